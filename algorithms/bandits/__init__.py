@@ -1,0 +1,1 @@
+"""Bandit algorithms: one round is one record."""

@@ -1,0 +1,186 @@
+r"""UCB on finitely many arms, in episodes: AdaR-UCB on Gaussian phase sums, UCB on exact ones.
+
+Source: Azize and Basu, "Renyi Differentially Private Bandits", Algorithm 2, Theorems 4 and 5; the episodic wrapper is
+theirs of 2022. The twin with one-round episodes and beta = 4 is UCB1 of Auer, Cesa-Bianchi and Fischer (2002).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from algorithms.numerics import arms
+from algorithms.protocol import FloatArray, IntArray, Record
+from privacy_core import Exact, Gaussian, Interval, Ledger, OpenPhase, PhaseSum
+from privacy_core.checks import positive
+
+
+class Sensitive(NamedTuple):
+    """Exact statistics."""
+
+    phase: OpenPhase
+    """The reward sum of the episode under way."""
+
+
+class Released(NamedTuple):
+    """All that decisions are made from; a function of noisy sums and of public counts."""
+
+    mean: FloatArray
+    """(n_reps, n_arms), in units of reward."""
+    deviation: FloatArray
+    """(n_reps, n_arms), square root of the estimate's sub-Gaussian variance proxy; infinite before the first pull."""
+    precision: FloatArray
+    """(n_reps, n_arms), 1 / deviation^2."""
+    pulls: IntArray
+    """(n_reps, n_arms)"""
+    arm: IntArray
+    """(n_reps,) the arm of the episode under way."""
+    left: IntArray
+    """(n_reps,) rounds left in it; 0 asks for a new decision."""
+    clock: IntArray
+    """(n_reps,) rounds played."""
+
+
+@dataclass(frozen=True)
+class EpisodicUCB:
+    r"""Upper confidence bounds, one arm an episode, the index from noisy episode means.
+
+    Every arm is pulled once. Then, at the start of each episode, the arm with the largest index
+
+        mean_a + sqrt(2 v_a beta log t)
+
+    is played until its number of pulls has doubled, and the sum of the episode's n rewards is released with noise of
+    variance s^2. v_a is the variance proxy of the estimate: 1/(4n) + s^2/n^2 for one episode of rewards in [0, 1], which is
+    the paper's bonus, since 2 v = 1/(2n) + alpha/(epsilon n^2) at s^2 = alpha/(2 epsilon).
+
+    Unit of privacy: one reward (one round). Claim: (alpha, epsilon)-RDP of all actions (Theorem 4), central model.
+    Sensitivity: a sum of rewards clipped to [low, high] moves by at most high - low when one is replaced; each reward lies
+    in one released sum, so one Gaussian release of noise multiplier 1/mu touches it and the run is mu-GDP with
+    mu = sqrt(2 epsilon / alpha), which is (alpha, epsilon)-RDP with equality.
+    The paper's proof takes an expectation over episode boundaries that "have the same law" under both reward sequences;
+    after the changed reward they have not. The conclusion holds by the one-touch lemma (`docs/privacy.md`).
+    Public: arms, horizon, beta, the reward range. Cost: O(n_arms) a decision, at most n_arms (1 + log2(T / n_arms)) decisions.
+
+    Departures from the paper, all in `calibrations`:
+      `printed` keeps its constants. Its noise on a mean uses N/2 for the number of samples, which for the very first
+        pull (N = 1) reads 1/2 where one sample was taken: that noise is twice what is needed.
+      `tight` gives the first pull its true size, and combines all past episode means of an arm with inverse-variance
+        weights: post-processing of what was released anyway. The index stays valid: the k-th episode of an arm has a
+        length that does not depend on data, so the combination is a fixed average of independent sub-Gaussian means.
+
+    Attributes:
+      n_actions: number of arms.
+      reward_range: declared range of a reward; every reward is clipped to it.
+      sums: the phase sum of an ordinary episode.
+      first_sums: that of an arm's first pull.
+      doubling: whether an episode doubles the arm's pulls; without, it is one round.
+      combines: whether all past episodes count or only the last one.
+      beta: exploration; the regret theorem needs beta > 3.
+    """
+
+    n_actions: int
+    reward_range: Interval
+    sums: PhaseSum
+    first_sums: PhaseSum
+    doubling: bool
+    combines: bool
+    beta: float
+
+    def __post_init__(self) -> None:
+        if self.n_actions < 2:
+            raise ValueError(f"n_actions must be at least 2, got {self.n_actions!r}")
+        positive("beta", self.beta)
+
+    def init(self, n_reps: int) -> tuple[Sensitive, Released]:
+        """Nothing pulled yet."""
+        table = (n_reps, self.n_actions)
+        released = Released(
+            mean=np.zeros(table),
+            deviation=np.full(table, np.inf),
+            precision=np.zeros(table),
+            pulls=np.zeros(table, dtype=np.int64),
+            arm=np.zeros(n_reps, dtype=np.int64),
+            left=np.zeros(n_reps, dtype=np.int64),
+            clock=np.zeros(n_reps, dtype=np.int64),
+        )
+        return Sensitive(self.sums.init(n_reps)), released
+
+    def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
+        """(n_reps,) the episode's arm, or the one with the largest index (ties: the lowest arm)."""
+        chosen = np.empty(len(released.clock), dtype=np.int64)
+        arms.optimistic_arms(
+            released.mean, released.deviation, released.arm, released.left, released.clock, self.beta, chosen
+        )
+        return chosen
+
+    def hold(self, released: Released, actions: IntArray) -> IntArray:
+        """(n_reps,) rounds until the episode ends."""
+        lengths = np.empty(len(actions), dtype=np.int64)
+        arms.episode_lengths(released.pulls, released.left, actions, self.doubling, lengths)
+        return lengths
+
+    def absorb(
+        self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger
+    ) -> tuple[Sensitive, Released]:
+        """Adds to the episode's sum; where the episode is complete, releases it and updates the arm's estimate."""
+        phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
+        ended = np.empty(len(record.user), dtype=np.int64)
+        n_ended = arms.advance(
+            released.pulls, released.arm, released.left, released.clock,
+            record.actions[:, 0], record.n_records, self.doubling, ended,
+        )  # fmt: skip
+        if n_ended:
+            phase = self._release(phase, released, record, ledger, ended[:n_ended])
+        return Sensitive(phase), released
+
+    def _release(
+        self, phase: OpenPhase, released: Released, record: Record, ledger: Ledger, ended: IntArray
+    ) -> OpenPhase:
+        # All replicates pull each arm once, in the same rounds, before anything is decided from rewards.
+        sums = self.first_sums if int(record.user[0]) < self.n_actions else self.sums
+        n_samples = (phase.stop - phase.start)[ended]
+        phase, noisy = sums.close(phase, ledger, None if len(ended) == ledger.n_reps else ended)
+        arms.estimate(
+            released.mean, released.deviation, released.precision, ended, released.arm,
+            noisy, n_samples, sums.mechanism.scale**2, self.reward_range.width, self.combines,
+        )  # fmt: skip
+        return phase
+
+
+def ucb(n_arms: int, beta: float, reward_range: Interval, doubling: bool = False) -> EpisodicUCB:
+    """The non-private twin; with `doubling` it plays in AdaR-UCB's episodes, without it is UCB1 at beta = 4."""
+    exact = PhaseSum(Exact())
+    return EpisodicUCB(n_arms, reward_range, exact, exact, doubling, combines=True, beta=beta)
+
+
+def adar_ucb(
+    n_arms: int, alpha: float, epsilon: float, beta: float, reward_range: Interval, calibration: str
+) -> EpisodicUCB:
+    """AdaR-UCB with total privacy (alpha, epsilon)-RDP.
+
+    Args:
+      n_arms: at least 2.
+      alpha: Renyi order, above 1.
+      epsilon: Renyi divergence bound, above 0.
+      beta: exploration.
+      reward_range: declared range of a reward.
+      calibration: `printed` or `tight`, see `EpisodicUCB`.
+    """
+    positive("epsilon", epsilon)
+    if not alpha > 1:
+        raise ValueError(f"alpha must be a Renyi order above 1, got {alpha!r}")
+    # Not below the theorem's noise: rounded up by one part in 1e12.
+    multiplier = math.sqrt(alpha / (2 * epsilon)) * (1 + 1e-12)
+    mechanism = Gaussian(reward_range.width, multiplier)
+    if calibration == "printed":
+        first, combines = mechanism.scaled(2.0), False
+    elif calibration == "tight":
+        first, combines = mechanism, True
+    else:
+        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+    return EpisodicUCB(
+        n_arms, reward_range, PhaseSum(mechanism), PhaseSum(first), doubling=True, combines=combines, beta=beta
+    )

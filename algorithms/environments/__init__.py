@@ -1,0 +1,1 @@
+"""Who answers: fixed tables, logged real data, and environments that draw."""

@@ -1,0 +1,63 @@
+"""Bandit environments that draw their rewards."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.protocol import FloatArray, IntArray
+from privacy_core import Interval
+
+
+class BernoulliArms:
+    """Each round answers 1 with its arm's probability, else 0; a phase is one binomial draw.
+
+    Attributes:
+      means: (n_actions,) success probabilities.
+      n_users: rounds that can be asked for.
+      names: what the actions are called.
+    """
+
+    reward_range = Interval(0.0, 1.0)
+
+    def __init__(
+        self,
+        means: ArrayLike,
+        n_users: int,
+        seed: np.random.SeedSequence,
+        names: tuple[str, ...] | None = None,
+    ) -> None:
+        array = np.asarray(means, dtype=float)
+        if array.ndim != 1 or len(array) < 2:
+            raise ValueError(f"means must list at least 2 arms, got shape {array.shape}")
+        bad = ~((array >= 0) & (array <= 1))
+        if bad.any():
+            arm = int(np.argmax(bad))
+            raise ValueError(f"means[{arm}] is {array[arm]!r}; a success probability lies in [0, 1]")
+        if n_users < 1:
+            raise ValueError(f"n_users must be at least 1, got {n_users!r}")
+        self.means: FloatArray = array
+        self.n_users = n_users
+        self.n_actions = len(array)
+        self.names = names or tuple(f"arm {a}" for a in range(self.n_actions))
+        self._generator = np.random.Generator(np.random.SFC64(seed))
+
+    def clipped(self, reward_range: Interval) -> Self:
+        """Itself: the rewards 0 and 1 must lie in the range.
+
+        Raises:
+          ValueError: they do not; a binomial draw cannot clip its single rewards.
+        """
+        if not (reward_range.low <= 0 and reward_range.high >= 1):
+            raise ValueError(f"Bernoulli rewards lie in [0, 1]; declare a reward range that holds it, not {reward_range}")
+        return self
+
+    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """(n_reps,) number of successes in `n_records` rounds."""
+        probability = self.means.take(actions)
+        if n_records.max() > 1:
+            return self._generator.binomial(n_records, probability).astype(float)
+        drawn = self._generator.random(len(actions)) < probability
+        return (drawn & (n_records > 0)).astype(float)

@@ -1,0 +1,81 @@
+"""Fixed data sets: what each user would answer to each action."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.protocol import FloatArray, IntArray
+from privacy_core import Interval
+
+_GRID = 2.0**-30
+
+
+class RewardTable:
+    """Row t holds the potential rewards of user t, one column an action; only the played one is ever read.
+
+    Rewards are rounded to multiples of 2^-30, so that sums of them are exact in any order: a phase absorbed at once and
+    round by round give the same number, and replacing a record changes no sum that does not contain it, to the last bit.
+
+    Attributes:
+      rewards: (n_users, n_actions), on the grid.
+      reward_range: where every reward lies.
+      names: what the actions are called.
+    """
+
+    def __init__(self, rewards: ArrayLike, reward_range: Interval, names: tuple[str, ...] | None = None) -> None:
+        array = np.asarray(rewards, dtype=float)
+        if array.ndim != 2 or array.shape[1] < 2 or not len(array):
+            raise ValueError(f"rewards must be of shape (n_users, n_actions), n_actions >= 2; got {array.shape}")
+        bad = ~np.isfinite(array) | (array < reward_range.low) | (array > reward_range.high)
+        if bad.any():
+            user, action = (int(i) for i in np.argwhere(bad)[0])
+            raise ValueError(
+                f"reward of user {user}, action {action} is {array[user, action]!r}; it must be a number in the declared "
+                f"range {reward_range}"
+            )
+        self.reward_range = reward_range
+        self.rewards: FloatArray = np.round(array / _GRID) * _GRID
+        self.n_users, self.n_actions = array.shape
+        self.names = names or tuple(f"arm {a}" for a in range(self.n_actions))
+
+    @cached_property
+    def _prefix(self) -> IntArray:
+        """Flat ((n_users + 1) x n_actions) prefix sums, in units of the grid."""
+        steps = np.rint(self.rewards / _GRID).astype(np.int64)
+        return np.concatenate([np.zeros((1, self.n_actions), dtype=np.int64), np.cumsum(steps, axis=0)]).ravel()
+
+    def clipped(self, reward_range: Interval) -> RewardTable:
+        """The table with every reward moved into the range; itself if that changes nothing."""
+        if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
+            return self
+        return RewardTable(reward_range.clip(self.rewards), reward_range, self.names)
+
+    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """(n_reps,) the sum of rewards[user : user + n_records, action]."""
+        first = user * self.n_actions
+        first += actions
+        last = n_records * self.n_actions
+        last += first
+        return (self._prefix.take(last) - self._prefix.take(first)) * _GRID
+
+    def replaced(self, user: int, row: ArrayLike, reward_range: Interval | None = None) -> RewardTable:
+        """The neighbor in which one user's row is another one.
+
+        Args:
+          user: which row, in [0, n_users).
+          row: (n_actions,) the new potential rewards.
+          reward_range: the neighbor's declared range, if the new row leaves this table's.
+        """
+        if not 0 <= user < self.n_users:
+            raise ValueError(f"user must lie in [0, {self.n_users}), got {user!r}")
+        rewards = self.rewards.copy()
+        rewards[user] = row
+        return RewardTable(rewards, reward_range or self.reward_range, self.names)
+
+    @property
+    def means(self) -> FloatArray:
+        """(n_actions,) mean of each column: against its best the regret on a table is counted (hindsight)."""
+        return np.asarray(self.rewards.mean(axis=0))

@@ -1,0 +1,120 @@
+"""Kernels of index policies on finitely many arms, with episodes of each replicate's own length."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from algorithms.protocol import FloatArray, IntArray
+
+_OPTIONS = {"cache": True, "nogil": True}
+
+
+@njit(**_OPTIONS)
+def optimistic_arms(mean, deviation, arm, left, clock, confidence, out):  # type: ignore[no-untyped-def]
+    """out[r] = arm[r] in the middle of an episode, else argmax_a mean + sqrt(2 confidence log t) deviation.
+
+    mean, deviation: (n_reps, n_arms), deviation infinite for an arm without a sample; arm, left, clock, out: (n_reps,),
+    t = clock + 1 and at least 2. Ties go to the lowest arm.
+    """
+    n_reps, n_arms = mean.shape
+    last_clock, factor = np.int64(-1), 0.0
+    for r in range(n_reps):
+        if left[r] > 0:
+            out[r] = arm[r]
+            continue
+        if clock[r] != last_clock:
+            last_clock = clock[r]
+            factor = math.sqrt(2.0 * confidence * math.log(max(last_clock + 1, 2)))
+        best, best_index = 0, -math.inf
+        for a in range(n_arms):
+            index = mean[r, a] + factor * deviation[r, a]
+            if index > best_index:
+                best_index = index
+                best = a
+        out[r] = best
+
+
+def optimistic_arms_reference(
+    mean: FloatArray, deviation: FloatArray, arm: IntArray, left: IntArray, clock: IntArray, confidence: float
+) -> IntArray:
+    """The same in NumPy."""
+    factor = np.sqrt(2 * confidence * np.log(np.maximum(clock + 1, 2)))
+    index = mean + factor[:, None] * deviation
+    return np.where(left > 0, arm, np.argmax(index, axis=1))
+
+
+@njit(**_OPTIONS)
+def episode_lengths(pulls, left, actions, doubling, out):  # type: ignore[no-untyped-def]
+    """out[r] = what is left of the episode under way, or the length of the one that `actions[r]` opens.
+
+    An episode doubles the arm's pulls (1 for an arm without any); without `doubling` it is one round.
+    """
+    for r in range(len(actions)):
+        if left[r] > 0:
+            out[r] = left[r]
+        elif doubling:
+            out[r] = max(pulls[r, actions[r]], 1)
+        else:
+            out[r] = 1
+
+
+@njit(**_OPTIONS)
+def advance(pulls, arm, left, clock, actions, n_records, doubling, ended):  # type: ignore[no-untyped-def]
+    """Plays `n_records` rounds of the episode under way, or of a new one; returns how many episodes ended, and which.
+
+    All are (n_reps,) but pulls (n_reps, n_arms); `ended` takes the indices of the replicates whose episode is complete.
+    """
+    n_ended = 0
+    for r in range(len(actions)):
+        n = n_records[r]
+        if n == 0:
+            continue
+        a = actions[r]
+        if left[r] == 0:
+            arm[r] = a
+            left[r] = max(pulls[r, a], 1) if doubling else 1
+        left[r] -= n
+        clock[r] += n
+        pulls[r, a] += n
+        if left[r] == 0:
+            ended[n_ended] = r
+            n_ended += 1
+    return n_ended
+
+
+@njit(**_OPTIONS)
+def estimate(mean, deviation, precision, reps, arm, noisy_sum, n, noise_variance, width, combines):  # type: ignore[no-untyped-def]
+    """Takes each ended episode's noisy sum into its arm's estimate, in place.
+
+    mean, deviation, precision: (n_reps, n_arms). arm: (n_reps,). reps, noisy_sum, n: (n_rows,), a row the sum of n
+    rewards in a range of the given width, plus noise of variance `noise_variance`. The episode's mean has the
+    sub-Gaussian variance proxy v = width^2 / (4 n) + noise_variance / n^2 (Hoeffding's lemma; Gaussian noise). If
+    `combines`, episodes are weighted by 1/v, the inverse-variance estimate; else the last one alone counts.
+    """
+    for i in range(len(reps)):
+        r = reps[i]
+        a = arm[r]
+        count = float(n[i])
+        value = noisy_sum[i] / count
+        weight = 1.0 / (width * width / (4.0 * count) + noise_variance / (count * count))
+        if combines:
+            total = precision[r, a] + weight
+            mean[r, a] += (value - mean[r, a]) * (weight / total)
+        else:
+            total = weight
+            mean[r, a] = value
+        precision[r, a] = total
+        deviation[r, a] = 1.0 / math.sqrt(total)
+
+
+def estimate_reference(
+    mean: FloatArray, precision: FloatArray, value: FloatArray, variance: FloatArray, combines: bool
+) -> tuple[FloatArray, FloatArray]:
+    """One arm's new mean and precision in NumPy: (n_reps,) each, for an episode mean `value` of proxy `variance`."""
+    if not combines:
+        return value, 1 / variance
+    total = precision + 1 / variance
+    return (precision * mean + value / variance) / total, total

@@ -1,0 +1,63 @@
+"""What is watched during a run: regret over rounds, and the actions themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from algorithms.protocol import FloatArray, IntArray, Record
+
+
+def log_grid(horizon: int, n_points: int = 200) -> IntArray:
+    """At most `n_points` distinct rounds from 1 to `horizon`, evenly spaced in the logarithm."""
+    if horizon < 1:
+        raise ValueError(f"horizon must be at least 1, got {horizon!r}")
+    return np.unique(np.rint(np.geomspace(1, horizon, n_points)).astype(np.int64))
+
+
+class RegretCurve:
+    """Cumulative pseudo-regret on a grid of rounds: the sum of mean-reward gaps of the arms played.
+
+    Attributes:
+      curve: (n_reps, n_grid), in units of reward, regret after `grid` rounds.
+    """
+
+    def __init__(self, means: FloatArray, grid: IntArray, n_reps: int) -> None:
+        self._gaps = np.max(means) - means
+        self._grid = grid
+        self._total = np.zeros(n_reps)
+        self._next = np.zeros(n_reps, dtype=np.int64)
+        self.curve = np.zeros((n_reps, len(grid)))
+
+    def observe(self, record: Record) -> None:
+        """Extends each replicate's curve by the record's rounds."""
+        _extend_regret(
+            record.user, record.n_records, record.actions[:, 0], self._gaps, self._grid, self._total, self._next, self.curve
+        )
+
+
+@njit(cache=True, nogil=True)
+def _extend_regret(user, n_records, actions, gaps, grid, total, upcoming, curve):  # type: ignore[no-untyped-def]
+    for r in range(len(user)):
+        gap, start, stop = gaps[actions[r]], user[r], user[r] + n_records[r]
+        i = upcoming[r]
+        while i < len(grid) and grid[i] <= stop:
+            curve[r, i] = total[r] + gap * (grid[i] - start)
+            i += 1
+        upcoming[r] = i
+        total[r] += gap * n_records[r]
+
+
+class ActionLog:
+    """The actions, phase by phase, with the rounds that each phase began at and lasted."""
+
+    def __init__(self) -> None:
+        self.user: list[IntArray] = []
+        self.n_records: list[IntArray] = []
+        self.actions: list[IntArray] = []
+
+    def observe(self, record: Record) -> None:
+        """Keeps the record's public part."""
+        self.user.append(record.user)
+        self.n_records.append(record.n_records)
+        self.actions.append(record.actions[:, 0])

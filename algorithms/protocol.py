@@ -1,0 +1,91 @@
+"""The words that algorithms, environments and the loop share.
+
+Every array has a leading replicate axis. Exact statistics live in a *sensitive* state, all that decisions are made from
+in a *released* one; a value moves from the first to the second only through `ledger.release`. `act` and `hold` cannot
+see the sensitive state, so that "post-processing" is a signature and not a comment.
+
+States are handed over: `absorb` may reuse the memory of the states that it is given, so a caller that wants to keep one
+copies it first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_core import Interval, Ledger
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+S = TypeVar("S", bound=NamedTuple)
+R = TypeVar("R", bound=NamedTuple)
+
+
+class Record(NamedTuple):
+    """What one user, or a run of consecutive users who were given the same action, answered.
+
+    In a bandit a user is one round (horizon 1). Where the loop jumps over a phase, `n_records` users are absorbed at
+    once and `rewards` holds their sum; each replicate has its own clock. A count of 0 marks a replicate that is done.
+    """
+
+    user: IntArray
+    """(n_reps,) index of the first record; the record is the unit of privacy."""
+    n_records: IntArray
+    """(n_reps,) how many consecutive records."""
+    contexts: FloatArray | None
+    """(n_reps, horizon + 1, ...), or None where there are none."""
+    actions: IntArray
+    """(n_reps, horizon)"""
+    rewards: FloatArray
+    """(n_reps, horizon), summed over the records."""
+
+
+class Algorithm(Protocol):
+    """A frozen dataclass of public parameters: no state, no generator."""
+
+    n_actions: int
+    reward_range: Interval
+    """Every reward is clipped to it before it is absorbed."""
+
+    def init(self, n_reps: int) -> tuple[Any, Any]:
+        """The sensitive and the released state before the first record."""
+        ...
+
+    def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
+        """(n_reps,) actions, decided from released values and public ones only."""
+        ...
+
+    def hold(self, released: Any, actions: IntArray) -> IntArray:
+        """(n_reps,) for how many records, at least 1, `act` will keep answering `actions`."""
+        ...
+
+    def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:
+        """Both states after the record."""
+        ...
+
+
+class Stream(Protocol):
+    """Who answers: an environment (draws) or a table (what each user would answer)."""
+
+    n_users: int
+    n_actions: int
+    reward_range: Interval
+
+    def clipped(self, reward_range: Interval) -> Self:
+        """The same stream with every single reward moved into the range."""
+        ...
+
+    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """(n_reps,) sum of the rewards of users user, ..., user + n_records - 1 to the given actions."""
+        ...
+
+
+class Observer(Protocol):
+    """Sees each record that the loop passes on; it cannot change the run."""
+
+    def observe(self, record: Record) -> None:
+        """Called once a record, before it is absorbed."""
+        ...

@@ -1,0 +1,1 @@
+"""Reinforcement-learning algorithms: one episode is one record."""

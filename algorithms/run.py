@@ -1,0 +1,62 @@
+"""The one loop: a single online run is the batch of one, an experiment a batch of seeds, an audit a batch of 1e5."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from algorithms.protocol import Algorithm, Observer, Record, Stream
+from privacy_core import Ledger
+
+
+def run(
+    algorithm: Algorithm,
+    stream: Stream,
+    ledger: Ledger,
+    *,
+    horizon: int | None = None,
+    observers: Sequence[Observer] = (),
+    jump: bool = True,
+) -> tuple[Any, Any]:
+    """Plays `algorithm` against `stream` in every replicate of `ledger`.
+
+    Args:
+      algorithm: decides and learns.
+      stream: answers; its rewards are clipped to the algorithm's range.
+      ledger: the only source of privacy noise, with `n_reps` replicates.
+      horizon: number of users, at most the stream's; None means all of them.
+      observers: called with each record.
+      jump: absorb a phase with one action at once. False plays record by record, with the same decisions, and on a
+        table with the same numbers bit for bit.
+
+    Returns:
+      the final sensitive and released states.
+
+    Raises:
+      ValueError: the stream and the algorithm disagree on the number of actions, or the horizon does not fit.
+    """
+    total = stream.n_users if horizon is None else horizon
+    if stream.n_actions != algorithm.n_actions:
+        raise ValueError(f"the algorithm has {algorithm.n_actions} actions, the stream {stream.n_actions}")
+    if not algorithm.n_actions <= total <= stream.n_users:
+        raise ValueError(
+            f"horizon must lie between the number of actions ({algorithm.n_actions}) and the number of users in the "
+            f"stream ({stream.n_users}), got {total}"
+        )
+    stream = stream.clipped(algorithm.reward_range)
+    sensitive, released = algorithm.init(ledger.n_reps)
+    user = np.zeros(ledger.n_reps, dtype=np.int64)
+    while True:
+        actions = algorithm.act(released, None, 0)
+        left = total - user
+        n_records = np.minimum(algorithm.hold(released, actions) if jump else 1, left)
+        rewards = stream.respond(user, n_records, actions)
+        record = Record(user.copy(), n_records, None, actions[:, None], rewards[:, None])
+        for observer in observers:
+            observer.observe(record)
+        sensitive, released = algorithm.absorb(sensitive, released, record, ledger)
+        user += n_records
+        if int(user.min()) == total:
+            return sensitive, released

@@ -1,0 +1,33 @@
+"""Checks of scalar parameters; each message names the argument, its value, and what is allowed."""
+
+from __future__ import annotations
+
+import math
+
+
+def positive(name: str, value: float) -> float:
+    """Returns `value` if it is a finite number above 0, else raises ValueError."""
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+    return float(value)
+
+
+def non_negative(name: str, value: float) -> float:
+    """Returns `value` if it is a finite number of at least 0, else raises ValueError."""
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+    return float(value)
+
+
+def probability(name: str, value: float) -> float:
+    """Returns `value` if it lies strictly between 0 and 1, else raises ValueError."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+    return float(value)
+
+
+def order(name: str, value: float) -> float:
+    """Returns `value` if it is a finite Renyi order above 1, else raises ValueError."""
+    if not (math.isfinite(value) and value > 1):
+        raise ValueError(f"{name} must be a finite Renyi order above 1, got {value!r}")
+    return float(value)

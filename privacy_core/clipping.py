@@ -1,0 +1,45 @@
+"""Bounds on what one record may contribute."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The declared range [low, high] of a scalar that one record contributes.
+
+    Guarantee: after `clip`, replacing one record moves a sum of such scalars by at most `width`, whatever the records
+    hold. The bound is enforced, not assumed: a value outside is moved to the nearest end, so a neighbor may hold
+    anything. NaN has no nearest end and is refused.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(f"a range needs finite ends, low < high; got [{self.low!r}, {self.high!r}]")
+
+    @property
+    def width(self) -> float:
+        """high - low, the replace-one sensitivity of a sum."""
+        return self.high - self.low
+
+    def clip(self, values: ArrayLike) -> NDArray[np.float64]:
+        """`values`, any shape, each moved into the interval.
+
+        Raises:
+          ValueError: a value is NaN.
+        """
+        array = np.asarray(values, dtype=float)
+        if np.isnan(array).any():
+            raise ValueError(f"cannot clip NaN (first at index {tuple(int(i) for i in np.argwhere(np.isnan(array))[0])})")
+        return np.clip(array, self.low, self.high)
+
+    def __str__(self) -> str:
+        return f"[{self.low:g}, {self.high:g}]"
