@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from algorithms.numerics.tables import span_sums
 from algorithms.protocol import FloatArray, IntArray
 from privacy_core import Interval
 
@@ -43,9 +44,9 @@ class RewardTable:
 
     @cached_property
     def _prefix(self) -> IntArray:
-        """Flat ((n_users + 1) x n_actions) prefix sums, in units of the grid."""
+        """(n_users + 1, n_actions) prefix sums, in units of the grid."""
         steps = np.rint(self.rewards / _GRID).astype(np.int64)
-        return np.concatenate([np.zeros((1, self.n_actions), dtype=np.int64), np.cumsum(steps, axis=0)]).ravel()
+        return np.concatenate([np.zeros((1, self.n_actions), dtype=np.int64), np.cumsum(steps, axis=0)])
 
     def clipped(self, reward_range: Interval) -> RewardTable:
         """The table with every reward moved into the range; itself if that changes nothing."""
@@ -55,11 +56,9 @@ class RewardTable:
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) the sum of rewards[user : user + n_records, action]."""
-        first = user * self.n_actions
-        first += actions
-        last = n_records * self.n_actions
-        last += first
-        return (self._prefix.take(last) - self._prefix.take(first)) * _GRID
+        sums = np.empty(len(user))
+        span_sums(self._prefix, _GRID, user, n_records, actions, sums)
+        return sums
 
     def replaced(self, user: int, row: ArrayLike, reward_range: Interval | None = None) -> RewardTable:
         """The neighbor in which one user's row is another one.

@@ -9,7 +9,8 @@ from numba import njit
 
 from algorithms.protocol import FloatArray, IntArray
 
-_OPTIONS = {"cache": True, "nogil": True}
+# Without the NumPy error model every division tests for zero, which keeps loops from being vectorized.
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 @njit(**_OPTIONS)
@@ -99,7 +100,7 @@ def estimate(mean, deviation, precision, reps, arm, noisy_sum, n, noise_variance
         a = arm[r]
         count = float(n[i])
         value = noisy_sum[i] / count
-        weight = 1.0 / (width * width / (4.0 * count) + noise_variance / (count * count))
+        weight = count * count / (0.25 * width * width * count + noise_variance)
         if combines:
             total = precision[r, a] + weight
             mean[r, a] += (value - mean[r, a]) * (weight / total)
