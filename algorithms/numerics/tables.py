@@ -1,0 +1,16 @@
+"""Sums over spans of a table's column."""
+
+from __future__ import annotations
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def span_sums(prefix, unit, user, n_records, actions, out):  # type: ignore[no-untyped-def]
+    """out[r] = (prefix[user + n_records, action] - prefix[user, action]) * unit.
+
+    prefix: (n_users + 1, n_actions) int64; the others (n_reps,).
+    """
+    for r in range(len(user)):
+        a = actions[r]
+        out[r] = (prefix[user[r] + n_records[r], a] - prefix[user[r], a]) * unit

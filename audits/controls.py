@@ -1,0 +1,204 @@
+"""Planted faults: an audit that misses one of them has no power, and its PASS means nothing.
+
+Each control takes an honest algorithm apart where public implementations go wrong, and keeps its claim. The sheet of faults
+and their true privacy: mu0 is what the honest algorithm has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from algorithms.bandits.finite_arm import EpisodicUCB, Released
+from algorithms.numerics import arms
+from algorithms.protocol import FloatArray, IntArray, Record
+from privacy_core import Exact, Gaussian, GaussianEvent, Interval, Ledger, NoiseSource, OpenPhase, PhaseSum, Span
+
+SAMPLING, STRUCTURAL = "sampling", "structural"
+
+
+@dataclass(frozen=True)
+class Control:
+    """One planted fault.
+
+    Attributes:
+      name: short name.
+      fault: what is wrong, in words.
+      plant: honest algorithm -> faulty one.
+      caught_by: the audits that must catch it.
+    """
+
+    name: str
+    fault: str
+    plant: Callable[[EpisodicUCB], EpisodicUCB]
+    caught_by: tuple[str, ...] = (SAMPLING, STRUCTURAL)
+
+
+class Remembering(NamedTuple):
+    """A sensitive state that keeps what the honest algorithm forgets."""
+
+    phase: OpenPhase
+    sums: FloatArray
+    """(n_reps, n_arms) kept sum of each arm."""
+    start: IntArray
+    """(n_reps, n_arms) where the arm's last episode began."""
+    stop: IntArray
+    """(n_reps, n_arms) where it ended."""
+
+
+@dataclass(frozen=True)
+class _RemembersSums(EpisodicUCB):
+    """Keeps exact sums beyond their episode, and releases them in a faulty way."""
+
+    def init(self, n_reps: int) -> tuple[Remembering, Released]:  # type: ignore[override]
+        sensitive, released = super().init(n_reps)
+        table = (n_reps, self.n_actions)
+        empty = np.zeros(table, dtype=np.int64)
+        return Remembering(sensitive.phase, np.zeros(table), empty, empty.copy()), released
+
+    def absorb(  # type: ignore[override]
+        self, sensitive: Remembering, released: Released, record: Record, ledger: Ledger
+    ) -> tuple[Remembering, Released]:
+        phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
+        ended = np.empty(len(record.user), dtype=np.int64)
+        n_ended = arms.advance(
+            released.pulls, released.arm, released.left, released.clock,
+            record.actions[:, 0], record.n_records, self.doubling, ended,
+        )  # fmt: skip
+        ended = ended[:n_ended]
+        if n_ended:
+            arm = released.arm[ended]
+            self.remember(sensitive, phase, ended, arm)
+            phase.total[ended] = 0.0
+            phase.start[ended] = phase.stop[ended]
+            self.publish(sensitive, released, ledger, ended, arm)
+        return sensitive._replace(phase=phase), released
+
+    def remember(self, kept: Remembering, phase: OpenPhase, ended: IntArray, arm: IntArray) -> None:
+        """Keeps the last episode's sum."""
+        kept.sums[ended, arm] = phase.total[ended]
+        kept.start[ended, arm] = phase.start[ended]
+        kept.stop[ended, arm] = phase.stop[ended]
+
+    def publish(self, kept: Remembering, released: Released, ledger: Ledger, ended: IntArray, arm: IntArray) -> None:
+        """Releases what the fault releases."""
+        raise NotImplementedError  # each fault has its own
+
+    def take_in(
+        self, released: Released, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray
+    ) -> None:
+        """Puts noisy sums into the arms' estimates; the last one alone counts."""
+        of_arm = released.arm.copy()
+        of_arm[reps] = arm
+        arms.estimate(
+            released.mean, released.deviation, released.precision, reps, of_arm,
+            noisy, n_samples, self.sums.mechanism.scale**2, self.reward_range.width, False,
+        )  # fmt: skip
+
+
+class _NoiseRedrawn(_RemembersSums):
+    """Every read of an index draws its noise anew."""
+
+    def publish(self, kept: Remembering, released: Released, ledger: Ledger, ended: IntArray, arm: IntArray) -> None:
+        for a in range(self.n_actions):
+            reps = ended[kept.stop[ended, a] > 0]
+            if len(reps):
+                span = Span(kept.start[reps, a], kept.stop[reps, a])
+                noisy = ledger.release(self.sums.mechanism, kept.sums[reps, a], records=span, reps=reps)
+                self.take_in(released, reps, np.full(len(reps), a), noisy, span.stop - span.start)
+
+
+class _NoForgetting(_RemembersSums):
+    """All rewards of an arm enter each release, with the noise of one, and only the last episode is declared."""
+
+    def remember(self, kept: Remembering, phase: OpenPhase, ended: IntArray, arm: IntArray) -> None:
+        kept.sums[ended, arm] += phase.total[ended]
+        kept.start[ended, arm] = phase.start[ended]
+        kept.stop[ended, arm] = phase.stop[ended]
+
+    def publish(self, kept: Remembering, released: Released, ledger: Ledger, ended: IntArray, arm: IntArray) -> None:
+        span = Span(kept.start[ended, arm], kept.stop[ended, arm])
+        noisy = ledger.release(self.sums.mechanism, kept.sums[ended, arm], records=span, reps=ended)
+        self.take_in(released, ended, arm, noisy, released.pulls[ended, arm])
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNoise:
+    """One scalar draw for all coordinates: the noise cancels in every comparison of two of them."""
+
+    gaussian: Gaussian
+
+    @property
+    def sensitivity(self) -> float:
+        """As the honest mechanism declares it."""
+        return self.gaussian.sensitivity
+
+    @property
+    def event(self) -> GaussianEvent:
+        """The price that it pretends to have."""
+        return self.gaussian.event
+
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
+        """The same noise in each column of (n_rows, n_arms)."""
+        return value + self.gaussian.scale * noise.normal((len(value), 1))
+
+    def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        """(n_rows,), L2 distance."""
+        return self.gaussian.change(value, neighbor)
+
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        """(n_rows,): minus infinity where the values differ by more than a common shift."""
+        shift = neighbor - value
+        common = (shift == shift[:, :1]).all(axis=1)
+        ratio = self.gaussian.log_density_ratio(output[:, 0], value[:, 0], neighbor[:, 0])
+        return np.where(common, ratio, -np.inf)
+
+
+class _OneNoiseForAllArms(_RemembersSums):
+    """A read draws one noise and adds it to every arm's sum."""
+
+    def publish(self, kept: Remembering, released: Released, ledger: Ledger, ended: IntArray, arm: IntArray) -> None:
+        assert isinstance(self.sums.mechanism, Gaussian)
+        span = Span(np.zeros(len(ended), dtype=np.int64), kept.stop[ended, arm])
+        noisy = ledger.release(SharedNoise(self.sums.mechanism), kept.sums[ended], records=span, reps=ended)
+        for a in range(self.n_actions):
+            there = kept.stop[ended, a] > 0
+            reps = ended[there]
+            n_samples = (kept.stop - kept.start)[reps, a]
+            self.take_in(released, reps, np.full(len(reps), a), noisy[there, a], n_samples)
+
+
+def _as(faulty: type[EpisodicUCB]) -> Callable[[EpisodicUCB], EpisodicUCB]:
+    return lambda honest: faulty(**{field.name: getattr(honest, field.name) for field in fields(honest)})
+
+
+def _noise_for_n(honest: EpisodicUCB) -> EpisodicUCB:
+    def halved(sums: PhaseSum) -> PhaseSum:
+        assert isinstance(sums.mechanism, Gaussian)
+        return PhaseSum(replace(sums.mechanism, sensitivity_l2=sums.mechanism.sensitivity_l2 / 2))
+
+    return replace(honest, sums=halved(honest.sums), first_sums=halved(honest.first_sums))
+
+
+def _first_pull_exact(honest: EpisodicUCB) -> EpisodicUCB:
+    return replace(honest, first_sums=PhaseSum(Exact()))
+
+
+def _not_clipped(honest: EpisodicUCB) -> EpisodicUCB:
+    span = honest.reward_range
+    return replace(honest, reward_range=Interval(span.low - 1e3 * span.width, span.high + 1e3 * span.width))
+
+
+EPISODIC_UCB = (
+    Control("noise-redrawn", "noise is drawn anew at each read of an index (sqrt(m) mu0 after m reads)", _as(_NoiseRedrawn)),
+    Control("no-forgetting", "an arm's old rewards enter each of its L releases (sqrt(L) mu0)", _as(_NoForgetting)),
+    Control("noise-for-N", "noise is scaled for N samples where the mean has N/2 (2 mu0)", _noise_for_n),
+    Control("one-noise-for-all-arms", "one draw is added to all arms and cancels between them (no privacy)", _as(_OneNoiseForAllArms)),
+    Control("first-pull-exact", "an arm's first pull enters its index without noise (no privacy)", _first_pull_exact),
+    Control("not-clipped", "a reward outside the declared range is not clipped (mu0 x its size)", _not_clipped),
+)  # fmt: skip
+
+CONTROLS: dict[str, tuple[Control, ...]] = {"adar-ucb": EPISODIC_UCB}
