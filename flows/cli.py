@@ -1,0 +1,260 @@
+"""The command `bandana`. Everything heavy is imported inside the commands, so that help answers at once."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flows.settings import DataFolder
+
+if TYPE_CHECKING:
+    from flows.specs import Spec
+
+USER_MISTAKE, FAILURE = 2, 1
+
+app = typer.Typer(
+    help="Private bandits that prove their privacy: benchmarks, audits and reports.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+
+SpecPath = Annotated[Path, typer.Argument(help="The experiment, a YAML file.", show_default=False)]
+Data = Annotated[Path | None, typer.Option("--data", help="Data folder; the default is ./bandana_data.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
+
+
+@app.command()
+def demo(data: Data = None, debug: Debug = False) -> None:
+    """The main job: benchmark, audits and report on a real trial, in one go."""
+    with _failures(debug):
+        text = resources.files("flows").joinpath("demo.yaml").read_text(encoding="utf-8")
+        _run(text, "demo.yaml", Path.cwd(), data, ["benchmark", "audit", "report"])
+
+
+@app.command()
+def run(spec: SpecPath, data: Data = None, debug: Debug = False) -> None:
+    """Benchmark a spec: regret and privacy spent, tracked in MLflow, and the report."""
+    with _failures(debug):
+        _run_file(spec, data, ["benchmark", "report"])
+
+
+@app.command()
+def audit(spec: SpecPath, data: Data = None, debug: Debug = False) -> None:
+    """Audit every private algorithm of a spec, with planted faults as controls, and the report."""
+    with _failures(debug):
+        _run_file(spec, data, ["audit", "report"])
+
+
+@app.command()
+def report(
+    spec: Annotated[Path | None, typer.Argument(help="The experiment; the default is the last one.")] = None,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Render the report again from what is stored; nothing is computed anew."""
+    with _failures(debug):
+        _run_file(spec or _last_spec(DataFolder.open(data)), data, ["report"])
+
+
+@app.command()
+def check(spec: SpecPath, debug: Debug = False) -> None:
+    """Check a spec, and tell what it will do, without running it."""
+    with _failures(debug):
+        from flows.plan import Environment, cells_of
+        from flows.specs import load_spec
+
+        checked = load_spec(spec)
+        environment = Environment(checked)
+        environment.check()
+        cells = cells_of(checked)
+        n_blocks = sum(len(cell.blocks()) for cell in cells)
+        typer.echo(f"{spec}: correct")
+        typer.echo(
+            f"  {environment.describe()['name']}: {environment.n_actions} arms, horizon {checked.horizon}, "
+            f"{checked.replications} replications, {n_blocks} blocks"
+        )
+        for cell in cells:
+            claim = f"claims that {cell.claim().statement} ({cell.claim().theorem})" if cell.is_private else "not private"
+            typer.echo(f"  {cell.name:<32} {claim}")
+
+
+@app.command("list")
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="An array of objects, for machines.")] = False,
+    debug: Debug = False,
+) -> None:
+    """List the algorithms with their privacy model, claim and source."""
+    with _failures(debug):
+        from algorithms.catalog import CATALOG
+
+        if as_json:
+            typer.echo(json.dumps([entry.summary() for entry in CATALOG], indent=1))
+            return
+        from rich.console import Console
+        from rich.table import Table
+
+        columns = ("name", "family", "privacy_model", "guarantee", "calibrations", "claim", "source")
+        table = Table(*(column.replace("_", " ") for column in columns), show_lines=True)
+        for entry in CATALOG:
+            facts = entry.summary()
+            shown = [facts[column] for column in columns]
+            table.add_row(*(", ".join(x) if isinstance(x, tuple) else str(x or "-") for x in shown))
+        Console().print(table)
+
+
+@app.command()
+def ui(
+    data: Data = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on the loopback interface.")] = 5000,
+    debug: Debug = False,
+) -> None:
+    """Open MLflow's pages on this machine (loopback only)."""
+    with _failures(debug):
+        folder = DataFolder.open(data)
+        folder.prepare()
+        from flows.tracking import Tracker
+
+        tracker = Tracker(folder.root)
+        typer.echo("MLflow starts; this takes up to a minute. Then open:")
+        for suite in _suites(folder):
+            typer.echo(f"  {suite}: {tracker.compare_url(suite, f'http://127.0.0.1:{port}')}")
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, *tracker.server_arguments(port)])
+
+
+def _run_file(path: Path, data: Path | None, steps: list[str]) -> None:
+    from flows.specs import SpecError
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from error
+    _run(text, str(path), path.parent, data, steps)
+
+
+def _run(text: str, source: str, where: Path, data: Path | None, steps: list[str]) -> None:
+    """Checks the spec, runs the steps, and says where everything lies."""
+    from flows.plan import Environment, cells_of
+    from flows.specs import SpecError, parse_spec
+
+    spec = parse_spec(text, source, where)
+    cells = cells_of(spec)
+    Environment(spec).check()
+    if steps[0] == "audit" and not any(cell.is_private for cell in cells):
+        raise SpecError(f"{source}: algorithms: there is nothing to audit, no algorithm here is private")
+    folder = DataFolder.open(data)
+    folder.prepare()
+    from flows.store import write_whole
+    from flows.suite import suite
+
+    write_whole(folder.suite(spec.name) / "spec.yaml", _standing_alone(spec, text).encode())
+    done = suite(spec, text, str(folder.root), steps)
+    _say_what_was_done(spec, folder, done, data)
+
+
+def _standing_alone(spec: Spec, text: str) -> str:
+    """The spec's text with its data file's place made absolute, so that it can be run from anywhere."""
+    path = getattr(spec.environment, "path", None)
+    if path is None:
+        return text
+    import yaml
+
+    tree = yaml.safe_load(text)
+    tree["environment"]["path"] = str(Path(path).absolute())
+    return yaml.safe_dump(tree, sort_keys=False)
+
+
+def _say_what_was_done(spec: Spec, folder: DataFolder, done: dict[str, Any], data: Path | None) -> None:
+    for outcome in done["audits"]:
+        mu = outcome["mu"]
+        shown = "  >=  ".join(
+            f"{name} {'infinite' if mu[name] is None else format(mu[name], '.4f')}" for name in ("claimed", "accounted", "measured")
+        )
+        typer.echo(f"{outcome['verdict']:<13} {outcome['label']:<28} mu: {shown}")
+        if outcome["verdict"] != "PASS":
+            for reason in outcome["reasons"]:
+                typer.echo(f"              {reason}")
+    for kind in ("html", "pdf", "json"):
+        typer.echo(f"{kind:<5} {done['files'][kind]}")
+    option = "" if data is None else f" --data {data}"
+    program = Path(sys.argv[0])
+    command = "bandana" if _on_path(program) else str(program)
+    typer.echo(f"Compare the runs in MLflow:  {command} ui{option}")
+    if any(outcome["verdict"] != "PASS" for outcome in done["audits"]):
+        raise typer.Exit(FAILURE)
+
+
+def _on_path(program: Path) -> bool:
+    return str(program.parent) in os.environ.get("PATH", "").split(os.pathsep)
+
+
+def _suites(folder: DataFolder) -> list[str]:
+    parent = folder.suite("x").parent
+    return sorted(path.name for path in parent.iterdir()) if parent.exists() else []
+
+
+def _last_spec(folder: DataFolder) -> Path:
+    specs = [folder.suite(name) / "spec.yaml" for name in _suites(folder)]
+    found = [path for path in specs if path.exists()]
+    if not found:
+        from flows.specs import SpecError
+
+        raise SpecError(f"there is no suite in {folder.root} yet; name a spec, or run one first")
+    return max(found, key=lambda path: path.stat().st_mtime)
+
+
+class _failures:  # noqa: N801  (used as a verb: with _failures(debug))
+    """One line for each failure: exit code 2 for the user's mistakes, 1 for the rest; a traceback only if asked for."""
+
+    def __init__(self, debug: bool) -> None:
+        self._debug = debug
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, typer.Exit | SystemExit) or self._debug:
+            return
+        message, code = explain(error)
+        typer.echo(f"error: {message}", err=True)
+        raise SystemExit(code) from error
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """What to tell the user of a failure, and the exit code."""
+    from flows.specs import SpecError
+
+    chain: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in chain:
+        chain.append(current)
+        current = current.__cause__ or current.__context__
+    for link in chain:
+        if isinstance(link, SpecError):
+            return str(link), USER_MISTAKE
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; what was finished is kept, run the same command again to continue", FAILURE
+    for link in chain:
+        full = (isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT)) or "disk is full" in str(link)
+        if full:
+            where = f" ({link.filename})" if isinstance(link, OSError) and link.filename else ""
+            return (
+                f"the disk is full{where}; what was finished is kept: free some space and run the same command again",
+                FAILURE,
+            )
+    if isinstance(error, PermissionError):
+        return f"no permission: {error}; choose another folder with --data", FAILURE
+    return f"{type(error).__name__}: {error} (run again with --debug for the traceback)", FAILURE
+
+
+def main() -> None:
+    """The console script."""
+    app()

@@ -1,0 +1,33 @@
+"""Progress bars on long work; silent where the output is no terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+console = Console(stderr=True)
+
+
+class Bar:
+    """One line of progress."""
+
+    def __init__(self, progress: Progress, task: int) -> None:
+        self._progress, self._task = progress, task  # type: ignore[assignment]
+
+    def advance(self, what: str = "") -> None:
+        """One piece of work is done."""
+        self._progress.update(self._task, advance=1, what=what)  # type: ignore[arg-type]
+
+
+@contextmanager
+def bar(title: str, total: int) -> Iterator[Bar]:
+    """A bar of `total` pieces of work."""
+    columns = (
+        TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[what]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
+        yield Bar(progress, progress.add_task(title, total=total, what=""))

@@ -1,0 +1,152 @@
+"""The report flow: what is in the store, as one HTML page, a PDF and their JSON twin, with a hash of the evidence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+from prefect import flow
+
+from audits.reporting import render_html, render_pdf, validate
+from flows.benchmark import summarize_cell
+from flows.plan import Cell, Environment, cells_of
+from flows.progress import bar
+from flows.settings import DataFolder
+from flows.specs import Spec
+from flows.store import Store, code_version, content_key, write_whole
+from flows.tracking import Tracker
+from flows.work import AUDIT, BENCHMARK, audit_key
+
+_SHOWN_VERSIONS = ("bandana", "numpy", "scipy", "numba", "hypothesis", "dp-accounting", "opacus", "prefect", "mlflow", "typst")
+
+
+class NothingToReport(RuntimeError):  # noqa: N818
+    """Neither a benchmark nor an audit of the spec is in the store."""
+
+
+@flow(name="report")
+def report(spec: Spec, spec_text: str, data: str) -> dict[str, str]:
+    """Renders the suite's report from stored results; nothing is computed anew.
+
+    Returns:
+      where the `html`, `pdf` and `json` files lie.
+
+    Raises:
+      NothingToReport: the store holds nothing of this spec.
+    """
+    folder = DataFolder(Path(data))
+    target = folder.suite(spec.name)
+    paths = {kind: target / f"report.{kind}" for kind in ("json", "html", "pdf")}
+    with bar("report", 4) as progress:
+        document = assemble(spec, spec_text, Store(folder.results))
+        validate(document)
+        progress.advance("document")
+        write_whole(paths["json"], (json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
+        write_whole(paths["html"], render_html(document).encode())
+        progress.advance("page")
+        write_whole(paths["pdf"], render_pdf(document))
+        progress.advance("PDF")
+        _track(spec, document, list(paths.values()), Tracker(folder.root))
+        progress.advance("tracked")
+    return {kind: str(path) for kind, path in paths.items()}
+
+
+def _track(spec: Spec, document: dict[str, Any], artifacts: list[Path], tracker: Tracker) -> None:
+    verdicts = [entry["verdict"] for entry in document["audits"]]
+    tracker.experiment(spec.name, spec.description or spec.title)
+    tracker.log_suite(
+        spec.name,
+        content_key({"suite": spec.name, "evidence": document["evidence"]["sha256"]}),
+        {"horizon": spec.horizon, "replications": spec.replications, "seed": spec.seed, "evidence": document["evidence"]["sha256"]},
+        {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")},
+        artifacts,
+    )  # fmt: skip
+
+
+def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
+    """The report's document, from what is in the store.
+
+    Raises:
+      NothingToReport: the store holds nothing of this spec.
+    """
+    cells = cells_of(spec)
+    audited = [(cell, found[1]) for cell in cells if (found := _stored_audit(cell, store)) is not None]
+    played = [cell for cell in cells if _is_played(cell, store)]
+    if not audited and not played:
+        raise NothingToReport(f"nothing of the suite {spec.name!r} is in the store yet; run or audit its spec first")
+    files = [store.path(AUDIT, audit_key(cell)) for cell, _ in audited]
+    files += [store.path(BENCHMARK, block.key) for cell in played for block in cell.blocks()]
+    return {
+        "schema": "bandana/report/1",
+        "title": spec.title or spec.name,
+        "suite": spec.name,
+        "created": datetime.fromtimestamp(max(f.stat().st_mtime for f in files), tz=UTC).isoformat(timespec="seconds"),
+        "environment": Environment(spec).describe(),
+        "audits": [outcome for _, outcome in audited],
+        "benchmark": _benchmark(spec, played, store) if played else None,
+        "software": {"python": python_version(), "code sha256": code_version(), **_versions()},
+        "seeds": {
+            "root": spec.seed,
+            "benchmark": "one SFC64 generator a purpose and block of replicates: "
+            "SeedSequence(root, spawn_key=(purpose, hash of the cell, block))",
+            "audit": "SeedSequence(root), one child a pair and side, one grandchild a block of replays",
+        },
+        "spec": spec_text,
+        "commands": [f"bandana {command} {spec.name}.yaml" for command in ("check", "run", "audit", "report")],
+        "evidence": _evidence(files, store),
+    }
+
+
+def _stored_audit(cell: Cell, store: Store) -> Any:
+    return store.load(AUDIT, audit_key(cell)) if cell.is_private else None
+
+
+def _is_played(cell: Cell, store: Store) -> bool:
+    return all(store.path(BENCHMARK, block.key).exists() for block in cell.blocks())
+
+
+def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
+    shown, grid = [], []
+    for cell in cells:
+        summary = summarize_cell(cell, store)
+        grid = summary["grid"].tolist()
+        curves = {name: summary[name].tolist() for name in ("mean", "low", "high")}
+        privacy = cell.settings.privacy
+        shown.append(
+            {
+                "label": cell.name,
+                "algorithm": cell.entry.name,
+                "calibration": cell.settings.calibration,
+                "privacy_model": cell.entry.privacy_model,
+                "epsilon": None if privacy is None else privacy.epsilon,
+                "mu": summary["mu"],
+                "replications": spec.replications,
+                **curves,
+                **{f"final_{name}": values[-1] for name, values in curves.items()},
+            }
+        )
+    band = "95 % confidence interval of the mean over replications (normal approximation)"
+    return {"grid": grid, "replications": spec.replications, "band": band, "cells": shown}
+
+
+def _evidence(files: list[Path], store: Store) -> dict[str, Any]:
+    hashed = [
+        {"path": f"results/{path.parent.name}/{path.name}", "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+        for path in sorted(files)
+    ]
+    return {"sha256": content_key(hashed), "files": hashed}
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _SHOWN_VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

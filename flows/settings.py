@@ -1,0 +1,60 @@
+"""Where things are kept, and the settings of Prefect and MLflow that must stand before either is imported."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_DATA = "bandana_data"
+
+_QUIET = {
+    "DO_NOT_TRACK": "true",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "PREFECT_LOGGING_LEVEL": "ERROR",
+    "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
+    # A temporary server on a busy machine needs longer than the default to start, and records tasks in batches.
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "240",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE": "500",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "200",
+    # Blocks run side by side, one thread each.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """The one folder that everything is written to."""
+
+    root: Path
+
+    @classmethod
+    def open(cls, root: Path | str | None = None) -> DataFolder:
+        """Creates the folder where it is missing; None means `bandana_data` in the current directory."""
+        folder = cls(Path(root or os.environ.get("BANDANA_DATA") or DEFAULT_DATA).absolute())
+        folder.root.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def results(self) -> Path:
+        """Finished blocks and audits, by content key."""
+        return self.root / "results"
+
+    def suite(self, name: str) -> Path:
+        """A suite's spec, report and evidence."""
+        return self.root / "suites" / name
+
+    def prepare(self) -> None:
+        """Sets the environment for Prefect and MLflow; call before either is imported. A user's own settings stay."""
+        for name, value in {**_QUIET, "PREFECT_HOME": str(self.root / "prefect")}.items():
+            os.environ.setdefault(name, value)
+
+
+def n_workers() -> int:
+    """How many blocks run side by side: one a core that this process may use."""
+    return max(1, len(os.sched_getaffinity(0)))
