@@ -53,10 +53,10 @@ def run(
         left = total - user
         n_records = np.minimum(algorithm.hold(released, actions) if jump else 1, left)
         rewards = stream.respond(user, n_records, actions)
-        record = Record(user.copy(), n_records, None, actions[:, None], rewards[:, None])
+        record = Record(user, n_records, None, actions[:, None], rewards[:, None])
         for observer in observers:
             observer.observe(record)
         sensitive, released = algorithm.absorb(sensitive, released, record, ledger)
-        user += n_records
+        user = user + n_records  # a new array: records keep theirs
         if int(user.min()) == total:
             return sensitive, released

@@ -94,7 +94,7 @@ class _RemembersSums(EpisodicUCB):
         of_arm = released.arm.copy()
         of_arm[reps] = arm
         arms.estimate(
-            released.mean, released.deviation, released.precision, reps, of_arm,
+            released.mean, released.deviation, reps, of_arm,
             noisy, n_samples, self.sums.mechanism.scale**2, self.reward_range.width, False,
         )  # fmt: skip
 

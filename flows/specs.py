@@ -171,7 +171,10 @@ def parse_spec(text: str, source: str, folder: Path) -> Spec:
 def _explain(item: Any, tree: yaml.Node | None, source: str) -> str:
     """One mistake: file, line, field, what is wrong, and the value."""
     node, line, shown = tree, 1, ""
-    for part in item["loc"]:
+    message = item["msg"].removeprefix("Value error, ")
+    # A rule between fields names the one to change first: look its line up.
+    named = message.split(" ", 1)[0].split(".") if not item["loc"] else []
+    for part in (*item["loc"], *named):
         child = _child(node, part)
         if child is None:
             if node is not None and isinstance(part, str) and item["type"] in ("missing", "extra_forbidden"):
@@ -180,7 +183,6 @@ def _explain(item: Any, tree: yaml.Node | None, source: str) -> str:
         node, line = child
         shown += f"[{part}]" if isinstance(part, int) else f".{part}"
     field = shown.lstrip(".") or "spec"
-    message = item["msg"].removeprefix("Value error, ")
     value = item.get("input")
     if item["type"] == "missing":
         return f"{source}:{line}: {field}: this field is required"

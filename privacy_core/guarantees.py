@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, ndtri_exp
 
 from privacy_core import gaussian
 from privacy_core.checks import non_negative, order, positive, probability
@@ -81,7 +81,8 @@ class GaussianDP:
 
     def tradeoff(self, fpr: ArrayLike) -> NDArray[np.float64]:
         """The smallest false-negative rate of any test with the false-positive rate `fpr` (any shape, in [0, 1])."""
-        return np.asarray(ndtr(ndtri(1 - np.asarray(fpr, dtype=float)) - self.mu))
+        # -ndtri(x) and not ndtri(1 - x), which is infinite for x below 1e-16.
+        return np.asarray(ndtr(-ndtri(np.asarray(fpr, dtype=float)) - self.mu))
 
     def __str__(self) -> str:
         return f"{self.mu:.6g}-GDP"
@@ -166,6 +167,14 @@ class PureDP:
             raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
         ratio = 1 - delta * (1 + math.exp(-self.epsilon))
         return max(0.0, self.epsilon + math.log(ratio)) if ratio > 0 else 0.0
+
+    def gdp(self) -> GaussianDP:
+        """The smallest mu-GDP that the definition implies: mu = -2 Phi^-1(1 / (1 + e^epsilon)).
+
+        The trade-off function of epsilon-DP is two lines that meet where both error rates are 1 / (1 + e^epsilon); a
+        convex curve through that corner and through (0, 1), (1, 0) stays below both lines.
+        """
+        return GaussianDP(float(-2 * ndtri_exp(-np.logaddexp(0.0, self.epsilon))))
 
     def zcdp(self) -> ZCDP:
         """rho = epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""

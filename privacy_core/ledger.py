@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_core.accounting import account
-from privacy_core.events import Event, NonPrivateEvent
-from privacy_core.guarantees import GaussianDP, Guarantee
+from privacy_core.events import Event, LaplaceEvent, NonPrivateEvent
+from privacy_core.guarantees import GaussianDP, Guarantee, PureDP
 from privacy_core.mechanisms import Mechanism
 from privacy_core.noise import NoiseSource
 
@@ -78,6 +78,26 @@ class Release(NamedTuple):
     output: FloatArray
 
 
+def _check_rows(records: Span, reps: IntArray | None, n_reps: int) -> None:
+    """Refuses what the book would read as no record, or as one replicate where there are two."""
+    if (records.start < 0).any() or (records.stop < records.start).any():
+        row = int(np.argmax((records.start < 0) | (records.stop < records.start)))
+        raise ValueError(
+            f"records must span start to stop, 0 <= start <= stop; row {row} is "
+            f"[{int(records.start[row])}, {int(records.stop[row])})"
+        )
+    if reps is not None and len(reps) and (reps[0] < 0 or reps[-1] >= n_reps or (np.diff(reps) <= 0).any()):
+        raise ValueError(f"reps must be increasing indices in [0, {n_reps}), got {reps!r}")
+
+
+def _mu_squared(event: Event) -> float:
+    """What the filter counts for one event: the square of the smallest mu for which it is mu-GDP.
+
+    For Laplace noise this is the mu that pure DP implies; it is larger than epsilon (at epsilon = 1, 1.2).
+    """
+    return PureDP(event.epsilon).gdp().mu ** 2 if isinstance(event, LaplaceEvent) else 2 * event.rho
+
+
 @dataclass
 class LiveLedger:
     """Draws noise, keeps the book, and stops at the budget.
@@ -111,7 +131,7 @@ class LiveLedger:
         """Writes the charge down, refuses to overspend, then draws; see `Ledger.release`.
 
         Raises:
-          ValueError: shapes disagree.
+          ValueError: shapes disagree, a span runs backwards, or `reps` are not increasing indices of replicates.
           BudgetExceeded: some record would spend more than the budget.
         """
         n_rows = self.n_reps if reps is None else len(reps)
@@ -120,6 +140,7 @@ class LiveLedger:
                 f"a release to {n_rows} replicates needs as many rows; got value of shape {value.shape}, "
                 f"spans of {len(records.start)} and {len(records.stop)} rows"
             )
+        _check_rows(records, reps, self.n_reps)
         self._charge(Charge(mechanism.event, records, reps))
         output = mechanism.draw(self.noise, value)
         if self.keeps_transcript:
@@ -144,9 +165,9 @@ class LiveLedger:
 
     def _refuse_overspending(self, charge: Charge, overlaps: bool) -> None:
         assert self.budget is not None
-        spent = 2 * charge.event.rho
+        spent = _mu_squared(charge.event)
         if overlaps:
-            spent = max(2 * rho for rho in self._worst_in([*self._charges, charge], within=charge))
+            spent = max(self._worst_in([*self._charges, charge], within=charge))
         if spent > self.budget.mu**2 * (1 + 1e-9):
             raise BudgetExceeded(
                 f"this release would raise a record's privacy loss to {math.sqrt(spent):.6g}-GDP; "
@@ -155,7 +176,7 @@ class LiveLedger:
 
     @staticmethod
     def _worst_in(charges: list[Charge], within: Charge) -> list[float]:
-        """The largest composed rho of a record inside `within`, one number a row of it."""
+        """The largest composed mu^2 of a record inside `within`, one number a row of it."""
         reps = np.arange(len(within.records.start)) if within.reps is None else within.reps
         worst = []
         for row, rep in enumerate(reps.tolist()):
@@ -167,7 +188,8 @@ class LiveLedger:
                     continue
                 start, stop = max(low, int(charge.records.start[at])), min(high, int(charge.records.stop[at]))
                 if start < stop:
-                    edges += [(start, charge.event.rho), (stop, -charge.event.rho)]
+                    price = _mu_squared(charge.event)
+                    edges += [(start, price), (stop, -price)]
             total = best = 0.0
             for _, step in sorted(edges):
                 total += step
@@ -301,8 +323,9 @@ class ScriptedLedger:
                 agree &= recorded.mechanism == mechanism
                 agree &= self.diverged[ids[mine]] < 0
                 kept, there = mine[agree], there[agree]
-                output[kept] = recorded.output[there]
-                self._compare(int(call), there, ids[kept], mechanism, value[kept])
+                if kept.size:
+                    output[kept] = recorded.output[there]
+                    self._compare(int(call), there, ids[kept], mechanism, value[kept])
                 mine = mine[~agree]
             fresh = mine[self.diverged[ids[mine]] < 0]
             self.diverged[ids[fresh]] = self._answered[ids[fresh]] - 1
@@ -335,7 +358,7 @@ class _ByReplicate:
 
     def __init__(self, n_reps: int, transcript: list[Release]) -> None:
         self.lengths = np.zeros(n_reps, dtype=np.int64)
-        self._places = np.full((n_reps, len(transcript), 2), -1, dtype=np.int64)
+        self._places = np.full((n_reps, max(len(transcript), 1), 2), -1, dtype=np.int64)
         for call, recorded in enumerate(transcript):
             reps = np.arange(n_reps) if recorded.reps is None else recorded.reps
             self._places[reps, self.lengths[reps]] = np.stack([np.full(len(reps), call), np.arange(len(reps))], axis=1)
@@ -344,6 +367,6 @@ class _ByReplicate:
     def locate(self, reps: IntArray, turn: IntArray) -> tuple[IntArray, IntArray]:
         """The call and the row of the `turn`-th release of each replicate; -1 where there is none."""
         reached = turn < self._places.shape[1]
-        places = self._places[reps, np.minimum(turn, max(self._places.shape[1] - 1, 0))].copy()
+        places = self._places[reps, np.minimum(turn, self._places.shape[1] - 1)].copy()
         places[~reached] = -1
         return places[:, 0], places[:, 1]

@@ -47,17 +47,26 @@ class PhaseSum:
         np.add(phase.stop, n_records, out=phase.stop)
         return phase
 
-    def close(self, phase: OpenPhase, ledger: Ledger, reps: IntArray | None = None) -> tuple[OpenPhase, FloatArray]:
+    def close(
+        self, phase: OpenPhase, ledger: Ledger, reps: IntArray | None = None
+    ) -> tuple[OpenPhase, FloatArray, IntArray]:
         """Releases the phase's sum in the given replicates and opens the next phase there.
 
+        Args:
+          phase: the phase under way.
+          ledger: where the sum is released.
+          reps: (n_rows,) increasing indices of the replicates; None means all.
+
         Returns:
-          the new state (it takes over the memory of `phase`), and (n_rows, ...) noisy sums.
+          the new state (it takes over the memory of `phase`), (n_rows, ...) noisy sums, and (n_rows,) how many records
+          each holds.
         """
+        if reps is None:
+            total, span = phase.total.copy(), Span(phase.start.copy(), phase.stop.copy())
+        else:
+            total, span = phase.total[reps], Span(phase.start[reps], phase.stop[reps])
+        noisy = ledger.release(self.mechanism, total, records=span, reps=reps)
         rows = slice(None) if reps is None else reps
-        stop = phase.stop[rows].copy()
-        noisy = ledger.release(
-            self.mechanism, phase.total[rows].copy(), records=Span(phase.start[rows].copy(), stop), reps=reps
-        )
         phase.total[rows] = 0.0
-        phase.start[rows] = stop
-        return phase, noisy
+        phase.start[rows] = span.stop
+        return phase, noisy, span.stop - span.start

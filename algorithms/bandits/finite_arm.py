@@ -32,8 +32,6 @@ class Released(NamedTuple):
     """(n_reps, n_arms), in units of reward."""
     deviation: FloatArray
     """(n_reps, n_arms), square root of the estimate's sub-Gaussian variance proxy; infinite before the first pull."""
-    precision: FloatArray
-    """(n_reps, n_arms), 1 / deviation^2."""
     pulls: IntArray
     """(n_reps, n_arms)"""
     arm: IntArray
@@ -100,7 +98,6 @@ class EpisodicUCB:
         released = Released(
             mean=np.zeros(table),
             deviation=np.full(table, np.inf),
-            precision=np.zeros(table),
             pulls=np.zeros(table, dtype=np.int64),
             arm=np.zeros(n_reps, dtype=np.int64),
             left=np.zeros(n_reps, dtype=np.int64),
@@ -141,10 +138,9 @@ class EpisodicUCB:
     ) -> OpenPhase:
         # All replicates pull each arm once, in the same rounds, before anything is decided from rewards.
         sums = self.first_sums if int(record.user[0]) < self.n_actions else self.sums
-        n_samples = (phase.stop - phase.start)[ended]
-        phase, noisy = sums.close(phase, ledger, None if len(ended) == ledger.n_reps else ended)
+        phase, noisy, n_samples = sums.close(phase, ledger, None if len(ended) == ledger.n_reps else ended)
         arms.estimate(
-            released.mean, released.deviation, released.precision, ended, released.arm,
+            released.mean, released.deviation, ended, released.arm,
             noisy, n_samples, sums.mechanism.scale**2, self.reward_range.width, self.combines,
         )  # fmt: skip
         return phase

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from algorithms.numerics.answers import bernoulli_answers
 from algorithms.protocol import FloatArray, IntArray
 from privacy_core import Interval
 
@@ -56,8 +57,8 @@ class BernoulliArms:
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) number of successes in `n_records` rounds."""
-        probability = self.means.take(actions)
         if n_records.max() > 1:
-            return self._generator.binomial(n_records, probability).astype(float)
-        drawn = self._generator.random(len(actions)) < probability
-        return (drawn & (n_records > 0)).astype(float)
+            return self._generator.binomial(n_records, self.means.take(actions)).astype(float)
+        answers = np.empty(len(actions))
+        bernoulli_answers(self._generator.random(len(actions)), self.means, n_records, actions, answers)
+        return answers

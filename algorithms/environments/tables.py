@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.numerics.tables import span_sums
+from algorithms.numerics.answers import span_sums
 from algorithms.protocol import FloatArray, IntArray
 from privacy_core import Interval
 

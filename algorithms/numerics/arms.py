@@ -87,35 +87,37 @@ def advance(pulls, arm, left, clock, actions, n_records, doubling, ended):  # ty
 
 
 @njit(**_OPTIONS)
-def estimate(mean, deviation, precision, reps, arm, noisy_sum, n, noise_variance, width, combines):  # type: ignore[no-untyped-def]
+def estimate(mean, deviation, reps, arm, noisy_sum, n, noise_variance, width, combines):  # type: ignore[no-untyped-def]
     """Takes each ended episode's noisy sum into its arm's estimate, in place.
 
-    mean, deviation, precision: (n_reps, n_arms). arm: (n_reps,). reps, noisy_sum, n: (n_rows,), a row the sum of n
-    rewards in a range of the given width, plus noise of variance `noise_variance`. The episode's mean has the
-    sub-Gaussian variance proxy v = width^2 / (4 n) + noise_variance / n^2 (Hoeffding's lemma; Gaussian noise). If
-    `combines`, episodes are weighted by 1/v, the inverse-variance estimate; else the last one alone counts.
+    mean, deviation: (n_reps, n_arms), deviation infinite for an arm without a sample. arm: (n_reps,).
+    reps, noisy_sum, n: (n_rows,), a row the sum of n rewards in a range of the given width, plus noise of variance
+    `noise_variance`. The episode's mean has the sub-Gaussian variance proxy v = width^2 / (4 n) + noise_variance / n^2 (Hoeffding's lemma; Gaussian noise). If
+    `combines`, episodes are weighted by 1/v, the inverse-variance estimate, whose variance is 1 / sum 1/v; else the last
+    one alone counts.
     """
     for i in range(len(reps)):
         r = reps[i]
         a = arm[r]
-        count = float(n[i])
-        value = noisy_sum[i] / count
-        weight = count * count / (0.25 * width * width * count + noise_variance)
-        if combines:
-            total = precision[r, a] + weight
-            mean[r, a] += (value - mean[r, a]) * (weight / total)
+        inverse = 1.0 / n[i]
+        value = noisy_sum[i] * inverse
+        variance = (0.25 * width * width + noise_variance * inverse) * inverse
+        if combines and deviation[r, a] < np.inf:
+            before = deviation[r, a] * deviation[r, a]
+            weight = before / (before + variance)
+            mean[r, a] += (value - mean[r, a]) * weight
+            deviation[r, a] = math.sqrt(variance * weight)
         else:
-            total = weight
             mean[r, a] = value
-        precision[r, a] = total
-        deviation[r, a] = 1.0 / math.sqrt(total)
+            deviation[r, a] = math.sqrt(variance)
 
 
 def estimate_reference(
-    mean: FloatArray, precision: FloatArray, value: FloatArray, variance: FloatArray, combines: bool
+    mean: FloatArray, deviation: FloatArray, value: FloatArray, variance: FloatArray, combines: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """One arm's new mean and precision in NumPy: (n_reps,) each, for an episode mean `value` of proxy `variance`."""
+    """One arm's new mean and deviation in NumPy: (n_reps,) each, for an episode mean `value` of proxy `variance`."""
     if not combines:
-        return value, 1 / variance
+        return value, np.sqrt(variance)
+    precision = 1 / deviation**2  # 0 before the first sample
     total = precision + 1 / variance
-    return (precision * mean + value / variance) / total, total
+    return (precision * mean + value / variance) / total, 1 / np.sqrt(total)

@@ -1,0 +1,1 @@
+"""Speed, measured beside its limit in the same run: `make bench`."""
