@@ -1,0 +1,102 @@
+"""Whole audits: honest algorithms pass, faulty ones fail, audits without power say so."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from algorithms.catalog import CATALOG, find
+from algorithms.environments.tables import RewardTable
+from audits.audit import Effort, Verdict, audit
+from audits.controls import CONTROLS, SAMPLING, STRUCTURAL
+from audits.summary import summarize
+from privacy_core import Gaussian, Interval, PhaseSum, RenyiDP
+
+UNIT = Interval(0.0, 1.0)
+EFFORT = Effort(replays=20_000, confidence=0.95, delta=1e-5, examples=60, seed=3)
+ENTRY = find("adar-ucb")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return RewardTable(np.random.default_rng(0).integers(0, 2, (32, 2)).astype(float), UNIT)
+
+
+def _audit(table, calibration="printed", change=lambda algorithm: algorithm, controls=None, effort=EFFORT):
+    settings = ENTRY.settings(2, UNIT, 3.1, calibration, RenyiDP(2.0, 1.0))
+    controls = CONTROLS["adar-ucb"] if controls is None else controls
+    return audit(change(ENTRY.build(settings)), ENTRY.promise(settings), controls, table, ENTRY.probes(2), effort)
+
+
+@pytest.mark.parametrize("calibration", ["printed", "tight"])
+def test_honest_adar_ucb_passes_and_every_planted_fault_is_caught_both_ways(table, calibration):
+    result = _audit(table, calibration)
+    assert result.verdict is Verdict.PASS, result.reasons
+    assert result.mu_accounted == pytest.approx(1.0, rel=1e-11)
+    assert result.mu_accounted <= result.claim.gaussian.mu
+    assert 0.9 < result.measurement.mu < 1
+    assert result.measurement.strongest.view == "transcript"
+    for control in result.controls:
+        assert set(control.caught_by) == {SAMPLING, STRUCTURAL}, control
+    about = {"label": "x", "algorithm": "adar-ucb", "calibration": calibration, "privacy_model": "central", "parameters": {}}
+    shown = summarize(result, about, "table", "noise")
+    assert shown["mu"]["claimed"] >= shown["mu"]["accounted"] >= shown["mu"]["measured"]
+    assert all(a >= b for a, b in zip(shown["tradeoff"]["measured"], shown["tradeoff"]["measured"][1:], strict=False))
+
+
+def test_every_private_entry_of_the_catalog_has_controls():
+    assert {entry.name for entry in CATALOG if entry.promise} == set(CONTROLS)
+
+
+def _undernoised(algorithm):
+    weak = PhaseSum(Gaussian(1.0, 0.7))
+    return replace(algorithm, sums=weak, first_sums=weak)
+
+
+def test_a_smaller_noise_is_refuted_by_accountant_measurement_and_search(table):
+    result = _audit(table, change=_undernoised, controls=())
+    assert result.verdict is Verdict.FAIL
+    text = " ".join(result.reasons)
+    assert "accounted exceeds claimed" in text
+    assert "measured exceeds claimed" in text
+    assert "counterexample" in text
+
+
+def test_a_lying_ledger_is_refuted_by_measurement(table):
+    lying = CONTROLS["adar-ucb"][2].plant
+    result = _audit(table, change=lying, controls=())
+    assert result.mu_accounted <= 1
+    assert result.verdict is Verdict.FAIL
+    assert "measured exceeds accounted" in " ".join(result.reasons)
+
+
+def test_an_audit_without_controls_is_inconclusive(table):
+    result = _audit(table, controls=())
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.reasons == ("no planted fault proves its power",)
+
+
+def test_an_audit_that_misses_a_fault_is_inconclusive(table):
+    harmless = replace(CONTROLS["adar-ucb"][0], name="nothing-wrong", plant=lambda honest: honest)
+    result = _audit(table, controls=(harmless,))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.reasons == ("the audit missed the planted fault nothing-wrong",)
+
+
+def test_the_same_effort_gives_the_same_numbers(table):
+    first, second = (_audit(table, controls=()) for _ in range(2))
+    assert first.measurement.bounds == second.measurement.bounds
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("replays", 10, "replays must be at least 1000, got 10"),
+        ("confidence", 1.0, "confidence must lie strictly between 0 and 1, got 1.0"),
+        ("delta", 0.0, "delta must lie strictly between 0 and 1, got 0.0"),
+        ("examples", 0, "examples must be at least 1, got 0"),
+    ],
+)
+def test_efforts_that_certify_nothing_are_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        replace(EFFORT, **{field: value})
