@@ -1,0 +1,77 @@
+"""The command line without a server: exit codes, messages, and what machines read."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from flows.cli import FAILURE, USER_MISTAKE, explain
+from flows.specs import SpecError
+
+
+def _bandana(*arguments, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-c", "from flows.cli import main; main()", *map(str, arguments)],
+        capture_output=True, text=True, cwd=cwd, check=False,
+    )  # fmt: skip
+
+
+def test_list_json_is_an_array_of_the_agreed_fields():
+    done = _bandana("list", "--json")
+    assert done.returncode == 0
+    entries = json.loads(done.stdout)
+    fields = {"name", "family", "privacy_model", "guarantee", "calibrations", "claim", "source"}
+    assert all(set(entry) == fields for entry in entries)
+    by_name = {entry["name"]: entry for entry in entries}
+    assert by_name["ucb"]["privacy_model"] == "none"
+    assert by_name["adar-ucb"]["privacy_model"] == "central"
+    assert by_name["adar-ucb"]["guarantee"] == "renyi"
+    assert by_name["adar-ucb"]["calibrations"] == ["printed", "tight"]
+
+
+def test_list_shows_claim_and_source():
+    done = _bandana("list")
+    assert done.returncode == 0
+    assert "adar-ucb" in done.stdout
+    assert "Theorem" in done.stdout
+
+
+def test_check_tells_what_a_spec_will_do_and_runs_nothing(write_spec, tmp_path):
+    done = _bandana("check", write_spec(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "adar-ucb tight eps=1" in done.stdout
+    assert "(2, 1)-RDP" in done.stdout
+    assert os.listdir(tmp_path) == ["spec.yaml"]
+
+
+@pytest.mark.parametrize("command", ["check", "run", "audit", "report"])
+def test_a_users_mistake_ends_with_2_and_one_clear_message(write_spec, tmp_path, command):
+    done = _bandana(command, write_spec(horizon=1), cwd=tmp_path)
+    assert done.returncode == USER_MISTAKE
+    assert "horizon must be at least 2 for 2 arms, got 1" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert os.listdir(tmp_path) == ["spec.yaml"]
+
+
+def test_debug_shows_the_traceback(write_spec, tmp_path):
+    assert "Traceback" in _bandana("check", write_spec(horizon=1), "--debug", cwd=tmp_path).stderr
+
+
+def test_an_audit_of_a_spec_without_private_algorithms_is_a_mistake(write_spec, tmp_path):
+    done = _bandana("audit", write_spec(algorithms=[{"name": "ucb"}]), cwd=tmp_path)
+    assert done.returncode == USER_MISTAKE
+    assert "nothing to audit" in done.stderr
+
+
+def test_failures_are_explained():
+    assert explain(SpecError("a: b")) == ("a: b", USER_MISTAKE)
+    message, code = explain(OSError(errno.ENOSPC, "No space left on device", "results/x.npz"))
+    assert (code, "disk is full (results/x.npz)" in message) == (FAILURE, True)
+    wrapped = RuntimeError("task failed")
+    wrapped.__cause__ = OSError(errno.ENOSPC, "No space left on device")
+    assert "disk is full" in explain(wrapped)[0]
+    assert "continue" in explain(KeyboardInterrupt())[0]
+    assert explain(RuntimeError("odd"))[1] == FAILURE

@@ -1,0 +1,113 @@
+"""Specs: each mistake is named with its file, line, field and value, before anything starts."""
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from flows.plan import Environment, cells_of, read_table
+from flows.specs import SpecError, TableSpec, load_spec, parse_spec
+
+
+def test_the_demo_and_the_ready_specs_are_correct():
+    demo = resources.files("flows").joinpath("demo.yaml").read_text()
+    parse_spec(demo, "demo.yaml", Path())
+    ready = sorted((Path(__file__).parents[2] / "experiments").glob("*.yaml"))
+    assert ready
+    for path in ready:
+        spec = load_spec(path)
+        Environment(spec).check()
+        assert cells_of(spec)
+
+
+MISTAKES = [
+    ("  means: [0.8, 0.4]", "  means: [0.8, 1.4]", 6, "environment.means[1]", "1.4"),
+    ("epsilon: [1]", "epsilon: [0]", 16, "algorithms[1].privacy.epsilon[0]", "0"),
+    ("epsilon: [1]", "epsilon: -2", 16, "algorithms[1].privacy.epsilon[0]", "-2"),
+    ("epsilon: [1]", "epsilon: [.inf]", 16, "algorithms[1].privacy.epsilon[0]", "inf"),
+    ("alpha: 2", "alpha: 1", 15, "algorithms[1].privacy.alpha", "1"),
+    ("horizon: 500", "horizon: 1", 7, "horizon", "1"),
+    ("horizon: 500", "horizon: many", 7, "horizon", "many"),
+    ("name: ucb", "name: ucb2", 11, "algorithms[0].name", "ucb2"),
+    ("calibrations: [tight]", "calibrations: [loose]", 12, "algorithms[1]", "loose"),
+    ("rounds: 16", "rounds: 2", 17, "audit.rounds", "2"),
+    ("replays: 8000", "replays: 5", 19, "audit.replays", "5"),
+    ("examples: 40", "delta: 1", 20, "audit.delta", "1"),
+    ("examples: 40", "sample: 40", 20, "audit.sample", "40"),
+    ("kind: bernoulli", "kind: casino", 4, "environment", "casino"),
+    ("seed: 7\n", "", 1, "seed", "required"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "field", "shown"), MISTAKES)
+def test_a_mistake_is_named_with_its_line_field_and_value(small_text, old, new, line, field, shown):
+    assert old in small_text
+    with pytest.raises(SpecError) as caught:
+        parse_spec(small_text.replace(old, new, 1), "bad.yaml", Path())
+    message = str(caught.value)
+    found = re.match(r"bad\.yaml:(\d+): ([^:]+): ", message)
+    assert found, message
+    assert found[2] == field
+    assert shown in message
+    if field != "audit.rounds":
+        assert int(found[1]) == line, message
+
+
+def test_every_mistake_is_listed(small_text):
+    text = small_text.replace("alpha: 2", "alpha: 0").replace("seed: 7", "seed: -7")
+    with pytest.raises(SpecError) as caught:
+        parse_spec(text, "bad.yaml", Path())
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_text_that_is_no_spec():
+    for text, expected in (("a: [", "not valid YAML"), ("- 1", "a spec is a mapping"), ("", "a spec is a mapping")):
+        with pytest.raises(SpecError, match=expected):
+            parse_spec(text, "bad.yaml", Path())
+    with pytest.raises(SpecError, match=r"missing\.yaml: cannot be read"):
+        load_spec(Path("missing.yaml"))
+
+
+def test_a_private_algorithm_needs_a_level_and_a_twin_takes_none(small_text):
+    with pytest.raises(SpecError, match="ucb is not private and takes no field privacy"):
+        parse_spec(small_text.replace("- name: ucb", "- {name: ucb, privacy: {alpha: 2, epsilon: 1}}"), "b", Path())
+    with pytest.raises(SpecError, match="adar-ucb needs the field privacy"):
+        parse_spec(small_text.replace("- name: ucb", "- name: adar-ucb"), "b", Path())
+
+
+def test_the_same_cell_twice_is_refused(write_spec):
+    path = write_spec(algorithms=[{"name": "ucb"}, {"name": "ucb"}])
+    with pytest.raises(SpecError, match="'ucb' is listed more than once"):
+        cells_of(load_spec(path))
+
+
+TABLE_MISTAKES = {
+    "0.1,nan\n": r":3: the reward of action 'b' is 'nan'",
+    "0.1,2.5\n": r":3: the reward of action 'b' is '2.5'; it must be a number in the declared range \[0, 1\]",
+    "0.1,x\n": r":3: the reward of action 'b' is 'x'",
+    "0.1\n": r":3: 1 values where the header names 2 actions",
+}
+
+
+@pytest.mark.parametrize(("row", "message"), TABLE_MISTAKES.items())
+def test_a_malformed_table_is_named_with_its_line(tmp_path, row, message):
+    path = tmp_path / "rewards.csv"
+    path.write_text("a,b\n0,1\n" + row)
+    with pytest.raises(SpecError, match=message):
+        read_table(TableSpec(kind="table", path=path))
+
+
+def test_a_missing_table_and_one_that_is_too_short(tmp_path, write_spec):
+    with pytest.raises(SpecError, match="cannot be read"):
+        read_table(TableSpec(kind="table", path=tmp_path / "none.csv"))
+    (tmp_path / "rewards.csv").write_text("a,b\n" + "0,1\n" * 30)
+    spec = load_spec(write_spec(environment={"kind": "table", "path": "rewards.csv"}, horizon=31))
+    with pytest.raises(SpecError, match="horizon: the table has 30 users, got 31"):
+        Environment(spec).check()
+
+
+def test_more_people_than_the_trial_had(write_spec):
+    spec = load_spec(write_spec(environment={"kind": "thornton_hiv"}, audit__rounds=5000))
+    with pytest.raises(SpecError, match="the people of the smallest arm of thornton_hiv, got 5000"):
+        Environment(spec).check()

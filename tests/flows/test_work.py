@@ -1,0 +1,67 @@
+"""Blocks: resumable, independent of each other, and the same numbers from whatever order."""
+
+import numpy as np
+import pytest
+
+from flows import work
+from flows.plan import cells_of
+from flows.specs import load_spec
+from flows.store import Store
+from flows.work import BENCHMARK, audit_cell, benchmark_block
+
+
+@pytest.fixture
+def cells(write_spec):
+    return cells_of(load_spec(write_spec()))
+
+
+def test_blocks_cover_the_replications_and_have_seeds_of_their_own(cells):
+    blocks = cells[1].blocks()
+    assert [block.n_reps for block in blocks] == [4, 2]
+    states = {tuple(b.noise_seed.generate_state(2)) for c in cells for b in c.blocks()}
+    states |= {tuple(b.reward_seed.generate_state(2)) for c in cells for b in c.blocks()}
+    assert len(states) == 8
+
+
+def test_a_finished_block_is_not_computed_again_and_a_lost_one_has_the_same_numbers(cells, tmp_path, monkeypatch):
+    store, block = Store(tmp_path / "results"), cells[1].blocks()[1]
+    first, _ = benchmark_block(block, store)
+    path = store.path(BENCHMARK, block.key)
+    whole = path.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(work, "run", lambda *_, **__: pytest.fail("computed again"))
+        again, _ = benchmark_block(block, store)
+    np.testing.assert_array_equal(first["regret"], again["regret"])
+    path.write_bytes(whole[: len(whole) // 2])
+    benchmark_block(block, store)
+    assert path.read_bytes() == whole
+
+
+def test_more_replications_change_no_finished_block(write_spec, tmp_path):
+    few = cells_of(load_spec(write_spec(replications=4)))[1].blocks()
+    many = cells_of(load_spec(write_spec(replications=12)))[1].blocks()
+    assert few[0].key == many[0].key
+    assert len({block.key for block in many}) == 3
+
+
+def test_the_privacy_spent_rises_to_the_claim_and_never_above(cells, tmp_path):
+    arrays, description = benchmark_block(cells[1].blocks()[0], Store(tmp_path / "results"))
+    spent = arrays["mu_spent"]
+    assert (np.diff(spent) >= 0).all()
+    assert spent[0] <= spent[-1] <= cells[1].claim().gaussian.mu
+    assert description["mu"] == pytest.approx(1.0, rel=1e-11)
+
+
+def test_a_twin_has_no_epsilon(cells, tmp_path):
+    arrays, description = benchmark_block(cells[0].blocks()[0], Store(tmp_path / "results"))
+    assert description["mu"] is None
+    assert np.isinf(arrays["mu_spent"]).all()
+
+
+def test_an_audit_is_kept_with_its_evidence(cells, tmp_path, monkeypatch):
+    store = Store(tmp_path / "results")
+    arrays, outcome = audit_cell(cells[1], store)
+    assert outcome["verdict"] == "PASS", outcome["reasons"]
+    assert len(arrays["scores_data"]) == len(arrays["scores_neighbor"]) == 4000
+    monkeypatch.setattr(work, "audit", lambda *_, **__: pytest.fail("computed again"))
+    assert audit_cell(cells[1], store)[1] == outcome
