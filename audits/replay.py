@@ -12,7 +12,7 @@ from algorithms.run import run
 from audits.neighbors import Pair
 from privacy_core import LiveLedger, ReproducibleNoise, ScriptedLedger
 
-BLOCK = 16384
+BLOCK = 8192
 _MAX_CODES = 4096
 
 

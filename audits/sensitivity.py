@@ -115,7 +115,12 @@ def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: Gau
 
 
 def search(
-    algorithm: Algorithm, reward_range: Interval, claim: GaussianDP, max_examples: int, max_rounds: int = 24
+    algorithm: Algorithm,
+    reward_range: Interval,
+    claim: GaussianDP,
+    max_examples: int,
+    max_rounds: int = 24,
+    shrinks: bool = True,
 ) -> Counterexample | None:
     """Searches tables, records and replacements for a counterexample, the same ones each time, and shrinks it.
 
@@ -127,9 +132,10 @@ def search(
       claim: see `examine`.
       max_examples: how many cases to try.
       max_rounds: longest table.
+      shrinks: look for the smallest counterexample; without, any one will do.
 
     Returns:
-      the smallest counterexample found, or None.
+      a counterexample, or None.
     """
     n_actions, low, width = algorithm.n_actions, reward_range.low, reward_range.width
     honest = st.sampled_from([low, low + width / 4, low + width / 2, low + width])
@@ -155,7 +161,7 @@ def search(
                 derandomize=True,
                 database=None,
                 deadline=None,
-                phases=[Phase.generate, Phase.shrink],
+                phases=[Phase.generate, Phase.shrink] if shrinks else [Phase.generate],
                 suppress_health_check=list(HealthCheck),
             ),
         )

@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri, ndtri_exp
+from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
 
 from privacy_core import gaussian
 from privacy_core.checks import non_negative, order, positive, probability
@@ -174,6 +174,8 @@ class PureDP:
         The trade-off function of epsilon-DP is two lines that meet where both error rates are 1 / (1 + e^epsilon); a
         convex curve through that corner and through (0, 1), (1, 0) stays below both lines.
         """
+        if self.epsilon < 1:  # the same number, to full precision where it is small
+            return GaussianDP(float(math.sqrt(8) * erfinv(math.tanh(self.epsilon / 2))))
         return GaussianDP(float(-2 * ndtri_exp(-np.logaddexp(0.0, self.epsilon))))
 
     def zcdp(self) -> ZCDP:

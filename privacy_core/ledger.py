@@ -91,9 +91,9 @@ def _check_rows(records: Span, reps: IntArray | None, n_reps: int) -> None:
 
 
 def _mu_squared(event: Event) -> float:
-    """What the filter counts for one event: the square of the smallest mu for which it is mu-GDP.
+    """What the filter counts for one event: the square of a mu for which it is mu-GDP, the smallest for Gaussian noise.
 
-    For Laplace noise this is the mu that pure DP implies; it is larger than epsilon (at epsilon = 1, 1.2).
+    For Laplace noise this is the mu that pure DP implies; it is larger than epsilon (at epsilon = 1, 1.23).
     """
     return PureDP(event.epsilon).gdp().mu ** 2 if isinstance(event, LaplaceEvent) else 2 * event.rho
 

@@ -1,0 +1,157 @@
+"""The report document: a plain dictionary, checked here before anything is rendered from it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+_TOLERANCE = 1e-6  # relative: two ways to compute one number may differ by rounding
+
+
+def resource(name: str) -> str:
+    """Text of a file that lies beside this module."""
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+@cache
+def _validator() -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(json.loads(resource("report.schema.json")))
+
+
+def validate(document: dict[str, Any]) -> None:
+    """Check a report document: its form, its lengths, and that no PASS contradicts what stands beside it.
+
+    Args:
+      document: as `report.schema.json` describes it. Numbers are finite; null: there is none.
+
+    Raises:
+      ValueError: the message names the JSON path, the value found there, and what is wrong with it.
+    """
+    for path, number in _numbers(document, "$"):
+        if not math.isfinite(number):
+            raise _error(path, number, "is not finite; write null for a number that does not exist")
+    problem = min(_validator().iter_errors(document), key=lambda error: error.json_path, default=None)
+    if problem is not None:
+        raise _error(problem.json_path, problem.instance, _reason(problem))
+    for path, found, reason in _contradictions(document):
+        raise _error(path, found, reason)
+
+
+def broken_order(audit: dict[str, Any]) -> list[str]:
+    """Which of claimed >= accounted >= measured do not hold; a null number is not compared.
+
+    Args:
+      audit: one audit of a valid document.
+
+    Returns:
+      One sentence an inequality that broke, with both numbers.
+    """
+    broken = []
+    for name in ("mu", "epsilon"):
+        for above, below in (("claimed", "accounted"), ("accounted", "measured"), ("claimed", "measured")):
+            high, low = audit[name][above], audit[name][below]
+            if high is not None and low is not None and low > high * (1 + _TOLERANCE) + 1e-12:
+                broken.append(f"{below} {name} {low:.4g} exceeds {above} {name} {high:.4g}")
+    return broken
+
+
+def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, float):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _numbers(item, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _numbers(item, f"{path}[{index}]")
+
+
+def _reason(problem: Any) -> str:
+    if problem.validator == "additionalProperties":
+        unknown = sorted(map(str, set(problem.instance) - set(problem.schema["properties"])))
+        return f"has unknown properties {', '.join(unknown)}; remove them"
+    if problem.validator == "required":
+        missing = [key for key in problem.validator_value if key not in problem.instance]
+        return f"lacks the properties {', '.join(missing)}"
+    if problem.validator == "type":
+        kinds = problem.validator_value
+        return f"must be of type {kinds if isinstance(kinds, str) else ' or '.join(kinds)}"
+    if problem.validator == "enum":
+        return f"must be one of {', '.join(map(str, problem.validator_value))}"
+    if problem.validator == "const":
+        return f"must be {problem.validator_value!r}"
+    return f"breaks {problem.validator} {problem.validator_value!r}"
+
+
+def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
+    created = document["created"]
+    try:
+        aware = datetime.fromisoformat(created).tzinfo is not None
+    except ValueError:
+        aware = False
+    if not aware:
+        yield "$.created", created, "must be an ISO 8601 time with an offset"
+    environment = document["environment"]
+    if len(environment["means"]) not in (0, len(environment["actions"])):
+        yield (
+            "$.environment.means",
+            environment["means"],
+            f"must have length {len(environment['actions'])} or 0",
+        )
+    for name, items in (("audits", document["audits"]), ("benchmark.cells", _cells(document))):
+        labels = [item["label"] for item in items]
+        for index, label in enumerate(labels):
+            if label in labels[:index]:
+                yield f"$.{name}[{index}].label", label, "stands twice; labels must be unique"
+    if document["benchmark"] is not None:
+        grid = document["benchmark"]["grid"]
+        if any(a >= b for a, b in pairwise(grid)):
+            yield "$.benchmark.grid", grid, "must increase"
+        for index, cell in enumerate(_cells(document)):
+            for key in ("mean", "low", "high"):
+                if len(cell[key]) != len(grid):
+                    yield (
+                        f"$.benchmark.cells[{index}].{key}",
+                        cell[key],
+                        f"must have length {len(grid)}, as the grid",
+                    )
+    for index, audit in enumerate(document["audits"]):
+        path = f"$.audits[{index}]"
+        tradeoff = audit["tradeoff"]
+        if tradeoff is not None:
+            for key in ("claimed", "measured", "lower_bound"):
+                if len(tradeoff[key]) != len(tradeoff["fpr"]):
+                    yield (
+                        f"{path}.tradeoff.{key}",
+                        tradeoff[key],
+                        f"must have length {len(tradeoff['fpr'])}, as fpr",
+                    )
+        if audit["verdict"] == "PASS":
+            for reason in _against_pass(audit):
+                yield f"{path}.verdict", "PASS", f"contradicts the audit: {reason}"
+
+
+def _against_pass(audit: dict[str, Any]) -> list[str]:
+    missed = [f"the planted fault {c['name']!r} was not caught" for c in audit["controls"] if not c["caught"]]
+    if not audit["controls"]:
+        missed.append("no planted fault was tried, so its power is unknown")
+    if audit["structural"]["counterexample"] is not None:
+        missed.append("the audit without statistics found a counterexample")
+    return missed + broken_order(audit)
+
+
+def _cells(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [] if document["benchmark"] is None else document["benchmark"]["cells"]
+
+
+def _error(path: str, value: Any, reason: str) -> ValueError:
+    shown = repr(value)
+    return ValueError(f"{path}: {shown if len(shown) <= 80 else shown[:77] + '...'} {reason}")

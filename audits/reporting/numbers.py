@@ -1,0 +1,48 @@
+"""Numbers as a reader wants them: four significant digits, thousands set apart, powers of ten written out."""
+
+from __future__ import annotations
+
+import math
+
+_UP = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+NONE = "–"
+
+
+def number(value: float | None) -> str:
+    """Four significant digits; a dash for a number that does not exist.
+
+    >>> number(3.14159), number(100000), number(1e-5), number(1234567.0), number(None), number(-0.5)
+    ('3.142', '100,000', '10⁻⁵', '1.235 × 10⁶', '–', '−0.5')
+    """
+    if value is None:
+        return NONE
+    if value == 0:
+        return "0"
+    if abs(value) < 1e-3 or (abs(value) >= 1e6 and not isinstance(value, int)):
+        mantissa, exponent = f"{abs(value):.3e}".split("e")
+        mantissa = mantissa.rstrip("0").rstrip(".")
+        power = "10" + str(int(exponent)).translate(_UP)
+        text = power if mantissa == "1" else f"{mantissa} × {power}"
+    elif isinstance(value, int):
+        text = f"{abs(value):,}"
+    else:
+        digits = max(0, 3 - math.floor(math.log10(abs(value))))
+        rounded = float(f"{abs(value):.3e}")
+        text = f"{rounded:,.{digits}f}"
+        if "." in text:
+            text = text.rstrip("0").rstrip(".")
+    return ("−" if value < 0 else "") + text
+
+
+def power_of_ten(value: float) -> str:
+    """Label of a tick on a logarithmic axis.
+
+    >>> power_of_ten(0.01), power_of_ten(100.0), power_of_ten(1e5)
+    ('0.01', '100', '10⁵')
+    """
+    exponent = round(math.log10(value)) if value > 0 else 0
+    return (
+        "10" + str(exponent).translate(_UP)
+        if not -3 < exponent < 4
+        else f"{10.0**exponent:,.{max(0, -exponent)}f}"
+    )

@@ -1,0 +1,137 @@
+"""Sets the blocks of a report as one self-contained web page, or as a PDF."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from audits.reporting import content, plots
+from audits.reporting.document import resource, validate
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_WORD = re.compile(r"\S{15,}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_ZERO_WIDTH_SPACE = "\u200b"
+
+
+def render_html(document: dict[str, Any]) -> str:
+    """The report as one HTML page, with its figures and style inside: it loads nothing and runs no script.
+
+    Args:
+      document: as `report.schema.json` describes it.
+
+    Returns:
+      HTML text, the same for the same document.
+
+    Raises:
+      ValueError: from `validate`; the message names the JSON path, the value and the problem.
+    """
+    validate(document)
+    from markupsafe import Markup
+
+    page = _page(document)
+    index = 0
+    for section in page["sections"]:
+        for block in section["blocks"]:
+            for image in block.get("images", ()):
+                index += 1
+                image["svg"] = Markup(_inline(image["svg"], f"f{index}-"))  # matplotlib escaped it
+    style = Markup(resource("report.css"))  # our own file
+    return (
+        _environment().from_string(resource("report.html.j2")).render(**page, style=style, roles=plots.ROLES)
+    )
+
+
+def render_pdf(document: dict[str, Any]) -> bytes:
+    """The report as a PDF, with the content and order of the web page.
+
+    Args:
+      document: as `report.schema.json` describes it.
+
+    Returns:
+      the PDF, dated as the document is, in the fonts that Typst brings along: the same for the same document.
+
+    Raises:
+      ValueError: from `validate`; the message names the JSON path, the value and the problem.
+    """
+    validate(document)
+    import typst
+
+    page = _page(document)
+    moment = datetime.fromisoformat(document["created"]).astimezone(UTC)
+    page["date"] = [moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second]
+    with tempfile.TemporaryDirectory(prefix="bandana-report-") as folder:
+        root = Path(folder)
+        index = 0
+        for section in page["sections"]:
+            for block in section["blocks"]:
+                for image in block.get("images", ()):
+                    index += 1
+                    name = f"figure-{index}.svg"
+                    (root / name).write_text(image.pop("svg"), encoding="utf-8")
+                    image["file"] = name
+        # Typst sets every word of a user from a JSON string: nothing in it is markup.
+        (root / "report.json").write_text(json.dumps(_breakable(page)), encoding="utf-8")
+        source = _environment().from_string(resource("report.typ.j2")).render(roles=plots.ROLES)
+        (root / "report.typ").write_text(source, encoding="utf-8")
+        return bytes(
+            typst.compile(str(root / "report.typ"), root=folder, format="pdf", ignore_system_fonts=True)
+        )
+
+
+def _page(document: dict[str, Any]) -> dict[str, Any]:
+    verdict, headline = content.headline(document)
+    return {
+        "title": document["title"],
+        "suite": document["suite"],
+        "created": content.time_of(document["created"]),
+        "verdict": verdict,
+        "headline": headline,
+        "sections": content.sections(document),
+    }
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, StrictUndefined
+
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def _inline(svg: str, prefix: str) -> str:
+    """An SVG file as an element of a page: its own names, no size, no namespaces, hidden from readers."""
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{prefix}', svg)
+    svg = re.sub(r"url\(#", f"url(#{prefix}", svg)
+    svg = re.sub(r'\bxlink:href="#', f'href="#{prefix}', svg)
+    head, body = svg.split(">", 1)
+    head = re.sub(r'\s(?:xmlns(?::\w+)?|width|height|version)="[^"]*"', "", head)
+    return f'{head} aria-hidden="true" focusable="false">{body.strip()}'
+
+
+def _breakable(value: Any, *, is_code: bool = False) -> Any:
+    """The same page with places to break long words, so that no table cell overflows on paper."""
+    if isinstance(value, dict):
+        code = value.get("kind") == "code"
+        return {key: _breakable(item, is_code=code) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_breakable(item) for item in value]
+    if not isinstance(value, str) or _HASH.fullmatch(value):
+        return value
+    room = 80 if is_code else 10
+
+    def split(match: re.Match[str]) -> str:
+        word = match.group()
+        if is_code:
+            return _ZERO_WIDTH_SPACE.join(word[i : i + room] for i in range(0, len(word), room))
+        parts = re.findall(r"[^/_.,:=-]*[/_.,:=-]+|[^/_.,:=-]+", word)
+        cut = [part[i : i + room] for part in parts for i in range(0, len(part), room)]
+        return _ZERO_WIDTH_SPACE.join(cut)
+
+    return _WORD.sub(split, value)

@@ -1,0 +1,23 @@
+"""What every test shares: Hypothesis without randomness, and the reference values of the accountant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "fixed", derandomize=True, deadline=None, max_examples=40, database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)  # fmt: skip
+settings.load_profile("fixed")
+
+
+@pytest.fixture(scope="session")
+def reference() -> dict[str, Any]:
+    """Privacy curves to 22 digits; the key `fields` explains each section."""
+    path = Path(__file__).parent / "data" / "accountant_values.json"
+    return dict(json.loads(path.read_text(encoding="utf-8")))

@@ -1,0 +1,145 @@
+"""The laws of the house: who may import whom, and who may draw."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PRODUCT = ("privacy_core", "algorithms", "audits", "flows", "benchmarks", "experiments")
+
+
+def modules(*folders):
+    """(path relative to the root, syntax tree) of every module under the folders."""
+    found = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text("utf-8"))) for path in found]
+
+
+def imported(tree):
+    """Top-level names of everything that a module imports, wherever it does so."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield (node.module or "").partition(".")[0]
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            function = ast.unparse(node.func)
+            if function.endswith(("import_module", "__import__", "importorskip")):
+                yield str(node.args[0].value).partition(".")[0]
+
+
+GENERATORS = {
+    "default_rng", "Generator", "RandomState", "SFC64", "PCG64", "PCG64DXSM", "Philox", "MT19937",
+    "SeedSequence", "ReproducibleNoise",
+}  # fmt: skip
+SOURCES = {"random", "secrets", "numpy.random", "scipy.stats"}
+
+
+def draws(tree):
+    """Lines at which a module reaches for randomness: NumPy's, Python's, the system's, or a noise source."""
+    return sorted({node.lineno for node in ast.walk(tree) if is_drawing(node)})
+
+
+def is_drawing(node):
+    match node:
+        case ast.Attribute(attr=name):
+            return name in GENERATORS or ast.unparse(node) in {"np.random", "numpy.random", "os.urandom"}
+        case ast.Name(id=name):
+            return name in GENERATORS
+        case ast.Import(names=names):
+            return any(alias.name in SOURCES for alias in names)
+        case ast.ImportFrom(module=module, names=names):
+            asked = {alias.name for alias in names}
+            return module in SOURCES or bool(asked & {*GENERATORS, "random", "urandom"})
+    return False
+
+
+def test_algorithms_hold_no_generator():
+    found = modules("algorithms/bandits", "algorithms/rl")
+    assert len(found) >= 3
+    assert {path: list(draws(tree)) for path, tree in found if list(draws(tree))} == {}
+
+
+def test_privacy_noise_comes_from_one_module():
+    assert {path for path, tree in modules("privacy_core") if list(draws(tree))} <= {
+        "privacy_core/noise.py", "privacy_core/__init__.py",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import numpy as np\nnp.random.default_rng(1)",
+        "import numpy as np\nz = np.random.normal()",
+        "from numpy.random import default_rng",
+        "from numpy import random",
+        "import random",
+        "import secrets",
+        "import os\nos.urandom(8)",
+        "from privacy_core import ReproducibleNoise",
+        "def f(bits):\n    return Generator(bits)",
+    ],
+)
+def test_a_planted_generator_is_seen(planted):
+    assert list(draws(ast.parse(planted)))
+
+
+def test_what_is_no_generator_is_not_taken_for_one():
+    clean = "import numpy as np\nfrom numpy.typing import NDArray\nrandomized = ledger.release(np.zeros(3))"
+    assert not list(draws(ast.parse(clean)))
+
+
+def test_only_flows_imports_prefect():
+    users = {path for path, tree in modules(*PRODUCT) if "prefect" in set(imported(tree))}
+    assert all(path.startswith("flows/") for path in users), users
+
+
+def test_only_tracking_imports_mlflow():
+    users = {path for path, tree in modules(*PRODUCT) if "mlflow" in set(imported(tree))}
+    assert users <= {"flows/tracking.py"}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import mlflow",
+        "import mlflow.tracking as t",
+        "from mlflow.entities import Run",
+        "def f():\n    import mlflow",
+        "import importlib\nimportlib.import_module('mlflow.client')",
+    ],
+)
+def test_a_planted_import_is_seen(planted):
+    assert "mlflow" in set(imported(ast.parse(planted)))
+
+
+def test_privacy_core_imports_nothing_heavy():
+    """numpy and scipy; dp-accounting inside a function, so that an import of the core stays cheap."""
+    allowed = {"numpy", "scipy", "privacy_core", "dp_accounting", *sys.stdlib_module_names}
+    for path, tree in modules("privacy_core"):
+        assert set(imported(tree)) <= allowed, path
+        top_level = ast.Module([n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)], [])
+        assert "dp_accounting" not in set(imported(top_level)), path
+
+
+def test_the_folder_mlflow_does_not_shadow_the_library():
+    assert not list((ROOT / "mlflow").rglob("__init__.py"))
+
+
+def test_every_module_says_what_it_is_for():
+    found = modules("privacy_core", "algorithms", "audits", "flows")
+    silent = [path for path, tree in found if not ast.get_docstring(tree)]
+    assert silent == []
+
+
+def test_the_import_contracts_hold():
+    command = Path(sys.executable).parent / "lint-imports"
+    result = subprocess.run(
+        [str(command), "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "0 broken" in result.stdout

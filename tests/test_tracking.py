@@ -1,0 +1,420 @@
+"""One run a cell, whatever happens: reruns, crashes, audits that come later, two writers at once."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.comparison_view import (
+    TAG_LIMIT,
+    VIEW_KEY,
+    VIEW_TAG,
+    comparison_state,
+    decode_view,
+    encode_view,
+    run_color,
+)
+from flows.tracking import CellRecord, Tracker, TrackingError
+
+ROOT = Path(__file__).parents[1]
+GRID = [1, 10, 100, 1000]
+CELL = CellRecord(
+    run_key="a" * 16,
+    name="adar-ucb tight eps=1",
+    params={"algorithm": "adar-ucb", "calibration": "tight", "epsilon": 1.0, "horizon": 1000},
+    tags={"environment": "bernoulli"},
+    metrics={"regret/final": 40.0, "privacy/epsilon_claimed": 2.5},
+    curves={"regret/mean": (GRID, [1.0, 8.0, 20.0, 40.0]), "privacy/mu_spent": (GRID, [0.0, 0.2, 0.4, 1.0])},
+    dataset={"name": "bernoulli", "digest": "d" * 50, "source": '{"means": [0.5, 0.4]}'},
+)
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with an empty database: laying one out takes seconds, copying it none."""
+    folder = tmp_path_factory.mktemp("fresh")
+    Tracker(folder)
+    return folder
+
+
+@pytest.fixture
+def open_tracker(fresh: Path, tmp_path: Path) -> Callable[[], Tracker]:
+    """Opens the same store anew, as a second process would."""
+    shutil.copytree(fresh, tmp_path / "data")
+    return lambda: Tracker(tmp_path / "data")
+
+
+@pytest.fixture
+def tracker(open_tracker: Callable[[], Tracker]) -> Tracker:
+    return open_tracker()
+
+
+def client_of(tracker: Tracker) -> Any:
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=tracker.tracking_uri)
+
+
+def all_runs(tracker: Tracker) -> list[Any]:
+    client = client_of(tracker)
+    return list(client.search_runs([e.experiment_id for e in client.search_experiments()]))
+
+
+def points(tracker: Tracker, run_id: str, key: str) -> list[tuple[int, float]]:
+    return [(point.step, point.value) for point in client_of(tracker).get_metric_history(run_id, key)]
+
+
+def names_of(tracker: Tracker, run_id: str) -> set[str]:
+    return {item.path for item in client_of(tracker).list_artifacts(run_id)}
+
+
+# --- one run a cell -------------------------------------------------------------------------------
+
+
+def test_a_cell_is_one_flat_finished_run_with_everything_that_finds_it_again(tracker: Tracker) -> None:
+    run_id = tracker.log_cell("demo", CELL)
+    (run,) = all_runs(tracker)
+    assert (run.info.run_id, run.info.status, run.info.run_name) == (run_id, "FINISHED", CELL.name)
+    assert "mlflow.parentRunId" not in run.data.tags
+    expected = {"suite": "demo", "role": "cell", "run_key": CELL.run_key, "attempt": "1"}
+    assert run.data.tags["pid"] == str(os.getpid())
+    assert expected.items() <= run.data.tags.items()
+    assert {"host", "bandana.version", "environment", "mlflow.runColor"} <= set(run.data.tags)
+    assert run.data.params == {k: str(v) for k, v in CELL.params.items()}
+    assert points(tracker, run_id, "regret/mean") == list(zip(*CELL.curves["regret/mean"], strict=True))
+    assert names_of(tracker, run_id) == {"curves.parquet"}
+    (dataset,) = run.inputs.dataset_inputs
+    assert (dataset.dataset.name, len(dataset.dataset.digest)) == ("bernoulli", 36)
+
+
+def test_logging_again_changes_nothing(open_tracker: Callable[[], Tracker]) -> None:
+    first = open_tracker().log_cell("demo", CELL)
+    tracker = open_tracker()
+    before = all_runs(tracker)[0].to_dictionary()
+    assert tracker.log_cell("demo", CELL) == first
+    (run,) = all_runs(tracker)
+    assert run.to_dictionary() == before
+    for key in ("regret/mean", "privacy/mu_spent"):
+        assert len(points(tracker, first, key)) == len(GRID)
+    assert len(points(tracker, first, "regret/final")) == 1
+
+
+def test_an_audit_adds_its_numbers_to_the_run_of_the_benchmark(tracker: Tracker, tmp_path: Path) -> None:
+    import pandas as pd
+
+    first = tracker.log_cell("demo", CELL)
+    evidence = tmp_path / "audit.npz"
+    evidence.write_bytes(b"scores")
+    audit = replace(
+        CELL,
+        metrics={**CELL.metrics, "audit/epsilon_measured": 0.9},
+        curves={"audit/power": (GRID, [0.0, 0.1, 0.5, 1.0])},
+        artifacts=[evidence],
+        params={**CELL.params, "replays": 1000},
+        tags={"verdict": "PASS"},
+    )
+    assert tracker.log_cell("demo", audit) == first
+    assert tracker.log_cell("demo", audit) == first
+    (run,) = all_runs(tracker)
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics["audit/epsilon_measured"] == 0.9
+    assert run.data.metrics["regret/final"] == 40.0
+    assert run.data.params["replays"] == "1000"
+    assert run.data.tags["verdict"] == "PASS"
+    assert run.data.tags["attempt"] == "1"
+    for key in ("audit/power", "regret/mean"):
+        assert len(points(tracker, first, key)) == len(GRID)
+    assert names_of(tracker, first) == {"curves.parquet", "audit.npz"}
+    table = pd.read_parquet(client_of(tracker).download_artifacts(first, "curves.parquet", str(tmp_path)))
+    assert table.groupby("curve").size().to_dict() == dict.fromkeys([*CELL.curves, *audit.curves], len(GRID))
+
+
+def test_a_finished_run_keeps_its_numbers_and_says_so(
+    tracker: Tracker, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = tracker.log_cell("demo", CELL)
+    tracker.log_cell("demo", replace(CELL, metrics={"regret/final": 41.0}, params={"horizon": 7}))
+    assert points(tracker, first, "regret/final") == [(0, 40.0)]
+    assert "keeps its earlier values of horizon, regret/final" in caplog.text
+
+
+def test_two_writers_make_one_run(open_tracker: Callable[[], Tracker]) -> None:
+    trackers = [open_tracker() for _ in range(3)]
+
+    def write(tracker: Tracker) -> tuple[str, str]:
+        return tracker.experiment("demo", "text"), tracker.log_cell("demo", CELL)
+
+    with ThreadPoolExecutor(3) as pool:
+        written = list(pool.map(write, trackers))
+    assert len(set(written)) == 1
+    assert len(points(trackers[0], written[0][1], "regret/mean")) == len(GRID)
+
+
+def test_a_suite_run_holds_the_newest_report(tracker: Tracker, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    report.write_text("old")
+    first = tracker.log_suite("demo", CELL.run_key, {"seed": 1}, {"audit/pass": 6}, [report])
+    report.write_text("new")
+    assert tracker.log_suite("demo", CELL.run_key, {"seed": 1}, {"audit/pass": 6}, [report]) == first
+    # A cell of the same key is another run.
+    assert tracker.log_cell("demo", CELL) != first
+    (run,) = [run for run in all_runs(tracker) if run.info.run_id == first]
+    assert (run.data.tags["role"], run.data.metrics) == ("suite", {"audit/pass": 6.0})
+    kept = client_of(tracker).download_artifacts(first, "report.html", str(tmp_path / "data"))
+    assert Path(kept).read_text() == "new"
+
+
+# --- crashes --------------------------------------------------------------------------------------
+
+
+def left_running(tracker: Tracker, pid: int) -> str:
+    """A run as a killed process leaves it: some points written, never ended."""
+    client = client_of(tracker)
+    partial = replace(CELL, curves={"regret/mean": (GRID[:2], [1.0, 8.0])}, metrics={})
+    run_id = tracker.log_cell("demo", partial)
+    client.update_run(run_id, status="RUNNING")
+    client.set_tag(run_id, "pid", str(pid))
+    return run_id
+
+
+def test_a_run_left_running_is_resumed_under_its_own_id(open_tracker: Callable[[], Tracker]) -> None:
+    run_id = left_running(open_tracker(), pid=os.getpid())
+    tracker = open_tracker()
+    assert tracker.log_cell("demo", CELL) == run_id
+    (run,) = all_runs(tracker)
+    assert (run.info.status, run.data.tags["attempt"]) == ("FINISHED", "2")
+    assert points(tracker, run_id, "regret/mean") == list(zip(*CELL.curves["regret/mean"], strict=True))
+    assert run.data.metrics["regret/final"] == 40.0
+
+
+def test_only_runs_of_dead_processes_of_this_host_are_marked(tracker: Tracker) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    dead = left_running(tracker, pid=gone.pid)
+    client = client_of(tracker)
+    alive = tracker.log_cell("demo", replace(CELL, run_key="alive"))
+    elsewhere = tracker.log_cell("demo", replace(CELL, run_key="elsewhere"))
+    client.set_tag(elsewhere, "host", "another-machine")
+    client.set_tag(elsewhere, "pid", str(gone.pid))
+    for run_id in (alive, elsewhere):
+        client.update_run(run_id, status="RUNNING")
+    assert tracker.mark_dead_runs() == 1
+    assert tracker.mark_dead_runs() == 0
+    states = {run.info.run_id: run.info.status for run in all_runs(tracker)}
+    assert states == {dead: "KILLED", alive: "RUNNING", elsewhere: "RUNNING"}
+
+
+def test_a_failure_marks_the_run_failed_and_a_rerun_finishes_it(
+    tracker: Tracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mlflow.MlflowClient.log_artifact", full)
+        with pytest.raises(TrackingError, match=r"disk .* is full: free some space"):
+            tracker.log_cell("demo", CELL)
+    (run,) = all_runs(tracker)
+    assert run.info.status == "FAILED"
+    assert tracker.log_cell("demo", CELL) == run.info.run_id
+    (run,) = all_runs(tracker)
+    assert (run.info.status, run.data.tags["attempt"]) == ("FINISHED", "2")
+    assert len(points(tracker, run.info.run_id, "regret/mean")) == len(GRID)
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+def test_nothing_infinite_is_logged(tracker: Tracker) -> None:
+    cell = replace(
+        CELL,
+        params={"algorithm": "ucb", "epsilon": math.inf},
+        metrics={
+            "regret/final": 3.0,
+            "privacy/epsilon_claimed": math.inf,
+            "audit/epsilon_measured": math.nan,
+        },
+        curves={"regret/mean": (GRID, [1.0, math.nan, math.inf, 3.0])},
+    )
+    run_id = tracker.log_cell("demo", cell)
+    (run,) = all_runs(tracker)
+    assert set(run.data.metrics) == {"regret/final", "regret/mean"}
+    assert run.data.params == {"algorithm": "ucb"}
+    assert points(tracker, run_id, "regret/mean") == [(1, 1.0), (1000, 3.0)]
+
+
+def test_long_curves_and_long_texts_fit(tracker: Tracker) -> None:
+    rounds = list(range(1, 2501))
+    cell = replace(
+        CELL, params={"note": "p" * 9000}, tags={"note": "t" * 9000}, curves={"regret/mean": (rounds, rounds)}
+    )
+    run_id = tracker.log_cell("demo", cell)
+    run = client_of(tracker).get_run(run_id)
+    assert (len(run.data.params["note"]), len(run.data.tags["note"])) == (6000, 8000)
+    history = client_of(tracker).get_metric_history(run_id, "regret/mean")
+    assert len(history) == 2500
+    assert all(point.timestamp == run.info.start_time + point.step for point in history)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"run_key": "it's"}, "run_key"),
+        ({"metrics": {"regret@1": 1.0}}, "regret@1"),
+        ({"metrics": {"regret/mean": 1.0}}, "both metrics and curves"),
+        ({"curves": {"regret/mean": ([1, 2], [1.0])}}, "2 rounds, 1 values"),
+        ({"artifacts": [Path("a/x.npz"), Path("b/x.npz")]}, "different file names"),
+    ],
+)
+def test_a_record_that_mlflow_would_refuse_is_refused_at_once(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(CELL, **change)
+
+
+def test_a_missing_artifact_is_told_before_anything_is_written(tracker: Tracker, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"absent\.npz"):
+        tracker.log_cell("demo", replace(CELL, artifacts=[tmp_path / "absent.npz"]))
+    assert all_runs(tracker) == []
+
+
+# --- the experiment and its page ------------------------------------------------------------------
+
+
+def test_the_experiment_carries_its_description_and_the_comparison_page(tracker: Tracker) -> None:
+    number = tracker.experiment("demo", "What is compared here.")
+    tags = client_of(tracker).get_experiment(number).tags
+    assert tracker.experiment("demo", "What is compared here.") == number
+    assert client_of(tracker).get_experiment(number).tags == tags
+    assert tags["mlflow.note.content"] == "What is compared here."
+    assert decode_view(tags[VIEW_TAG]) == comparison_state()
+    url = tracker.compare_url("demo", "http://127.0.0.1:5001/")
+    assert url == (
+        f"http://127.0.0.1:5001/#/experiments/{number}/runs"
+        f"?workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={VIEW_KEY}"
+    )
+    with pytest.raises(TrackingError, match="run the suite first"):
+        tracker.compare_url("other")
+    with pytest.raises(ValueError, match="without '/'"):
+        tracker.experiment("a/b", "")
+
+
+def test_the_page_holds_the_charts_and_the_encoding_goes_both_ways() -> None:
+    state = comparison_state()
+    value = encode_view(state, created_ms=7)
+    assert decode_view(value) == state
+    assert value == encode_view(comparison_state(), created_ms=7)
+    assert len(value) <= TAG_LIMIT
+    names = {section["uuid"]: section["name"] for section in state["compareRunSections"]}
+    shown = [(names[c["metricSectionId"]], c["type"], c.get("metricKey")) for c in state["compareRunCharts"]]
+    assert [chart for chart in shown if chart[0] != "Details"] == [
+        ("Regret", "LINE", "regret/mean"),
+        ("Regret", "LINE", "regret/mean"),
+        ("Regret", "BAR", "regret/final"),
+        ("Privacy", "SCATTER", None),
+        ("Privacy", "LINE", "privacy/mu_spent"),
+        ("Privacy", "PARALLEL", None),
+        ("Privacy", "BAR", "privacy/epsilon_claimed"),
+        ("Privacy", "BAR", "privacy/epsilon_accounted"),
+        ("Privacy", "BAR", "audit/epsilon_measured"),
+    ]
+    assert len({chart["uuid"] for chart in state["compareRunCharts"]}) == len(state["compareRunCharts"])
+    assert state["searchFilter"] == "tags.role = 'cell'"
+    with pytest.raises(ValueError, match="deflate"):
+        decode_view('{"state": "plain"}')
+
+
+def test_the_field_names_of_the_page_are_those_of_the_installed_mlflow() -> None:
+    import mlflow
+
+    folder = Path(mlflow.__file__).parent / "server" / "js" / "build" / "static" / "js"
+    (main,) = folder.glob("main.*.js")
+    shipped = main.read_text(encoding="utf-8")
+    state = comparison_state()
+    items = (state, *state["compareRunCharts"], *state["compareRunSections"])
+    absent = {name for item in items for name in item if name not in shipped}
+    for chunk in folder.glob("*.chunk.js"):
+        if absent:
+            text = chunk.read_text(encoding="utf-8")
+            absent = {name for name in absent if name not in text}
+    assert absent == set()
+    assert '"mlflow.sharedViewState."' in shipped
+    assert '"deflate;"' in shipped
+
+
+def test_colors_tell_families_and_epsilons_apart(tracker: Tracker) -> None:
+    colors = {run_color(family, epsilon) for family in range(10) for epsilon in (0.1, 1, 10)}
+    assert len(colors) == 30
+    for key, calibration in (("one", "tight"), ("two", "printed"), ("three", "tight")):
+        params = {**CELL.params, "calibration": calibration}
+        tracker.log_cell("demo", replace(CELL, run_key=key, params=params))
+    shown = {run.data.tags["run_key"]: run.data.tags["mlflow.runColor"] for run in all_runs(tracker)}
+    assert shown["one"] == shown["three"] != shown["two"]
+
+
+def test_the_server_of_the_store_listens_on_the_loopback_interface_only(tracker: Tracker) -> None:
+    arguments = tracker.server_arguments(5005)
+    assert arguments[:3] == ["-m", "mlflow", "server"]
+    assert arguments[arguments.index("--host") + 1] == "127.0.0.1"
+    assert arguments[arguments.index("--backend-store-uri") + 1] == tracker.tracking_uri
+
+
+# --- errors that help -----------------------------------------------------------------------------
+
+
+def test_a_data_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(TrackingError, match=r"cannot be written .*: choose another data folder"):
+        Tracker(tmp_path / "file")
+
+
+def test_a_damaged_database_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "mlflow").mkdir()
+    (tmp_path / "mlflow" / "mlflow.db").write_bytes(b"no database, yet longer than a header" * 9)
+    with pytest.raises(TrackingError, match=r"is damaged .*: move it away"):
+        Tracker(tmp_path)
+
+
+def test_a_locked_database_is_a_clear_error(
+    tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flows.tracking._SQLITE_PATIENCE", 0.1)
+    other = sqlite3.connect(tmp_path / "data" / "mlflow" / "mlflow.db", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    try:
+        with pytest.raises(TrackingError, match="is locked by another program: wait"):
+            Tracker(tmp_path / "data")
+    finally:
+        other.close()
+
+
+def test_a_server_that_does_not_answer_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(TrackingError, match=r"does not answer .*: start it"):
+        Tracker(tmp_path, "http://127.0.0.1:9")
+
+
+# --- the folder mlflow/ ---------------------------------------------------------------------------
+
+
+def test_the_folder_mlflow_does_not_hide_the_library() -> None:
+    assert not list((ROOT / "mlflow").rglob("__init__.py"))
+    # What `import mlflow` takes in a process started at the root; a bare folder has no origin.
+    code = "import importlib.util as u; print(u.find_spec('mlflow').origin)"
+    command = [sys.executable, "-c", code]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    origin = Path(found.stdout.strip())
+    assert origin.name == "__init__.py"
+    assert not origin.is_relative_to(ROOT / "mlflow")
+    import mlflow
+
+    assert Path(mlflow.__file__) == origin
