@@ -101,7 +101,9 @@ class Entry:
             if calibration is not None or privacy is not None:
                 raise ValueError(f"{self.name} is not private: it takes neither a calibration nor a privacy level")
         elif calibration not in self.calibrations:
-            raise ValueError(f"calibration of {self.name} must be one of {', '.join(self.calibrations)}, got {calibration!r}")
+            raise ValueError(
+                f"calibration of {self.name} must be one of {', '.join(self.calibrations)}, got {calibration!r}"
+            )
         elif privacy is None:
             raise ValueError(f"{self.name} needs a privacy level")
         return Settings(n_actions, reward_range, beta, calibration, privacy)

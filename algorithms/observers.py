@@ -32,7 +32,14 @@ class RegretCurve:
     def observe(self, record: Record) -> None:
         """Extends each replicate's curve by the record's rounds."""
         _extend_regret(
-            record.user, record.n_records, record.actions[:, 0], self._gaps, self._grid, self._total, self._next, self.curve
+            record.user,
+            record.n_records,
+            record.actions[:, 0],
+            self._gaps,
+            self._grid,
+            self._total,
+            self._next,
+            self.curve,
         )
 
 

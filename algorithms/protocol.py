@@ -46,9 +46,15 @@ class Record(NamedTuple):
 class Algorithm(Protocol):
     """A frozen dataclass of public parameters: no state, no generator."""
 
-    n_actions: int
-    reward_range: Interval
-    """Every reward is clipped to it before it is absorbed."""
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        ...
+
+    @property
+    def reward_range(self) -> Interval:
+        """Every reward is clipped to it before it is absorbed."""
+        ...
 
     def init(self, n_reps: int) -> tuple[Any, Any]:
         """The sensitive and the released state before the first record."""

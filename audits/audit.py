@@ -129,9 +129,7 @@ class AuditResult:
     reasons: tuple[str, ...]
 
 
-def measure(
-    algorithm: Algorithm, pairs: tuple[Pair, ...], effort: Effort, enough: float = math.inf
-) -> Measurement:
+def measure(algorithm: Algorithm, pairs: tuple[Pair, ...], effort: Effort, enough: float = math.inf) -> Measurement:
     """Replays each pair on both sides and bounds the privacy loss from below, in two views.
 
     One half of the replays chooses thresholds and teaches the attack that learns; the bounds come from the other half.
@@ -258,7 +256,9 @@ def _broken(
     if mu_accounted > claimed.mu * _EQUAL:
         reasons.append(f"accounted exceeds claimed: the ledger composes to mu = {mu_accounted:.6g}, the claim is {claimed}")
     if measurement.mu > claimed.mu:
-        reasons.append(f"measured exceeds claimed: mu >= {measurement.mu:.6g} at {effort.confidence:.0%}, the claim is {claimed}")
+        reasons.append(
+            f"measured exceeds claimed: mu >= {measurement.mu:.6g} at {effort.confidence:.0%}, the claim is {claimed}"
+        )
     if measurement.epsilon > claimed.epsilon(effort.delta):
         reasons.append(
             f"measured exceeds claimed: epsilon >= {measurement.epsilon:.6g} at delta = {effort.delta:g}, "

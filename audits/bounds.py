@@ -74,7 +74,7 @@ class Errors:
 
 
 def _mu(fpr: ArrayLike, fnr: ArrayLike) -> FloatArray:
-    return np.maximum(0.0, -ndtri(fpr) - ndtri(fnr))
+    return np.asarray(np.maximum(0.0, -ndtri(fpr) - ndtri(fnr)))
 
 
 def _epsilon(fpr: ArrayLike, fnr: ArrayLike, delta: float) -> FloatArray:
@@ -82,7 +82,7 @@ def _epsilon(fpr: ArrayLike, fnr: ArrayLike, delta: float) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         one = np.log(np.maximum(0.0, 1 - delta - fpr) / fnr)
         other = np.log(np.maximum(0.0, 1 - delta - fnr) / fpr)
-    return np.maximum(0.0, np.maximum(one, other))
+    return np.asarray(np.maximum(0.0, np.maximum(one, other)))
 
 
 def mu_lower(errors: Errors, level: float) -> float:
@@ -110,7 +110,8 @@ def choose_threshold(data: FloatArray, neighbor: FloatArray, level: float, delta
     """The threshold that promises the largest bound, judged with the same confidence limits that the bound will use.
 
     Args:
-      data, neighbor: scores to choose on, each (n,), n >= 1, of any sign and possibly infinite, never NaN.
+      data: (n,) scores to choose on, n >= 1, of any sign and possibly infinite, never NaN.
+      neighbor: the same of the neighbor.
       level: as for the bound.
       delta: choose for `epsilon_lower` at this delta; None chooses for `mu_lower`.
 

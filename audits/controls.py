@@ -87,15 +87,13 @@ class _RemembersSums(EpisodicUCB):
         """Releases what the fault releases."""
         raise NotImplementedError  # each fault has its own
 
-    def take_in(
-        self, released: Released, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray
-    ) -> None:
+    def take_in(self, released: Released, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray) -> None:
         """Puts noisy sums into the arms' estimates; the last one alone counts."""
         of_arm = released.arm.copy()
         of_arm[reps] = arm
         arms.estimate(
             released.mean, released.deviation, reps, of_arm,
-            noisy, n_samples, self.sums.mechanism.scale**2, self.reward_range.width, False,
+            noisy, n_samples, 1.0, self.sums.mechanism.scale**2, self.reward_range.width, False,
         )  # fmt: skip
 
 
@@ -135,6 +133,11 @@ class SharedNoise:
     def sensitivity(self) -> float:
         """As the honest mechanism declares it."""
         return self.gaussian.sensitivity
+
+    @property
+    def scale(self) -> float:
+        """As the honest mechanism's."""
+        return self.gaussian.scale
 
     @property
     def event(self) -> GaussianEvent:

@@ -60,9 +60,7 @@ def replay(algorithm: Algorithm, pair: Pair, on_neighbor: bool, n_replays: int, 
     )
 
 
-def _replay_block(
-    algorithm: Algorithm, pair: Pair, on_neighbor: bool, n_reps: int, seed: np.random.SeedSequence
-) -> Replays:
+def _replay_block(algorithm: Algorithm, pair: Pair, on_neighbor: bool, n_reps: int, seed: np.random.SeedSequence) -> Replays:
     here, there = (pair.neighbor, pair.data) if on_neighbor else (pair.data, pair.neighbor)
     live = LiveLedger(n_reps, ReproducibleNoise(seed), keeps_transcript=True)
     actions = ActionLog()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, find, settings
@@ -103,7 +104,9 @@ def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: Gau
         if (change > limit * (1 + _ROUNDING)).any():
             worst = float(change.max())
             return Counterexample(
-                case, index, f"release {index} moved by {worst:.6g}, {worst / limit:.4g} times its sensitivity {limit:.6g}"
+                case,
+                index,
+                f"release {index} moved by {worst:.6g}, {worst / limit:.4g} times its sensitivity {limit:.6g}",
             )
     derived = account(live.worst_record())
     if isinstance(derived, NoPrivacy):
@@ -142,7 +145,7 @@ def search(
     anything = st.one_of(honest, st.sampled_from([low - 2 * width, low + 5 * width]))
 
     @st.composite
-    def cases(draw: Callable) -> Case:
+    def cases(draw: Callable[[Any], Any]) -> Case:
         n_rounds = draw(st.integers(n_actions + 2, max(max_rounds, n_actions + 2)))
         row = st.tuples(*[honest] * n_actions)
         return Case(

@@ -74,17 +74,16 @@ def finite(value: float) -> float | None:
 
 
 def epsilon_of(mu: float, delta: float) -> float | None:
-    """epsilon at delta of mu-GDP; 0 at mu = 0, None at infinity."""
+    """Epsilon at delta of mu-GDP; 0 at mu = 0, None at infinity."""
     if not math.isfinite(mu):
         return None
     return GaussianDP(mu).epsilon(delta) if mu > 0 else 0.0
 
 
 def _event(event: Event, count: int) -> dict[str, Any]:
-    is_noisy = isinstance(event, GaussianEvent | LaplaceEvent)
     return {
         "event": type(event).__name__.removesuffix("Event"),
-        "noise_multiplier": event.noise_multiplier if is_noisy else None,
+        "noise_multiplier": event.noise_multiplier if isinstance(event, GaussianEvent | LaplaceEvent) else None,
         "mu": event.mu if isinstance(event, GaussianEvent) else None,
         "count": count,
     }
@@ -121,7 +120,8 @@ def tradeoff(data: FloatArray, neighbor: FloatArray, claim: GaussianDP, mu_lower
     """The trade-off curves: claimed, as measured by the sharpest attack, and of the certified mu.
 
     Args:
-      data, neighbor: (n,) scores of the two sides.
+      data: (n,) scores of the data set.
+      neighbor: (n,) scores of the neighbor.
       claim: the promise.
       mu_lower: the certified bound.
     """

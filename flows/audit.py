@@ -8,7 +8,7 @@ from typing import Any
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
-from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.task_runners import ProcessPoolTaskRunner
 
 from flows.benchmark import cell_record
 from flows.plan import Cell, Environment, cells_of
@@ -48,7 +48,11 @@ def _track(cell: Cell, outcome: dict[str, Any], store: Store, tracker: Tracker) 
     tracker.log_cell(cell.spec.name, record)
 
 
-@flow(name="audit", task_runner=ThreadPoolTaskRunner(max_workers=n_workers()))  # type: ignore[arg-type]
+# Audits take many seconds each and search with Hypothesis, which wants a process of its own.
+_RUNNER: Any = ProcessPoolTaskRunner(max_workers=n_workers())
+
+
+@flow(name="audit", task_runner=_RUNNER)
 def audit(spec: Spec, data: str) -> list[dict[str, Any]]:
     """Audits every private cell of the spec; finished audits are kept, and a rerun computes only what is missing.
 
@@ -65,7 +69,7 @@ def audit(spec: Spec, data: str) -> list[dict[str, Any]]:
     outcomes: dict[str, dict[str, Any]] = {}
     with bar("audit", 2 * len(cells)) as progress:
         for future in as_completed(list(futures)):
-            cell = futures[future]  # type: ignore[index]
+            cell = futures[future]
             outcomes[cell.name] = future.result()
             progress.advance(f"{cell.name}: {outcomes[cell.name]['verdict']}")
         for cell in cells:

@@ -33,7 +33,11 @@ def _track(cell: Cell, store: Store, tracker: Tracker) -> None:
     tracker.log_cell(cell.spec.name, benchmark_record(cell, summarize_cell(cell, store)))
 
 
-@flow(name="benchmark", task_runner=ThreadPoolTaskRunner(max_workers=n_workers()))  # type: ignore[arg-type]
+# Blocks are NumPy and numba without the GIL: threads run them side by side and start at once.
+_RUNNER: Any = ThreadPoolTaskRunner(max_workers=n_workers())
+
+
+@flow(name="benchmark", task_runner=_RUNNER)
 def benchmark(spec: Spec, data: str) -> None:
     """Plays every cell of the spec; finished blocks are kept, and a rerun computes only what is missing."""
     folder = DataFolder(Path(data))
@@ -47,7 +51,7 @@ def benchmark(spec: Spec, data: str) -> None:
     with bar("benchmark", len(blocks) + len(cells)) as progress:
         for future in as_completed(list(futures)):
             future.result()
-            progress.advance(futures[future].cell.name)  # type: ignore[index]
+            progress.advance(futures[future].cell.name)
         for cell in cells:
             _track(cell, store, tracker)
             progress.advance(f"tracked {cell.name}")
@@ -95,9 +99,7 @@ def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
     return cell_record(cell, metrics, curves, [])
 
 
-def cell_record(
-    cell: Cell, metrics: dict[str, float], curves: dict[str, Any], artifacts: list[Path]
-) -> CellRecord:
+def cell_record(cell: Cell, metrics: dict[str, float], curves: dict[str, Any], artifacts: list[Path]) -> CellRecord:
     """A cell's MLflow run: the benchmark and the audit write into the same one."""
     spec, about = cell.spec, Environment(cell.spec).describe()
     return CellRecord(

@@ -169,14 +169,15 @@ def _standing_alone(spec: Spec, text: str) -> str:
 
     tree = yaml.safe_load(text)
     tree["environment"]["path"] = str(Path(path).absolute())
-    return yaml.safe_dump(tree, sort_keys=False)
+    return str(yaml.safe_dump(tree, sort_keys=False))
 
 
 def _say_what_was_done(spec: Spec, folder: DataFolder, done: dict[str, Any], data: Path | None) -> None:
     for outcome in done["audits"]:
         mu = outcome["mu"]
         shown = "  >=  ".join(
-            f"{name} {'infinite' if mu[name] is None else format(mu[name], '.4f')}" for name in ("claimed", "accounted", "measured")
+            f"{name} {'infinite' if mu[name] is None else format(mu[name], '.4f')}"
+            for name in ("claimed", "accounted", "measured")
         )
         typer.echo(f"{outcome['verdict']:<13} {outcome['label']:<28} mu: {shown}")
         if outcome["verdict"] != "PASS":

@@ -6,7 +6,6 @@ import csv
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,7 @@ class Environment:
             case ThorntonSpec():
                 return np.array([group.mean() for group in thornton_hiv()])
         assert self.table is not None
-        return self.table.rewards[: self.spec.horizon].mean(axis=0)
+        return np.asarray(self.table.rewards[: self.spec.horizon].mean(axis=0))
 
     @property
     def n_actions(self) -> int:
@@ -241,7 +240,8 @@ class Cell:
     def key(self) -> str:
         """The cell's identity as an MLflow run."""
         return content_key({**self.identity(), "suite": self.spec.name, "horizon": self.spec.horizon,
-                            "replications": self.spec.replications, "code": code_version()})  # fmt: skip
+                            "replications": self.spec.replications,
+                            "audit": self.spec.audit.model_dump(mode="json"), "code": code_version()})  # fmt: skip
 
     def blocks(self) -> list[Block]:
         """Fixed-size blocks of replicates; more replications add blocks and change none."""

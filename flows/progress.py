@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 console = Console(stderr=True)
 
@@ -15,12 +15,12 @@ console = Console(stderr=True)
 class Bar:
     """One line of progress."""
 
-    def __init__(self, progress: Progress, task: int) -> None:
-        self._progress, self._task = progress, task  # type: ignore[assignment]
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress, self._task = progress, task
 
     def advance(self, what: str = "") -> None:
         """One piece of work is done."""
-        self._progress.update(self._task, advance=1, what=what)  # type: ignore[arg-type]
+        self._progress.update(self._task, advance=1, what=what)
 
 
 @contextmanager

@@ -22,7 +22,18 @@ from flows.store import Store, code_version, content_key, write_whole
 from flows.tracking import Tracker
 from flows.work import AUDIT, BENCHMARK, audit_key
 
-_SHOWN_VERSIONS = ("bandana", "numpy", "scipy", "numba", "hypothesis", "dp-accounting", "opacus", "prefect", "mlflow", "typst")
+_SHOWN_VERSIONS = (
+    "bandana",
+    "numpy",
+    "scipy",
+    "numba",
+    "hypothesis",
+    "dp-accounting",
+    "opacus",
+    "prefect",
+    "mlflow",
+    "typst",
+)
 
 
 class NothingToReport(RuntimeError):  # noqa: N818

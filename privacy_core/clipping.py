@@ -27,7 +27,7 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """high - low, the replace-one sensitivity of a sum."""
+        """High - low, the replace-one sensitivity of a sum."""
         return self.high - self.low
 
     def clip(self, values: ArrayLike) -> NDArray[np.float64]:
@@ -39,7 +39,7 @@ class Interval:
         array = np.asarray(values, dtype=float)
         if np.isnan(array).any():
             raise ValueError(f"cannot clip NaN (first at index {tuple(int(i) for i in np.argwhere(np.isnan(array))[0])})")
-        return np.clip(array, self.low, self.high)
+        return np.asarray(np.clip(array, self.low, self.high))
 
     def __str__(self) -> str:
         return f"[{self.low:g}, {self.high:g}]"

@@ -179,7 +179,7 @@ class PureDP:
         return GaussianDP(float(-2 * ndtri_exp(-np.logaddexp(0.0, self.epsilon))))
 
     def zcdp(self) -> ZCDP:
-        """rho = epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
+        """Rho = epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
         return ZCDP(self.epsilon**2 / 2)
 
     def __str__(self) -> str:
@@ -198,7 +198,7 @@ class ApproxDP:
         probability("delta", self.delta)
 
     def epsilon_at(self, delta: float) -> float:
-        """epsilon at the definition's own delta or a larger one; at a smaller one nothing follows: infinity."""
+        """Epsilon at the definition's own delta or a larger one; at a smaller one nothing follows: infinity."""
         probability("delta", delta)
         return self.epsilon if delta >= self.delta else math.inf
 

@@ -43,9 +43,7 @@ class Ledger(Protocol):
 
     n_reps: int
 
-    def release(
-        self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None
-    ) -> FloatArray:
+    def release(self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None) -> FloatArray:
         """A noisy copy of `value`.
 
         Args:
@@ -125,9 +123,7 @@ class LiveLedger:
         self._frontier = np.zeros(self.n_reps, dtype=np.int64)
         self._overlaps = False
 
-    def release(
-        self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None
-    ) -> FloatArray:
+    def release(self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None) -> FloatArray:
         """Writes the charge down, refuses to overspend, then draws; see `Ledger.release`.
 
         Raises:
@@ -201,7 +197,7 @@ class LiveLedger:
         """The events on the record that paid most, over all replicates.
 
         Args:
-          before: count only what was released before this round (a release happens at the end of its span).
+          before: count only what was released within this many rounds (a release happens at the end of its span).
           rep: look at this replicate only.
 
         Returns:
@@ -225,9 +221,7 @@ class LiveLedger:
         worst = counts[int(np.argmax(counts @ np.array([event.rho for event in events])))]
         return Counter({event: int(count) for event, count in zip(events, worst, strict=True) if count})
 
-    def _edges(
-        self, events: list[Event], before: int | None, rep: int | None
-    ) -> tuple[IntArray, IntArray, IntArray]:
+    def _edges(self, events: list[Event], before: int | None, rep: int | None) -> tuple[IntArray, IntArray, IntArray]:
         """Both ends of every charged span: a key that sorts by (replicate, record, closing first), event index, sign."""
         kind_of = {event: index for index, event in enumerate(events)}
         reach = 2 * (int(self._frontier.max()) + 1)
@@ -283,9 +277,7 @@ class ScriptedLedger:
         if keeps_values:
             self.values = [np.full_like(release.value, np.nan) for release in transcript]
 
-    def release(
-        self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None
-    ) -> FloatArray:
+    def release(self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None) -> FloatArray:
         """The recorded outputs; see `Ledger.release`."""
         call, self._call = self._call, self._call + 1
         if self._index is None and call < len(self._transcript):

@@ -29,6 +29,11 @@ class Mechanism(Protocol):
         ...
 
     @property
+    def scale(self) -> float:
+        """Of the noise in each coordinate: a Gaussian's standard deviation, a Laplace's b, 0 for none."""
+        ...
+
+    @property
     def event(self) -> Event:
         """What one release costs."""
         ...
@@ -47,7 +52,7 @@ class Mechanism(Protocol):
 
 
 def _flat(array: Array) -> Array:
-    return array.reshape(len(array), -1)
+    return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ class Gaussian:
 
     def change(self, value: Array, neighbor: Array) -> Array:
         """(n_reps,), L2 distance."""
-        return np.linalg.norm(_flat(neighbor - value), axis=1)
+        return np.asarray(np.linalg.norm(_flat(neighbor - value), axis=1))
 
     def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
         """(n_reps,): (neighbor - value) . (2 output - value - neighbor) / (2 scale^2)."""
@@ -174,7 +179,7 @@ class Exact:
 
     def change(self, value: Array, neighbor: Array) -> Array:
         """(n_reps,), L2 distance."""
-        return np.linalg.norm(_flat(neighbor - value), axis=1)
+        return np.asarray(np.linalg.norm(_flat(neighbor - value), axis=1))
 
     def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
         """(n_reps,): 0 where both values agree, else minus infinity, as the output cannot come from the neighbor."""

@@ -138,8 +138,6 @@ def test_every_module_says_what_it_is_for():
 
 def test_the_import_contracts_hold():
     command = Path(sys.executable).parent / "lint-imports"
-    result = subprocess.run(
-        [str(command), "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
+    result = subprocess.run([str(command), "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "0 broken" in result.stdout

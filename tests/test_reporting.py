@@ -13,9 +13,7 @@ import pytest
 from audits.reporting import plots, render_html, render_pdf, validate
 from audits.reporting.numbers import number, power_of_ten
 
-HOSTILE = (
-    "<script>alert(1)</script> #panic(\"x\") $x^2$ 'q' \\ {{ 7*7 }} {% raw %} *b* _i_ @ref `r` </svg> -->"
-)
+HOSTILE = "<script>alert(1)</script> #panic(\"x\") $x^2$ 'q' \\ {{ 7*7 }} {% raw %} *b* _i_ @ref `r` </svg> -->"
 
 
 def audit(label="tight eps=1", mu=1.0, verdict="PASS"):
@@ -369,9 +367,7 @@ def test_level_colors_do_not_depend_on_the_order():
 def test_regret_that_never_grows_is_drawn(final):
     flat = cell("flat", 1.0, final)
     for is_log in (False, True):
-        svg = plots.regret_curves(
-            [1, 30, 1000], [flat], plots.level_colors([1.0]), is_log=is_log, top=max(flat["high"])
-        )
+        svg = plots.regret_curves([1, 30, 1000], [flat], plots.level_colors([1.0]), is_log=is_log, top=max(flat["high"]))
         assert svg.startswith("<svg")
 
 

@@ -140,9 +140,7 @@ def test_an_audit_adds_its_numbers_to_the_run_of_the_benchmark(tracker: Tracker,
     assert table.groupby("curve").size().to_dict() == dict.fromkeys([*CELL.curves, *audit.curves], len(GRID))
 
 
-def test_a_finished_run_keeps_its_numbers_and_says_so(
-    tracker: Tracker, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_finished_run_keeps_its_numbers_and_says_so(tracker: Tracker, caplog: pytest.LogCaptureFixture) -> None:
     first = tracker.log_cell("demo", CELL)
     tracker.log_cell("demo", replace(CELL, metrics={"regret/final": 41.0}, params={"horizon": 7}))
     assert points(tracker, first, "regret/final") == [(0, 40.0)]
@@ -215,9 +213,7 @@ def test_only_runs_of_dead_processes_of_this_host_are_marked(tracker: Tracker) -
     assert states == {dead: "KILLED", alive: "RUNNING", elsewhere: "RUNNING"}
 
 
-def test_a_failure_marks_the_run_failed_and_a_rerun_finishes_it(
-    tracker: Tracker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_marks_the_run_failed_and_a_rerun_finishes_it(tracker: Tracker, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -256,9 +252,7 @@ def test_nothing_infinite_is_logged(tracker: Tracker) -> None:
 
 def test_long_curves_and_long_texts_fit(tracker: Tracker) -> None:
     rounds = list(range(1, 2501))
-    cell = replace(
-        CELL, params={"note": "p" * 9000}, tags={"note": "t" * 9000}, curves={"regret/mean": (rounds, rounds)}
-    )
+    cell = replace(CELL, params={"note": "p" * 9000}, tags={"note": "t" * 9000}, curves={"regret/mean": (rounds, rounds)})
     run_id = tracker.log_cell("demo", cell)
     run = client_of(tracker).get_run(run_id)
     assert (len(run.data.params["note"]), len(run.data.tags["note"])) == (6000, 8000)
@@ -385,9 +379,7 @@ def test_a_damaged_database_is_a_clear_error(tmp_path: Path) -> None:
         Tracker(tmp_path)
 
 
-def test_a_locked_database_is_a_clear_error(
-    tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_database_is_a_clear_error(tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flows.tracking._SQLITE_PATIENCE", 0.1)
     other = sqlite3.connect(tmp_path / "data" / "mlflow" / "mlflow.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")

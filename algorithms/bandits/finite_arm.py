@@ -64,7 +64,8 @@ class EpisodicUCB:
 
     Departures from the paper, all in `calibrations`:
       `printed` keeps its constants. Its noise on a mean uses N/2 for the number of samples, which for the very first
-        pull (N = 1) reads 1/2 where one sample was taken: that noise is twice what is needed.
+        pull (N = 1) reads 1/2 where one sample was taken: that noise is twice what is needed, and the bonus counts half
+        a sample.
       `tight` gives the first pull its true size, and combines all past episode means of an arm with inverse-variance
         weights: post-processing of what was released anyway. The index stays valid: the k-th episode of an arm has a
         length that does not depend on data, so the combination is a fixed average of independent sub-Gaussian means.
@@ -74,6 +75,7 @@ class EpisodicUCB:
       reward_range: declared range of a reward; every reward is clipped to it.
       sums: the phase sum of an ordinary episode.
       first_sums: that of an arm's first pull.
+      first_share: how much of a sample the bonus of a first pull counts, in (0, 1].
       doubling: whether an episode doubles the arm's pulls; without, it is one round.
       combines: whether all past episodes count or only the last one.
       beta: exploration; the regret theorem needs beta > 3.
@@ -83,6 +85,7 @@ class EpisodicUCB:
     reward_range: Interval
     sums: PhaseSum
     first_sums: PhaseSum
+    first_share: float
     doubling: bool
     combines: bool
     beta: float
@@ -91,6 +94,8 @@ class EpisodicUCB:
         if self.n_actions < 2:
             raise ValueError(f"n_actions must be at least 2, got {self.n_actions!r}")
         positive("beta", self.beta)
+        if not 0 < self.first_share <= 1:
+            raise ValueError(f"first_share must lie in (0, 1], got {self.first_share!r}")
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
         """Nothing pulled yet."""
@@ -119,9 +124,7 @@ class EpisodicUCB:
         arms.episode_lengths(released.pulls, released.left, actions, self.doubling, lengths)
         return lengths
 
-    def absorb(
-        self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger
-    ) -> tuple[Sensitive, Released]:
+    def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds to the episode's sum; where the episode is complete, releases it and updates the arm's estimate."""
         phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
         ended = np.empty(len(record.user), dtype=np.int64)
@@ -133,15 +136,14 @@ class EpisodicUCB:
             phase = self._release(phase, released, record, ledger, ended[:n_ended])
         return Sensitive(phase), released
 
-    def _release(
-        self, phase: OpenPhase, released: Released, record: Record, ledger: Ledger, ended: IntArray
-    ) -> OpenPhase:
+    def _release(self, phase: OpenPhase, released: Released, record: Record, ledger: Ledger, ended: IntArray) -> OpenPhase:
         # All replicates pull each arm once, in the same rounds, before anything is decided from rewards.
-        sums = self.first_sums if int(record.user[0]) < self.n_actions else self.sums
+        is_first = int(record.user[0]) < self.n_actions
+        sums, share = (self.first_sums, self.first_share) if is_first else (self.sums, 1.0)
         phase, noisy, n_samples = sums.close(phase, ledger, None if len(ended) == ledger.n_reps else ended)
         arms.estimate(
             released.mean, released.deviation, ended, released.arm,
-            noisy, n_samples, sums.mechanism.scale**2, self.reward_range.width, self.combines,
+            noisy, n_samples, share, sums.mechanism.scale**2, self.reward_range.width, self.combines,
         )  # fmt: skip
         return phase
 
@@ -149,7 +151,7 @@ class EpisodicUCB:
 def ucb(n_arms: int, beta: float, reward_range: Interval, doubling: bool = False) -> EpisodicUCB:
     """The non-private twin; with `doubling` it plays in AdaR-UCB's episodes, without it is UCB1 at beta = 4."""
     exact = PhaseSum(Exact())
-    return EpisodicUCB(n_arms, reward_range, exact, exact, doubling, combines=True, beta=beta)
+    return EpisodicUCB(n_arms, reward_range, exact, exact, 1.0, doubling, combines=True, beta=beta)
 
 
 def adar_ucb(
@@ -172,11 +174,11 @@ def adar_ucb(
     multiplier = math.sqrt(alpha / (2 * epsilon)) * (1 + 1e-12)
     mechanism = Gaussian(reward_range.width, multiplier)
     if calibration == "printed":
-        first, combines = mechanism.scaled(2.0), False
+        first, share, combines = mechanism.scaled(2.0), 0.5, False
     elif calibration == "tight":
-        first, combines = mechanism, True
+        first, share, combines = mechanism, 1.0, True
     else:
         raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
     return EpisodicUCB(
-        n_arms, reward_range, PhaseSum(mechanism), PhaseSum(first), doubling=True, combines=combines, beta=beta
+        n_arms, reward_range, PhaseSum(mechanism), PhaseSum(first), share, doubling=True, combines=combines, beta=beta
     )

@@ -78,7 +78,9 @@ def people_table(seed: np.random.SeedSequence, n_users: int | None = None) -> Re
     groups = thornton_hiv()
     available = min(len(group) for group in groups)
     if n_users is not None and not 1 <= n_users <= available:
-        raise ValueError(f"thornton_hiv has {available} people in its smallest arm; n_users must be 1 to {available}, got {n_users}")
+        raise ValueError(
+            f"thornton_hiv has {available} people in its smallest arm; n_users must be 1 to {available}, got {n_users}"
+        )
     generator = np.random.Generator(np.random.SFC64(seed))
     columns = [generator.permutation(group)[: n_users or available] for group in groups]
     return RewardTable(np.stack(columns, axis=1), Interval(0.0, 1.0), ARM_NAMES)

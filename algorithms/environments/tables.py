@@ -12,6 +12,7 @@ from algorithms.protocol import FloatArray, IntArray
 from privacy_core import Interval
 
 _GRID = 2.0**-30
+_EXACT = 2**53  # integers up to here are exact in a float
 
 
 class RewardTable:
@@ -37,16 +38,24 @@ class RewardTable:
                 f"reward of user {user}, action {action} is {array[user, action]!r}; it must be a number in the declared "
                 f"range {reward_range}"
             )
+        reach = max(abs(reward_range.low), abs(reward_range.high)) * len(array)
+        if reach / _GRID >= _EXACT:
+            raise ValueError(
+                f"{len(array)} rewards in {reward_range} can sum to {reach:.4g}; sums are exact up to {_EXACT * _GRID:.4g}: "
+                "scale the rewards, or use fewer users"
+            )
         self.reward_range = reward_range
-        self.rewards: FloatArray = np.round(array / _GRID) * _GRID
+        # Where an end of the range is off the grid, rewards stay inside it: the sensitivity is never exceeded.
+        steps = np.clip(np.rint(array / _GRID), np.ceil(reward_range.low / _GRID), np.floor(reward_range.high / _GRID))
+        self._steps: IntArray = steps.astype(np.int64)
+        self.rewards: FloatArray = steps * _GRID
         self.n_users, self.n_actions = array.shape
         self.names = names or tuple(f"arm {a}" for a in range(self.n_actions))
 
     @cached_property
     def _prefix(self) -> IntArray:
         """(n_users + 1, n_actions) prefix sums, in units of the grid."""
-        steps = np.rint(self.rewards / _GRID).astype(np.int64)
-        return np.concatenate([np.zeros((1, self.n_actions), dtype=np.int64), np.cumsum(steps, axis=0)])
+        return np.concatenate([np.zeros((1, self.n_actions), dtype=np.int64), np.cumsum(self._steps, axis=0)])
 
     def clipped(self, reward_range: Interval) -> RewardTable:
         """The table with every reward moved into the range; itself if that changes nothing."""
@@ -70,6 +79,8 @@ class RewardTable:
         """
         if not 0 <= user < self.n_users:
             raise ValueError(f"user must lie in [0, {self.n_users}), got {user!r}")
+        if np.shape(row) != (self.n_actions,):
+            raise ValueError(f"row must hold one reward for each of {self.n_actions} actions, got shape {np.shape(row)}")
         rewards = self.rewards.copy()
         rewards[user] = row
         return RewardTable(rewards, reward_range or self.reward_range, self.names)

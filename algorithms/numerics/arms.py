@@ -10,10 +10,10 @@ from numba import njit
 from algorithms.protocol import FloatArray, IntArray
 
 # Without the NumPy error model every division tests for zero, which keeps loops from being vectorized.
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+_kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 
-@njit(**_OPTIONS)
+@_kernel
 def optimistic_arms(mean, deviation, arm, left, clock, confidence, out):  # type: ignore[no-untyped-def]
     """out[r] = arm[r] in the middle of an episode, else argmax_a mean + sqrt(2 confidence log t) deviation.
 
@@ -47,7 +47,7 @@ def optimistic_arms_reference(
     return np.where(left > 0, arm, np.argmax(index, axis=1))
 
 
-@njit(**_OPTIONS)
+@_kernel
 def episode_lengths(pulls, left, actions, doubling, out):  # type: ignore[no-untyped-def]
     """out[r] = what is left of the episode under way, or the length of the one that `actions[r]` opens.
 
@@ -62,7 +62,7 @@ def episode_lengths(pulls, left, actions, doubling, out):  # type: ignore[no-unt
             out[r] = 1
 
 
-@njit(**_OPTIONS)
+@_kernel
 def advance(pulls, arm, left, clock, actions, n_records, doubling, ended):  # type: ignore[no-untyped-def]
     """Plays `n_records` rounds of the episode under way, or of a new one; returns how many episodes ended, and which.
 
@@ -86,22 +86,23 @@ def advance(pulls, arm, left, clock, actions, n_records, doubling, ended):  # ty
     return n_ended
 
 
-@njit(**_OPTIONS)
-def estimate(mean, deviation, reps, arm, noisy_sum, n, noise_variance, width, combines):  # type: ignore[no-untyped-def]
+@_kernel
+def estimate(mean, deviation, reps, arm, noisy_sum, n, share, noise_variance, width, combines):  # type: ignore[no-untyped-def]
     """Takes each ended episode's noisy sum into its arm's estimate, in place.
 
     mean, deviation: (n_reps, n_arms), deviation infinite for an arm without a sample. arm: (n_reps,).
     reps, noisy_sum, n: (n_rows,), a row the sum of n rewards in a range of the given width, plus noise of variance
-    `noise_variance`. The episode's mean has the sub-Gaussian variance proxy v = width^2 / (4 n) + noise_variance / n^2 (Hoeffding's lemma; Gaussian noise). If
-    `combines`, episodes are weighted by 1/v, the inverse-variance estimate, whose variance is 1 / sum 1/v; else the last
-    one alone counts.
+    `noise_variance`. The episode's mean has the sub-Gaussian variance proxy v = width^2 / (4 share n) + noise_variance / n^2
+    (Hoeffding's lemma; Gaussian noise); `share` is the part of the samples that the bonus counts, 1 but in a printed
+    first pull. If `combines`, episodes are weighted by 1/v, the inverse-variance estimate, whose variance is 1 / sum 1/v;
+    else the last one alone counts.
     """
     for i in range(len(reps)):
         r = reps[i]
         a = arm[r]
         inverse = 1.0 / n[i]
         value = noisy_sum[i] * inverse
-        variance = (0.25 * width * width + noise_variance * inverse) * inverse
+        variance = (0.25 * width * width / share + noise_variance * inverse) * inverse
         if combines and deviation[r, a] < np.inf:
             before = deviation[r, a] * deviation[r, a]
             weight = before / (before + variance)

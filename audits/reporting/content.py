@@ -84,9 +84,7 @@ def time_of(created: str) -> str:
     """An ISO time for people: to the minute, with its offset."""
     moment = datetime.fromisoformat(created)
     offset = moment.strftime("%z")
-    return moment.strftime("%Y-%m-%d %H:%M ") + (
-        "UTC" if offset == "+0000" else f"UTC{offset[:3]}:{offset[3:5]}"
-    )
+    return moment.strftime("%Y-%m-%d %H:%M ") + ("UTC" if offset == "+0000" else f"UTC{offset[:3]}:{offset[3:5]}")
 
 
 # --- sections --------------------------------------------------------------------------------------------
@@ -215,9 +213,7 @@ def _scope(document: dict[str, Any]) -> list[Block]:
             [_cell(action)] + ([_cell(number(means[index]))] if means else [])
             for index, action in enumerate(environment["actions"])
         ]
-        blocks.append(
-            _table("Actions" + (" and their mean reward." if means else "."), columns, rows, narrow=True)
-        )
+        blocks.append(_table("Actions" + (" and their mean reward." if means else "."), columns, rows, narrow=True))
     return blocks
 
 
@@ -401,11 +397,7 @@ def _measurement(document: dict[str, Any]) -> list[Block]:
 def _controls(document: dict[str, Any]) -> list[Block]:
     audits = document["audits"]
     if not any(audit["controls"] for audit in audits):
-        return [
-            _text(
-                "No planted fault was tried. Without them an audit has no proven power, and no PASS is given."
-            )
-        ]
+        return [_text("No planted fault was tried. Without them an audit has no proven power, and no PASS is given.")]
     blocks = [
         _text(
             "Each fault was planted into a copy of the algorithm, which was then audited with the same "
@@ -524,8 +516,7 @@ def _reasons(document: dict[str, Any]) -> list[Block]:
                 "with this many replays, did not refute the claim. A proof is in the source; the audit "
                 "tests that the code does what was proved.",
                 "The bounds hold for the data sets and neighbors that were replayed. A worse pair may exist.",
-                "The verdict is about the algorithm as it was run here: changed parameters, code or data "
-                "need a new audit.",
+                "The verdict is about the algorithm as it was run here: changed parameters, code or data need a new audit.",
                 "With many audits, some bound may by chance exceed the truth: each audit holds at its "
                 "own confidence, not all audits together.",
             ]
@@ -556,6 +547,7 @@ def _regret(document: dict[str, Any]) -> list[Block]:
     top = max((max(cell["high"]) for cell in cells), default=1.0)
     twins = [cell for cell in cells if cell["epsilon"] is None]
     families = list(dict.fromkeys(_family(cell) for cell in cells if cell["epsilon"] is not None))
+    none: list[Any] = [None]
     blocks: list[Block] = [
         _text(
             f"Cumulative regret over {number(grid[-1])} rounds. Lines: mean over "
@@ -566,7 +558,7 @@ def _regret(document: dict[str, Any]) -> list[Block]:
         )
     ]
     panels = []
-    for family in [*families] or [None]:
+    for family in families or none:
         own = [cell for cell in cells if cell["epsilon"] is not None and _family(cell) == family]
         same = [twin for twin in twins if family is not None and twin["algorithm"] == family[0]]
         panels.append((_family_name(family), (same or twins) + own))
@@ -702,9 +694,7 @@ def _describe_tradeoff(audit: dict[str, Any]) -> str:
 
 
 def _describe_regret(title: str, cells: Sequence[dict[str, Any]], rounds: int) -> str:
-    ends = "; ".join(
-        f"{plots.curve_name(cell, cells)}: {number(float(cell['final_mean']))}" for cell in cells
-    )
+    ends = "; ".join(f"{plots.curve_name(cell, cells)}: {number(float(cell['final_mean']))}" for cell in cells)
     return f"Regret of {title} against rounds. After {number(rounds)} rounds: {ends}."
 
 
@@ -733,10 +723,7 @@ def _shared_facts(
     if not short:
         return facts, []
     columns = [_column("Audit")] + [_column(term, right=len(max(v, key=len)) <= 8) for term, v in short]
-    rows = [
-        [_cell(audit["label"])] + [_cell(values[index]) for _, values in short]
-        for index, audit in enumerate(audits)
-    ]
+    rows = [[_cell(audit["label"])] + [_cell(values[index]) for _, values in short] for index, audit in enumerate(audits)]
     widths = [1.4] + [min(3.0, max(0.8, max(map(len, values)) / 14)) for _, values in short]
     return facts, [_table(caption, columns, rows, widths=widths)]
 
@@ -765,17 +752,9 @@ def _plain(value: Any) -> str:
 
 
 def _is_converted(audit: dict[str, Any]) -> bool:
-    direct = [
-        bound["epsilon_lower"]
-        for bound in audit["measurement"]["bounds"]
-        if bound["epsilon_lower"] is not None
-    ]
+    direct = [bound["epsilon_lower"] for bound in audit["measurement"]["bounds"] if bound["epsilon_lower"] is not None]
     measured = audit["epsilon"]["measured"]
-    return (
-        measured is not None
-        and audit["mu"]["measured"] is not None
-        and measured > max(direct, default=0) * 1.0001
-    )
+    return measured is not None and audit["mu"]["measured"] is not None and measured > max(direct, default=0) * 1.0001
 
 
 def _at_least(value: float | None) -> str:
@@ -853,15 +832,11 @@ def _table(
     }
 
 
-def _figure(
-    caption: str, images: Sequence[tuple[str, str]], *, size: str, titles: Sequence[str] | None = None
-) -> Block:
+def _figure(caption: str, images: Sequence[tuple[str, str]], *, size: str, titles: Sequence[str] | None = None) -> Block:
     names = titles or [""] * len(images)
     return {
         "kind": "figure",
         "caption": caption,
         "size": size,
-        "images": [
-            {"svg": svg, "alt": alt, "title": name} for (svg, alt), name in zip(images, names, strict=True)
-        ],
+        "images": [{"svg": svg, "alt": alt, "title": name} for (svg, alt), name in zip(images, names, strict=True)],
     }

@@ -41,8 +41,4 @@ def power_of_ten(value: float) -> str:
     ('0.01', '100', '10⁵')
     """
     exponent = round(math.log10(value)) if value > 0 else 0
-    return (
-        "10" + str(exponent).translate(_UP)
-        if not -3 < exponent < 4
-        else f"{10.0**exponent:,.{max(0, -exponent)}f}"
-    )
+    return "10" + str(exponent).translate(_UP) if not -3 < exponent < 4 else f"{10.0**exponent:,.{max(0, -exponent)}f}"

@@ -69,10 +69,7 @@ def level_colors(levels: Sequence[float]) -> dict[float, str]:
     from matplotlib.colors import to_hex
 
     ordered = sorted(set(levels))
-    return {
-        e: to_hex(colormaps["viridis"](0.03 + 0.65 * i / max(1, len(ordered) - 1)))
-        for i, e in enumerate(ordered)
-    }
+    return {e: to_hex(colormaps["viridis"](0.03 + 0.65 * i / max(1, len(ordered) - 1))) for i, e in enumerate(ordered)}
 
 
 def regret_curves(
@@ -103,9 +100,7 @@ def regret_curves(
         for cell in cells:
             epsilon = cell["epsilon"]
             color = _TWIN if epsilon is None else colors[epsilon]
-            mean, low, high = (
-                np.maximum(np.asarray(cell[key], dtype=float), floor) for key in ("mean", "low", "high")
-            )
+            mean, low, high = (np.maximum(np.asarray(cell[key], dtype=float), floor) for key in ("mean", "low", "high"))
             axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
             axes.plot(x, mean, color=color, linestyle=(0, (4, 1.6)) if epsilon is None else "-")
             ends.append((float(mean[-1]), _short(curve_name(cell, cells), 22), color))
@@ -207,16 +202,10 @@ def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
         at = f" at δ = {number(deltas.pop())}" if len(deltas) == 1 else " at each audit's δ"
         axes.set_xlabel(f"ε{at}, in nats{' (log scale)' if is_log else ''}")
         handles = [
-            axes.plot(
-                [], [], _MARKERS[role], color=color, markersize=5, linestyle="-", linewidth=1.1, label=label
-            )[0]
-            for (role, color), label in zip(
-                ROLES.items(), ("claimed", "accounted", "measured (at least)"), strict=True
-            )
+            axes.plot([], [], _MARKERS[role], color=color, markersize=5, linestyle="-", linewidth=1.1, label=label)[0]
+            for (role, color), label in zip(ROLES.items(), ("claimed", "accounted", "measured (at least)"), strict=True)
         ]
-        axes.legend(
-            handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, columnspacing=1.4
-        )
+        axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, columnspacing=1.4)
 
     return _svg(draw, 5.2, 0.85 + 0.62 * len(audits))
 
@@ -233,26 +222,19 @@ def tradeoff_curve(audit: dict[str, Any]) -> str:
     curve = audit["tradeoff"]
     fpr = np.asarray(curve["fpr"], dtype=float)
     corner = max(
-        float(fpr[np.argmin(np.abs(np.asarray(curve[key]) - fpr))])
-        for key in ("claimed", "measured", "lower_bound")
+        float(fpr[np.argmin(np.abs(np.asarray(curve[key]) - fpr))]) for key in ("claimed", "measured", "lower_bound")
     )
     limit = 1.0 if corner >= 0.15 else 0.5 if corner >= 0.06 else 0.25
 
     def draw(axes: Axes) -> None:
         axes.fill_between(fpr, 0, curve["claimed"], color=ROLES["claimed"], alpha=0.07, linewidth=0)
-        axes.plot(
-            [0, 1], [1, 0], color="#8c959f", linewidth=0.9, linestyle=(0, (1, 2)), label="nothing leaks"
-        )
-        axes.plot(
-            fpr, curve["measured"], color=ROLES["measured"], linewidth=4, alpha=0.4, label="attack, measured"
-        )
+        axes.plot([0, 1], [1, 0], color="#8c959f", linewidth=0.9, linestyle=(0, (1, 2)), label="nothing leaks")
+        axes.plot(fpr, curve["measured"], color=ROLES["measured"], linewidth=4, alpha=0.4, label="attack, measured")
         mu = curve["mu_lower"]
         bound = "lower bound" + ("" if mu is None else f", µ ≥ {number(mu)}")
         dash = (0, (4, 2))
         axes.plot(fpr, curve["claimed"], color=ROLES["claimed"], linewidth=1.2, label="claimed limit")
-        axes.plot(
-            fpr, curve["lower_bound"], color=ROLES["measured"], linewidth=1.5, linestyle=dash, label=bound
-        )
+        axes.plot(fpr, curve["lower_bound"], color=ROLES["measured"], linewidth=1.5, linestyle=dash, label=bound)
         axes.set_xlim(0, limit)
         axes.set_ylim(0, limit)
         axes.set_aspect("equal")

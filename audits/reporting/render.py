@@ -43,9 +43,7 @@ def render_html(document: dict[str, Any]) -> str:
                 index += 1
                 image["svg"] = Markup(_inline(image["svg"], f"f{index}-"))  # matplotlib escaped it
     style = Markup(resource("report.css"))  # our own file
-    return (
-        _environment().from_string(resource("report.html.j2")).render(**page, style=style, roles=plots.ROLES)
-    )
+    return _environment().from_string(resource("report.html.j2")).render(**page, style=style, roles=plots.ROLES)
 
 
 def render_pdf(document: dict[str, Any]) -> bytes:
@@ -80,9 +78,7 @@ def render_pdf(document: dict[str, Any]) -> bytes:
         (root / "report.json").write_text(json.dumps(_breakable(page)), encoding="utf-8")
         source = _environment().from_string(resource("report.typ.j2")).render(roles=plots.ROLES)
         (root / "report.typ").write_text(source, encoding="utf-8")
-        return bytes(
-            typst.compile(str(root / "report.typ"), root=folder, format="pdf", ignore_system_fonts=True)
-        )
+        return bytes(typst.compile(str(root / "report.typ"), root=folder, format="pdf", ignore_system_fonts=True))
 
 
 def _page(document: dict[str, Any]) -> dict[str, Any]:

@@ -12,13 +12,13 @@ def play(
     alpha: float,
     epsilon: float,
     beta: float,
-    first_pull_samples: float = 1.0,
+    first_pull_samples: float = 0.5,
 ) -> list[int]:
     """The actions on rewards table[t][a]; noise holds one standard normal a release.
 
     The printed formulas divide by N/2, the length of the arm's last episode, which for its first pull is
     1/2. In the noise that is kept; `first_pull_samples` is what stands in the sampling term 1 / (2 n) of the
-    bonus: 1 is what was sampled, 0.5 what is printed.
+    bonus: 0.5 is what is printed, 1 what was sampled.
     """
     horizon, n_arms = len(table), len(table[0])
     draws = iter(noise)

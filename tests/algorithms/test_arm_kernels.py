@@ -41,7 +41,7 @@ def test_ties_go_to_the_lowest_arm_and_an_arm_without_a_sample_goes_first():
 @given(seed=seeds, n_reps=st.integers(1, 30), n_arms=st.integers(2, 5))
 def test_estimate(combines, seed, n_reps, n_arms):
     rng = np.random.default_rng(seed)
-    width, noise_variance = rng.uniform(0.5, 3.0), rng.uniform(0.0, 10.0)
+    width, noise_variance, share = rng.uniform(0.5, 3.0), rng.uniform(0.0, 10.0), rng.choice([0.5, 1.0])
     mean = rng.normal(size=(n_reps, n_arms))
     deviation = rng.uniform(0.1, 2.0, (n_reps, n_arms))
     deviation[rng.random((n_reps, n_arms)) < 0.4] = np.inf
@@ -51,11 +51,11 @@ def test_estimate(combines, seed, n_reps, n_arms):
     noisy_sum = rng.normal(size=len(reps)) * n
     expected = mean.copy(), deviation.copy()
     cell = (reps, arm[reps])
-    variance = width**2 / (4 * n) + noise_variance / n**2
+    variance = width**2 / (4 * share * n) + noise_variance / n**2
     expected[0][cell], expected[1][cell] = arms.estimate_reference(
         mean[cell], deviation[cell], noisy_sum / n, variance, combines
     )
-    arms.estimate(mean, deviation, reps, arm, noisy_sum, n, noise_variance, width, combines)
+    arms.estimate(mean, deviation, reps, arm, noisy_sum, n, share, noise_variance, width, combines)
     for found, wanted in zip((mean, deviation), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 
@@ -71,9 +71,7 @@ def test_episodes(seed, doubling):
     actions = np.where(left > 0, arm, rng.integers(0, n_arms, n_reps))
     lengths = np.empty(n_reps, dtype=np.int64)
     arms.episode_lengths(pulls, left, actions, doubling, lengths)
-    whole = [
-        int(left[r]) or (max(int(pulls[r, actions[r]]), 1) if doubling else 1) for r in range(n_reps)
-    ]
+    whole = [int(left[r]) or (max(int(pulls[r, actions[r]]), 1) if doubling else 1) for r in range(n_reps)]
     assert lengths.tolist() == whole
     n = np.minimum(lengths, rng.integers(0, 6, n_reps))
     before = [array.copy() for array in (pulls, arm, left, clock)]

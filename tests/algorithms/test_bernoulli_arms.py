@@ -19,9 +19,7 @@ def arms(seed=0, n_users=10**6):
 def test_mean_and_variance_of_a_phase(n_records):
     n_reps = 20_000
     for action, p in enumerate(MEANS):
-        drawn = arms(action).respond(
-            np.zeros(n_reps, dtype=int), np.full(n_reps, n_records), np.full(n_reps, action)
-        )
+        drawn = arms(action).respond(np.zeros(n_reps, dtype=int), np.full(n_reps, n_records), np.full(n_reps, action))
         assert drawn.min() >= 0
         assert drawn.max() <= n_records
         assert (drawn == np.round(drawn)).all()

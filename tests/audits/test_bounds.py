@@ -31,7 +31,11 @@ def test_no_errors_at_all_certify_what_the_counts_allow():
 
 
 def test_useless_tests_certify_nothing():
-    for errors in (Errors(0.0, 1000, 1000, 0, 1000), Errors(0.0, 500, 1000, 500, 1000), Errors(0.0, 700, 1000, 700, 1000)):
+    for errors in (
+        Errors(0.0, 1000, 1000, 0, 1000),
+        Errors(0.0, 500, 1000, 500, 1000),
+        Errors(0.0, 700, 1000, 700, 1000),
+    ):
         assert mu_lower(errors, 0.05) == 0
         assert epsilon_lower(errors, 1e-5, 0.05) == 0
 

@@ -38,7 +38,13 @@ def test_honest_adar_ucb_passes_and_every_planted_fault_is_caught_both_ways(tabl
     assert result.measurement.strongest.view == "transcript"
     for control in result.controls:
         assert set(control.caught_by) == {SAMPLING, STRUCTURAL}, control
-    about = {"label": "x", "algorithm": "adar-ucb", "calibration": calibration, "privacy_model": "central", "parameters": {}}
+    about = {
+        "label": "x",
+        "algorithm": "adar-ucb",
+        "calibration": calibration,
+        "privacy_model": "central",
+        "parameters": {},
+    }
     shown = summarize(result, about, "table", "noise")
     assert shown["mu"]["claimed"] >= shown["mu"]["accounted"] >= shown["mu"]["measured"]
     assert all(a >= b for a, b in zip(shown["tradeoff"]["measured"], shown["tradeoff"]["measured"][1:], strict=False))

@@ -28,9 +28,7 @@ def test_shapes_that_disagree(value, records, reps):
     refused(value, records, reps, "needs as many rows")
 
 
-@pytest.mark.parametrize(
-    "records", [span([0, 5, 0], [1, 4, 1]), span([0, -1, 0], [1, 4, 1])], ids=["backwards", "negative"]
-)
+@pytest.mark.parametrize("records", [span([0, 5, 0], [1, 4, 1]), span([0, -1, 0], [1, 4, 1])], ids=["backwards", "negative"])
 def test_spans_that_would_charge_nobody(records):
     refused(np.zeros(3), records, None, r"row 1 is \[(5|-1), 4\)")
 

@@ -1,0 +1,189 @@
+"""The comparison page of a suite in MLflow, as plain data: which charts, in which order, over which runs.
+
+MLflow's pages keep a saved view in an experiment tag; writing that tag from code gives every suite the same
+curated page. The format is MLflow's own and undocumented (read from version 3.17.2): a test decodes what is
+written here.
+"""
+
+from __future__ import annotations
+
+import base64
+import colorsys
+import json
+import math
+import uuid
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+VIEW_KEY = "bandana"
+VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
+VIEW_NAME = "Regret and privacy"
+TAG_LIMIT = 5000  # characters; older servers take no more in an experiment's tag
+
+REGRET, PRIVACY, DETAILS = "Regret", "Privacy", "Details"
+FINAL_REGRET, MEAN_REGRET, MU_SPENT = "regret/final", "regret/mean", "privacy/mu_spent"
+CLAIMED, ACCOUNTED = "privacy/epsilon_claimed", "privacy/epsilon_accounted"
+MEASURED = "audit/epsilon_measured"
+
+_DETAIL_BARS = (
+    "privacy/mu_claimed", "privacy/mu_accounted", "audit/mu_measured", "audit/controls_caught",
+    "audit/controls_planted",
+)  # fmt: skip
+_DETAIL_LINES = ("regret/low", "regret/high")
+_PREFIX = "deflate;"
+_NAMESPACE = uuid.UUID("4f6a2d0e-3c53-5d0b-9d1f-0a7b3c1d2e5f")
+# Hues far apart from one another, in the order in which families of runs appear; degrees.
+_HUES = (212, 24, 130, 285, 350, 48, 178, 320, 85, 250)
+
+
+def comparison_state() -> dict[str, Any]:
+    """The page: only cells, the lowest regret first, and the charts in sections; the details are folded."""
+    sections = {name: _identifier("section", name) for name in (REGRET, PRIVACY, DETAILS)}
+    regret, privacy, details = sections.values()
+    charts = [
+        _line(MEAN_REGRET, regret, "Regret over rounds (log rounds)"),
+        _line(MEAN_REGRET, regret, "Regret over rounds (log-log)", log_y=True),
+        _bar([FINAL_REGRET], regret, "Final regret"),
+        _scatter(ACCOUNTED, FINAL_REGRET, privacy, "Privacy against regret: epsilon accounted, final regret"),
+        _line(MU_SPENT, privacy, "Privacy spent over rounds: mu (log rounds)"),
+        {
+            **_card("PARALLEL", privacy, "Algorithm, calibration, epsilon, regret"),
+            "selectedParams": ["algorithm", "calibration", "epsilon"],
+            "selectedMetrics": [FINAL_REGRET, ACCOUNTED, MEASURED],
+            "showAllRuns": True,
+        },
+        # Three in a row, to be read across: claimed >= accounted >= measured.
+        _bar([CLAIMED], privacy, "Epsilon claimed by the source"),
+        _bar([ACCOUNTED], privacy, "Epsilon accounted from the ledger"),
+        _bar([MEASURED], privacy, "Epsilon measured by the audit (lower bound)"),
+        # MLflow adds a section for every metric that has no chart: these have theirs, out of the way.
+        *(_bar([metric], details, metric) for metric in _DETAIL_BARS),
+        *(_line(metric, details, metric) for metric in _DETAIL_LINES),
+    ]
+    params = ("algorithm", "calibration", "privacy_model", "epsilon", "horizon", "replications")
+    metrics = (FINAL_REGRET, CLAIMED, ACCOUNTED, MEASURED, "audit/controls_caught")
+    return {
+        "searchFilter": "tags.role = 'cell'",
+        "orderByKey": f"metrics.`{FINAL_REGRET}`",
+        "orderByAsc": True,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "modelVersionFilter": "All Runs",
+        "datasetsFilter": [],
+        "selectedColumns": [f"params.`{p}`" for p in params] + [f"metrics.`{m}`" for m in metrics],
+        "runsExpanded": {},
+        "runsPinned": [],
+        "runsHidden": [],
+        "runsVisibilityMap": {},
+        "runsHiddenMode": "SHOW_ALL",
+        "viewMaximized": False,
+        "runListHidden": False,
+        # MLflow would otherwise sort the sections by name.
+        "isAccordionReordered": True,
+        "useGroupedValuesInCharts": True,
+        "hideEmptyCharts": True,
+        "groupBy": None,
+        "groupsExpanded": {},
+        "autoRefreshEnabled": True,
+        "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
+        "compareRunCharts": charts,
+        "compareRunSections": [
+            {"uuid": key, "name": name, "display": name != DETAILS, "isReordered": False, "deleted": False}
+            for name, key in sections.items()
+        ],
+    }
+
+
+def encode_view(state: Mapping[str, Any], created_ms: int = 0, name: str = VIEW_NAME) -> str:
+    """The tag's value; equal states give equal values.
+
+    Args:
+      state: what `comparison_state` returns.
+      created_ms: when the view was made, in milliseconds; the experiment's own creation never changes.
+      name: what the page calls the view.
+    """
+    packed = zlib.compress(json.dumps(state, separators=(",", ":"), allow_nan=False).encode(), level=9)
+    text = _PREFIX + base64.b64encode(packed).decode("ascii")
+    return json.dumps({"name": name, "createdAt": created_ms, "updatedAt": created_ms, "state": text})
+
+
+def decode_view(value: str) -> dict[str, Any]:
+    """The state inside a tag's value.
+
+    Raises:
+      ValueError: the value is not a saved view.
+    """
+    text = json.loads(value)["state"]
+    if not text.startswith(_PREFIX):
+        raise ValueError(f"a saved view starts with {_PREFIX!r}, got {text[:12]!r}")
+    return dict(json.loads(zlib.decompress(base64.b64decode(text[len(_PREFIX) :]))))
+
+
+def run_color(family: int, epsilon: float | None = None) -> str:
+    """A run's color on every chart: one hue a family (algorithm and calibration), lighter the more private.
+
+    Args:
+      family: the family's place in the order of appearance.
+      epsilon: the privacy parameter; None for a run that is not private.
+
+    Returns:
+      '#rrggbb'.
+    """
+    hue = _HUES[family % len(_HUES)] / 360
+    if epsilon is None or not math.isfinite(epsilon) or epsilon <= 0:
+        position = 0.5
+    else:
+        position = min(max((math.log10(epsilon) + 1.5) / 3, 0.0), 1.0)  # 0.03 lightest, 30 darkest
+    red, green, blue = colorsys.hls_to_rgb(hue, 0.76 - 0.46 * position, 0.6)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
+
+
+def _identifier(*words: str) -> str:
+    # The same for every suite and at every call: a rewritten view is byte for byte the old one.
+    return str(uuid.uuid5(_NAMESPACE, "/".join(words)))
+
+
+def _card(kind: str, section: str, title: str) -> dict[str, Any]:
+    # This page heads a card with its metrics; the title tells charts of one metric apart in the saved view.
+    return {
+        "uuid": _identifier(kind, title),
+        "type": kind,
+        "runsCountToCompare": 100,
+        "metricSectionId": section,
+        "deleted": False,
+        "isGenerated": False,
+        "displayName": title,
+    }
+
+
+def _line(metric: str, section: str, title: str, *, log_y: bool = False) -> dict[str, Any]:
+    return {
+        **_card("LINE", section, title),
+        "metricKey": metric,
+        "selectedMetricKeys": [metric],
+        "lineSmoothness": 0,
+        "xAxisScaleType": "log",
+        "scaleType": "log" if log_y else "linear",
+        "range": {},
+        "xAxisKey": "step",
+        "selectedXAxisMetricKey": "",
+        "displayPoints": False,
+        "yAxisKey": "metric",
+        "yAxisExpressions": [],
+        "ignoreOutliers": False,
+        "useGlobalXaxisKey": False,
+        "useGlobalLineSmoothing": False,
+    }
+
+
+def _bar(metrics: list[str], section: str, title: str) -> dict[str, Any]:
+    return {**_card("BAR", section, title), "metricKey": metrics[0], "selectedMetricKeys": metrics}
+
+
+def _scatter(x_metric: str, y_metric: str, section: str, title: str) -> dict[str, Any]:
+    return {
+        **_card("SCATTER", section, title),
+        "xaxis": {"key": x_metric, "type": "METRIC"},
+        "yaxis": {"key": y_metric, "type": "METRIC"},
+    }
