@@ -15,7 +15,7 @@ import numpy as np
 from algorithms.bandits.finite_arm import EpisodicUCB, Released
 from algorithms.numerics import arms
 from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import Exact, Gaussian, GaussianEvent, Interval, Ledger, NoiseSource, OpenPhase, PhaseSum, Span
+from privacy_core import Exact, Gaussian, GaussianEvent, Interval, Ledger, Mechanism, NoiseSource, OpenPhase, PhaseSum, Span
 
 SAMPLING, STRUCTURAL = "sampling", "structural"
 
@@ -65,9 +65,15 @@ class _RemembersSums(EpisodicUCB):
         phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
         ended = np.empty(len(record.user), dtype=np.int64)
         n_ended = arms.advance(
-            released.pulls, released.arm, released.left, released.clock,
-            record.actions[:, 0], record.n_records, self.doubling, ended,
-        )  # fmt: skip
+            released.pulls,
+            released.arm,
+            released.left,
+            released.clock,
+            record.actions[:, 0],
+            record.n_records,
+            self.doubling,
+            ended,
+        )
         ended = ended[:n_ended]
         if n_ended:
             arm = released.arm[ended]
@@ -89,24 +95,18 @@ class _RemembersSums(EpisodicUCB):
 
     def take_in(self, released: Released, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray) -> None:
         """Puts noisy sums into the arms' estimates; the last one alone counts."""
-        of_arm = released.arm.copy()
-        of_arm[reps] = arm
         arms.estimate(
-            released.mean, released.deviation, reps, of_arm,
-            noisy, n_samples, 1.0, self.sums.mechanism.scale**2, self.reward_range.width, False,
-        )  # fmt: skip
-
-
-class _NoiseRedrawn(_RemembersSums):
-    """Every read of an index draws its noise anew."""
-
-    def publish(self, kept: Remembering, released: Released, ledger: Ledger, ended: IntArray, arm: IntArray) -> None:
-        for a in range(self.n_actions):
-            reps = ended[kept.stop[ended, a] > 0]
-            if len(reps):
-                span = Span(kept.start[reps, a], kept.stop[reps, a])
-                noisy = ledger.release(self.sums.mechanism, kept.sums[reps, a], records=span, reps=reps)
-                self.take_in(released, reps, np.full(len(reps), a), noisy, span.stop - span.start)
+            released.mean,
+            released.deviation,
+            reps,
+            arm,
+            noisy,
+            n_samples,
+            1.0,
+            self.sums.mechanism.scale**2,
+            self.reward_range.width,
+            False,
+        )
 
 
 class _NoForgetting(_RemembersSums):
@@ -160,18 +160,31 @@ class SharedNoise:
         return np.where(common, ratio, -np.inf)
 
 
-class _OneNoiseForAllArms(_RemembersSums):
-    """A read draws one noise and adds it to every arm's sum."""
+class _NoiseRedrawn(_RemembersSums):
+    """Every read of the indices draws noise anew for the sums of all arms."""
 
     def publish(self, kept: Remembering, released: Released, ledger: Ledger, ended: IntArray, arm: IntArray) -> None:
-        assert isinstance(self.sums.mechanism, Gaussian)
         span = Span(np.zeros(len(ended), dtype=np.int64), kept.stop[ended, arm])
-        noisy = ledger.release(SharedNoise(self.sums.mechanism), kept.sums[ended], records=span, reps=ended)
-        for a in range(self.n_actions):
-            there = kept.stop[ended, a] > 0
-            reps = ended[there]
-            n_samples = (kept.stop - kept.start)[reps, a]
-            self.take_in(released, reps, np.full(len(reps), a), noisy[there, a], n_samples)
+        noisy = ledger.release(self.mechanism(), kept.sums[ended], records=span, reps=ended)
+        n_samples = (kept.stop - kept.start)[ended]
+        with_data = np.flatnonzero(n_samples)
+        rows = with_data // self.n_actions
+        self.take_in(
+            released, ended[rows], with_data - rows * self.n_actions, noisy.ravel()[with_data], n_samples.ravel()[with_data]
+        )
+
+    def mechanism(self) -> Mechanism:
+        """One fresh draw an arm."""
+        return self.sums.mechanism
+
+
+class _OneNoiseForAllArms(_NoiseRedrawn):
+    """A read draws one noise and adds it to every arm's sum."""
+
+    def mechanism(self) -> Mechanism:
+        """One draw for all arms."""
+        assert isinstance(self.sums.mechanism, Gaussian)
+        return SharedNoise(self.sums.mechanism)
 
 
 def _as(faulty: type[EpisodicUCB]) -> Callable[[EpisodicUCB], EpisodicUCB]:
@@ -199,9 +212,13 @@ EPISODIC_UCB = (
     Control("noise-redrawn", "noise is drawn anew at each read of an index (sqrt(m) mu0 after m reads)", _as(_NoiseRedrawn)),
     Control("no-forgetting", "an arm's old rewards enter each of its L releases (sqrt(L) mu0)", _as(_NoForgetting)),
     Control("noise-for-N", "noise is scaled for N samples where the mean has N/2 (2 mu0)", _noise_for_n),
-    Control("one-noise-for-all-arms", "one draw is added to all arms and cancels between them (no privacy)", _as(_OneNoiseForAllArms)),
+    Control(
+        "one-noise-for-all-arms",
+        "one draw is added to all arms and cancels between them (no privacy)",
+        _as(_OneNoiseForAllArms),
+    ),
     Control("first-pull-exact", "an arm's first pull enters its index without noise (no privacy)", _first_pull_exact),
     Control("not-clipped", "a reward outside the declared range is not clipped (mu0 x its size)", _not_clipped),
-)  # fmt: skip
+)
 
 CONTROLS: dict[str, tuple[Control, ...]] = {"adar-ucb": EPISODIC_UCB}

@@ -26,8 +26,7 @@ class Bar:
 @contextmanager
 def bar(title: str, total: int) -> Iterator[Bar]:
     """A bar of `total` pieces of work."""
-    columns = (
-        TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[what]}"),
-    )  # fmt: skip
+    title_column, what_column = TextColumn("{task.description:<10}"), TextColumn("{task.fields[what]}")
+    columns = (title_column, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), what_column)
     with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
         yield Bar(progress, progress.add_task(title, total=total, what=""))

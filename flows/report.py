@@ -73,7 +73,12 @@ def _track(spec: Spec, document: dict[str, Any], artifacts: list[Path], tracker:
     tracker.log_suite(
         spec.name,
         content_key({"suite": spec.name, "evidence": document["evidence"]["sha256"]}),
-        {"horizon": spec.horizon, "replications": spec.replications, "seed": spec.seed, "evidence": document["evidence"]["sha256"]},
+        {
+            "horizon": spec.horizon,
+            "replications": spec.replications,
+            "seed": spec.seed,
+            "evidence": document["evidence"]["sha256"],
+        },
         {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")},
         artifacts,
     )  # fmt: skip

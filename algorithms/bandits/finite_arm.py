@@ -60,7 +60,7 @@ class EpisodicUCB:
     mu = sqrt(2 epsilon / alpha), which is (alpha, epsilon)-RDP with equality.
     The paper's proof takes an expectation over episode boundaries that "have the same law" under both reward sequences;
     after the changed reward they have not. The conclusion holds by the one-touch lemma (`docs/privacy.md`).
-    Public: arms, horizon, beta, the reward range. Cost: O(n_arms) a decision, at most n_arms (1 + log2(T / n_arms)) decisions.
+    Public: arms, horizon, beta, the reward range. Cost: O(n_arms) a decision, at most n_arms (1 + log2(T / n_arms)) of them.
 
     Departures from the paper, all in `calibrations`:
       `printed` keeps its constants. Its noise on a mean uses N/2 for the number of samples, which for the very first
@@ -140,9 +140,11 @@ class EpisodicUCB:
         # All replicates pull each arm once, in the same rounds, before anything is decided from rewards.
         is_first = int(record.user[0]) < self.n_actions
         sums, share = (self.first_sums, self.first_share) if is_first else (self.sums, 1.0)
-        phase, noisy, n_samples = sums.close(phase, ledger, None if len(ended) == ledger.n_reps else ended)
+        is_whole = len(ended) == ledger.n_reps
+        phase, noisy, n_samples = sums.close(phase, ledger, None if is_whole else ended)
+        arm = released.arm if is_whole else released.arm[ended]
         arms.estimate(
-            released.mean, released.deviation, ended, released.arm,
+            released.mean, released.deviation, ended, arm,
             noisy, n_samples, share, sums.mechanism.scale**2, self.reward_range.width, self.combines,
         )  # fmt: skip
         return phase

@@ -55,7 +55,7 @@ def test_estimate(combines, seed, n_reps, n_arms):
     expected[0][cell], expected[1][cell] = arms.estimate_reference(
         mean[cell], deviation[cell], noisy_sum / n, variance, combines
     )
-    arms.estimate(mean, deviation, reps, arm, noisy_sum, n, share, noise_variance, width, combines)
+    arms.estimate(mean, deviation, reps, arm[reps], noisy_sum, n, share, noise_variance, width, combines)
     for found, wanted in zip((mean, deviation), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 
