@@ -280,7 +280,7 @@ def _examine_control(
     effort: Effort,
 ) -> ControlResult:
     faulty = control.plant(algorithm)  # type: ignore[arg-type]
-    mu = measure(faulty, pairs, effort).mu
+    mu = measure(faulty, pairs, effort, enough=claim.gaussian.mu).mu
     caught = [SAMPLING] if mu > claim.gaussian.mu else []
     if sensitivity.search(faulty, table.reward_range, claim.gaussian, effort.examples, shrinks=False) is not None:
         caught.append(STRUCTURAL)
