@@ -219,7 +219,8 @@ class _failures:  # noqa: N801  (used as a verb: with _failures(debug))
         self._debug = debug
 
     def __enter__(self) -> None:
-        return None
+        if self._debug:
+            os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, typer.Exit | SystemExit) or self._debug:

@@ -12,8 +12,9 @@ _QUIET = {
     "DO_NOT_TRACK": "true",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    "PREFECT_LOGGING_LEVEL": "ERROR",
-    "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
+    # Failures are told in one line by the command itself; --debug shows the rest.
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
     # A temporary server on a busy machine needs longer than the default to start, and records tasks in batches.
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "240",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
