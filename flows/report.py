@@ -10,9 +10,10 @@ from pathlib import Path
 from platform import python_version
 from typing import Any
 
+import pandas as pd
 from prefect import flow
 
-from audits.reporting import render_html, render_pdf, validate
+from audits.reporting import figures, render_html, render_pdf, validate
 from flows.benchmark import summarize_cell
 from flows.plan import Cell, Environment, cells_of
 from flows.progress import bar
@@ -62,9 +63,37 @@ def report(spec: Spec, spec_text: str, data: str) -> dict[str, str]:
         progress.advance("page")
         write_whole(paths["pdf"], render_pdf(document))
         progress.advance("PDF")
-        _track(spec, document, list(paths.values()), Tracker(folder.root))
+        _track(spec, document, [*paths.values(), *_write_parts(document, target)], Tracker(folder.root))
         progress.advance("tracked")
     return {kind: str(path) for kind, path in paths.items()}
+
+
+def _write_parts(document: dict[str, Any], target: Path) -> list[Path]:
+    """The figures as SVG and the tables as CSV, for those who want them one by one."""
+    written = []
+    for name, svg in figures(document).items():
+        written.append(target / "figures" / f"{name}.svg")
+        write_whole(written[-1], svg.encode())
+    benchmark = document["benchmark"] or {"cells": []}
+    tables = {
+        "regret": [{k: v for k, v in cell.items() if not isinstance(v, list)} for cell in benchmark["cells"]],
+        "audits": [
+            {
+                "label": entry["label"],
+                "verdict": entry["verdict"],
+                "delta": entry["delta"],
+                **{f"{kind}_{name}": value for kind in ("mu", "epsilon") for name, value in entry[kind].items()},
+                "faults_caught": sum(control["caught"] for control in entry["controls"]),
+                "faults_planted": len(entry["controls"]),
+            }
+            for entry in document["audits"]
+        ],
+    }
+    for name, rows in tables.items():
+        if rows:
+            written.append(target / "tables" / f"{name}.csv")
+            write_whole(written[-1], pd.DataFrame(rows).to_csv(index=False).encode())
+    return written
 
 
 def _track(spec: Spec, document: dict[str, Any], artifacts: list[Path], tracker: Tracker) -> None:

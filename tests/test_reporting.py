@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from audits.reporting import plots, render_html, render_pdf, validate
+from audits.reporting import figures, plots, render_html, render_pdf, validate
 from audits.reporting.numbers import number, power_of_ten
 
 HOSTILE = "<script>alert(1)</script> #panic(\"x\") $x^2$ 'q' \\ {{ 7*7 }} {% raw %} *b* _i_ @ref `r` </svg> -->"
@@ -376,3 +376,11 @@ def test_importing_is_light():
     code = f"import sys, audits.reporting; print(*sorted({heavy!r} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""
+
+
+def test_figures_stand_alone_and_are_those_of_the_page():
+    document = make()
+    found = figures(document)
+    assert found
+    assert all(svg.startswith("<svg") and svg.rstrip().endswith("</svg>") for svg in found.values())
+    assert render_html(document).count("<svg") == len(found)

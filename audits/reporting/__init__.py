@@ -1,6 +1,6 @@
 """A report document becomes a web page and a PDF that a compliance reviewer can read, check and sign."""
 
 from audits.reporting.document import validate
-from audits.reporting.render import render_html, render_pdf
+from audits.reporting.render import figures, render_html, render_pdf
 
-__all__ = ["render_html", "render_pdf", "validate"]
+__all__ = ["figures", "render_html", "render_pdf", "validate"]

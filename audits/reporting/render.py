@@ -46,6 +46,23 @@ def render_html(document: dict[str, Any]) -> str:
     return _environment().from_string(resource("report.html.j2")).render(**page, style=style, roles=plots.ROLES)
 
 
+def figures(document: dict[str, Any]) -> dict[str, str]:
+    """The report's figures by name, each a standalone SVG.
+
+    Args:
+      document: as `report.schema.json` describes it.
+
+    Raises:
+      ValueError: from `validate`; the message names the JSON path, the value and the problem.
+    """
+    validate(document)
+    found: dict[str, str] = {}
+    for section in content.sections(document):
+        images = [image for block in section["blocks"] for image in block.get("images", ())]
+        found |= {f"{section['id']}-{index}": image["svg"] for index, image in enumerate(images, start=1)}
+    return found
+
+
 def render_pdf(document: dict[str, Any]) -> bytes:
     """The report as a PDF, with the content and order of the web page.
 

@@ -1,0 +1,43 @@
+"""What the README and the docs promise exists."""
+
+import re
+from pathlib import Path
+
+from flows.cli import app
+
+ROOT = Path(__file__).parents[1]
+
+
+def _texts():
+    return {path: path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]}
+
+
+def test_every_command_that_is_named_exists():
+    known = {command.name or command.callback.__name__.rstrip("_") for command in app.registered_commands}
+    named = {word for text in _texts().values() for word in re.findall(r"`bandana ([a-z]+)", text)}
+    assert named
+    assert named <= known
+    assert {"demo", "run", "audit", "report", "list", "check", "ui"} <= named | {"ui"} <= known
+
+
+def test_every_make_target_that_is_named_exists():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    named = {word for text in _texts().values() for word in re.findall(r"`?make ([a-z]+)(?:`|\s+#)", text)}
+    assert {"demo", "test", "bench"} <= named <= targets
+
+
+def test_every_file_that_is_named_exists():
+    for path, text in _texts().items():
+        for name in re.findall(r"`((?:docs|experiments|audits|algorithms|flows|privacy_core|mlflow)/[\w./-]*)`", text):
+            assert (ROOT / name).exists(), f"{path.name} names {name}"
+
+
+def test_no_file_names_a_machine_or_a_registry():
+    folders = ("flows", "audits", "algorithms", "privacy_core", "docs", "mlflow", "benchmarks", "experiments")
+    endings = {".py", ".md", ".yaml", ".j2", ".css", ".ini", ".example"}
+    tracked = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in endings]
+    assert tracked
+    for path in tracked:
+        text = path.read_text(encoding="utf-8")
+        for word in ("/root/", "/work/", "/home/", "pypi.org", "index-url"):
+            assert word not in text, f"{path} names {word}"
