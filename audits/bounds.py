@@ -74,7 +74,8 @@ class Errors:
 
 
 def _mu(fpr: ArrayLike, fnr: ArrayLike) -> FloatArray:
-    return np.asarray(np.maximum(0.0, -ndtri(fpr) - ndtri(fnr)))
+    quantiles = [np.asarray(ndtri(np.asarray(rate, dtype=float)), dtype=float) for rate in (fpr, fnr)]
+    return np.asarray(np.maximum(0.0, -quantiles[0] - quantiles[1]))
 
 
 def _epsilon(fpr: ArrayLike, fnr: ArrayLike, delta: float) -> FloatArray:
