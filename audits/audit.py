@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 
@@ -153,7 +154,7 @@ def measure(algorithm: Algorithm, pairs: tuple[Pair, ...], effort: Effort, enoug
         )
         views = (
             ("transcript", "exact likelihood ratio", attacks.likelihood_ratio, main),
-            ("actions", "learned log odds", lambda r: attacks.learned_log_odds(train, train_n, r), rest),  # noqa: B023
+            ("actions", "learned log odds", partial(attacks.learned_log_odds, train, train_n), rest),
         )
         for view, name, attack, level in views:
             learn, count = (attack(train), attack(train_n)), (attack(test), attack(test_n))

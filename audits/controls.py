@@ -6,6 +6,7 @@ and their true privacy: mu0 is what the honest algorithm has.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
@@ -50,7 +51,7 @@ class Remembering(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _RemembersSums(EpisodicUCB):
+class _RemembersSums(EpisodicUCB, ABC):
     """Keeps exact sums beyond their episode, and releases them in a faulty way."""
 
     def init(self, n_reps: int) -> tuple[Remembering, Released]:  # type: ignore[override]
@@ -89,9 +90,9 @@ class _RemembersSums(EpisodicUCB):
         kept.start[ended, arm] = phase.start[ended]
         kept.stop[ended, arm] = phase.stop[ended]
 
+    @abstractmethod
     def publish(self, kept: Remembering, released: Released, ledger: Ledger, ended: IntArray, arm: IntArray) -> None:
         """Releases what the fault releases."""
-        raise NotImplementedError  # each fault has its own
 
     def take_in(self, released: Released, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray) -> None:
         """Puts noisy sums into the arms' estimates; the last one alone counts."""
