@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flows.specs import Spec
 
 USER_MISTAKE, FAILURE = 2, 1
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 app = typer.Typer(
     help="Private bandits that prove their privacy: benchmarks, audits and reports.",
@@ -61,7 +62,7 @@ def report(
 ) -> None:
     """Render the report again from what is stored; nothing is computed anew."""
     with _failures(debug):
-        _run_file(spec or _last_spec(DataFolder.open(data)), data, ["report"])
+        _run_file(spec or _last_spec(_open(data)), data, ["report"])
 
 
 @app.command()
@@ -118,7 +119,7 @@ def ui(
 ) -> None:
     """Open MLflow's pages on this machine (loopback only)."""
     with _failures(debug):
-        folder = DataFolder.open(data)
+        folder = _open(data)
         folder.prepare()
         from flows.tracking import Tracker
 
@@ -128,6 +129,18 @@ def ui(
             typer.echo(f"  {suite}: {tracker.compare_url(suite, f'http://127.0.0.1:{port}')}")
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *tracker.server_arguments(port)])
+
+
+def _open(data: Path | None) -> DataFolder:
+    """The data folder; one that cannot be made is the user's mistake."""
+    from flows.specs import SpecError
+
+    try:
+        return DataFolder.open(data)
+    except OSError as error:
+        if error.errno in _FULL:
+            raise
+        raise SpecError(f"--data: the folder cannot be used: {error}") from error
 
 
 def _run_file(path: Path, data: Path | None, steps: list[str]) -> None:
@@ -150,7 +163,7 @@ def _run(text: str, source: str, where: Path, data: Path | None, steps: list[str
     Environment(spec).check()
     if steps[0] == "audit" and not any(cell.is_private for cell in cells):
         raise SpecError(f"{source}: algorithms: there is nothing to audit, no algorithm here is private")
-    folder = DataFolder.open(data)
+    folder = _open(data)
     folder.prepare()
     from flows.store import write_whole
     from flows.suite import suite
@@ -220,7 +233,8 @@ class _failures:  # noqa: N801  (used as a verb: with _failures(debug))
 
     def __enter__(self) -> None:
         if self._debug:
-            os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
+            for name in ("PREFECT_LOGGING_LEVEL", "MLFLOW_LOGGING_LEVEL"):
+                os.environ.setdefault(name, "WARNING")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, typer.Exit | SystemExit) or self._debug:
@@ -245,7 +259,7 @@ def explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; what was finished is kept, run the same command again to continue", FAILURE
     for link in chain:
-        full = (isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT)) or "disk is full" in str(link)
+        full = (isinstance(link, OSError) and link.errno in _FULL) or "disk is full" in str(link)
         if full:
             where = f" ({link.filename})" if isinstance(link, OSError) and link.filename else ""
             return (

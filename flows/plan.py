@@ -226,7 +226,8 @@ class Cell:
         """All that this cell's algorithm and data depend on."""
         environment = self.spec.environment.model_dump(mode="json")
         if isinstance(self.spec.environment, TableSpec):
-            environment["content"] = content_key(self.spec.environment.path.read_bytes().hex())
+            # The data count, not where they lie.
+            environment["path"] = content_key(self.spec.environment.path.read_bytes().hex())
         return {
             "algorithm": self.entry.name,
             "privacy_model": self.entry.privacy_model,

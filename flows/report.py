@@ -18,7 +18,7 @@ from flows.benchmark import summarize_cell
 from flows.plan import Cell, Environment, cells_of
 from flows.progress import bar
 from flows.settings import DataFolder
-from flows.specs import Spec
+from flows.specs import Spec, SpecError
 from flows.store import Store, code_version, content_key, write_whole
 from flows.tracking import Tracker
 from flows.work import AUDIT, BENCHMARK, audit_key
@@ -37,10 +37,6 @@ _SHOWN_VERSIONS = (
 )
 
 
-class NothingToReport(RuntimeError):  # noqa: N818
-    """Neither a benchmark nor an audit of the spec is in the store."""
-
-
 @flow(name="report")
 def report(spec: Spec, spec_text: str, data: str) -> dict[str, str]:
     """Renders the suite's report from stored results; nothing is computed anew.
@@ -49,7 +45,7 @@ def report(spec: Spec, spec_text: str, data: str) -> dict[str, str]:
       where the `html`, `pdf` and `json` files lie.
 
     Raises:
-      NothingToReport: the store holds nothing of this spec.
+      SpecError: the store holds nothing of this spec.
     """
     folder = DataFolder(Path(data))
     target = folder.suite(spec.name)
@@ -117,13 +113,13 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
     """The report's document, from what is in the store.
 
     Raises:
-      NothingToReport: the store holds nothing of this spec.
+      SpecError: the store holds nothing of this spec.
     """
     cells = cells_of(spec)
     audited = [(cell, found[1]) for cell in cells if (found := _stored_audit(cell, store)) is not None]
     played = [cell for cell in cells if _is_played(cell, store)]
     if not audited and not played:
-        raise NothingToReport(f"nothing of the suite {spec.name!r} is in the store yet; run or audit its spec first")
+        raise SpecError(f"nothing of the suite {spec.name!r} is in the store yet; run or audit its spec first")
     files = [store.path(AUDIT, audit_key(cell)) for cell, _ in audited]
     files += [store.path(BENCHMARK, block.key) for cell in played for block in cell.blocks()]
     return {

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_DATA = "bandana_data"
+_NEEDED_BYTES = 32 << 20
 
+# Failures are told in one line by the command itself: the logs of Prefect and MLflow stay silent but for --debug.
 _QUIET = {
     "DO_NOT_TRACK": "true",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    # Failures are told in one line by the command itself; --debug shows the rest.
+    "MLFLOW_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
     # A temporary server on a busy machine needs longer than the default to start, and records tasks in batches.
@@ -51,7 +55,13 @@ class DataFolder:
         return self.root / "suites" / name
 
     def prepare(self) -> None:
-        """Sets the environment for Prefect and MLflow; call before either is imported. A user's own settings stay."""
+        """Sets the environment for Prefect and MLflow; call before either is imported. A user's own settings stay.
+
+        Raises:
+          OSError: the disk has no room for their databases; a server that cannot write would only time out.
+        """
+        if shutil.disk_usage(self.root).free < _NEEDED_BYTES:
+            raise OSError(errno.ENOSPC, f"less than {_NEEDED_BYTES >> 20} MiB are free", str(self.root))
         for name, value in {**_QUIET, "PREFECT_HOME": str(self.root / "prefect")}.items():
             os.environ.setdefault(name, value)
 

@@ -5,10 +5,12 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from flows.cli import FAILURE, USER_MISTAKE, explain
+from flows.settings import DataFolder
 from flows.specs import SpecError
 
 
@@ -75,3 +77,18 @@ def test_failures_are_explained():
     assert "disk is full" in explain(wrapped)[0]
     assert "continue" in explain(KeyboardInterrupt())[0]
     assert explain(RuntimeError("odd"))[1] == FAILURE
+
+
+def test_a_data_folder_that_cannot_be_made_is_a_mistake(write_spec, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = _bandana("run", write_spec(), "--data", tmp_path / "file" / "data", cwd=tmp_path)
+    assert done.returncode == USER_MISTAKE
+    assert "--data: the folder cannot be used" in done.stderr
+
+
+def test_a_disk_without_room_is_refused_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("flows.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(OSError, match="less than 32 MiB are free") as caught:
+        DataFolder.open(tmp_path).prepare()
+    assert explain(caught.value)[1] == FAILURE
+    assert "the disk is full" in explain(caught.value)[0]

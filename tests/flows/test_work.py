@@ -65,3 +65,12 @@ def test_an_audit_is_kept_with_its_evidence(cells, tmp_path, monkeypatch):
     assert len(arrays["scores_data"]) == len(arrays["scores_neighbor"]) == 4000
     monkeypatch.setattr(work, "audit", lambda *_, **__: pytest.fail("computed again"))
     assert audit_cell(cells[1], store)[1] == outcome
+
+
+def test_a_table_is_known_by_its_content_and_not_by_its_place(write_spec, tmp_path):
+    keys = []
+    for name, text in (("one.csv", "a,b\n"), ("two.csv", "a,b\n"), ("three.csv", "b,a\n")):
+        (tmp_path / name).write_text(text + "0,1\n" * 600)
+        spec = load_spec(write_spec(environment={"kind": "table", "path": name}))
+        keys.append(cells_of(spec)[1].blocks()[0].key)
+    assert keys[0] == keys[1] != keys[2]
