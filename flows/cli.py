@@ -165,8 +165,11 @@ def _run(text: str, source: str, where: Path, data: Path | None, steps: list[str
         raise SpecError(f"{source}: algorithms: there is nothing to audit, no algorithm here is private")
     folder = _open(data)
     folder.prepare()
+    from flows.interrupt import stop_at_once_on_interrupt
     from flows.store import write_whole
     from flows.suite import suite
+
+    stop_at_once_on_interrupt(FAILURE)
 
     write_whole(folder.suite(spec.name) / "spec.yaml", _standing_alone(spec, text).encode())
     done = suite(spec, text, str(folder.root), steps)
@@ -257,7 +260,9 @@ def explain(error: BaseException) -> tuple[str, int]:
         if isinstance(link, SpecError):
             return str(link), USER_MISTAKE
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted; what was finished is kept, run the same command again to continue", FAILURE
+        from flows.interrupt import MESSAGE
+
+        return MESSAGE, FAILURE
     for link in chain:
         full = (isinstance(link, OSError) and link.errno in _FULL) or "disk is full" in str(link)
         if full:

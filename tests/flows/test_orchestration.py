@@ -152,3 +152,16 @@ def test_a_full_disk_ends_with_one_clear_line_and_keeps_what_was_finished(write_
     assert "the disk is full" in done.stderr
     assert "Traceback" not in done.stderr
     assert not [path for path in (tmp_path / "data" / "results").rglob("*") if path.is_file()]
+
+
+def test_an_interrupted_run_stops_at_once_with_one_line(write_spec, tmp_path):
+    process = _start("run", write_spec(horizon=200_000, replications=40, name="stopped"), tmp_path / "data")
+    deadline = time.monotonic() + 200
+    while not list((tmp_path / "data" / "results").rglob("*.npz")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert err.strip() == "error: interrupted; what was finished is kept, run the same command again to continue"
