@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from algorithms.bandits.finite_arm import adar_ucb, ucb
 from algorithms.protocol import Algorithm
@@ -125,8 +125,10 @@ def _adar_ucb(settings: Settings) -> Algorithm:
 def _adar_ucb_claim(settings: Settings) -> Claim:
     assert settings.privacy is not None
     return Claim(
-        stated=settings.privacy,
-        gaussian=GaussianDP.from_renyi(**asdict(settings.privacy)),
+        stated=replace(settings.privacy, relation=Relation.REPLACE_REWARD),
+        gaussian=GaussianDP.from_renyi(
+            settings.privacy.alpha, settings.privacy.epsilon, relation=Relation.REPLACE_REWARD
+        ),
         statement=f"all actions are {settings.privacy}",
         theorem="Theorem 4",
         source=AZIZE_BASU,

@@ -16,7 +16,19 @@ import numpy as np
 from algorithms.bandits.finite_arm import EpisodicUCB, Released
 from algorithms.numerics import arms
 from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import Exact, Gaussian, GaussianEvent, Interval, Ledger, Mechanism, NoiseSource, OpenPhase, PhaseSum, Span
+from privacy_core import (
+    Exact,
+    Gaussian,
+    GaussianEvent,
+    Interval,
+    Ledger,
+    Mechanism,
+    NoiseSource,
+    OpenPhase,
+    PhaseSum,
+    Relation,
+    Span,
+)
 
 SAMPLING, STRUCTURAL = "sampling", "structural"
 
@@ -131,6 +143,16 @@ class SharedNoise:
     gaussian: Gaussian
 
     @property
+    def relation(self) -> Relation:
+        """As the honest mechanism's."""
+        return self.gaussian.relation
+
+    @property
+    def norm(self) -> str:
+        """As the honest mechanism's."""
+        return self.gaussian.norm
+
+    @property
     def sensitivity(self) -> float:
         """As the honest mechanism declares it."""
         return self.gaussian.sensitivity
@@ -141,13 +163,27 @@ class SharedNoise:
         return self.gaussian.scale
 
     @property
+    def deviation(self) -> float:
+        """As the honest mechanism's."""
+        return self.gaussian.deviation
+
+    @property
     def event(self) -> GaussianEvent:
         """The price that it pretends to have."""
         return self.gaussian.event
 
+    def whiten(self, value: FloatArray) -> FloatArray:
+        """As the honest mechanism's."""
+        return self.gaussian.whiten(value)
+
+    def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+        """As the honest mechanism's."""
+        return self.gaussian.color(whitened, shape)
+
     def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
         """The same noise in each column of (n_rows, n_arms)."""
-        return value + self.gaussian.scale * noise.normal((len(value), 1))
+        drawn = noise.add_gaussian(np.zeros((len(value), 1)), self.gaussian.scale, self.gaussian.noise_multiplier)
+        return value + drawn
 
     def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         """(n_rows,), L2 distance."""

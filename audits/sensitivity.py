@@ -91,8 +91,7 @@ def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: Gau
         )  # fmt: skip
     for index, (release, value) in enumerate(zip(live.transcript, scripted.values, strict=True)):
         change = release.mechanism.change(release.value, value)
-        inside = (release.records.start <= case.record) & (case.record < release.records.stop)
-        leaking = ~inside & (change > _ROUNDING)
+        leaking = ~release.reads(case.record) & (change > _ROUNDING)
         if leaking.any():
             row = int(np.argmax(leaking))
             span = f"[{release.records.start[row]}, {release.records.stop[row]})"
@@ -108,12 +107,37 @@ def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: Gau
                 index,
                 f"release {index} moved by {worst:.6g}, {worst / limit:.4g} times its sensitivity {limit:.6g}",
             )
+    if (sequence := _outgrown(live, scripted)) is not None:
+        label, worst, limit = sequence
+        return Counterexample(
+            case, -1, f"the rows of the sequence {label!r} together moved by {worst:.6g}, {worst / limit:.4g} times the "
+            f"sensitivity {limit:.6g} that is paid for once"
+        )  # fmt: skip
     derived = account(live.worst_record())
     if isinstance(derived, NoPrivacy):
         return Counterexample(case, -1, "a value was released without noise")
     mu = derived.mu if isinstance(derived, GaussianDP) else (0.0 if derived is None else math.inf)
     if mu > claim.mu * (1 + _ROUNDING):
         return Counterexample(case, -1, f"the releases on one record compose to {mu:.6g}-GDP; the claim is {claim}")
+    return None
+
+
+def _outgrown(live: LiveLedger, scripted: ScriptedLedger) -> tuple[str, float, float] | None:
+    """A sequence of carried rows whose changes together exceed the sensitivity: its label, the change, the sensitivity.
+
+    A record pays for all rows of a sequence at once, as for one vector, so it is the vector's change that is bounded.
+    """
+    squares: dict[tuple[str, float], np.ndarray] = {}
+    for release, value in zip(live.transcript, scripted.values, strict=True):
+        if release.carried is not None:
+            key = (release.carried.label, release.mechanism.sensitivity)
+            total = squares.setdefault(key, np.zeros(_REPLICATES))
+            total[slice(None) if release.reps is None else release.reps] += (
+                release.mechanism.change(release.value, value) ** 2
+            )
+    for (label, limit), total in squares.items():
+        if np.sqrt(total.max()) > limit * (1 + _ROUNDING):
+            return label, float(np.sqrt(total.max())), limit
     return None
 
 

@@ -32,6 +32,18 @@ Data = Annotated[Path | None, typer.Option("--data", help="Data folder; the defa
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
 
 
+def _whole(text: str) -> int:
+    """A whole number, also written as 1e5."""
+    value = float(text)
+    if not value.is_integer():
+        raise ValueError(text)
+    return int(value)
+
+
+def _option(meaning: str, **more: Any) -> Any:
+    return typer.Option(help=meaning, show_default=False, **more)
+
+
 @app.command()
 def demo(data: Data = None, debug: Debug = False) -> None:
     """The main job: benchmark, audits and report on a real trial, in one go."""
@@ -109,6 +121,50 @@ def list_(
             shown = [facts[column] for column in columns]
             table.add_row(*(", ".join(x) if isinstance(x, tuple) else str(x or "-") for x in shown))
         Console().print(table)
+
+
+@app.command()
+def calibrate(
+    context: typer.Context,
+    algorithm: Annotated[
+        str, typer.Argument(help="Name and trust model, such as gp-ucb-joint; a wrong one lists them all.")
+    ],
+    epsilon: Annotated[float | None, _option("Of the claim.")] = None,
+    delta: Annotated[float | None, _option("Of the claim; for Renyi DP, where epsilon is shown.")] = None,
+    alpha: Annotated[float | None, _option("Renyi order of the claim.")] = None,
+    reading: Annotated[str | None, _option("How the print is read where it is ambiguous; `all` for every one.")] = None,
+    horizon: Annotated[int | None, _option("Bandits: rounds T.", parser=_whole)] = None,
+    episodes: Annotated[int | None, _option("RL: episodes K.", parser=_whole)] = None,
+    episode_length: Annotated[int | None, _option("RL: steps H of an episode.", parser=_whole)] = None,
+    dimension: Annotated[int | None, _option("Of the features.", parser=_whole)] = None,
+    reward_bound: Annotated[float | None, _option("CAPRI: largest absolute reward B.")] = None,
+    s_max: Annotated[float | None, _option("CAPRI: largest norm of a projected feature.")] = None,
+    sigma_max: Annotated[float | None, _option("CAPRI: the paper's bound on it.")] = None,
+    norm_bound: Annotated[float | None, _option("GP-UCB: RKHS norm B of the function.")] = None,
+    noise_scale: Annotated[float | None, _option("GP-UCB: sub-Gaussian scale rho of the rewards.")] = None,
+    is_clipped: Annotated[bool | None, typer.Option("--clip/--no-clip", help="GP-UCB: clip rewards or not.")] = None,
+    has_square: Annotated[bool | None, typer.Option("--square/--no-square", help="GP-UCB: release y^2 too.")] = None,
+    switch: Annotated[float | None, _option("AdaR-OFUL: doubling schedule C.")] = None,
+    ridge: Annotated[float | None, _option("AdaR-OFUL: regularizer lambda.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One object, for machines.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Compare the noise that a paper prints with the noise that its claim needs."""
+    with _failures(debug):
+        from flows import calibrate as printed
+
+        calibration = printed.find(algorithm)
+        if calibration is None:
+            nothing = {"algorithm": algorithm, "is_private": False, "readings": []}
+            typer.echo(json.dumps(nothing) if as_json else printed.not_private(algorithm))
+            return
+        others = ("algorithm", "reading", "as_json", "debug")
+        given = {name: value for name, value in context.params.items() if name not in others}
+        found = printed.compare(calibration, reading, given)
+        if as_json:
+            typer.echo(json.dumps(printed.document(calibration, found), indent=1, allow_nan=False))
+        else:
+            printed.show(calibration, found)
 
 
 @app.command()

@@ -1,27 +1,37 @@
 """Differential privacy for sequential learning: mechanisms, the ledger, and exact accounting."""
 
-from privacy_core.accounting import Mixture, account, calibrate
-from privacy_core.clipping import Interval
-from privacy_core.events import Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from privacy_core.accounting import account, calibrate
+from privacy_core.clipping import Ball, Interval
+from privacy_core.curve import PrivacyCurve
+from privacy_core.doubling import DoublingSum
+from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from privacy_core.factorized import FactorizedSum
 from privacy_core.guarantees import (
     ZCDP,
     ApproxDP,
     GaussianDP,
     Guarantee,
     NoPrivacy,
+    NoSuchConversion,
     PureDP,
     Relation,
     RenyiDP,
     TrustModel,
 )
-from privacy_core.ledger import BudgetExceeded, Ledger, LiveLedger, Release, ScriptedLedger, Span
-from privacy_core.mechanisms import Exact, Gaussian, Laplace, Mechanism
-from privacy_core.noise import NoiseSource, ReproducibleNoise
-from privacy_core.sums import OpenPhase, PhaseSum
+from privacy_core.ledger import BudgetExceeded, Carried, Ledger, LiveLedger, Release, ScriptedLedger, Span
+from privacy_core.matrices import EQUAL, GOE, JointGaussian, SymmetricGaussian
+from privacy_core.mechanisms import DiscreteGaussian, Exact, Gaussian, Laplace, Mechanism
+from privacy_core.noise import ContinuousNoise, NoiseSource, ReproducibleNoise, SecureNoise
+from privacy_core.structures import Factorized, Mixture, Releases, Structure, Tree
+from privacy_core.sums import LocalSum, OpenPhase, PhaseSum, PrivateSum
+from privacy_core.tree import TreeSum
 
 __all__ = [
-    "ZCDP", "ApproxDP", "BudgetExceeded", "Event", "Exact", "Gaussian", "GaussianDP", "GaussianEvent", "Guarantee",
-    "Interval", "Laplace", "LaplaceEvent", "Ledger", "LiveLedger", "Mechanism", "Mixture", "NoPrivacy", "NoiseSource",
-    "NonPrivateEvent", "OpenPhase", "PhaseSum", "PureDP", "Relation", "Release", "RenyiDP", "ReproducibleNoise",
-    "ScriptedLedger", "Span", "TrustModel", "account", "calibrate",
+    "EQUAL", "GOE", "ZCDP", "ApproxDP", "Ball", "BudgetExceeded", "Carried", "ConcentratedEvent", "ContinuousNoise",
+    "DiscreteGaussian", "DoublingSum", "Event", "Exact", "Factorized", "FactorizedSum", "Gaussian", "GaussianDP",
+    "GaussianEvent", "Guarantee", "Interval", "JointGaussian", "Laplace", "LaplaceEvent", "Ledger", "LiveLedger",
+    "LocalSum", "Mechanism", "Mixture", "NoPrivacy", "NoSuchConversion", "NoiseSource", "NonPrivateEvent", "OpenPhase",
+    "PhaseSum", "PrivacyCurve", "PrivateSum", "PureDP", "Relation", "Release", "Releases", "RenyiDP", "ReproducibleNoise",
+    "ScriptedLedger", "SecureNoise", "Span", "Structure", "SymmetricGaussian", "Tree", "TreeSum", "TrustModel", "account",
+    "calibrate",
 ]  # fmt: skip

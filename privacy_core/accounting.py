@@ -1,64 +1,53 @@
 """From the events that touch one record to its guarantee, and from a guarantee to the noise that keeps it.
 
 The core accountant is exact where exactness exists: Gaussians compose to one mu = sqrt(sum mu_i^2) (Dong, Roth, Su 2022,
-Corollary 3.3), also when each is chosen after the outputs before it. Pure events add. A mixture is composed by its
-privacy loss distribution (dp-accounting, pessimistic discretization).
+Corollary 3.3), also when each is chosen after the outputs before it. Pure events add. Everything else is a `PrivacyCurve`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
-from privacy_core.checks import probability
-from privacy_core.events import Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
-from privacy_core.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, NoPrivacy, PureDP, RenyiDP
+from scipy.optimize import brentq
+
+from privacy_core.checks import at_least
+from privacy_core.curve import PrivacyCurve
+from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from privacy_core.guarantees import (
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    Guarantee,
+    NoPrivacy,
+    PureDP,
+    Relation,
+    RenyiDP,
+    TrustModel,
+)
+from privacy_core.spending import limit_of, price_of
+from privacy_core.structures import Releases, Structure
 
 _NEVER_LESS = 1 + 1e-12
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """Gaussian and Laplace events on one record: answers epsilon at delta by the privacy loss distribution."""
-
-    events: tuple[tuple[Event, int], ...]
-
-    def epsilon_at(self, delta: float) -> float:
-        """A pessimistic epsilon at delta: within 1.1e-5 of the exact one, and valid for delta >= 1e-11.
-
-        Raises:
-          ValueError: delta below 1e-11, where the library's tail truncation is not conservative.
-        """
-        if probability("delta", delta) < 1e-11:
-            raise ValueError(f"delta must be at least 1e-11 for a mixture of Gaussian and Laplace events, got {delta!r}")
-        from dp_accounting import dp_event
-        from dp_accounting.pld import pld_privacy_accountant
-
-        accountant = pld_privacy_accountant.PLDAccountant()
-        for event, count in self.events:
-            match event:
-                case GaussianEvent(multiplier):
-                    accountant.compose(dp_event.GaussianDpEvent(multiplier), count)
-                case LaplaceEvent(multiplier):
-                    accountant.compose(dp_event.LaplaceDpEvent(multiplier), count)
-                case NonPrivateEvent():
-                    return math.inf
-        return float(accountant.get_epsilon(delta))
-
-    def __str__(self) -> str:
-        return "composition of " + ", ".join(f"{count} x {event}" for event, count in self.events)
-
-
-def account(events: Mapping[Event, int]) -> Guarantee | Mixture | None:
+def account(
+    events: Mapping[Event, int],
+    *,
+    relation: Relation = Relation.REPLACE_RECORD,
+    trust: TrustModel = TrustModel.CENTRAL,
+) -> Guarantee | PrivacyCurve | None:
     """The guarantee of one record that the given events touch.
 
     Args:
       events: event -> how often it touches the record.
+      relation: which data sets are neighbors.
+      trust: who sees the data.
 
     Returns:
-      `GaussianDP` if all events are Gaussian, `PureDP` if all are Laplace (basic composition), `NoPrivacy` if one is
-      non-private, a `Mixture` otherwise; None if nothing touches the record.
+      `GaussianDP` if all events are Gaussian, `PureDP` if all are Laplace (basic composition), `ZCDP` if Gaussian and
+      concentrated ones meet, `NoPrivacy` if one is non-private, a `PrivacyCurve` otherwise; None if nothing touches the
+      record.
 
     Raises:
       ValueError: a count is below 1.
@@ -69,41 +58,68 @@ def account(events: Mapping[Event, int]) -> Guarantee | Mixture | None:
     if not events:
         return None
     if any(isinstance(event, NonPrivateEvent) for event in events):
-        return NoPrivacy()
+        return NoPrivacy(relation=relation, trust=trust)
     if all(isinstance(event, GaussianEvent) for event in events):
-        return GaussianDP(math.sqrt(sum(2 * event.rho * count for event, count in events.items())))
+        mu = math.sqrt(sum(2 * event.rho * count for event, count in events.items()))
+        return GaussianDP(mu, relation=relation, trust=trust)
     if all(isinstance(event, LaplaceEvent) for event in events):
-        return PureDP(sum(event.epsilon * count for event, count in events.items() if isinstance(event, LaplaceEvent)))
-    return Mixture(tuple(sorted(events.items(), key=lambda item: (type(item[0]).__name__, item[0]))))
+        pure = sum(event.epsilon * count for event, count in events.items() if isinstance(event, LaplaceEvent))
+        return PureDP(pure, relation=relation, trust=trust)
+    if all(isinstance(event, GaussianEvent | ConcentratedEvent) for event in events):
+        return ZCDP(sum(event.rho * count for event, count in events.items()), relation=relation, trust=trust)
+    return PrivacyCurve.of(events, relation=relation, trust=trust)
 
 
-def calibrate(guarantee: Guarantee, releases: int = 1) -> float:
-    """The smallest noise multiplier with which `releases` releases that touch one record keep the guarantee.
+def calibrate(guarantee: Guarantee, structure: Structure | int = 1) -> float:
+    """The smallest noise multiplier with which the structure keeps the guarantee; never less private than asked.
 
     Args:
-      guarantee: `GaussianDP`, `ZCDP`, `RenyiDP` and `ApproxDP` are met by Gaussian noise, `PureDP` by Laplace noise.
-      releases: how many releases touch a record, at least 1.
+      guarantee: `PureDP` is met by Laplace noise, all others by Gaussian noise; a `Mixture` has its own kinds of noise.
+      structure: `Releases(k)`, or k itself; `Tree`, `Factorized`, `Mixture`. A joint statistic is one release.
 
     Returns:
-      The noise multiplier, rounded up by one part in 1e12: never less private than asked.
+      The noise multiplier, rounded up by one part in 1e12; for a `Mixture` the factor on each part's multiplier.
 
     Raises:
-      ValueError: `releases` below 1, or a guarantee that no noise is calibrated to.
+      ValueError: a number of releases below 1, or a guarantee that no noise of that structure keeps.
 
     Source: Gaussian, Balle and Wang (2018) and mu = sqrt(2 epsilon / alpha) for RDP (Mironov 2017, Corollary 3), with
-    k releases composing to mu sqrt k; Laplace, basic composition.
+    k releases composing to mu sqrt k; Laplace, basic composition; mixtures, by root finding on what `PrivacyCurve` answers.
     """
-    if releases < 1:
-        raise ValueError(f"releases must be at least 1, got {releases!r}")
-    match guarantee:
-        case GaussianDP(mu):
-            return math.sqrt(releases) / mu * _NEVER_LESS
-        case ZCDP(rho):
-            return calibrate(GaussianDP(math.sqrt(2 * rho)), releases)
-        case RenyiDP(alpha, epsilon):
-            return calibrate(GaussianDP.from_renyi(alpha, epsilon), releases)
-        case ApproxDP(epsilon, delta):
-            return calibrate(GaussianDP.from_epsilon_delta(epsilon, delta), releases)
-        case PureDP(epsilon):
-            return releases / epsilon * _NEVER_LESS
-    raise ValueError(f"no noise is calibrated to {guarantee}")
+    if isinstance(structure, int):
+        structure = Releases(at_least("releases", structure, 1))
+    noise = LaplaceEvent if isinstance(guarantee, PureDP) else GaussianEvent
+    unit = structure.events(1.0, noise)
+    if isinstance(guarantee, ApproxDP):
+        if all(isinstance(event, GaussianEvent) for event in unit):
+            return calibrate(GaussianDP.from_epsilon_delta(guarantee.epsilon, guarantee.delta), structure)
+        return _solve(lambda m: PrivacyCurve.of(structure.events(m, noise)).epsilon(guarantee.delta), guarantee.epsilon)
+    if not isinstance(guarantee, GaussianDP | ZCDP | RenyiDP | PureDP):
+        raise ValueError(f"no noise is calibrated to {guarantee}")
+
+    def spent(multiplier: float) -> float:
+        return sum(price_of(event, guarantee) * count for event, count in structure.events(multiplier, noise).items())
+
+    limit = limit_of(guarantee)
+    # Prices of Gaussian noise fall with the square of its multiplier, pure epsilons with the multiplier itself.
+    if isinstance(guarantee, PureDP):
+        return spent(1.0) / limit * _NEVER_LESS
+    if isinstance(guarantee, ZCDP) or not any(isinstance(event, LaplaceEvent) for event in unit):
+        return math.sqrt(spent(1.0) / limit) * _NEVER_LESS
+    return _solve(spent, limit)
+
+
+def _solve(spent: Callable[[float], float], limit: float) -> float:
+    """The smallest multiplier at which `spent`, which falls with it, is at most `limit`."""
+    if not limit > 0:
+        raise ValueError(f"epsilon must be above 0 to be reached by noise of this kind, got {limit!r}")
+    low = high = 1.0
+    while spent(high) > limit:
+        low, high = high, 2 * high
+    while spent(low) <= limit:
+        low, high = low / 2, low
+    found = float(brentq(lambda log: spent(math.exp(log)) - limit, math.log(low), math.log(high), xtol=1e-10))
+    multiplier, step = math.exp(found) * _NEVER_LESS, 1e-12
+    while spent(multiplier) > limit:
+        multiplier, step = multiplier * (1 + step), 4 * step
+    return multiplier

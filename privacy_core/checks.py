@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 
 def positive(name: str, value: float) -> float:
     """Returns `value` if it is a finite number above 0, else raises ValueError."""
@@ -31,3 +34,19 @@ def order(name: str, value: float) -> float:
     if not (math.isfinite(value) and value > 1):
         raise ValueError(f"{name} must be a finite Renyi order above 1, got {value!r}")
     return float(value)
+
+
+def at_least(name: str, value: int, least: int) -> int:
+    """Returns `value` if it is a whole number of at least `least`, else raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def rates(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Returns `values` as an array if all lie in [0, 1], else raises ValueError."""
+    array = np.asarray(values, dtype=float)
+    if not ((array >= 0) & (array <= 1)).all():
+        wrong = array[~((array >= 0) & (array <= 1))].flat[0]
+        raise ValueError(f"{name} must lie in [0, 1], got {wrong!r}")
+    return array

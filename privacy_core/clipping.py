@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privacy_core.checks import positive
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -43,3 +45,30 @@ class Interval:
 
     def __str__(self) -> str:
         return f"[{self.low:g}, {self.high:g}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """The declared bound on the L2 norm of a vector that one record contributes.
+
+    Guarantee: after `clip` the norm is at most `radius` (to one part in 1e15), whatever the record holds: a longer vector is
+    shortened, a non-finite one is refused.
+    """
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        positive("radius", self.radius)
+
+    def clip(self, vectors: ArrayLike) -> NDArray[np.float64]:
+        """`vectors`, (..., d), each shortened to the radius where it is longer.
+
+        Raises:
+          ValueError: an entry is NaN or infinite.
+        """
+        array = np.asarray(vectors, dtype=float)
+        if not np.isfinite(array).all():
+            place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise ValueError(f"cannot clip a vector with the entry {float(array[place])!r} (at index {place})")
+        norm = np.linalg.norm(array, axis=-1, keepdims=True)
+        return np.asarray(array * np.minimum(1.0, self.radius / np.maximum(norm, np.finfo(float).tiny)))

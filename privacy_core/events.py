@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privacy_core.checks import positive
+from privacy_core.checks import order, positive
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,6 +32,10 @@ class GaussianEvent:
         """The event's zCDP parameter, mu^2 / 2."""
         return 0.5 * self.mu**2
 
+    def rdp(self, alpha: float) -> float:
+        """Renyi divergence of order alpha: alpha mu^2 / 2 (Mironov 2017, Corollary 3)."""
+        return order("alpha", alpha) * self.rho
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class LaplaceEvent:
@@ -55,6 +59,36 @@ class LaplaceEvent:
         """A zCDP parameter that the event satisfies: epsilon^2 / 2 (Bun and Steinke 2016, Prop. 1.4)."""
         return 0.5 * self.epsilon**2
 
+    def rdp(self, alpha: float) -> float:
+        """Renyi divergence of order alpha, e = 1 / noise_multiplier, the larger one of both directions.
+
+        ln[alpha/(2 alpha - 1) e^((alpha - 1) e) + (alpha - 1)/(2 alpha - 1) e^(-alpha e)] / (alpha - 1); where e is so
+        small that the digits cancel, the bound alpha e^2 / 2 that is larger.
+        Source: Mironov (2017), Proposition 6.
+        """
+        e, both = self.epsilon, 2 * order("alpha", alpha) - 1
+        if e < 1e-4:
+            return min(alpha * e * e / 2, e)
+        share = (alpha - 1) / both
+        return e + math.log1p(share * math.expm1(-both * e)) / (alpha - 1)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ConcentratedEvent:
+    """One release that is rho-zCDP and no more is known: discrete Gaussian noise on a grid.
+
+    Source: Canonne, Kamath, Steinke (2020), Theorem 14.
+    """
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        positive("rho", self.rho)
+
+    def rdp(self, alpha: float) -> float:
+        """Renyi divergence bound of order alpha: rho alpha, the definition."""
+        return order("alpha", alpha) * self.rho
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class NonPrivateEvent:
@@ -65,5 +99,10 @@ class NonPrivateEvent:
         """Infinite."""
         return math.inf
 
+    def rdp(self, alpha: float) -> float:
+        """Infinite."""
+        order("alpha", alpha)
+        return math.inf
 
-Event = GaussianEvent | LaplaceEvent | NonPrivateEvent
+
+Event = GaussianEvent | LaplaceEvent | ConcentratedEvent | NonPrivateEvent

@@ -1,13 +1,16 @@
 """What a mechanism promises: the privacy definitions, and the exact conversions between them.
 
-A conversion exists here only in the direction that holds. Every guarantee answers `epsilon_at(delta)`.
+Every guarantee says between which data sets it holds (`relation`) and against whom (`trust`), answers
+`epsilon_at(delta)`, and converts to another definition by `pure()`, `gdp()`, `zcdp()`, `renyi(alpha)`, `approx(delta)`,
+or to a weaker relation or trust model by `weakened`. A conversion that does not hold raises `NoSuchConversion`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
 
 from privacy_core import gaussian
-from privacy_core.checks import non_negative, order, positive, probability
+from privacy_core.checks import non_negative, order, positive, probability, rates
 
 
 class Relation(StrEnum):
@@ -24,6 +27,7 @@ class Relation(StrEnum):
     REPLACE_REWARD = "replace one reward"
     REPLACE_RECORD = "replace one record"
     REPLACE_TRAJECTORY = "replace one trajectory"
+    ADD_REMOVE = "add or remove one record"
 
 
 class TrustModel(StrEnum):
@@ -34,8 +38,97 @@ class TrustModel(StrEnum):
     LOCAL = "local"
 
 
+_FOLLOWS = {
+    (Relation.REPLACE_RECORD, Relation.REPLACE_REWARD): 1,
+    (Relation.REPLACE_TRAJECTORY, Relation.REPLACE_REWARD): 1,
+    (Relation.ADD_REMOVE, Relation.REPLACE_RECORD): 2,
+    (Relation.ADD_REMOVE, Relation.REPLACE_REWARD): 2,
+}
+"""(holds, follows) -> how many steps of the first make one of the second: one reward is part of a record, and replacing
+a record is removing one and adding another."""
+
+_STRENGTH = {TrustModel.JOINT: 0, TrustModel.CENTRAL: 1, TrustModel.LOCAL: 2}
+"""A stronger model implies the weaker ones: what is private where it is sent stays so in every output, and what is
+private in all outputs is so in those that other users see."""
+
+
+class NoSuchConversion(ValueError):  # noqa: N818  (what it says is the condition, as with BudgetExceeded)
+    """The asked guarantee does not follow from the one that is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Promise:
+    """What all guarantees share.
+
+    Attributes:
+      relation: which data sets are neighbors.
+      trust: who sees the data.
+    """
+
+    relation: Relation = Relation.REPLACE_RECORD
+    trust: TrustModel = TrustModel.CENTRAL
+
+    def pure(self) -> PureDP:
+        """As pure DP."""
+        self._refuse("pure DP", "its likelihood ratios are not bounded")
+
+    def gdp(self) -> GaussianDP:
+        """As GDP: the smallest mu that follows from the definition."""
+        self._refuse("GDP", "the definition allows trade-off functions below every Gaussian one")
+
+    def zcdp(self) -> ZCDP:
+        """As zCDP: the smallest rho that follows from the definition."""
+        self._refuse("zCDP", "it bounds no Renyi divergence of high order")
+
+    def renyi(self, alpha: float) -> RenyiDP:
+        """As RDP of order alpha: the smallest divergence that follows from the definition."""
+        self._refuse(f"RDP of order {order('alpha', alpha):g}", "it bounds no Renyi divergence of that order")
+
+    def approx(self, delta: float) -> ApproxDP:
+        """As (epsilon, delta)-DP, at the given delta."""
+        epsilon = self.epsilon_at(delta)
+        if not math.isfinite(epsilon):
+            self._refuse(f"(epsilon, {delta:g})-DP", "no finite epsilon follows at that delta")
+        return ApproxDP(epsilon, delta, relation=self.relation, trust=self.trust)
+
+    def epsilon_at(self, delta: float) -> float:
+        """An epsilon for which (epsilon, delta)-DP follows, the smallest one where the definition allows to tell."""
+        raise NotImplementedError
+
+    def weakened(self, *, relation: Relation | None = None, trust: TrustModel | None = None) -> Self:
+        """The same kind of guarantee for a relation or trust model that follows from this one's.
+
+        Replacing a record covers replacing a reward in it; adding or removing covers replacing, which is two steps (group
+        privacy). Local privacy implies central, central implies joint.
+
+        Raises:
+          NoSuchConversion: it does not follow.
+        """
+        found = self
+        if relation is not None and relation is not self.relation:
+            steps = _FOLLOWS.get((self.relation, relation))
+            if steps is None:
+                self._refuse(f"the relation {relation.value!r}", f"it holds for {self.relation.value!r}")
+            found = replace(found if steps == 1 else found._twice(), relation=relation)
+        if trust is not None and trust is not self.trust:
+            if _STRENGTH[trust] > _STRENGTH[self.trust]:
+                self._refuse(f"the {trust.value} model", f"it holds in the {self.trust.value} model")
+            found = replace(found, trust=trust)
+        return found
+
+    def _twice(self) -> Self:
+        """For two steps of the relation (group privacy)."""
+        raise NotImplementedError
+
+    def _scope(self) -> dict[str, Any]:
+        return {"relation": self.relation, "trust": self.trust}
+
+    def _refuse(self, asked: str, why: str) -> NoReturn:
+        raise NoSuchConversion(f"{asked} does not follow from {self}: {why}")
+
+
 @dataclass(frozen=True, slots=True)
-class GaussianDP:
+class GaussianDP(_Promise):
     """mu-GDP: no test tells two neighbors apart better than N(0, 1) from N(mu, 1).
 
     Source: Dong, Roth, Su (2022), Definition 2.6.
@@ -47,17 +140,32 @@ class GaussianDP:
         positive("mu", self.mu)
 
     @classmethod
-    def from_epsilon_delta(cls, epsilon: float, delta: float) -> GaussianDP:
+    def from_epsilon_delta(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        relation: Relation = Relation.REPLACE_RECORD,
+        trust: TrustModel = TrustModel.CENTRAL,
+    ) -> GaussianDP:
         """The largest mu for which every mu-GDP mechanism is (epsilon, delta)-DP."""
-        return cls(gaussian.mu_of(epsilon, delta))
+        return cls(gaussian.mu_of(epsilon, delta), relation=relation, trust=trust)
 
     @classmethod
-    def from_renyi(cls, alpha: float, epsilon: float) -> GaussianDP:
+    def from_renyi(
+        cls,
+        alpha: float,
+        epsilon: float,
+        *,
+        relation: Relation = Relation.REPLACE_RECORD,
+        trust: TrustModel = TrustModel.CENTRAL,
+    ) -> GaussianDP:
         """The mu of the Gaussian mechanism whose Renyi divergence of order alpha is epsilon: sqrt(2 epsilon / alpha).
 
         This is a statement on Gaussian mechanisms; a general (alpha, epsilon)-RDP mechanism need not be GDP.
         """
-        return cls(math.sqrt(2 * positive("epsilon", epsilon) / order("alpha", alpha)))
+        mu = math.sqrt(2 * positive("epsilon", epsilon) / order("alpha", alpha))
+        return cls(mu, relation=relation, trust=trust)
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon of (epsilon, delta)-DP, in nats. Exact."""
@@ -75,21 +183,33 @@ class GaussianDP:
         """Renyi divergence bound of order alpha: alpha mu^2 / 2."""
         return order("alpha", alpha) * self.mu**2 / 2
 
+    def gdp(self) -> GaussianDP:
+        """Itself."""
+        return self
+
     def zcdp(self) -> ZCDP:
         """The zCDP guarantee, rho = mu^2 / 2."""
-        return ZCDP(self.mu**2 / 2)
+        return ZCDP(self.mu**2 / 2, **self._scope())
+
+    def renyi(self, alpha: float) -> RenyiDP:
+        """(alpha, alpha mu^2 / 2)-RDP, see `rdp`."""
+        return RenyiDP(alpha, self.rdp(alpha), **self._scope())
 
     def tradeoff(self, fpr: ArrayLike) -> NDArray[np.float64]:
         """The smallest false-negative rate of any test with the false-positive rate `fpr` (any shape, in [0, 1])."""
         # -ndtri(x) and not ndtri(1 - x), which is infinite for x below 1e-16.
-        return np.asarray(ndtr(-ndtri(np.asarray(fpr, dtype=float)) - self.mu))
+        return np.asarray(ndtr(-ndtri(rates("fpr", fpr)) - self.mu))
+
+    def _twice(self) -> Self:
+        """2 mu (Dong, Roth, Su 2022, Theorem 2.14)."""
+        return replace(self, mu=2 * self.mu)
 
     def __str__(self) -> str:
         return f"{self.mu:.6g}-GDP"
 
 
 @dataclass(frozen=True, slots=True)
-class ZCDP:
+class ZCDP(_Promise):
     """rho-zero-concentrated DP: Renyi divergence of every order alpha at most rho alpha (Bun and Steinke 2016)."""
 
     rho: float
@@ -100,6 +220,18 @@ class ZCDP:
     def rdp(self, alpha: float) -> float:
         """Renyi divergence bound of order alpha."""
         return order("alpha", alpha) * self.rho
+
+    def zcdp(self) -> ZCDP:
+        """Itself."""
+        return self
+
+    def renyi(self, alpha: float) -> RenyiDP:
+        """(alpha, rho alpha)-RDP, the definition."""
+        return RenyiDP(alpha, self.rdp(alpha), **self._scope())
+
+    def _twice(self) -> Self:
+        """4 rho (Bun and Steinke 2016, Proposition 1.9)."""
+        return replace(self, rho=4 * self.rho)
 
     def epsilon_at(self, delta: float) -> float:
         """An epsilon of (epsilon, delta)-DP: the improved RDP conversion at its best order.
@@ -124,7 +256,7 @@ class ZCDP:
 
 
 @dataclass(frozen=True, slots=True)
-class RenyiDP:
+class RenyiDP(_Promise):
     """(alpha, epsilon)-RDP: Renyi divergence of order alpha at most epsilon (Mironov 2017, Definition 4)."""
 
     alpha: float
@@ -144,12 +276,24 @@ class RenyiDP:
         value = self.epsilon + math.log1p(-1 / alpha) - math.log(delta * alpha) / (alpha - 1)
         return max(0.0, value)
 
+    def renyi(self, alpha: float) -> RenyiDP:
+        """The same bound at a lower order: the divergence grows with its order (van Erven and Harremoes 2014, Thm 3)."""
+        if order("alpha", alpha) > self.alpha:
+            self._refuse(f"RDP of order {alpha:g}", "a divergence of higher order may be larger")
+        return replace(self, alpha=alpha)
+
+    def _twice(self) -> Self:
+        """(alpha / 2, 3 epsilon), for alpha >= 4 (Mironov 2017, Proposition 2)."""
+        if self.alpha < 4:
+            self._refuse("a guarantee for two steps", "group privacy of RDP needs an order of at least 4")
+        return replace(self, alpha=self.alpha / 2, epsilon=3 * self.epsilon)
+
     def __str__(self) -> str:
         return f"({self.alpha:g}, {self.epsilon:g})-RDP"
 
 
 @dataclass(frozen=True, slots=True)
-class PureDP:
+class PureDP(_Promise):
     """epsilon-DP: every likelihood ratio at most e^epsilon (Dwork, McSherry, Nissim, Smith 2006)."""
 
     epsilon: float
@@ -168,6 +312,10 @@ class PureDP:
         ratio = 1 - delta * (1 + math.exp(-self.epsilon))
         return max(0.0, self.epsilon + math.log(ratio)) if ratio > 0 else 0.0
 
+    def pure(self) -> PureDP:
+        """Itself."""
+        return self
+
     def gdp(self) -> GaussianDP:
         """The smallest mu-GDP that the definition implies: mu = -2 Phi^-1(1 / (1 + e^epsilon)).
 
@@ -175,19 +323,40 @@ class PureDP:
         convex curve through that corner and through (0, 1), (1, 0) stays below both lines.
         """
         if self.epsilon < 1:  # the same number, to full precision where it is small
-            return GaussianDP(float(math.sqrt(8) * erfinv(math.tanh(self.epsilon / 2))))
-        return GaussianDP(float(-2 * ndtri_exp(-np.logaddexp(0.0, self.epsilon))))
+            return GaussianDP(float(math.sqrt(8) * erfinv(math.tanh(self.epsilon / 2))), **self._scope())
+        return GaussianDP(float(-2 * ndtri_exp(-np.logaddexp(0.0, self.epsilon))), **self._scope())
 
     def zcdp(self) -> ZCDP:
         """Rho = epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
-        return ZCDP(self.epsilon**2 / 2)
+        return ZCDP(self.epsilon**2 / 2, **self._scope())
+
+    def rdp(self, alpha: float) -> float:
+        """Renyi divergence bound of order alpha, attained by randomized response.
+
+        With e for epsilon: ln[(sinh(alpha e) - sinh((alpha - 1) e)) / sinh e] / (alpha - 1), here in the form
+        e + ln[(1 + e^(-(2 alpha - 1) e)) / (1 + e^-e)] / (alpha - 1), which does not overflow. It is at most
+        alpha e^2 / 2, which is what is returned where e is so small that the digits cancel.
+        Source: Bun and Steinke (2016), Propositions 1.4 and 3.3.
+        """
+        excess, e = order("alpha", alpha) - 1, self.epsilon
+        if e < 1e-4:
+            return min(alpha * e * e / 2, e)
+        return e + (math.log1p(math.exp(-(2 * alpha - 1) * e)) - math.log1p(math.exp(-e))) / excess
+
+    def renyi(self, alpha: float) -> RenyiDP:
+        """RDP of order alpha, see `rdp`."""
+        return RenyiDP(alpha, self.rdp(alpha), **self._scope())
+
+    def _twice(self) -> Self:
+        """2 epsilon."""
+        return replace(self, epsilon=2 * self.epsilon)
 
     def __str__(self) -> str:
         return f"{self.epsilon:.6g}-DP"
 
 
 @dataclass(frozen=True, slots=True)
-class ApproxDP:
+class ApproxDP(_Promise):
     """(epsilon, delta)-DP (Dwork, Kenthapadi, McSherry, Mironov, Naor 2006)."""
 
     epsilon: float
@@ -198,16 +367,30 @@ class ApproxDP:
         probability("delta", self.delta)
 
     def epsilon_at(self, delta: float) -> float:
-        """Epsilon at the definition's own delta or a larger one; at a smaller one nothing follows: infinity."""
+        """The smallest epsilon that follows at delta; at a delta below the definition's own nothing does: infinity.
+
+        The definition's trade-off function has its corner at the rate (1 - delta0) / (1 + e^epsilon0), so that at
+        epsilon <= epsilon0 it implies delta(epsilon) = 1 - (1 - delta0)(1 + e^epsilon) / (1 + e^epsilon0).
+        Source: Kairouz, Oh, Viswanath (2015), Theorem 3.1, solved for epsilon.
+        """
         probability("delta", delta)
-        return self.epsilon if delta >= self.delta else math.inf
+        if delta <= self.delta:
+            return self.epsilon if delta == self.delta else math.inf
+        # e^(epsilon' - epsilon0) = (1 - drop) - drop e^-epsilon0, drop = (delta - delta0) / (1 - delta0)
+        drop = (delta - self.delta) / (1 - self.delta)
+        ratio = 1 - drop * (1 + math.exp(-self.epsilon))
+        return max(0.0, self.epsilon + math.log(ratio)) if ratio > 0 else 0.0
+
+    def _twice(self) -> Self:
+        """(2 epsilon, (1 + e^epsilon) delta) (Vadhan 2017, Lemma 2.2)."""
+        return replace(self, epsilon=2 * self.epsilon, delta=self.delta * (1 + math.exp(self.epsilon)))
 
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})-DP"
 
 
 @dataclass(frozen=True, slots=True)
-class NoPrivacy:
+class NoPrivacy(_Promise):
     """No promise: some record's value was released as it is."""
 
     mu: float = math.inf
@@ -216,6 +399,10 @@ class NoPrivacy:
         """Infinity."""
         probability("delta", delta)
         return math.inf
+
+    def _twice(self) -> Self:
+        """Itself."""
+        return self
 
     def __str__(self) -> str:
         return "no privacy"

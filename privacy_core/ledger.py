@@ -9,7 +9,6 @@ hold it (for one such charge this is the one-touch lemma, see `docs/privacy.md`)
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -18,10 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy_core.accounting import account
-from privacy_core.events import Event, LaplaceEvent, NonPrivateEvent
-from privacy_core.guarantees import GaussianDP, Guarantee, PureDP
+from privacy_core.book import Book, shared_span
+from privacy_core.checks import at_least
+from privacy_core.curve import PrivacyCurve
+from privacy_core.events import Event, NonPrivateEvent
+from privacy_core.guarantees import Guarantee, Relation, TrustModel
 from privacy_core.mechanisms import Mechanism
 from privacy_core.noise import NoiseSource
+from privacy_core.spending import Spending, exceeds, filterable, price_of, spent_as
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,6 +37,20 @@ class Span(NamedTuple):
     stop: IntArray
 
 
+class Carried(NamedTuple):
+    """Earlier records that a value reads again, and that paid for all of its sequence when they entered.
+
+    A factorised sum releases C x + z row by row. A record's whole contribution to the sequence, a column of C, is one
+    vector that meets independent noise, so it is paid for once, by the row that the record enters with; later rows
+    carry it. The ledger accepts them only as the continuation of the same sequence.
+    """
+
+    label: str
+    """Which sequence; two in one ledger need two labels."""
+    start: IntArray
+    """(n_rows,) first record of the sequence; the carried ones are those from here to the row's own."""
+
+
 class BudgetExceeded(RuntimeError):  # noqa: N818  (a condition that callers handle, named as in the field)
     """A release would have spent more than the budget; nothing was released and no noise was drawn."""
 
@@ -43,7 +60,15 @@ class Ledger(Protocol):
 
     n_reps: int
 
-    def release(self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None) -> FloatArray:
+    def release(
+        self,
+        mechanism: Mechanism,
+        value: FloatArray,
+        *,
+        records: Span,
+        reps: IntArray | None = None,
+        carried: Carried | None = None,
+    ) -> FloatArray:
         """A noisy copy of `value`.
 
         Args:
@@ -51,19 +76,12 @@ class Ledger(Protocol):
           value: (n_rows, ...), exact, one row a replicate in `reps`.
           records: the records that each row reads; rows must not depend on any other record but through releases.
           reps: (n_rows,) increasing indices of the replicates; None means all.
+          carried: earlier records of a sequence that the rows read too; they are not charged again.
 
         Returns:
           Same shape as `value`.
         """
         ...
-
-
-class Charge(NamedTuple):
-    """One entry of the book: an event, and the span of records that paid it in each of the replicates."""
-
-    event: Event
-    records: Span
-    reps: IntArray | None
 
 
 class Release(NamedTuple):
@@ -74,12 +92,19 @@ class Release(NamedTuple):
     reps: IntArray | None
     value: FloatArray
     output: FloatArray
+    carried: Carried | None = None
+
+    def reads(self, record: int) -> NDArray[np.bool_]:
+        """(n_rows,) whether the exact value may depend on the record."""
+        start = self.records.start if self.carried is None else self.carried.start
+        return np.asarray((start <= record) & (record < self.records.stop))
 
 
 def _check_rows(records: Span, reps: IntArray | None, n_reps: int) -> None:
     """Refuses what the book would read as no record, or as one replicate where there are two."""
-    if (records.start < 0).any() or (records.stop < records.start).any():
-        row = int(np.argmax((records.start < 0) | (records.stop < records.start)))
+    wrong = (records.start < 0) | (records.stop < records.start)
+    if wrong.any():
+        row = int(np.argmax(wrong))
         raise ValueError(
             f"records must span start to stop, 0 <= start <= stop; row {row} is "
             f"[{int(records.start[row])}, {int(records.stop[row])})"
@@ -88,12 +113,15 @@ def _check_rows(records: Span, reps: IntArray | None, n_reps: int) -> None:
         raise ValueError(f"reps must be increasing indices in [0, {n_reps}), got {reps!r}")
 
 
-def _mu_squared(event: Event) -> float:
-    """What the filter counts for one event: the square of a mu for which it is mu-GDP, the smallest for Gaussian noise.
+class _Sequence(NamedTuple):
+    """The records that entered a sequence so far, in each replicate, or two numbers where all agree; -1 if none did."""
 
-    For Laplace noise this is the mu that pure DP implies; it is larger than epsilon (at epsilon = 1, 1.23).
-    """
-    return PureDP(event.epsilon).gdp().mu ** 2 if isinstance(event, LaplaceEvent) else 2 * event.rho
+    mechanism: Mechanism | None
+    start: IntArray | int
+    stop: IntArray | int
+
+
+_NOT_BEGUN = _Sequence(None, -1, -1)
 
 
 @dataclass
@@ -103,31 +131,48 @@ class LiveLedger:
     Attributes:
       n_reps: number of replicates.
       noise: the only generator of privacy noise in a run.
-      budget: no record may spend more than this mu; None sets no limit. Valid with adaptively chosen noise and
-        stopping: the filter sums mu^2, which is a martingale bound (Smith and Thakurta 2022, fully adaptive GDP
-        composition).
-      transcript: what was released, if `keeps_transcript`.
+      budget: no record may spend more than this; None sets no limit. GDP, RDP, zCDP, pure or (epsilon, delta); a filter,
+        valid with adaptively chosen noise, spans and stopping (`privacy_core.spending`).
+      keeps_transcript: whether `transcript` keeps what was released.
+      trust: who sees the data, as far as the run's owner arranges it; it is written on the guarantee.
+      n_records: length of the stream, to refuse spans outside it; None where it is not known.
+      relation: between which data sets the releases bound the change; the first release fixes it.
     """
 
     n_reps: int
     noise: NoiseSource
-    budget: GaussianDP | None = None
+    budget: Guarantee | None = None
     keeps_transcript: bool = False
+    trust: TrustModel = TrustModel.CENTRAL
+    n_records: int | None = None
 
     def __post_init__(self) -> None:
-        if self.n_reps < 1:
-            raise ValueError(f"n_reps must be at least 1, got {self.n_reps!r}")
+        at_least("n_reps", self.n_reps, 1)
         self.transcript: list[Release] = []
-        self._charges: list[Charge] = []
+        self.relation: Relation | None = None
+        self._book = Book(self.n_reps)
         self._exposes = False
-        self._frontier = np.zeros(self.n_reps, dtype=np.int64)
+        self._frontier: IntArray | int = 0
         self._overlaps = False
+        self._sequences: dict[str, _Sequence] = {}
+        self._spending: Spending | None = None
+        if self.budget is not None:
+            self.budget, self.relation = filterable(self.budget), self.budget.relation
 
-    def release(self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None) -> FloatArray:
+    def release(
+        self,
+        mechanism: Mechanism,
+        value: FloatArray,
+        *,
+        records: Span,
+        reps: IntArray | None = None,
+        carried: Carried | None = None,
+    ) -> FloatArray:
         """Writes the charge down, refuses to overspend, then draws; see `Ledger.release`.
 
         Raises:
-          ValueError: shapes disagree, a span runs backwards, or `reps` are not increasing indices of replicates.
+          ValueError: shapes disagree, a span runs backwards or out of the stream, `reps` are not increasing indices of
+            replicates, the relation is not that of earlier releases, or carried records do not continue a sequence.
           BudgetExceeded: some record would spend more than the budget.
         """
         n_rows = self.n_reps if reps is None else len(reps)
@@ -136,116 +181,163 @@ class LiveLedger:
                 f"a release to {n_rows} replicates needs as many rows; got value of shape {value.shape}, "
                 f"spans of {len(records.start)} and {len(records.stop)} rows"
             )
-        _check_rows(records, reps, self.n_reps)
-        self._charge(Charge(mechanism.event, records, reps))
+        shared = shared_span(records.start, records.stop, reps)
+        if shared is None or not 0 <= shared[0] <= shared[1]:
+            _check_rows(records, reps, self.n_reps)
+        last = shared[1] if shared is not None else int(records.stop.max(initial=0))
+        if self.n_records is not None and last > self.n_records:
+            raise ValueError(f"records must lie in a stream of {self.n_records}, got a span to {last}")
+        self._check_relation(mechanism)
+        follows = carried is not None and self._follows(mechanism, carried, shared)
+        if carried is not None and not follows:
+            self._check_carried(mechanism, carried, records, reps)
+        start, stop = records if shared is None else shared
+        self._charge(self.noise.price(mechanism.event), start, stop, reps)
+        if carried is not None and follows and shared is not None:
+            self._sequences[carried.label] = _Sequence(mechanism, int(carried.start[0]), shared[1])
+        elif carried is not None:
+            self._enter(mechanism, carried, records, reps)
         output = mechanism.draw(self.noise, value)
         if self.keeps_transcript:
-            self.transcript.append(Release(mechanism, records, reps, value, output))
+            self.transcript.append(Release(mechanism, records, reps, value, output, carried))
         return output
 
-    def _charge(self, charge: Charge) -> None:
-        """Adds one entry, or raises BudgetExceeded and leaves the book as it was."""
-        if isinstance(charge.event, NonPrivateEvent):
+    def _check_relation(self, mechanism: Mechanism) -> None:
+        relation = mechanism.relation
+        if relation is None or relation is self.relation:
+            return
+        if self.relation is not None:
+            raise ValueError(
+                f"one ledger holds one neighboring relation: it is {self.relation.value!r}, the mechanism's is "
+                f"{relation.value!r}; build all mechanisms, and the budget, for the same relation"
+            )
+        self.relation = relation
+
+    def _follows(self, mechanism: Mechanism, carried: Carried, shared: tuple[int, int] | None) -> bool:
+        """Whether a row with one span for all replicates continues its sequence in all of them, or begins it."""
+        known = self._sequences.get(carried.label, _NOT_BEGUN)
+        if shared is None or not isinstance(known.start, int):
+            return False
+        first = int(carried.start[0])
+        if len(carried.start) > 1 and (carried.start != first).any():
+            return False
+        if first == shared[0]:
+            return bool(known.stop <= first)
+        is_same = known.mechanism is mechanism or known.mechanism == mechanism
+        return is_same and known.start == first and bool(known.stop == shared[0])
+
+    def _check_carried(self, mechanism: Mechanism, carried: Carried, records: Span, reps: IntArray | None) -> None:
+        """Refuses a row that neither continues the sequence nor begins it anew after its end.
+
+        Raises:
+          ValueError: the carried records are not those that entered the sequence so far.
+        """
+        known = self._sequences.get(carried.label, _NOT_BEGUN)
+        is_same = known.mechanism is mechanism or known.mechanism == mechanism
+        rows = slice(None) if reps is None else reps
+        start, stop = (np.broadcast_to(np.asarray(end), self.n_reps)[rows] for end in known[1:])
+        continues = (start == carried.start) & (stop == records.start) & is_same
+        # A row that begins inside what has entered already would be of a second sequence.
+        begins = (carried.start == records.start) & (stop <= records.start)
+        if not (continues | begins).all():
+            row = int(np.argmin(continues | begins))
+            raise ValueError(
+                f"carried records must be those that entered the sequence {carried.label!r} so far, "
+                f"[{int(start[row])}, {int(stop[row])}); got [{int(carried.start[row])}, {int(records.start[row])}); "
+                "give each of several sums a label of its own"
+            )
+
+    def _enter(self, mechanism: Mechanism, carried: Carried, records: Span, reps: IntArray | None) -> None:
+        """Adds the row's records to the sequence."""
+        known = self._sequences.get(carried.label, _NOT_BEGUN)
+        start, end = (np.array(np.broadcast_to(np.asarray(known[i]), self.n_reps)) for i in (1, 2))
+        rows = slice(None) if reps is None else reps
+        start[rows], end[rows] = carried.start, records.stop
+        self._sequences[carried.label] = _Sequence(mechanism, start, end)
+
+    def _charge(self, event: Event, start: IntArray | int, stop: IntArray | int, reps: IntArray | None) -> None:
+        """Adds one entry (see `Book.add`), or raises BudgetExceeded and leaves the book as it was."""
+        if isinstance(event, NonPrivateEvent):
             if self.budget is not None:
                 raise BudgetExceeded(f"a release without noise exceeds every budget (here {self.budget})")
             self._exposes = True
             return
-        rows = slice(None) if charge.reps is None else charge.reps
-        # A sweep needs no look back at spans that start after everything seen so far.
-        overlaps = bool((charge.records.start < self._frontier[rows]).any())
+        # A sweep has nothing to find while no span starts before the end of what was charged.
+        if isinstance(start, int) and isinstance(stop, int) and isinstance(self._frontier, int):
+            overlaps = start < self._frontier
+            frontier: IntArray | int = max(self._frontier, stop)
+        else:
+            rows = slice(None) if reps is None else reps
+            reached = np.array(np.broadcast_to(np.asarray(self._frontier), self.n_reps))
+            overlaps = bool((np.asarray(start) < reached[rows]).any())
+            reached[rows] = np.maximum(reached[rows], stop)
+            frontier = reached
         if self.budget is not None:
-            self._refuse_overspending(charge, overlaps)
-        self._overlaps |= overlaps
-        self._frontier[rows] = np.maximum(self._frontier[rows], charge.records.stop)
-        self._charges.append(charge)
+            self._spend(event, start, stop, reps, overlaps)
+        self._overlaps, self._frontier = self._overlaps or overlaps, frontier
+        self._book.add(event, start, stop, reps)
 
-    def _refuse_overspending(self, charge: Charge, overlaps: bool) -> None:
+    def _spend(
+        self, event: Event, start: IntArray | int, stop: IntArray | int, reps: IntArray | None, overlaps: bool
+    ) -> None:
         assert self.budget is not None
-        spent = _mu_squared(charge.event)
-        if overlaps:
-            spent = max(self._worst_in([*self._charges, charge], within=charge))
-        if spent > self.budget.mu**2 * (1 + 1e-9):
+        price = price_of(event, self.budget)
+        if overlaps and self._spending is None:
+            self._spending = Spending(self.budget, self._book)
+        before = 0.0 if self._spending is None else self._spending.largest(start, stop, reps)
+        if bool(np.any(np.asarray(start) < stop)) and exceeds(before + price, self.budget):
             raise BudgetExceeded(
-                f"this release would raise a record's privacy loss to {math.sqrt(spent):.6g}-GDP; "
+                f"this release would raise a record's privacy loss to {spent_as(before + price, self.budget)}; "
                 f"the budget is {self.budget}"
             )
+        if self._spending is not None:
+            self._spending.add(price, start, stop, reps)
 
-    @staticmethod
-    def _worst_in(charges: list[Charge], within: Charge) -> list[float]:
-        """The largest composed mu^2 of a record inside `within`, one number a row of it."""
-        reps = np.arange(len(within.records.start)) if within.reps is None else within.reps
-        worst = []
-        for row, rep in enumerate(reps.tolist()):
-            low, high = int(within.records.start[row]), int(within.records.stop[row])
-            edges: list[tuple[int, float]] = []
-            for charge in charges:
-                at = rep if charge.reps is None else int(np.searchsorted(charge.reps, rep))
-                if charge.reps is not None and (at == len(charge.reps) or charge.reps[at] != rep):
-                    continue
-                start, stop = max(low, int(charge.records.start[at])), min(high, int(charge.records.stop[at]))
-                if start < stop:
-                    price = _mu_squared(charge.event)
-                    edges += [(start, price), (stop, -price)]
-            total = best = 0.0
-            for _, step in sorted(edges):
-                total += step
-                best = max(best, total)
-            worst.append(best)
-        return worst
+    def worst_records(self, before: int | None = None, rep: int | None = None) -> list[Counter[Event]]:
+        """The events on each record that no other record outdoes, over all replicates.
 
-    def worst_record(self, before: int | None = None, rep: int | None = None) -> Counter[Event]:
-        """The events on the record that paid most, over all replicates.
+        One if all noise is Gaussian. Where Gaussian and Laplace noise meet there may be several, of which one is worse
+        at one delta and another at another.
 
         Args:
           before: count only what was released within this many rounds (a release happens at the end of its span).
           rep: look at this replicate only.
 
         Returns:
-          event -> count; empty if nothing was charged. Records are compared by their composed rho, which orders
-          Gaussian-only and Laplace-only books exactly.
+          event -> count; empty if nothing was charged.
         """
         if self._exposes:
-            return Counter({NonPrivateEvent(): 1})
-        events = sorted({charge.event for charge in self._charges}, key=lambda event: (-event.rho, repr(event)))
-        if not events:
-            return Counter()
-        if not self._overlaps and before is None and rep is None:
-            return Counter({events[0]: 1})
-        keys, kinds, signs = self._edges(events, before, rep)
-        if not keys.size:
-            return Counter()
-        order = np.argsort(keys, kind="stable")
-        steps = np.zeros((len(keys), len(events)), dtype=np.int32)
-        steps[np.arange(len(keys)), kinds[order]] = signs[order]
-        counts = np.cumsum(steps, axis=0)
-        worst = counts[int(np.argmax(counts @ np.array([event.rho for event in events])))]
-        return Counter({event: int(count) for event, count in zip(events, worst, strict=True) if count})
+            return [Counter({NonPrivateEvent(): 1})]
+        if not self._overlaps and before is None and rep is None and len(self._book.events) == 1 and self._touched:
+            return [Counter({self._book.events[0]: 1})]
+        return self._book.worst(before, rep)
 
-    def _edges(self, events: list[Event], before: int | None, rep: int | None) -> tuple[IntArray, IntArray, IntArray]:
-        """Both ends of every charged span: a key that sorts by (replicate, record, closing first), event index, sign."""
-        kind_of = {event: index for index, event in enumerate(events)}
-        reach = 2 * (int(self._frontier.max()) + 1)
-        keys, kinds, signs = [], [], []
-        for charge in self._charges:
-            reps = np.arange(self.n_reps) if charge.reps is None else charge.reps
-            chosen = charge.records.start < charge.records.stop
-            if before is not None:
-                chosen &= charge.records.stop <= before
-            if rep is not None:
-                chosen &= reps == rep
-            kind = np.full(int(chosen.sum()), kind_of[charge.event])
-            for edge, sign in ((charge.records.start, 1), (charge.records.stop, -1)):
-                keys.append(reps[chosen] * reach + 2 * edge[chosen] + (sign > 0))
-                kinds.append(kind)
-                signs.append(np.full(len(kind), sign))
-        return np.concatenate(keys), np.concatenate(kinds), np.concatenate(signs)
+    @property
+    def _touched(self) -> bool:
+        return bool(np.any(self._frontier))
 
-    def guarantee(self) -> Guarantee | None:
-        """What the accountant derives for the worst record; None if nothing was released."""
-        worst = account(self.worst_record())
-        if worst is not None and not isinstance(worst, Guarantee):
-            raise TypeError(f"a {worst} has no closed form; ask `account(ledger.worst_record())` for its epsilon")
-        return worst
+    def worst_record(self, before: int | None = None, rep: int | None = None, delta: float = 1e-5) -> Counter[Event]:
+        """Of `worst_records`, the one with the largest epsilon at `delta`; empty if nothing was charged."""
+        found = self.worst_records(before, rep)
+        if len(found) < 2:
+            return found[0] if found else Counter()
+        return max(found, key=lambda events: PrivacyCurve.of(events).epsilon(delta))
+
+    def curve(self) -> PrivacyCurve | None:
+        """Everything that the accountant derives for the run; None if nothing was released."""
+        found = self.worst_records()
+        return PrivacyCurve.of(*found, relation=self._relation, trust=self.trust) if found else None
+
+    def guarantee(self) -> Guarantee | PrivacyCurve | None:
+        """What the accountant derives for the worst record, in closed form if there is one; None if nothing was released."""
+        found = self.worst_records()
+        if len(found) > 1:
+            return self.curve()
+        return account(found[0], relation=self._relation, trust=self.trust) if found else None
+
+    @property
+    def _relation(self) -> Relation:
+        return self.relation or Relation.REPLACE_RECORD
 
 
 class ScriptedLedger:
@@ -277,7 +369,15 @@ class ScriptedLedger:
         if keeps_values:
             self.values = [np.full_like(release.value, np.nan) for release in transcript]
 
-    def release(self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None) -> FloatArray:
+    def release(
+        self,
+        mechanism: Mechanism,
+        value: FloatArray,
+        *,
+        records: Span,
+        reps: IntArray | None = None,
+        carried: Carried | None = None,
+    ) -> FloatArray:
         """The recorded outputs; see `Ledger.release`."""
         call, self._call = self._call, self._call + 1
         if self._index is None and call < len(self._transcript):
@@ -287,15 +387,16 @@ class ScriptedLedger:
                 and _same(recorded.reps, reps)
                 and np.array_equal(recorded.records.start, records.start)
                 and np.array_equal(recorded.records.stop, records.stop)
+                and _same_carried(recorded.carried, carried, slice(None), slice(None))
             ):
                 rows = slice(None) if reps is None else reps
                 self._answered[rows] += 1
                 self._compare(call, slice(None), rows, mechanism, value)
                 return recorded.output.copy()
-        return self._release_row_by_row(mechanism, value, records, reps)
+        return self._release_row_by_row(mechanism, value, records, reps, carried)
 
     def _release_row_by_row(
-        self, mechanism: Mechanism, value: FloatArray, records: Span, reps: IntArray | None
+        self, mechanism: Mechanism, value: FloatArray, records: Span, reps: IntArray | None, carried: Carried | None
     ) -> FloatArray:
         """Matches each replicate's next release on its own: the schedules are no longer known to be equal."""
         if self._index is None:
@@ -313,6 +414,7 @@ class ScriptedLedger:
                     recorded.records.stop[there] == records.stop[mine]
                 )
                 agree &= recorded.mechanism == mechanism
+                agree &= _same_carried(recorded.carried, carried, there, mine)
                 agree &= self.diverged[ids[mine]] < 0
                 kept, there = mine[agree], there[agree]
                 if kept.size:
@@ -343,6 +445,17 @@ class ScriptedLedger:
 
 def _same(first: IntArray | None, second: IntArray | None) -> bool:
     return first is second or (first is not None and second is not None and np.array_equal(first, second))
+
+
+def _same_carried(
+    first: Carried | None, second: Carried | None, there: slice | IntArray, mine: slice | IntArray
+) -> NDArray[np.bool_] | bool:
+    """Whether the chosen rows carry the same records: one answer for all rows, or one a row where rows are given."""
+    if first is None or second is None:
+        return first is second
+    if isinstance(there, slice):
+        return first.label == second.label and np.array_equal(first.start, second.start)
+    return np.asarray((first.start[there] == second.start[mine]) & (first.label == second.label))
 
 
 class _ByReplicate:

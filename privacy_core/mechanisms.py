@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy_core.checks import positive
-from privacy_core.events import Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from privacy_core.guarantees import Relation
 from privacy_core.noise import NoiseSource
 
 Array = NDArray[np.float64]
@@ -24,8 +26,18 @@ class Mechanism(Protocol):
     """A randomized release of a value of shape (n_reps, ...)."""
 
     @property
+    def relation(self) -> Relation | None:
+        """Between which data sets the sensitivity bounds the change; None if nothing is bounded."""
+        ...
+
+    @property
+    def norm(self) -> str:
+        """The norm of the sensitivity, in words."""
+        ...
+
+    @property
     def sensitivity(self) -> float:
-        """The largest change of the value, in `norm`, when one record is replaced."""
+        """The largest change of the value, in `norm`, from one data set to a neighbor."""
         ...
 
     @property
@@ -34,8 +46,21 @@ class Mechanism(Protocol):
         ...
 
     @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise in each coordinate; of a matrix off the diagonal."""
+        ...
+
+    @property
     def event(self) -> Event:
         """What one release costs."""
+        ...
+
+    def whiten(self, value: Array) -> Array:
+        """(n_reps, n_free): what is free in `value`, scaled to equal noise in all directions, in memory of its own."""
+        ...
+
+    def color(self, whitened: Array, shape: tuple[int, ...]) -> Array:
+        """(n_reps, ...) of the given shape, in memory of its own: undoes `whiten`."""
         ...
 
     def draw(self, noise: NoiseSource, value: Array) -> Array:
@@ -51,12 +76,32 @@ class Mechanism(Protocol):
         ...
 
 
+@lru_cache(maxsize=256)
+def gaussian_event(noise_multiplier: float) -> GaussianEvent:
+    """The event, made once: a ledger is asked for it at every release."""
+    return GaussianEvent(noise_multiplier)
+
+
 def _flat(array: Array) -> Array:
     return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
+class _Isotropic:
+    """What mechanisms share that treat all coordinates of a value alike."""
+
+    __slots__ = ()
+
+    def whiten(self, value: Array) -> Array:
+        """(n_reps, n_free): a copy of the coordinates."""
+        return _flat(value).copy()
+
+    def color(self, whitened: Array, shape: tuple[int, ...]) -> Array:
+        """A copy of the coordinates, in the given shape."""
+        return whitened.reshape(shape).copy()
+
+
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(_Isotropic):
     """value + N(0, (sensitivity_l2 x noise_multiplier)^2 I): exactly mu-GDP, mu = 1 / noise_multiplier.
 
     Source: Dong, Roth, Su (2022), Theorem 1; as RDP, Mironov (2017), Corollary 3.
@@ -64,10 +109,16 @@ class Gaussian:
 
     sensitivity_l2: float
     noise_multiplier: float
+    relation: Relation = Relation.REPLACE_RECORD
 
     def __post_init__(self) -> None:
         positive("sensitivity_l2", self.sensitivity_l2)
         positive("noise_multiplier", self.noise_multiplier)
+
+    @property
+    def norm(self) -> str:
+        """L2."""
+        return "L2"
 
     @property
     def sensitivity(self) -> float:
@@ -80,9 +131,14 @@ class Gaussian:
         return self.sensitivity_l2 * self.noise_multiplier
 
     @property
+    def deviation(self) -> float:
+        """The scale."""
+        return self.scale
+
+    @property
     def event(self) -> GaussianEvent:
         """What one release costs."""
-        return GaussianEvent(self.noise_multiplier)
+        return gaussian_event(self.noise_multiplier)
 
     def scaled(self, factor: float) -> Gaussian:
         """The same mechanism with `factor` times the noise."""
@@ -90,10 +146,7 @@ class Gaussian:
 
     def draw(self, noise: NoiseSource, value: Array) -> Array:
         """`value` plus fresh noise, same shape."""
-        drawn = noise.normal(value.shape)
-        drawn *= self.scale
-        drawn += value
-        return drawn
+        return noise.add_gaussian(value, self.scale, self.noise_multiplier)
 
     def change(self, value: Array, neighbor: Array) -> Array:
         """(n_reps,), L2 distance."""
@@ -107,7 +160,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class Laplace(_Isotropic):
     """value + Laplace(sensitivity_l1 x noise_multiplier) in each coordinate: (1 / noise_multiplier)-DP.
 
     Source: Dwork, McSherry, Nissim, Smith (2006), Proposition 1.
@@ -115,10 +168,16 @@ class Laplace:
 
     sensitivity_l1: float
     noise_multiplier: float
+    relation: Relation = Relation.REPLACE_RECORD
 
     def __post_init__(self) -> None:
         positive("sensitivity_l1", self.sensitivity_l1)
         positive("noise_multiplier", self.noise_multiplier)
+
+    @property
+    def norm(self) -> str:
+        """L1."""
+        return "L1"
 
     @property
     def sensitivity(self) -> float:
@@ -131,13 +190,22 @@ class Laplace:
         return self.sensitivity_l1 * self.noise_multiplier
 
     @property
+    def deviation(self) -> float:
+        """Sqrt 2 times the scale."""
+        return math.sqrt(2) * self.scale
+
+    @property
     def event(self) -> LaplaceEvent:
         """What one release costs."""
         return LaplaceEvent(self.noise_multiplier)
 
+    def scaled(self, factor: float) -> Laplace:
+        """The same mechanism with `factor` times the noise."""
+        return replace(self, noise_multiplier=self.noise_multiplier * factor)
+
     def draw(self, noise: NoiseSource, value: Array) -> Array:
         """`value` plus fresh noise, same shape."""
-        return value + self.scale * noise.laplace(value.shape)
+        return noise.add_laplace(value, self.scale, self.noise_multiplier)
 
     def change(self, value: Array, neighbor: Array) -> Array:
         """(n_reps,), L1 distance."""
@@ -150,8 +218,93 @@ class Laplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
+class DiscreteGaussian(_Isotropic):
+    """value + discrete Gaussian noise on a grid, for values that lie on the grid: zCDP, rho = 1 / (2 noise_multiplier^2).
+
+    The noise is `grid` times a whole number k of probability proportional to exp(-k^2 grid^2 / (2 scale^2)). It is not
+    exactly Gaussian DP, and is composed as zCDP.
+
+    Source: Canonne, Kamath, Steinke (2020), Theorem 14.
+    """
+
+    sensitivity_l2: float
+    noise_multiplier: float
+    grid: float
+    relation: Relation = Relation.REPLACE_RECORD
+
+    def __post_init__(self) -> None:
+        positive("sensitivity_l2", self.sensitivity_l2)
+        positive("noise_multiplier", self.noise_multiplier)
+        positive("grid", self.grid)
+
+    @property
+    def norm(self) -> str:
+        """L2."""
+        return "L2"
+
+    @property
+    def sensitivity(self) -> float:
+        """In L2."""
+        return self.sensitivity_l2
+
+    @property
+    def scale(self) -> float:
+        """That of the Gaussian whose values at the grid's points are the weights; nearly the standard deviation."""
+        return self.sensitivity_l2 * self.noise_multiplier
+
+    @property
+    def deviation(self) -> float:
+        """The exact one, by summation over the grid; it is below the scale, by less than 1e-8 of it beyond a grid step."""
+        k = np.arange(math.ceil(40 * self.scale / self.grid) + 1) if self.scale < 4 * self.grid else np.empty(0)
+        if not len(k):
+            return self.scale
+        weight = np.exp(-0.5 * (k * self.grid / self.scale) ** 2)
+        return self.grid * math.sqrt(float(2 * (k**2 * weight).sum() / (2 * weight.sum() - 1)))
+
+    @property
+    def event(self) -> ConcentratedEvent:
+        """What one release costs."""
+        return ConcentratedEvent(0.5 / self.noise_multiplier**2 * (1 + 1e-12))
+
+    def scaled(self, factor: float) -> DiscreteGaussian:
+        """The same mechanism with `factor` times the noise."""
+        return replace(self, noise_multiplier=self.noise_multiplier * factor)
+
+    def draw(self, noise: NoiseSource, value: Array) -> Array:
+        """`value` plus fresh noise, same shape.
+
+        Raises:
+          ValueError: a value does not lie on the grid.
+        """
+        whole = np.rint(value / self.grid)
+        # Written so that NaN is refused too.
+        is_off = ~(whole * self.grid == value)
+        if is_off.any():
+            raise ValueError(f"values must be multiples of the grid {self.grid!r}, got {float(value[is_off][0])!r}")
+        return np.asarray((whole + noise.discrete_gaussian(self.scale / self.grid, value.shape)) * self.grid)
+
+    def change(self, value: Array, neighbor: Array) -> Array:
+        """(n_reps,), L2 distance."""
+        return np.asarray(np.linalg.norm(_flat(neighbor - value), axis=1))
+
+    def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
+        """(n_reps,): as for the Gaussian, since all shifts along the grid have the same normalization."""
+        return Gaussian(self.sensitivity_l2, self.noise_multiplier).log_density_ratio(output, value, neighbor)
+
+
+@dataclass(frozen=True, slots=True)
+class Exact(_Isotropic):
     """The value itself: the mechanism of every non-private twin. Its price is infinite, and the ledger says so."""
+
+    @property
+    def relation(self) -> None:
+        """It bounds nothing."""
+        return None
+
+    @property
+    def norm(self) -> str:
+        """It bounds nothing."""
+        return "none"
 
     @property
     def sensitivity(self) -> float:
@@ -160,6 +313,11 @@ class Exact:
 
     @property
     def scale(self) -> float:
+        """No noise."""
+        return 0.0
+
+    @property
+    def deviation(self) -> float:
         """No noise."""
         return 0.0
 

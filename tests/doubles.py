@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core import LiveLedger, Span
+from privacy_core import ContinuousNoise, LiveLedger, Span
 
 Shape = int | tuple[int, ...]
 
 
-class ConstantNoise:
+class ConstantNoise(ContinuousNoise):
     """Every standard draw is the same number; `calls` counts how often noise was drawn."""
 
     name = "constant"
@@ -27,8 +27,12 @@ class ConstantNoise:
         self.calls += 1
         return np.full(shape, self.value)
 
+    def discrete_gaussian(self, scale: float, shape: Shape) -> NDArray[np.int64]:
+        self.calls += 1
+        return np.full(shape, int(self.value))
 
-class OwnNoise:
+
+class OwnNoise(ContinuousNoise):
     """Each replicate draws from its own generator; `rows` says whose turn it is."""
 
     name = "own"
@@ -45,6 +49,9 @@ class OwnNoise:
         assert isinstance(shape, tuple)
         return np.stack([self._generators[row].laplace(size=shape[1:]) for row in self.rows])
 
+    def discrete_gaussian(self, scale: float, shape: Shape) -> NDArray[np.int64]:
+        return np.rint(scale * self.normal(shape)).astype(np.int64)
+
 
 class OwnNoiseLedger(LiveLedger):
     """A live ledger in which replicate r sees the noise of seeds[r], however the replicates are batched."""
@@ -53,9 +60,9 @@ class OwnNoiseLedger(LiveLedger):
         self._own = OwnNoise(seeds)
         super().__init__(len(seeds), self._own, keeps_transcript=keeps_transcript)
 
-    def release(self, mechanism, value, *, records, reps=None):  # type: ignore[no-untyped-def]
+    def release(self, mechanism, value, *, records, reps=None, carried=None):  # type: ignore[no-untyped-def]
         self._own.rows = np.arange(self.n_reps) if reps is None else reps
-        return super().release(mechanism, value, records=records, reps=reps)
+        return super().release(mechanism, value, records=records, reps=reps, carried=carried)
 
 
 def span(start: int | list[int], stop: int | list[int], n_rows: int = 1) -> Span:

@@ -14,7 +14,7 @@ import numpy as np
 
 from algorithms.numerics import arms
 from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import Exact, Gaussian, Interval, Ledger, OpenPhase, PhaseSum
+from privacy_core import Exact, Gaussian, Interval, Ledger, OpenPhase, PhaseSum, Relation
 from privacy_core.checks import positive
 
 
@@ -174,7 +174,7 @@ def adar_ucb(
         raise ValueError(f"alpha must be a Renyi order above 1, got {alpha!r}")
     # Not below the theorem's noise: rounded up by one part in 1e12.
     multiplier = math.sqrt(alpha / (2 * epsilon)) * (1 + 1e-12)
-    mechanism = Gaussian(reward_range.width, multiplier)
+    mechanism = Gaussian(reward_range.width, multiplier, Relation.REPLACE_REWARD)
     if calibration == "printed":
         first, share, combines = mechanism.scaled(2.0), 0.5, False
     elif calibration == "tight":

@@ -19,6 +19,7 @@ from privacy_core import (
     Interval,
     LiveLedger,
     NonPrivateEvent,
+    Relation,
     ReproducibleNoise,
     ScriptedLedger,
 )
@@ -93,8 +94,8 @@ def test_one_replaced_reward_moves_one_release_by_its_difference(calibration):
 @calibrations
 def test_it_fits_its_own_budget_and_no_smaller_one(calibration):
     algorithm = adar_ucb(3, 2.0, 1.0, 4.0, UNIT, calibration)
-    run(algorithm, TABLE, LiveLedger(2, ConstantNoise(), budget=GaussianDP(1.0)))
-    small = LiveLedger(2, ConstantNoise(), budget=GaussianDP(0.99))
+    run(algorithm, TABLE, LiveLedger(2, ConstantNoise(), budget=GaussianDP(1.0, relation=Relation.REPLACE_REWARD)))
+    small = LiveLedger(2, ConstantNoise(), budget=GaussianDP(0.99, relation=Relation.REPLACE_REWARD))
     with pytest.raises(BudgetExceeded):
         run(algorithm, TABLE, small)
     assert small.noise.calls == (3 if calibration == "printed" else 0)

@@ -182,5 +182,9 @@ def test_what_is_released_as_it_is_has_no_privacy():
 def test_approximate_dp_says_nothing_below_its_delta():
     pair = ApproxDP(1.0, 1e-5)
     assert pair.epsilon_at(1e-5) == 1.0
-    assert pair.epsilon_at(1e-3) == 1.0
+    # Its trade-off function has the corner (1 - delta0) / (1 + e^epsilon0), on both axes.
+    corner = (1 - 1e-5) / (1 + math.e)
+    weaker = pair.epsilon_at(1e-3)
+    assert weaker < 1.0
+    assert 1 - corner - math.exp(weaker) * corner == pytest.approx(1e-3, rel=1e-9)
     assert pair.epsilon_at(1e-6) == math.inf

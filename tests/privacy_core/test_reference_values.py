@@ -14,7 +14,7 @@ from privacy_core import (
     GaussianDP,
     GaussianEvent,
     LaplaceEvent,
-    Mixture,
+    PrivacyCurve,
     PureDP,
     RenyiDP,
     account,
@@ -119,7 +119,7 @@ def test_mixed_ledger(reference):
     events = {GaussianEvent(float(sigma)): 1 for sigma in section["gauss_sigmas"]}
     events |= {LaplaceEvent(1 / float(epsilon)): 1 for epsilon in section["laplace_eps0"]}
     mixture = account(events)
-    assert isinstance(mixture, Mixture)
+    assert isinstance(mixture, PrivacyCurve)
     for row in section["eps_at_delta"]:
         exact, found = float(row["eps"]), mixture.epsilon_at(float(row["delta"]))
         assert exact - 1e-9 <= found <= exact + 1.1e-5

@@ -1,0 +1,173 @@
+"""The ledger's book: which event touched which records, kept small and searched fast."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
+
+IntArray = NDArray[np.int64]
+
+_EVERY = -1
+_ROW = np.dtype([("kind", np.int32), ("rep", np.int32), ("start", np.int64), ("stop", np.int64)])
+_MOST_LAPLACE = 8
+
+
+class Touched(NamedTuple):
+    """One charge as it stands in the book: the event, and the records that paid it."""
+
+    event: Event
+    rep: int
+    """-1: the same in every replicate."""
+    start: int
+    stop: int
+
+
+def shared_span(start: IntArray, stop: IntArray, reps: IntArray | None) -> tuple[int, int] | None:
+    """The one span of all replicates, or None where they differ, or not all are meant."""
+    if reps is not None or not len(start):
+        return None
+    if len(start) > 1 and not ((start == start[0]).all() and (stop == stop[0]).all()):
+        return None
+    return int(start[0]), int(stop[0])
+
+
+class Book:
+    """Charges as rows of 24 bytes: one for all replicates where they agree, else one a replicate.
+
+    Attributes:
+      n_reps: number of replicates.
+    """
+
+    def __init__(self, n_reps: int) -> None:
+        self.n_reps = n_reps
+        self._kinds: dict[Event, int] = {}
+        self._rows = np.empty(64, dtype=_ROW)
+        self._n_rows = 0
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return self._n_rows
+
+    def add(self, event: Event, start: IntArray | int, stop: IntArray | int, reps: IntArray | None) -> None:
+        """Writes down that the records start, ..., stop - 1 paid for the event.
+
+        Args:
+          event: what they paid.
+          start: (n_rows,) first record, one a replicate; one number where all replicates agree.
+          stop: (n_rows,), or one number, one past the last record; equal to `start` where there is none.
+          reps: (n_rows,) the replicates; None means all.
+        """
+        kind = self._kinds.setdefault(event, len(self._kinds))
+        if isinstance(start, int):
+            self._reserve(1)
+            self._rows[self._n_rows] = (kind, _EVERY, start, stop)
+            self._n_rows += 1
+            return
+        self._reserve(len(start))
+        new = self._rows[self._n_rows : self._n_rows + len(start)]
+        new["kind"], new["start"], new["stop"] = kind, start, stop
+        new["rep"] = np.arange(self.n_reps) if reps is None else reps
+        self._n_rows += len(start)
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        """The charges in the order in which they were made, as `Touched`."""
+        events = list(self._kinds)
+        for kind, rep, start, stop in self._rows[: self._n_rows].tolist():
+            yield Touched(events[kind], rep, start, stop)
+
+    @property
+    def events(self) -> list[Event]:
+        """Every event that occurs."""
+        return list(self._kinds)
+
+    def worst(self, before: int | None = None, rep: int | None = None) -> list[Counter[Event]]:
+        """The events on each record that no other record outdoes.
+
+        A sweep over both ends of every span. Gaussian events count by their mu^2 together, concentrated ones by their rho
+        together, Laplace events each by themselves; a record is outdone if another has paid at least as much of each. With
+        one family of events there is one worst record.
+
+        Args:
+          before: leave out charges to spans that end after this record.
+          rep: look at this replicate only.
+
+        Returns:
+          event -> count, one a record; empty if nothing was charged.
+        """
+        rows = self._rows[: self._n_rows]
+        rows = rows[rows["start"] < rows["stop"]]
+        if before is not None:
+            rows = rows[rows["stop"] <= before]
+        if rep is not None:
+            rows = rows[(rows["rep"] == rep) | (rows["rep"] == _EVERY)]
+        if not len(rows):
+            return []
+        every = rows["rep"] == _EVERY
+        if every.all() or rep is not None:
+            owner = np.zeros(len(rows), dtype=np.int64)
+        else:  # rows for all replicates stand beside rows for some: write the former out
+            common, own = rows[every], rows[~every]
+            rows = np.concatenate([np.repeat(common, self.n_reps), own])
+            owner = np.concatenate([np.tile(np.arange(self.n_reps), len(common)), own["rep"].astype(np.int64)])
+        return self._sweep(rows, owner)
+
+    def _sweep(self, rows: NDArray[np.void], owner: IntArray) -> list[Counter[Event]]:
+        reach = 2 * (int(rows["stop"].max()) + 1)
+        # Where one span ends and another begins, the end comes first.
+        keys = np.concatenate([owner * reach + 2 * rows["start"] + 1, owner * reach + 2 * rows["stop"]])
+        order = np.argsort(keys, kind="stable")
+        n_rows, totals = len(rows), []
+        for price in self._families():
+            paid = price[rows["kind"]]
+            # Long doubles: after 1e6 additions and as many subtractions, 13 digits are right.
+            totals.append(np.cumsum(np.concatenate([paid, -paid])[order]))
+        found = []
+        for place in _unsurpassed(totals):
+            key = int(keys[order[place]])
+            at, record = key // reach, (key % reach) // 2
+            holds = (owner == at) & (rows["start"] <= record) & (record < rows["stop"])
+            counts = np.bincount(rows["kind"][holds], minlength=len(self._kinds))
+            found.append(Counter({e: int(c) for e, c in zip(self._kinds, counts, strict=True) if c}))
+        assert n_rows
+        return found
+
+    def _families(self) -> list[NDArray[np.longdouble]]:
+        """For each family, what each kind of event adds to it."""
+        events = self.events
+        laplace = [event for event in events if isinstance(event, LaplaceEvent)]
+        families: list[list[float]] = [
+            [event.rho if isinstance(event, GaussianEvent) else 0.0 for event in events],
+            [event.rho if isinstance(event, ConcentratedEvent) else 0.0 for event in events],
+        ]
+        if len(laplace) <= _MOST_LAPLACE:
+            families += [[float(event == one) for event in events] for one in laplace]
+        else:  # too many to tell apart: by epsilon, which orders them by basic composition
+            families.append([event.epsilon if isinstance(event, LaplaceEvent) else 0.0 for event in events])
+        return [np.array(family, dtype=np.longdouble) for family in families if any(family)]
+
+    def _reserve(self, n_new: int) -> None:
+        if self._n_rows + n_new > len(self._rows):
+            grown = np.empty(max(2 * len(self._rows), self._n_rows + n_new), dtype=_ROW)
+            grown[: self._n_rows] = self._rows[: self._n_rows]
+            self._rows = grown
+
+
+def _unsurpassed(totals: Sequence[NDArray[np.longdouble]]) -> list[int]:
+    """Places of the maximal points: no other point is at least as large in every total."""
+    if len(totals) == 1:
+        return [int(np.argmax(totals[0]))]
+    # 12 digits: what the running sums cannot tell apart is one point.
+    points = np.stack([np.round(total / total.max(), 12).astype(float) for total in totals], axis=1)
+    points, places = np.unique(points, axis=0, return_index=True)
+    order = np.lexsort(-points.T[::-1])
+    kept: list[int] = []
+    for index in order.tolist():
+        if not any((points[other] >= points[index]).all() for other in kept):
+            kept.append(index)
+    return [int(places[index]) for index in kept]

@@ -1,0 +1,158 @@
+r"""What one replaced record can do at worst to the sums that the papers release: the arithmetic that they share.
+
+The statistics are pairs (sum of x x^T, sum of y x) with |x| <= R and |y| <= Y. Replacing (x, y) by (x', y') moves them by
+D = xx^T - x'x'^T and g = yx - y'x'. With t = |x.x'|:
+
+    |D|_F^2 = |x|^4 + |x'|^4 - 2 t^2 <= 2 (R^4 - t^2),      |g|^2 <= 2 Y^2 (R^2 + t).
+
+At fixed t both grow with |x|, |x'|, |y|, |y'|, and the sign of y' (or of x') can be chosen, so for every t in [0, R^2]
+one pair attains both bounds. Orthogonal x, x' are worst for D, parallel ones for g. All sensitivities are for replacing
+one record; in one dimension t is |x||x'| and some bounds here are not attained, so the calibrations ask for two
+dimensions or more.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+GOE = 1.0
+"""(Z + Z^T)/sqrt 2 with Z of independent entries of deviation s: mu^2 = |D|_F^2 / (2 s^2) whatever D is."""
+
+INDEPENDENT = 2.0
+"""Symmetric with equal variances s^2 on the upper triangle, or (Z + Z^T)/2, or a whole square Z: mu^2 <= |D|_F^2 / s^2.
+
+The last two attain it for every D (the symmetric part of Z is all that D correlates with), the first for diagonal D: its
+mu^2 is (|D|_F^2 + sum_i D_ii^2) / (2 s^2), and the plane of x, x' can be turned until D is diagonal, which leaves |g| as
+it is.
+"""
+
+_EXACT_TERMS = 1 << 20
+
+
+def pair_mu_squared(norm: float, value: float, matrix_sd: float, vector_sd: float, law: float = GOE) -> float:
+    """mu^2 of releasing (x x^T, y x) once, |x| <= norm, |y| <= value: the exact supremum over both records.
+
+    In the module's words it is the maximum over 0 <= t <= R^2 of
+
+        law (R^4 - t^2) / s^2 + 2 Y^2 (R^2 + t) / w^2,      at t = min(R^2, Y^2 s^2 / (law w^2)).
+
+    With R = 1 and s = w: (1 + Y^2)^2 / s^2 for Y <= 1 and 4 Y^2 / s^2 above (GOE); 2 + 2 Y^2 + Y^4 / 2 for Y^2 <= 2
+    (INDEPENDENT), so 4.5 at Y = 1.
+
+    Args:
+      norm: R.
+      value: Y.
+      matrix_sd: s, see `law`.
+      vector_sd: w, of each coordinate.
+      law: of the matrix noise, `GOE` or `INDEPENDENT`.
+    """
+    square = norm * norm
+    matrix, vector = law / matrix_sd**2, 2 * (value / vector_sd) ** 2
+    t = min(square, vector / (2 * matrix))
+    return matrix * (square**2 - t**2) + vector * (square + t)
+
+
+def square_entry_mu_squared(value: float) -> float:
+    """s^2 mu^2 of releasing z z^T, z = (x, y), with GOE noise of deviation s: |x| <= 1, |y| <= value.
+
+    Now y^2 is released too. With z.z' = c + y y', c in [-1, 1], and |z|^2 = 1 + y^2 (longer x are worse),
+
+        |D|_F^2 / 2 = ((1 + y^2)^2 + (1 + y'^2)^2) / 2 - (c + y y')^2,      c = -y y' cut to [-1, 1].
+
+    Let |y| >= |y'|; between |y'| and Y this is convex in |y|, and where both are equal it grows with them: so |y| = Y. For
+    Y <= 1 the worst y' is -Y, which gives (1 + Y^2)^2, as without the entry. For Y > 1 it is -Y, which gives 4 Y^2 as
+    without the entry, or the local maximum -r, where r is the smallest positive root of r^3 - (Y^2 - 1) r + Y = 0. There is
+    one from Y = 2 on, and from Y = 2.4 or so it costs more: the entry is paid for.
+
+    Args:
+      value: Y.
+    """
+    if value <= 1:
+        return (1 + value**2) ** 2
+    best = 4 * value**2
+    for root in np.roots([1.0, 0.0, 1 - value**2, value]):
+        other = float(root.real)
+        if abs(root.imag) < 1e-9 and 0 <= other <= value:
+            orthogonal = ((1 + value**2) ** 2 + (1 + other**2) ** 2) / 2
+            best = max(best, orthogonal - max(0.0, value * other - 1) ** 2)
+    return best
+
+
+def tree_nodes(n_prefixes: int) -> int:
+    """How many nodes of a binary tree hold the first record, if the prefixes 1, ..., n are released: floor(log2 n) + 1.
+
+    The nodes in use have 2^j <= n records and a record is in one of each size at most, the first one in all of them.
+    """
+    return n_prefixes.bit_length()
+
+
+def prefix_nodes(n_prefixes: int) -> int:
+    """How many nodes the worst of the prefixes 1, ..., n sums: the most ones in a binary number up to n."""
+    return (n_prefixes + 1).bit_length() - 1
+
+
+@lru_cache(maxsize=64)
+def factorization_norm(n_prefixes: int) -> float:
+    """What the square-root factorization pays instead of sqrt(nodes x summed nodes): the sum of c_k^2 for k < n.
+
+    Prefix sums are A = C C with C lower triangular and Toeplitz, entries c_0 = 1, c_k = c_(k-1) (1 - 1/(2k)). Noise on C
+    x of deviation (column norm) x sensitivity / mu, then C times that: a prefix has deviation (row norm) (column norm)
+    sensitivity / mu, and both norms are at most sqrt(sum of c_k^2). Gaussian noise, so also for adaptive streams.
+
+    Past a million terms the rest is bounded from above: c_k^2 <= 1 / (pi (k + 1/4)), whose sum is at most
+    ln((n - 1/4) / (m - 1/4)) / pi from m to n - 1.
+
+    Source: Fichtenberger, Henzinger, Upadhyay (2023), Constant matters; for adaptive streams Denisov, McMahan, Rush, Smith,
+    Thakurta (2022), Improved differential privacy for SGD via optimal private linear operators on adaptive streams.
+    """
+    exact = min(n_prefixes, _EXACT_TERMS)
+    k = np.arange(1, exact)
+    total = 1 + float((np.cumprod(1 - 0.5 / k) ** 2).sum())
+    if n_prefixes > exact:
+        total += math.log((n_prefixes - 0.25) / (exact - 0.25)) / math.pi
+    return total
+
+
+def matrix_l1_bound(dimension: int) -> float:
+    """An upper bound on the L1 change of the upper triangle of x x^T, |x| <= 1: sqrt(d (d + 3) / 2).
+
+    Weigh the diagonal with 1 and the rest of the square with 1/2: Cauchy-Schwarz gives |D|_F sqrt(d + d (d - 1) / 4), and
+    |D|_F <= sqrt 2. It grows like d / sqrt 2, where the L2 sensitivity stays at sqrt 2.
+    """
+    return math.sqrt(dimension * (dimension + 3) / 2)
+
+
+def pair_l1_bound(dimension: int, matrix_weight: float = 1.0, vector_weight: float = 1.0) -> float:
+    """An upper bound on (weighted) L1 change of the pair (x x^T, y x), |x|, |y| <= 1; of the matrix, the upper triangle.
+
+    With t = |x.x'| = cos 2 theta the module's bounds are |D|_F <= sqrt 2 sin 2 theta and |g| <= 2 cos theta. The L1 norms
+    are at most sqrt(d (d + 3) / 4) |D|_F (see `matrix_l1_bound`) and sqrt d |g|, which leaves a maximum over one angle.
+    """
+    return _peak(matrix_weight * matrix_l1_bound(dimension), 2 * vector_weight * math.sqrt(dimension))
+
+
+def pair_l1_witness(dimension: int, matrix_weight: float = 1.0, vector_weight: float = 1.0) -> float:
+    """A (weighted) L1 change of the pair (x x^T, y x) that two records attain, so a lower bound on the sensitivity.
+
+    x = p cos theta + q sin theta, x' = -p cos theta + q sin theta, y = y' = 1, with unit vectors p, q that are constant
+    on the first k = floor(d / 2) coordinates and on the rest, (cos a / sqrt k, sin a / sqrt(d - k)) and (sin a / sqrt k,
+    -cos a / sqrt(d - k)). Then D = sin 2 theta (p q^T + q p^T), whose upper triangle has the L1 norm sin 2 theta (sin 2a
+    (d + 2) / 2 + |cos 2a| sqrt(k (d - k))), and g = 2 p cos theta. The best angle a is looked for on a grid. For the
+    matrix alone it gives sqrt((d^2 + 2 d + 2) / 2) at even d: `matrix_l1_bound` is at most 5 percent above.
+    """
+    k = dimension // 2
+    angles = np.linspace(0, math.pi / 2, 721)
+    matrix = np.sin(2 * angles) * (dimension + 2) / 2 + np.abs(np.cos(2 * angles)) * math.sqrt(k * (dimension - k))
+    vector = 2 * (np.cos(angles) * math.sqrt(k) + np.sin(angles) * math.sqrt(dimension - k))
+    pairs = zip(matrix.tolist(), vector.tolist(), strict=True)
+    return max(_peak(matrix_weight * m, vector_weight * v) for m, v in pairs)
+
+
+def _peak(a: float, b: float) -> float:
+    """The maximum of a sin 2 theta + b cos theta, a, b > 0: at sin theta = (-b + sqrt(b^2 + 32 a^2)) / (8 a)."""
+    sine = (-b + math.sqrt(b * b + 32 * a * a)) / (8 * a)
+    cosine = math.sqrt(max(0.0, 1 - sine * sine))
+    return 2 * a * sine * cosine + b * cosine

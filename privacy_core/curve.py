@@ -1,0 +1,200 @@
+"""Everything that the accountant derives from the events on a record: epsilon, delta, Renyi divergence, trade-off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privacy_core import composition, gaussian
+from privacy_core.checks import non_negative, order, probability, rates
+from privacy_core.composition import Events
+from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from privacy_core.guarantees import ZCDP, GaussianDP, Relation, TrustModel
+
+FloatArray = NDArray[np.float64]
+_EVENT_NAMES: dict[str, type[Any]] = {
+    "gaussian": GaussianEvent, "laplace": LaplaceEvent, "concentrated": ConcentratedEvent, "non-private": NonPrivateEvent,
+}  # fmt: skip
+_N_SLOPES = 400
+
+
+@dataclass(frozen=True)
+class PrivacyCurve:
+    """The privacy of a run: that of the worst of some records, at every point of the curve.
+
+    Gaussian events alone: exact. Laplace events alone: the smallest of basic composition, optimal composition of pure DP,
+    and the privacy loss distribution. Gaussian with Laplace events: the privacy loss distribution, or where delta is below
+    1e-11 the smaller of Renyi and "Gaussian exactly, plus pure". With concentrated events: Renyi. All but the first are
+    upper bounds; see `privacy_core.composition`.
+
+    Attributes:
+      books: for each record that may be the worst, its events and their counts, sorted.
+      relation: which data sets are neighbors.
+      trust: who sees the data.
+    """
+
+    books: tuple[Events, ...]
+    relation: Relation = Relation.REPLACE_RECORD
+    trust: TrustModel = TrustModel.CENTRAL
+
+    @classmethod
+    def of(
+        cls,
+        *books: Mapping[Event, int],
+        relation: Relation = Relation.REPLACE_RECORD,
+        trust: TrustModel = TrustModel.CENTRAL,
+    ) -> Self:
+        """The curve of records that the given events touch.
+
+        Args:
+          *books: event -> how often it touches the record; one a record, at least one.
+          relation: which data sets are neighbors.
+          trust: who sees the data.
+
+        Raises:
+          ValueError: there is no event, or a count is below 1.
+        """
+        if not books or not all(books):
+            raise ValueError("a privacy curve needs at least one event on each record")
+        for events in books:
+            for event, count in events.items():
+                if count < 1:
+                    raise ValueError(f"the count of {event} must be at least 1, got {count!r}")
+        ordered = [tuple(sorted(b.items(), key=lambda item: (type(item[0]).__name__, item[0]))) for b in books]
+        return cls(tuple(ordered), relation, trust)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest known epsilon >= 0 of (epsilon, delta)-DP; infinite only if a value was released as it is."""
+        probability("delta", delta)
+        return max(_epsilon(events, delta) for events in self.books)
+
+    def epsilon_at(self, delta: float) -> float:
+        """`epsilon(delta)`, under the name that every guarantee shares."""
+        return self.epsilon(delta)
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest known delta of (epsilon, delta)-DP, in [0, 1]."""
+        non_negative("epsilon", epsilon)
+        return max(_delta(events, epsilon) for events in self.books)
+
+    def rdp(self, alpha: float) -> float:
+        """A bound on the Renyi divergence of order alpha; exact for one record of Gaussian events."""
+        order("alpha", alpha)
+        return max(composition.renyi_divergence(events, alpha) for events in self.books)
+
+    def tradeoff(self, fpr: ArrayLike) -> FloatArray:
+        """A lower bound on the false-negative rate of any test with the false-positive rate `fpr`.
+
+        Exact for Gaussian events. Elsewhere the largest of the lines that the curve implies at 400 values of epsilon,
+        max(0, 1 - delta - e^epsilon x, e^-epsilon (1 - delta - x)).
+        Source: Dong, Roth, Su (2022), Proposition 2.5 (primal-dual).
+
+        Args:
+          fpr: any shape, in [0, 1].
+
+        Returns:
+          Same shape.
+        """
+        x = rates("fpr", fpr)
+        return np.asarray(np.min([self._tradeoff(events, x) for events in self.books], axis=0))
+
+    def _tradeoff(self, events: Events, x: FloatArray) -> FloatArray:
+        mu, _pure = composition.split(events)
+        if _is_gaussian(events):
+            return GaussianDP(mu).tradeoff(x)
+        if math.isinf(_epsilon(events, 0.5)):
+            return np.zeros_like(x)
+        lower = np.zeros_like(x)
+        for epsilon in np.linspace(0.0, _epsilon(events, 1e-10), _N_SLOPES):
+            delta = _delta(events, float(epsilon))
+            steep, flat = 1 - delta - math.exp(epsilon) * x, math.exp(-epsilon) * (1 - delta - x)
+            lower = np.maximum(lower, np.maximum(steep, flat))
+        return lower
+
+    def points(self, n_points: int = 200, smallest_delta: float = 1e-10) -> tuple[FloatArray, FloatArray]:
+        """Epsilons (n_points,) from 0 on, and delta at each, for a plot or a table.
+
+        Raises:
+          ValueError: the run has no privacy.
+        """
+        last = self.epsilon(smallest_delta)
+        if not math.isfinite(last):
+            raise ValueError("there is nothing to draw: a value was released without noise")
+        epsilons = np.linspace(0.0, last, n_points)
+        return epsilons, np.array([self.delta(float(epsilon)) for epsilon in epsilons])
+
+    def plot(self, axes: Any, **style: Any) -> None:
+        """Draws delta against epsilon, delta on a logarithmic axis.
+
+        Args:
+          axes: a matplotlib Axes.
+          **style: passed on to its `plot`.
+        """
+        epsilons, deltas = self.points()
+        axes.plot(epsilons, np.maximum(deltas, np.finfo(float).tiny), **style)
+        axes.set(xlabel="epsilon", ylabel="delta", yscale="log")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON; `from_dict` reads it."""
+        names = {kind: name for name, kind in _EVENT_NAMES.items()}
+
+        def written(event: Event, count: int) -> dict[str, Any]:
+            parameters = {name: getattr(event, name) for name in event.__dataclass_fields__}
+            return {"event": names[type(event)], **parameters, "count": count}
+
+        books = [[written(event, count) for event, count in events] for events in self.books]
+        return {"relation": self.relation.value, "trust": self.trust.value, "records": books}
+
+    @classmethod
+    def from_dict(cls, tree: Mapping[str, Any]) -> Self:
+        """What `to_dict` wrote.
+
+        Raises:
+          ValueError: an event of an unknown kind, or values out of range.
+        """
+
+        def read(item: Mapping[str, Any]) -> tuple[Event, int]:
+            kind = _EVENT_NAMES.get(item["event"])
+            if kind is None:
+                raise ValueError(f"unknown event {item['event']!r}; known are {', '.join(_EVENT_NAMES)}")
+            return kind(**{name: item[name] for name in kind.__dataclass_fields__}), int(item["count"])
+
+        books = [dict(read(item) for item in book) for book in tree["records"]]
+        return cls.of(*books, relation=Relation(tree["relation"]), trust=TrustModel(tree["trust"]))
+
+    def __str__(self) -> str:
+        records = (", ".join(f"{count} x {event}" for event, count in events) for events in self.books)
+        return "composition of " + "; or ".join(records)
+
+
+def _is_gaussian(events: Events) -> bool:
+    return all(isinstance(event, GaussianEvent) for event, _ in events)
+
+
+def _is_concentrated(events: Events) -> bool:
+    return all(isinstance(event, GaussianEvent | ConcentratedEvent) for event, _ in events)
+
+
+def _epsilon(events: Events, delta: float) -> float:
+    if any(isinstance(event, NonPrivateEvent) for event, _ in events):
+        return math.inf
+    if _is_gaussian(events):
+        return gaussian.epsilon_of(composition.split(events)[0], delta)
+    if _is_concentrated(events):
+        return ZCDP(sum(event.rho * count for event, count in events)).epsilon_at(delta)
+    ways = (composition.basic_epsilon, composition.optimal_epsilon, composition.renyi_epsilon, composition.pld_epsilon)
+    return min(way(events, delta) for way in ways)
+
+
+def _delta(events: Events, epsilon: float) -> float:
+    if any(isinstance(event, NonPrivateEvent) for event, _ in events):
+        return 1.0
+    if _is_gaussian(events):
+        return gaussian.delta_of(composition.split(events)[0], epsilon)
+    ways = (composition.basic_delta, composition.optimal_delta, composition.renyi_delta, composition.pld_delta)
+    return min(way(events, epsilon) for way in ways)

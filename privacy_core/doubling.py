@@ -1,0 +1,111 @@
+"""Running sums over an unknown horizon: a finite sum is restarted whenever it is full, each time twice as long.
+
+The segments' records are disjoint, so the whole costs what one segment costs. The answer is the sum of the last answers
+of the finished segments, which were released anyway, and of the current one.
+
+Source: the doubling of Chan, Shi, Song (2011), section 4 (their hybrid mechanism releases finished segments once more;
+here it is not needed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_core.checks import at_least
+from privacy_core.ledger import Ledger, Span
+from privacy_core.mechanisms import Mechanism
+from privacy_core.sums import RunningSum
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Segments(NamedTuple):
+    """One memory a segment that has begun in some replicate."""
+
+    n_steps: IntArray
+    """(n_reps,) steps taken."""
+    memories: list[Any]
+    """Of the segments' sums, in order; None once every replicate has left the segment."""
+    finished: FloatArray
+    """(n_reps, ...) noisy total of the finished segments."""
+
+
+@dataclass(frozen=True)
+class DoublingSum(RunningSum[Segments]):
+    """The running sum of any number of steps: segments of first, 2 first, 4 first, ... steps.
+
+    Attributes:
+      build: n_steps -> the sum of one segment, calibrated for that many steps. A tree's node noise has to grow with its
+        number of nodes; a factorized sum takes the same noise for any.
+      first: steps of the first segment.
+    """
+
+    build: Callable[[int], RunningSum[Any]]
+    first: int = 32
+
+    def __post_init__(self) -> None:
+        at_least("first", self.first, 1)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The first segment's."""
+        first: Mechanism = self._segment(0).mechanism
+        return first
+
+    def _segment(self, index: int) -> RunningSum[Any]:
+        return _built(self.build, self.first << index)
+
+    def _segment_of(self, step: IntArray) -> IntArray:
+        """(n_rows,) the segment in which each step (from 0) falls."""
+        return np.asarray(np.frexp((step // self.first + 1).astype(float))[1] - 1, dtype=np.int64)
+
+    def _first_step(self, segment: int) -> int:
+        return self.first * ((1 << segment) - 1)
+
+    def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Segments:
+        """No step yet."""
+        return Segments(np.zeros(n_reps, dtype=np.int64), [], np.zeros((n_reps, *shape)))
+
+    def push(self, memory: Segments, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
+        """See `RunningSum.push`."""
+        n_reps, shape = memory.finished.shape[0], memory.finished.shape[1:]
+        owners = np.arange(n_reps) if reps is None else reps
+        step = memory.n_steps[owners]
+        segment = self._segment_of(step)
+        answer = np.empty_like(value)
+        for index in np.unique(segment).tolist():
+            while len(memory.memories) <= index:
+                begun = self._segment(len(memory.memories)).remember_nothing(n_reps, shape)
+                memory.memories.append(begun)
+            mine = segment == index
+            rows = slice(None) if mine.all() else np.flatnonzero(mine)
+            part = reps if mine.all() else owners[rows]
+            span = Span(records.start[rows], records.stop[rows])
+            own = self._segment(index).push(memory.memories[index], value[rows], span, ledger, part)
+            answer[rows] = memory.finished[owners[rows]] + own
+            ends = step[rows] + 1 == self._first_step(index + 1)
+            memory.finished[owners[rows][ends]] += own[ends]
+            memory.n_steps[owners[rows]] += 1
+            if (memory.n_steps >= self._first_step(index + 1)).all():
+                memory.memories[index] = None
+        return answer
+
+    def noise_variance(self, step: int) -> float:
+        """That of the finished segments' last answers and of the current one's, in units of the first segment's release."""
+        index = int(self._segment_of(np.array([at_least("step", step, 1) - 1]))[0])
+        unit = self.mechanism.deviation**2
+        finished = (self._segment(i).noise_deviation(self.first << i) ** 2 for i in range(index))
+        current = self._segment(index).noise_deviation(step - self._first_step(index)) ** 2
+        return (sum(finished) + current) / unit if unit else 0.0
+
+
+@lru_cache(maxsize=256)
+def _built(build: Callable[[int], RunningSum[Any]], n_steps: int) -> RunningSum[Any]:
+    return build(n_steps)

@@ -1,0 +1,216 @@
+r"""A running sum through a matrix factorization: nearly the least noise that any linear mechanism allows.
+
+What is released at step t is not the sum but row t of C x + z, x the steps' exact sums, z fresh Gaussian noise; the
+running sum is decoded from all rows so far, row t of B (C x + z) with B C = A, which is post-processing. The noise of
+the answers is correlated, that of the releases is not.
+
+Privacy, in one step of algebra: let a record contribute v, |v| <= D, to step s, and v' in the neighboring data set. C x
+changes by C[:, s] (v - v')^T, whose norm is |C[:, s]| |v - v'| <= D', D' the sensitivity of one contribution, as the
+columns have norm 1. Gaussian noise of deviation D' m on every entry makes the whole sequence (1/m)-GDP for that record:
+one event, charged once, to the records of the step that they enter with. Later rows read them again (`Carried`) and
+cost nothing more. The records of another step pay by themselves: disjoint spans, in parallel. That holds for streams
+chosen adaptively, where x_t depends on earlier rows, because C is lower triangular: given the rows before, row t has a
+Gaussian law whose means under the two data sets differ by C[t, s] (v - v'), so the privacy losses add up to that of the
+vector (Denisov et al. 2022, Theorem 2.1; with GDP, mu^2 adds over t). A record must lie in one step only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dgemv, dger
+
+from privacy_core.checks import at_least
+from privacy_core.events import ConcentratedEvent, GaussianEvent, NonPrivateEvent
+from privacy_core.factorization import BufferedFactorization, DenseFactorization, Factorization, factorize
+from privacy_core.ledger import Carried, Ledger, Span
+from privacy_core.matrices import JointGaussian, SymmetricGaussian
+from privacy_core.mechanisms import Gaussian, Mechanism
+from privacy_core.structures import Factorized
+from privacy_core.sums import RunningSum, count
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Rows(NamedTuple):
+    """What the encoder and the decoder remember, of whitened values (`Mechanism.whiten`).
+
+    Dense: row s of x, and of the released rows, stands at [s]. Buffered: the buffers, b <- theta b + input, of which the
+    encoder's input is x and its output x + omega . b, the decoder's output (released row - omega . b) its own input; kept in
+    the scale of `BufferedFactorization.read_weights`.
+    """
+
+    n_steps: IntArray
+    """(n_reps,) steps taken."""
+    start: IntArray
+    """(n_reps,) first record of the sequence."""
+    encoder: FloatArray
+    """(n_steps or n_buffers, n_reps, n_free), of the exact steps: sensitive."""
+    decoder: FloatArray
+    """The same of what was released."""
+    total: FloatArray
+    """(n_reps, n_free) the noisy running sum; buffered only."""
+
+
+@dataclass(frozen=True)
+class FactorizedSum(RunningSum[Rows]):
+    """The running sum of `n_steps` steps through a column-normalized factorization (`privacy_core.factorization`).
+
+    At T = 1024 the largest noise variance is 9.5 in units of one release, against 110 for a tree of 11 nodes at equal mu;
+    no factorization has less than 8.5.
+
+    Memory: O(n_buffers) times the statistic, up to 32 steps O(n_steps). Cost: two small matrix products a step.
+
+    Attributes:
+      mechanism: what adds the noise of one row: Gaussian of any shape, or `Exact` for the twin. Its sensitivity is that
+        of one record's contribution.
+      n_steps: number of steps; fixed in advance, as the columns' norms depend on it.
+      n_buffers: see `factorize`.
+      label: tells factorized sums in one ledger apart.
+    """
+
+    mechanism: Mechanism
+    n_steps: int
+    n_buffers: int | None = None
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        at_least("n_steps", self.n_steps, 1)
+        if not isinstance(self.mechanism.event, GaussianEvent | ConcentratedEvent | NonPrivateEvent):
+            raise ValueError(f"a factorized sum takes Gaussian noise, got {self.mechanism}; for pure DP use TreeSum")
+
+    @property
+    def structure(self) -> Factorized:
+        """How its releases touch a record, for `calibrate`."""
+        return Factorized(self.n_steps)
+
+    @property
+    def factorization(self) -> Factorization:
+        """B and C."""
+        return factorize(self.n_steps, self.n_buffers)
+
+    def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Rows:
+        """Nothing seen."""
+        factors = self.factorization
+        n_free = self.mechanism.whiten(np.zeros((1, *shape))).shape[1]
+        n_rows = self.n_steps if isinstance(factors, DenseFactorization) else len(factors.theta)
+        counts = np.zeros(n_reps, dtype=np.int64)
+        encoder, decoder = np.zeros((2, n_rows, n_reps, n_free))
+        return Rows(counts, counts.copy(), encoder, decoder, np.zeros((n_reps, n_free)))
+
+    def push(self, memory: Rows, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
+        """See `RunningSum.push`."""
+        rows = slice(None) if reps is None else reps
+        step = memory.n_steps[rows]
+        now = int(step[0]) if len(step) else 0
+        is_lockstep = len(step) == 1 or bool((step == now).all())
+        last = now if is_lockstep else int(step.max())
+        if last >= self.n_steps:
+            raise ValueError(f"the sum was built for {self.n_steps} steps, this is step {last + 1}; use DoublingSum")
+        begins = now == 0 or not is_lockstep
+        start = np.where(step == 0, records.start, memory.start[rows]) if begins else memory.start[rows]
+        carried = Carried(self.label, start)
+        mechanism = _isotropic(self.mechanism)  # type: ignore[arg-type]
+
+        def release(row: FloatArray) -> FloatArray:
+            return ledger.release(mechanism, row, records=records, reps=reps, carried=carried)
+
+        factors, whitened = self.factorization, self.mechanism.whiten(value)
+        if isinstance(factors, DenseFactorization):
+            answer = _dense(factors, memory, whitened, step, rows, release)
+        elif reps is None and is_lockstep:
+            answer = _buffered(factors, memory, whitened, now, release)
+        else:
+            answer = _buffered_rows(factors, memory, whitened, step, rows, release)
+        if begins:
+            memory.start[rows] = start
+        count(memory.n_steps, reps)
+        return self.mechanism.color(answer, value.shape)
+
+    def noise_variance(self, step: int) -> float:
+        """Squared norm of a row of B."""
+        if at_least("step", step, 1) > self.n_steps:
+            raise ValueError(f"step must be at most n_steps = {self.n_steps}, got {step}")
+        return float(self.factorization.variances[step - 1])
+
+
+@lru_cache(maxsize=64)
+def _isotropic(mechanism: Mechanism) -> Mechanism:
+    """The same noise on whitened values."""
+    if isinstance(mechanism, SymmetricGaussian | JointGaussian):
+        return Gaussian(mechanism.sensitivity, mechanism.noise_multiplier, mechanism.relation)
+    return mechanism
+
+
+def _buffered(
+    factors: BufferedFactorization, memory: Rows, value: FloatArray, step: int, release: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """One step of all replicates, in place, `value` too: two passes over the buffers of each side, by BLAS."""
+    turn, norm = step % factors.cycle, float(factors.column_norms[step])
+    read, write = factors.read_weights[turn], factors.write_weights[turn]
+    encoder, decoder = (kept.reshape(len(read), -1).T for kept in (memory.encoder, memory.decoder))
+    entering = value.reshape(-1)
+    entering /= norm
+    noisy = release(dgemv(1.0, encoder, read, beta=1.0, y=entering).reshape(value.shape))
+    decoded = dgemv(-1.0, decoder, read, beta=1.0, y=noisy.reshape(-1))
+    dger(1.0, entering, write, a=encoder, overwrite_a=True)
+    dger(1.0, decoded, write, a=decoder, overwrite_a=True)
+    if turn == factors.cycle - 1:
+        encoder *= factors.cycle_decays
+        decoder *= factors.cycle_decays
+    decoded *= norm
+    total = memory.total.reshape(-1)
+    np.add(total, decoded, out=total)
+    return memory.total
+
+
+def _buffered_rows(
+    factors: BufferedFactorization,
+    memory: Rows,
+    value: FloatArray,
+    step: IntArray,
+    rows: slice | IntArray,
+    release: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """The same where each replicate has its own step."""
+    turn, norm = step % factors.cycle, factors.column_norms[step][:, None]
+    read, write = factors.read_weights[turn], factors.write_weights[turn]
+    decays = np.where(turn[:, None] == factors.cycle - 1, factors.cycle_decays, 1.0)
+    entering = value / norm
+    noisy = release(np.einsum("rb,brn->rn", read, memory.encoder[:, rows]) + entering)
+    decoded = noisy - np.einsum("rb,brn->rn", read, memory.decoder[:, rows])
+    for kept, added in ((memory.encoder, entering), (memory.decoder, decoded)):
+        kept[:, rows] = (kept[:, rows] + write.T[:, :, None] * added) * decays.T[:, :, None]
+    memory.total[rows] += norm * decoded
+    return np.asarray(memory.total[rows])
+
+
+def _dense(
+    factors: DenseFactorization,
+    memory: Rows,
+    value: FloatArray,
+    step: IntArray,
+    rows: slice | IntArray,
+    release: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """One row of C x from all steps so far, and one of B y from all rows so far."""
+    owners = np.arange(len(memory.n_steps))[rows]
+    memory.encoder[step, owners] = value
+    noisy = release(_row_product(factors.encoder, memory.encoder, step, rows))
+    memory.decoder[step, owners] = noisy
+    return _row_product(factors.decoder, memory.decoder, step, rows)
+
+
+def _row_product(matrix: FloatArray, history: FloatArray, step: IntArray, rows: slice | IntArray) -> FloatArray:
+    """(n_rows, n_free): row step[r] of the lower-triangular matrix times the history of replicate r."""
+    t = int(step.max()) + 1 if len(step) else 0
+    past = history[:t, rows]
+    if len(step) and (step == step[0]).all():
+        return np.asarray((matrix[t - 1, :t] @ past.reshape(t, -1)).reshape(past.shape[1:]))
+    return np.asarray(np.einsum("rs,srn->rn", matrix[step, :t], past))

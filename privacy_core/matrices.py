@@ -1,0 +1,319 @@
+r"""Noise on symmetric matrices, alone or together with a vector.
+
+A symmetric matrix is released by its upper triangle, with independent noise, and mirrored; noise on the whole square
+would not be symmetric, and a triangle without noise would undo the other. Two laws are in use, which differ on the
+diagonal, and papers write each of them in several ways. Here a law is named by its off-diagonal standard deviation s and by
+its *diagonal ratio*, the variance of a diagonal entry over s^2:
+
+    name                          off-diagonal  diagonal   ratio
+    GOE: (Z + Z^T)/sqrt 2, Z sd s      s^2        2 s^2      2
+    half: (Z + Z^T)/2, Z sd s'        s'^2/2      s'^2       2    (GOE with s = s'/sqrt 2)
+    equal variances                    s^2         s^2       1
+
+A change D of the matrix costs mu^2 = sum_i D_ii^2/(ratio s^2) + sum_(i<j) D_ij^2/s^2, which for ratio 2 is |D|_F^2/(2 s^2)
+whatever D is, and for ratio 1 up to |D|_F^2/s^2 (D diagonal). At equal privacy the GOE therefore has the smaller noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacy_core.checks import positive
+from privacy_core.events import GaussianEvent
+from privacy_core.guarantees import Relation
+from privacy_core.mechanisms import gaussian_event
+from privacy_core.noise import NoiseSource
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+GOE, EQUAL = 2.0, 1.0
+"""Diagonal ratios: variance of a diagonal entry over that of an off-diagonal one."""
+
+
+class _Layout(NamedTuple):
+    """How the free entries of a (d, d) symmetric matrix, or of (d, d + 1) with a vector beside it, are packed."""
+
+    pick: IntArray
+    """(n_free,) places of the free entries in the flattened matrix."""
+    mirror: IntArray
+    """(d * n_columns,) for each place, which free entry stands there."""
+    is_diagonal: NDArray[np.bool_]
+    """(n_free,)"""
+    is_vector: NDArray[np.bool_]
+    """(n_free,)"""
+
+
+@lru_cache(maxsize=64)
+def _layout(d: int, n_columns: int) -> _Layout:
+    rows, columns = np.triu_indices(d, m=n_columns)
+    vector = np.arange(d) * n_columns + d if n_columns > d else np.empty(0, dtype=np.int64)
+    is_square = columns < d
+    rows, columns = rows[is_square], columns[is_square]
+    place = np.empty((d, n_columns), dtype=np.int64)
+    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
+    if n_columns > d:
+        place[:, d] = len(rows) + np.arange(d)
+    return _Layout(
+        pick=np.concatenate([rows * n_columns + columns, vector]),
+        mirror=place.ravel(),
+        is_diagonal=np.concatenate([rows == columns, np.zeros(len(vector), dtype=bool)]),
+        is_vector=np.concatenate([np.zeros(len(rows), dtype=bool), np.ones(len(vector), dtype=bool)]),
+    )
+
+
+@lru_cache(maxsize=64)
+def _layout_and_weights(
+    matrix: tuple[int, int], n_axes: int, extra_columns: int, diagonal_ratio: float, vector_weight: float
+) -> tuple[_Layout, FloatArray]:
+    """The layout of matrices (d, d + extra_columns), and (n_free,) each free entry's deviation over an off-diagonal one's.
+
+    Raises:
+      ValueError: the shape is another one.
+    """
+    if n_axes < 3 or matrix[1] != matrix[0] + extra_columns:
+        wanted = "(n_rows, ..., d, d + 1)" if extra_columns else "(n_rows, ..., d, d)"
+        raise ValueError(f"value must have the shape {wanted}, got {n_axes} axes that end in {matrix}")
+    layout = _layout(*matrix)
+    weights = np.where(layout.is_diagonal, math.sqrt(diagonal_ratio), 1.0)
+    return layout, np.where(layout.is_vector, vector_weight, weights)
+
+
+def frobenius_factor(diagonal_ratio: float) -> float:
+    """The largest mu s over |D|_F: sqrt(max(1/2, 1/ratio)); see the module's formula."""
+    return math.sqrt(max(0.5, 1 / positive("diagonal_ratio", diagonal_ratio)))
+
+
+class _Triangular:
+    """What both mechanisms of this module share: Gaussian noise on the free entries, weighted by their variance."""
+
+    __slots__ = ()
+
+    noise_multiplier: float
+    diagonal_ratio: float
+
+    @property
+    def _extra_columns(self) -> int:
+        return 0
+
+    @property
+    def _vector_weight(self) -> float:
+        return 1.0
+
+    @property
+    def sensitivity(self) -> float:
+        """In the norm that counts each entry in units of its noise, relative to an off-diagonal one."""
+        raise NotImplementedError
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of an off-diagonal entry's noise."""
+        return self.sensitivity * self.noise_multiplier
+
+    @property
+    def deviation(self) -> float:
+        """The scale."""
+        return self.scale
+
+    @property
+    def event(self) -> GaussianEvent:
+        """What one release costs."""
+        return gaussian_event(self.noise_multiplier)
+
+    def whiten(self, value: FloatArray) -> FloatArray:
+        """(n_rows, n_free): the free entries, each over its deviation relative to an off-diagonal one.
+
+        The lower triangle is not read.
+        """
+        layout, weights = self._layout_of(value.shape)
+        free = value.reshape(-1, layout.mirror.size).take(layout.pick, axis=1)
+        free /= weights
+        return free.reshape(len(value), -1)
+
+    def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+        """The symmetric matrices of the given shape."""
+        layout, weights = self._layout_of(shape)
+        free = whitened.reshape(-1, len(weights)) * weights
+        return free.take(layout.mirror, axis=1).reshape(shape)
+
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
+        """The matrices with fresh noise, symmetric: the lower triangle of `value` is not read.
+
+        Args:
+          noise: where noise comes from.
+          value: (n_rows, ..., d, d), with one more column where a vector stands beside the matrix.
+
+        Returns:
+          Same shape.
+        """
+        return self.color(noise.add_gaussian(self.whiten(value), self.scale, self.noise_multiplier), value.shape)
+
+    def _layout_of(self, shape: tuple[int, ...]) -> tuple[_Layout, FloatArray]:
+        return _layout_and_weights(shape[-2:], len(shape), self._extra_columns, self.diagonal_ratio, self._vector_weight)
+
+    def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        """(n_rows,), distance in the norm of the sensitivity."""
+        return np.asarray(np.linalg.norm(self.whiten(np.asarray(neighbor - value)), axis=1))
+
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        """(n_rows,): (neighbor - value) . (2 output - value - neighbor) / (2 scale^2), of the whitened entries."""
+        shift = self.whiten(np.asarray(neighbor - value))
+        middle = self.whiten(np.asarray(2 * output - value - neighbor))
+        return np.asarray((shift * middle).sum(axis=1) / (2 * self.scale**2))
+
+
+@dataclass(frozen=True)
+class SymmetricGaussian(_Triangular):
+    """A symmetric matrix plus symmetric Gaussian noise: exactly mu-GDP, mu = 1 / noise_multiplier.
+
+    Attributes:
+      sensitivity_weighted: largest change in the norm sqrt(sum_i D_ii^2/ratio + sum_(i<j) D_ij^2).
+      noise_multiplier: off-diagonal standard deviation over `sensitivity_weighted`.
+      diagonal_ratio: `GOE` or `EQUAL`, see the module.
+      relation: between which data sets.
+
+    Source: Dong, Roth, Su (2022), Theorem 1, on the free entries in units of their own noise.
+    """
+
+    sensitivity_weighted: float
+    noise_multiplier: float
+    diagonal_ratio: float = GOE
+    relation: Relation = Relation.REPLACE_RECORD
+
+    def __post_init__(self) -> None:
+        positive("sensitivity_weighted", self.sensitivity_weighted)
+        positive("noise_multiplier", self.noise_multiplier)
+        positive("diagonal_ratio", self.diagonal_ratio)
+
+    @classmethod
+    def of_frobenius(cls, frobenius: float, noise_multiplier: float, diagonal_ratio: float = GOE) -> SymmetricGaussian:
+        """For a sum of which one record changes at most `frobenius` in the Frobenius norm."""
+        factor = frobenius_factor(diagonal_ratio)
+        return cls(positive("frobenius", frobenius) * factor, noise_multiplier, diagonal_ratio)
+
+    @classmethod
+    def of_outer_products(cls, norm_bound: float, noise_multiplier: float, diagonal_ratio: float = GOE) -> SymmetricGaussian:
+        """For a sum of x x^T with |x| <= R, one x replaced.
+
+        |xx^T - x'x'^T|_F^2 = |x|^4 + |x'|^4 - 2 (x.x')^2 <= 2 R^4, attained by orthogonal x, x'.
+        """
+        return cls.of_frobenius(math.sqrt(2) * positive("norm_bound", norm_bound) ** 2, noise_multiplier, diagonal_ratio)
+
+    @classmethod
+    def goe(cls, frobenius: float, entry_sd: float) -> SymmetricGaussian:
+        """(Z + Z^T)/sqrt 2 with Z of independent entries of deviation `entry_sd`, which is the off-diagonal one too."""
+        return cls._with_sd(frobenius, positive("entry_sd", entry_sd), GOE)
+
+    @classmethod
+    def half(cls, frobenius: float, entry_sd: float) -> SymmetricGaussian:
+        """(Z + Z^T)/2 with Z of independent entries of deviation `entry_sd`: off the diagonal it is entry_sd / sqrt 2."""
+        return cls._with_sd(frobenius, positive("entry_sd", entry_sd) / math.sqrt(2), GOE)
+
+    @classmethod
+    def equal(cls, frobenius: float, entry_sd: float) -> SymmetricGaussian:
+        """Every entry of deviation `entry_sd`, mirrored."""
+        return cls._with_sd(frobenius, positive("entry_sd", entry_sd), EQUAL)
+
+    @classmethod
+    def _with_sd(cls, frobenius: float, off_diagonal_sd: float, diagonal_ratio: float) -> SymmetricGaussian:
+        bound = positive("frobenius", frobenius) * frobenius_factor(diagonal_ratio)
+        return cls(bound, off_diagonal_sd / bound, diagonal_ratio)
+
+    @property
+    def norm(self) -> str:
+        """Of the upper triangle, each entry in units of its noise."""
+        return "weighted L2 of the upper triangle"
+
+    @property
+    def sensitivity(self) -> float:
+        """In that norm."""
+        return self.sensitivity_weighted
+
+    def scaled(self, factor: float) -> SymmetricGaussian:
+        """The same mechanism with `factor` times the noise."""
+        return replace(self, noise_multiplier=self.noise_multiplier * factor)
+
+
+@dataclass(frozen=True)
+class JointGaussian(_Triangular):
+    r"""The pair (sum of x x^T, sum of y x) in one release: exactly mu-GDP, mu = 1 / noise_multiplier.
+
+    A value has the shape (n_rows, ..., d, d + 1): the matrix, and the vector as its last column. In units of s, the
+    off-diagonal deviation, with v the vector's deviation over s and k = 2 max(1/2, 1/diagonal ratio), replacing (x, y) by
+    (x', y') with |x|, |x'| <= R, |y|, |y'| <= Y moves it by at most
+
+        S^2 = max over 0 <= t <= R^2 of  k (R^4 - t^2) + 2 Y^2 (R^2 + t) / v^2,   at t = min(R^2, Y^2 / (k v^2)),
+
+    where t = |x.x'|: at fixed t both terms grow with |x|, |x'|, |y|, |y'|, and the sign of y' can be chosen. That is
+    less than both worst cases added, as orthogonal x, x' are worst for the matrix and parallel ones for the vector.
+    With R = Y = 1 and the GOE: mu = 1/s + s/w^2 if w >= s, else 2/w, for the vector's deviation w = v s.
+
+    Attributes:
+      norm_bound: R.
+      value_bound: Y.
+      noise_multiplier: s / S.
+      vector_ratio: v.
+      diagonal_ratio: `GOE` or `EQUAL`.
+      relation: between which data sets.
+    """
+
+    norm_bound: float
+    value_bound: float
+    noise_multiplier: float
+    vector_ratio: float = 1.0
+    diagonal_ratio: float = GOE
+    relation: Relation = Relation.REPLACE_RECORD
+
+    def __post_init__(self) -> None:
+        for name in ("norm_bound", "value_bound", "noise_multiplier", "vector_ratio", "diagonal_ratio"):
+            positive(name, getattr(self, name))
+
+    @property
+    def _extra_columns(self) -> int:
+        return 1
+
+    @property
+    def norm(self) -> str:
+        """Of upper triangle and vector, each entry in units of its noise."""
+        return "weighted L2 of the upper triangle and the vector"
+
+    @property
+    def sensitivity(self) -> float:
+        """S, see the class."""
+        square, k = self.norm_bound**2, 2 * frobenius_factor(self.diagonal_ratio) ** 2
+        vector = (self.value_bound / self.vector_ratio) ** 2
+        t = min(square, vector / k)
+        return math.sqrt(k * (square**2 - t**2) + 2 * vector * (square + t))
+
+    @property
+    def vector_scale(self) -> float:
+        """Standard deviation of the vector's noise in each coordinate."""
+        return self.scale * self.vector_ratio
+
+    @property
+    def _vector_weight(self) -> float:
+        return self.vector_ratio
+
+    def scaled(self, factor: float) -> JointGaussian:
+        """The same mechanism with `factor` times the noise."""
+        return replace(self, noise_multiplier=self.noise_multiplier * factor)
+
+    @staticmethod
+    def statistic(x: FloatArray, y: FloatArray) -> FloatArray:
+        """One record's contribution.
+
+        Args:
+          x: (n_rows, d), norm at most R.
+          y: (n_rows,), at most Y in absolute value.
+
+        Returns:
+          (n_rows, d, d + 1).
+        """
+        beside = np.concatenate([x, y[:, None]], axis=1)
+        return np.asarray(x[:, :, None] * beside[:, None, :])
