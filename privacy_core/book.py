@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ IntArray = NDArray[np.int64]
 _EVERY = -1
 _ROW = np.dtype([("kind", np.int32), ("rep", np.int32), ("start", np.int64), ("stop", np.int64)])
 _MOST_LAPLACE = 8
+_MANY = 64
 
 
 class Touched(NamedTuple):
@@ -49,10 +50,11 @@ class Book:
         self._kinds: dict[Event, int] = {}
         self._rows = np.empty(64, dtype=_ROW)
         self._n_rows = 0
+        self._waiting: list[tuple[int, IntArray, IntArray, IntArray | None]] = []
 
     def __len__(self) -> int:
         """Number of rows."""
-        return self._n_rows
+        return self._n_rows + sum(len(start) for _, start, _, _ in self._waiting)
 
     def add(self, event: Event, start: IntArray | int, stop: IntArray | int, reps: IntArray | None) -> None:
         """Writes down that the records start, ..., stop - 1 paid for the event.
@@ -69,22 +71,43 @@ class Book:
             self._rows[self._n_rows] = (kind, _EVERY, start, stop)
             self._n_rows += 1
             return
+        if len(start) >= _MANY:
+            # Kept as it came, and written into rows when somebody asks: copying grown rows again and again costs more.
+            self._waiting.append((kind, start.copy(), np.array(stop), None if reps is None else reps.copy()))
+            return
         self._reserve(len(start))
-        new = self._rows[self._n_rows : self._n_rows + len(start)]
-        new["kind"], new["start"], new["stop"] = kind, start, stop
-        new["rep"] = np.arange(self.n_reps) if reps is None else reps
+        self._write(self._n_rows, kind, start, stop, reps)
         self._n_rows += len(start)
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        """The charges in the order in which they were made, as `Touched`."""
+    def _write(self, first: int, kind: int, start: IntArray, stop: IntArray | int, reps: IntArray | None) -> None:
+        new = self._rows[first : first + len(start)]
+        new["kind"], new["start"], new["stop"] = kind, start, stop
+        new["rep"] = np.arange(self.n_reps) if reps is None else reps
+
+    def _all_rows(self) -> NDArray[np.void]:
+        self._reserve(sum(len(start) for _, start, _, _ in self._waiting))
+        for kind, start, stop, reps in self._waiting:
+            self._write(self._n_rows, kind, start, stop, reps)
+            self._n_rows += len(start)
+        self._waiting.clear()
+        return self._rows[: self._n_rows]
+
+    def __iter__(self) -> Iterator[Touched]:
+        """The charges, in no particular order."""
         events = list(self._kinds)
-        for kind, rep, start, stop in self._rows[: self._n_rows].tolist():
+        for kind, rep, start, stop in self._all_rows().tolist():
             yield Touched(events[kind], rep, start, stop)
 
     @property
     def events(self) -> list[Event]:
         """Every event that occurs."""
         return list(self._kinds)
+
+    def dearest(self) -> list[Counter[Event]]:
+        """What `worst` answers if no record was charged twice: of each family of events the dearest, once."""
+        families = ((GaussianEvent,), (ConcentratedEvent,), (LaplaceEvent,))
+        kept = ([event for event in self._kinds if isinstance(event, family)] for family in families)
+        return [Counter({max(events, key=lambda event: event.rho): 1}) for events in kept if events]
 
     def worst(self, before: int | None = None, rep: int | None = None) -> list[Counter[Event]]:
         """The events on each record that no other record outdoes.
@@ -100,7 +123,7 @@ class Book:
         Returns:
           event -> count, one a record; empty if nothing was charged.
         """
-        rows = self._rows[: self._n_rows]
+        rows = self._all_rows()
         rows = rows[rows["start"] < rows["stop"]]
         if before is not None:
             rows = rows[rows["stop"] <= before]

@@ -262,6 +262,8 @@ class LiveLedger:
                 raise BudgetExceeded(f"a release without noise exceeds every budget (here {self.budget})")
             self._exposes = True
             return
+        if not (start < stop if isinstance(start, int) else (start < stop).any()):
+            return
         # A sweep has nothing to find while no span starts before the end of what was charged.
         if isinstance(start, int) and isinstance(stop, int) and isinstance(self._frontier, int):
             overlaps = start < self._frontier
@@ -285,7 +287,7 @@ class LiveLedger:
         if overlaps and self._spending is None:
             self._spending = Spending(self.budget, self._book)
         before = 0.0 if self._spending is None else self._spending.largest(start, stop, reps)
-        if bool(np.any(np.asarray(start) < stop)) and exceeds(before + price, self.budget):
+        if exceeds(before + price, self.budget):
             raise BudgetExceeded(
                 f"this release would raise a record's privacy loss to {spent_as(before + price, self.budget)}; "
                 f"the budget is {self.budget}"
@@ -308,13 +310,9 @@ class LiveLedger:
         """
         if self._exposes:
             return [Counter({NonPrivateEvent(): 1})]
-        if not self._overlaps and before is None and rep is None and len(self._book.events) == 1 and self._touched:
-            return [Counter({self._book.events[0]: 1})]
+        if not self._overlaps and before is None and rep is None:
+            return self._book.dearest()
         return self._book.worst(before, rep)
-
-    @property
-    def _touched(self) -> bool:
-        return bool(np.any(self._frontier))
 
     def worst_record(self, before: int | None = None, rep: int | None = None, delta: float = 1e-5) -> Counter[Event]:
         """Of `worst_records`, the one with the largest epsilon at `delta`; empty if nothing was charged."""
