@@ -18,7 +18,7 @@ from audits import attacks, bounds, sensitivity
 from audits.controls import SAMPLING, STRUCTURAL, Control
 from audits.neighbors import Pair, canary_pairs
 from audits.replay import Replays, replay
-from privacy_core import Event, GaussianDP, LiveLedger, ReproducibleNoise, account
+from privacy_core import Event, GaussianDP, LiveLedger, PureDP, ReproducibleNoise, account
 from privacy_core.checks import probability
 
 _EQUAL = 1 + 1e-9
@@ -185,9 +185,14 @@ def derive(algorithm: Algorithm, table: RewardTable, seed: int, n_reps: int = 10
 
 
 def accounted_mu(events: tuple[tuple[Event, int], ...]) -> float:
-    """The accountant's mu of these events: 0 if there are none, infinite if it derives no GDP guarantee."""
+    """The mu-GDP that these events compose to: 0 if there are none, infinite if no GDP guarantee follows.
+
+    Pure events compose to a pure guarantee, which implies a GDP one; it is not the smallest.
+    """
     derived = account(dict(events))
-    return 0.0 if derived is None else (derived.mu if isinstance(derived, GaussianDP) else math.inf)
+    if derived is None:
+        return 0.0
+    return derived.gdp().mu if isinstance(derived, GaussianDP | PureDP) else math.inf
 
 
 def audit(

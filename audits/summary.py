@@ -85,6 +85,7 @@ def _event(event: Event, count: int) -> dict[str, Any]:
         "event": type(event).__name__.removesuffix("Event"),
         "noise_multiplier": event.noise_multiplier if isinstance(event, GaussianEvent | LaplaceEvent) else None,
         "mu": event.mu if isinstance(event, GaussianEvent) else None,
+        "epsilon": event.epsilon if isinstance(event, LaplaceEvent) else None,
         "count": count,
     }
 

@@ -34,7 +34,7 @@ def audit(label="tight eps=1", mu=1.0, verdict="PASS"):
         "accountant": {
             "method": "exact Gaussian DP",
             "formula": "mu = sqrt(sum of mu_i^2)",
-            "events": [{"event": "Gaussian", "noise_multiplier": 1 / mu, "mu": mu, "count": 1}],
+            "events": [{"event": "Gaussian", "noise_multiplier": 1 / mu, "mu": mu, "epsilon": None, "count": 1}],
             "noise_source": "reproducible",
             "text": "One charge.",
         },

@@ -27,10 +27,10 @@ from privacy_core.calibrations.worst_cases import (
     pair_mu_squared,
     prefix_nodes,
     square_entry_mu_squared,
-    tree_nodes,
 )
 from privacy_core.checks import non_negative, positive
 from privacy_core.guarantees import ApproxDP, GaussianDP
+from privacy_core.structures import Tree
 
 _SOURCE = "Dubey, No-Regret Algorithms for Private Gaussian Process Bandit Optimization"
 
@@ -95,7 +95,7 @@ def _joint(
     """
     bound = joint_reward_bound(delta, horizon, norm_bound, noise_scale)
     sd = joint_printed_sd(epsilon, delta, horizon, norm_bound, noise_scale, reading)
-    nodes, summed = tree_nodes(horizon - 1), math.sqrt(prefix_nodes(horizon - 1))
+    nodes, summed = Tree(horizon - 1).n_nodes, math.sqrt(prefix_nodes(horizon - 1))
     per_node = square_entry_mu_squared(bound) if has_square else pair_mu_squared(1, bound, 1, 1)
     mu = GaussianDP.from_epsilon_delta(epsilon, delta).mu
 

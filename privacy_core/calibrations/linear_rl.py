@@ -29,7 +29,6 @@ from privacy_core.calibrations.calibration import (
     whole,
 )
 from privacy_core.calibrations.worst_cases import (
-    GOE,
     INDEPENDENT,
     factorization_norm,
     matrix_l1_bound,
@@ -37,9 +36,10 @@ from privacy_core.calibrations.worst_cases import (
     pair_l1_witness,
     pair_mu_squared,
     prefix_nodes,
-    tree_nodes,
 )
 from privacy_core.guarantees import ApproxDP, GaussianDP, PureDP
+from privacy_core.matrices import GOE
+from privacy_core.structures import Tree
 
 _SOURCE = (
     "Luyo, Garcelon, Lazaric and Pirotta, Differentially Private Exploration in Reinforcement Learning "
@@ -54,7 +54,7 @@ Pair = tuple[float, float]
 
 
 def depth(n_leaves: int) -> int:
-    """K_0 and B_0: ceil(log2 n + 1), levels of a tree over n leaves; above `tree_nodes` by one unless n is a power of 2."""
+    """K_0 and B_0: ceil(log2 n + 1), levels of a tree over n leaves; one above `Tree.n_nodes` unless n is a power of 2."""
     return math.ceil(math.log2(n_leaves) + 1)
 
 
@@ -191,7 +191,7 @@ def lsvi_mu_squared(updates: int, values: Sequence[float], matrix_sd: float, vec
       matrix_sd: sigma_Lambda.
       vector_sd: sigma_u.
     """
-    matrix, vector = matrix_sd / math.sqrt(tree_nodes(updates)), vector_sd / math.sqrt(updates)
+    matrix, vector = matrix_sd / math.sqrt(Tree(updates).n_nodes), vector_sd / math.sqrt(updates)
     return sum(pair_mu_squared(1, value, matrix, vector, INDEPENDENT) for value in values)
 
 
@@ -225,7 +225,7 @@ def _vtr_joint(
     """
     law = GOE if reading == "appendix" else INDEPENDENT
     sd = vtr_joint_printed_sd(epsilon, delta, episodes, episode_length)
-    nodes, summed = tree_nodes(episodes), math.sqrt(prefix_nodes(episodes))
+    nodes, summed = Tree(episodes).n_nodes, math.sqrt(prefix_nodes(episodes))
     plain, clipped = _bounds(episode_length)
     mu = GaussianDP.from_epsilon_delta(epsilon, delta).mu
 
@@ -299,7 +299,7 @@ def _plus_joint(
     Tight: the same proportion with mu; steps clipped to H - h, where the weighted pair is bounded by ((H - h)/H) sqrt d.
     """
     noise = vtr_plus_joint_printed_sds(epsilon, delta, episodes, episode_length, dimension)
-    nodes, summed = tree_nodes(episodes), math.sqrt(prefix_nodes(episodes))
+    nodes, summed = Tree(episodes).n_nodes, math.sqrt(prefix_nodes(episodes))
     plain, clipped = _bounds(episode_length)
     mu = GaussianDP.from_epsilon_delta(epsilon, delta).mu
     norm = factorization_norm(episodes)
@@ -374,7 +374,7 @@ def _lsvi(
     plain, clipped = _lsvi_values(episode_length)
     mu = GaussianDP.from_epsilon_delta(epsilon, delta).mu
     halves = (
-        math.sqrt(2 * episode_length * tree_nodes(updates)),
+        math.sqrt(2 * episode_length * Tree(updates).n_nodes),
         2 * math.sqrt(updates * sum(value**2 for value in clipped)),
     )
 
@@ -395,7 +395,7 @@ def _pure_vtr(
     reading: str, epsilon: float, episodes: int | None, episode_length: int, dimension: int
 ) -> tuple[Claim, Choice, tuple[Choice, ...]]:
     """Appendix C.4, joint (a tree over `episodes`) or local (None)."""
-    levels, nodes = (1, 1) if episodes is None else (depth(episodes), tree_nodes(episodes))
+    levels, nodes = (1, 1) if episodes is None else (depth(episodes), Tree(episodes).n_nodes)
     weight = (2.0, 2.0) if reading == "l2-constants" else (matrix_l1_bound(dimension), 2 * math.sqrt(dimension))
     share = 2 * episode_length**3 * levels / epsilon
     scales = weight[0] * share, weight[1] * share
@@ -451,7 +451,7 @@ def _pure_lsvi(
     """
     batches = lsvi_pure_batches(epsilon, episodes, episode_length, dimension)
     updates, levels = _check_updates(lsvi_updates(episodes, batches)), depth(batches)
-    nodes = tree_nodes(updates)
+    nodes = Tree(updates).n_nodes
     plain, clipped = _lsvi_values(episode_length)
     is_l1 = reading == "l1-constants"
     matrix, vector = (matrix_l1_bound(dimension) / 2, math.sqrt(dimension)) if is_l1 else (1.0, 1.0)

@@ -18,10 +18,10 @@ from functools import lru_cache
 
 import numpy as np
 
-GOE = 1.0
-"""(Z + Z^T)/sqrt 2 with Z of independent entries of deviation s: mu^2 = |D|_F^2 / (2 s^2) whatever D is."""
+from privacy_core.factorization import square_root_coefficients
+from privacy_core.matrices import EQUAL, GOE, JointGaussian
 
-INDEPENDENT = 2.0
+INDEPENDENT = EQUAL
 """Symmetric with equal variances s^2 on the upper triangle, or (Z + Z^T)/2, or a whole square Z: mu^2 <= |D|_F^2 / s^2.
 
 The last two attain it for every D (the symmetric part of Z is all that D correlates with), the first for diagonal D: its
@@ -33,11 +33,7 @@ _EXACT_TERMS = 1 << 20
 
 
 def pair_mu_squared(norm: float, value: float, matrix_sd: float, vector_sd: float, law: float = GOE) -> float:
-    """mu^2 of releasing (x x^T, y x) once, |x| <= norm, |y| <= value: the exact supremum over both records.
-
-    In the module's words it is the maximum over 0 <= t <= R^2 of
-
-        law (R^4 - t^2) / s^2 + 2 Y^2 (R^2 + t) / w^2,      at t = min(R^2, Y^2 s^2 / (law w^2)).
+    """mu^2 of releasing (x x^T, y x) once, |x| <= norm, |y| <= value: the exact supremum, derived at `JointGaussian`.
 
     With R = 1 and s = w: (1 + Y^2)^2 / s^2 for Y <= 1 and 4 Y^2 / s^2 above (GOE); 2 + 2 Y^2 + Y^4 / 2 for Y^2 <= 2
     (INDEPENDENT), so 4.5 at Y = 1.
@@ -49,10 +45,8 @@ def pair_mu_squared(norm: float, value: float, matrix_sd: float, vector_sd: floa
       vector_sd: w, of each coordinate.
       law: of the matrix noise, `GOE` or `INDEPENDENT`.
     """
-    square = norm * norm
-    matrix, vector = law / matrix_sd**2, 2 * (value / vector_sd) ** 2
-    t = min(square, vector / (2 * matrix))
-    return matrix * (square**2 - t**2) + vector * (square + t)
+    joint = JointGaussian(norm, value, 1.0, vector_ratio=vector_sd / matrix_sd, diagonal_ratio=law)
+    return (joint.sensitivity / matrix_sd) ** 2
 
 
 def square_entry_mu_squared(value: float) -> float:
@@ -81,14 +75,6 @@ def square_entry_mu_squared(value: float) -> float:
     return best
 
 
-def tree_nodes(n_prefixes: int) -> int:
-    """How many nodes of a binary tree hold the first record, if the prefixes 1, ..., n are released: floor(log2 n) + 1.
-
-    The nodes in use have 2^j <= n records and a record is in one of each size at most, the first one in all of them.
-    """
-    return n_prefixes.bit_length()
-
-
 def prefix_nodes(n_prefixes: int) -> int:
     """How many nodes the worst of the prefixes 1, ..., n sums: the most ones in a binary number up to n."""
     return (n_prefixes + 1).bit_length() - 1
@@ -109,8 +95,7 @@ def factorization_norm(n_prefixes: int) -> float:
     Thakurta (2022), Improved differential privacy for SGD via optimal private linear operators on adaptive streams.
     """
     exact = min(n_prefixes, _EXACT_TERMS)
-    k = np.arange(1, exact)
-    total = 1 + float((np.cumprod(1 - 0.5 / k) ** 2).sum())
+    total = float((square_root_coefficients(exact) ** 2).sum())
     if n_prefixes > exact:
         total += math.log((n_prefixes - 0.25) / (exact - 0.25)) / math.pi
     return total

@@ -12,9 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.linalg import toeplitz
 
-from privacy_core import GaussianDP, NoPrivacy, PureDP
+from privacy_core import GaussianDP, NoPrivacy, PureDP, Tree
 from privacy_core.calibrations import CALIBRATIONS, capri, find, kernel, linear_rl, renyi_bandits, worst_cases
-from privacy_core.calibrations.worst_cases import GOE, INDEPENDENT, pair_mu_squared
+from privacy_core.calibrations.worst_cases import INDEPENDENT, pair_mu_squared
+from privacy_core.matrices import GOE
 
 NAN, INF = float("nan"), float("inf")
 
@@ -538,9 +539,9 @@ def test_tree_counts():
         for low, high in seen:
             for record in range(low, high):
                 touched[record] += 1
-        assert max(touched) == touched[0] == worst_cases.tree_nodes(last)
+        assert max(touched) == touched[0] == Tree(last).n_nodes
         assert most == worst_cases.prefix_nodes(last)
-    assert [worst_cases.tree_nodes(n) for n in (1023, 1024, 99_999)] == [10, 11, 17]
+    assert [Tree(n).n_nodes for n in (1023, 1024, 99_999)] == [10, 11, 17]
     assert [worst_cases.prefix_nodes(n) for n in (1023, 1024, 99_999)] == [10, 10, 16]
 
 
