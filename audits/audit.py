@@ -179,7 +179,7 @@ def _halves(replays: Replays) -> tuple[Replays, Replays]:
 
 def derive(algorithm: Algorithm, table: RewardTable, seed: int, n_reps: int = 1024) -> tuple[tuple[Event, int], ...]:
     """The events on the worst record over `n_reps` live runs."""
-    ledger = LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(seed)))
+    ledger = LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(seed)), n_records=table.n_users)
     run(algorithm, table, ledger)
     return tuple(sorted(ledger.worst_record().items(), key=repr))
 

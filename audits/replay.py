@@ -62,7 +62,7 @@ def replay(algorithm: Algorithm, pair: Pair, on_neighbor: bool, n_replays: int, 
 
 def _replay_block(algorithm: Algorithm, pair: Pair, on_neighbor: bool, n_reps: int, seed: np.random.SeedSequence) -> Replays:
     here, there = (pair.neighbor, pair.data) if on_neighbor else (pair.data, pair.neighbor)
-    live = LiveLedger(n_reps, ReproducibleNoise(seed), keeps_transcript=True)
+    live = LiveLedger(n_reps, ReproducibleNoise(seed), keeps_transcript=True, n_records=here.n_users)
     actions = ActionLog()
     run(algorithm, here, live, observers=[actions])
     scripted = ScriptedLedger(n_reps, live.transcript)

@@ -30,7 +30,7 @@ def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], 
     cell, environment = block.cell, Environment(block.cell.spec)
     stream = environment.stream(block.reward_seed)
     grid = log_grid(cell.spec.horizon)
-    ledger = LiveLedger(block.n_reps, ReproducibleNoise(block.noise_seed))
+    ledger = LiveLedger(block.n_reps, ReproducibleNoise(block.noise_seed), n_records=cell.spec.horizon)
     regret = RegretCurve(environment.means, grid, block.n_reps)
     run(cell.algorithm(), stream, ledger, horizon=cell.spec.horizon, observers=[regret])
     spent = [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0).items())) for t in grid]

@@ -1,6 +1,6 @@
 """Differential privacy for sequential learning: mechanisms, the ledger, and exact accounting."""
 
-from privacy_core.accounting import account, calibrate
+from privacy_core.accounting import account, calibrate, classical
 from privacy_core.clipping import Ball, Interval
 from privacy_core.curve import PrivacyCurve
 from privacy_core.doubling import DoublingSum
@@ -33,5 +33,5 @@ __all__ = [
     "LocalSum", "Mechanism", "Mixture", "NoPrivacy", "NoSuchConversion", "NoiseSource", "NonPrivateEvent", "OpenPhase",
     "PhaseSum", "PrivacyCurve", "PrivateSum", "PureDP", "Relation", "Release", "Releases", "RenyiDP", "ReproducibleNoise",
     "ScriptedLedger", "SecureNoise", "Span", "Structure", "SymmetricGaussian", "Tree", "TreeSum", "TrustModel", "account",
-    "calibrate",
+    "calibrate", "classical",
 ]  # fmt: skip

@@ -41,3 +41,12 @@ def test_no_file_names_a_machine_or_a_registry():
         text = path.read_text(encoding="utf-8")
         for word in ("/root/", "/work/", "/home/", "pypi.org", "index-url"):
             assert word not in text, f"{path} names {word}"
+
+
+def test_the_readme_s_python_prints_what_it_says(capsys):
+    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert block is not None
+    exec(compile(block.group(1), "README.md", "exec"), {})
+    promised = re.search(r"# (.*)\n$", block.group(1))
+    assert promised is not None
+    assert capsys.readouterr().out.strip() == promised.group(1)
