@@ -132,6 +132,16 @@ def _infinite_pld() -> float:
     return float(PLDAccountant().compose(GaussianDpEvent(1.0)).get_epsilon(1e-16))
 
 
+def _underflowing_pld() -> float:
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    return float(
+        pld.from_gaussian_mechanism(
+            1 / 37, pessimistic_estimate=False, use_connect_dots=False, value_discretization_interval=0.01
+        ).get_epsilon_for_delta(1e-5)
+    )
+
+
 def _tree() -> float:
     from dp_accounting import NeighboringRelation, SingleEpochTreeAggregationDpEvent, rdp
 
@@ -180,7 +190,7 @@ def _opacus_zero() -> float:
 KNOWN_DEFECTS = (
     Defect(
         "dp-accounting", _DP_ACCOUNTING, Kind.TOO_LOW,
-        "REPLACE_ONE: the RDP accountant ignores it, the PLD accountant doubles the sensitivity; here RDP, sigma 1, delta 1e-5",
+        "REPLACE_ONE: ignored by the RDP accountant, doubled by the PLD accountant; here RDP, sigma 1, delta 1e-5",
         9.997256146434300, _replace_one,
     ),
     Defect(
@@ -192,6 +202,11 @@ KNOWN_DEFECTS = (
         "dp-accounting", _DP_ACCOUNTING, Kind.FAILS,
         "the PLD accountant answers infinity at delta below its tail truncation; here one Gaussian, sigma 1, delta 1e-16",
         GaussianDP(1.0).epsilon(1e-16), _infinite_pld,
+    ),
+    Defect(
+        "dp-accounting", _DP_ACCOUNTING, Kind.TOO_HIGH,
+        "e^-loss underflows: above epsilon 700 even an optimistic PLD is about 1 too high; here sigma 1/37, delta 1e-5",
+        GaussianDP(37.0).epsilon(1e-5), _underflowing_pld,
     ),
     Defect(
         "dp-accounting", _DP_ACCOUNTING, Kind.TOO_HIGH,

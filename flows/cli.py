@@ -168,6 +168,33 @@ def calibrate(
 
 
 @app.command()
+def crosscheck(
+    delta: Annotated[
+        list[float] | None,
+        typer.Option("--delta", help="Where epsilons are compared; give it several times.", show_default="1e-5"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One object, for machines.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Hold every ledger against dp-accounting and opacus, and list the known defects of those libraries."""
+    with _failures(debug):
+        from flows.crosscheck import WIDTH, check, render, to_json
+
+        result = check(delta)
+        if as_json:
+            typer.echo(json.dumps(to_json(result), indent=1, allow_nan=False))
+        else:
+            from rich.console import Console
+
+            console = Console()
+            if not console.is_terminal:
+                console = Console(width=WIDTH)
+            console.print(render(result))
+        if not result.is_sound:
+            raise typer.Exit(FAILURE)
+
+
+@app.command()
 def ui(
     data: Data = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on the loopback interface.")] = 5000,

@@ -29,7 +29,7 @@ class PrivacyCurve:
 
     Gaussian events alone: exact. Laplace events alone: the smallest of basic composition, optimal composition of pure DP,
     and the privacy loss distribution. Gaussian with Laplace events: the privacy loss distribution, or where delta is below
-    1e-11 the smaller of Renyi and "Gaussian exactly, plus pure". With concentrated events: Renyi. All but the first are
+    1e-8 the smaller of Renyi and "Gaussian exactly, plus pure". With concentrated events: Renyi. All but the first are
     upper bounds; see `privacy_core.composition`.
 
     Attributes:

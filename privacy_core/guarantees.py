@@ -382,8 +382,11 @@ class ApproxDP(_Promise):
         return max(0.0, self.epsilon + math.log(ratio)) if ratio > 0 else 0.0
 
     def _twice(self) -> Self:
-        """(2 epsilon, (1 + e^epsilon) delta) (Vadhan 2017, Lemma 2.2)."""
-        return replace(self, epsilon=2 * self.epsilon, delta=self.delta * (1 + math.exp(self.epsilon)))
+        """(2 epsilon, (1 + e^epsilon) delta): the definition, used twice."""
+        delta = self.delta * (1 + math.exp(min(self.epsilon, 700.0)))
+        if delta >= 1:
+            self._refuse("a guarantee for two steps", "its delta would reach 1")
+        return replace(self, epsilon=2 * self.epsilon, delta=delta)
 
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})-DP"
