@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+import numpy as np
 from scipy.optimize import brentq
 
 from privacy_core.checks import at_least, positive, probability
@@ -53,8 +54,7 @@ def account(
       ValueError: a count is below 1.
     """
     for event, count in events.items():
-        if count < 1:
-            raise ValueError(f"the count of {event} must be at least 1, got {count!r}")
+        at_least(f"the count of {event}", count, 1)
     if not events:
         return None
     if any(isinstance(event, NonPrivateEvent) for event in events):
@@ -86,7 +86,7 @@ def calibrate(guarantee: Guarantee, structure: Structure | int = 1) -> float:
     Source: Gaussian, Balle and Wang (2018) and mu = sqrt(2 epsilon / alpha) for RDP (Mironov 2017, Corollary 3), with
     k releases composing to mu sqrt k; Laplace, basic composition; mixtures, by root finding on what `PrivacyCurve` answers.
     """
-    if isinstance(structure, int):
+    if isinstance(structure, int | float | np.number):
         structure = Releases(at_least("releases", structure, 1))
     noise = LaplaceEvent if isinstance(guarantee, PureDP) else GaussianEvent
     unit = structure.events(1.0, noise)

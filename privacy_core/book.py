@@ -15,7 +15,7 @@ IntArray = NDArray[np.int64]
 
 _EVERY = -1
 _ROW = np.dtype([("kind", np.int32), ("rep", np.int32), ("start", np.int64), ("stop", np.int64)])
-_MOST_LAPLACE = 8
+_MOST_LAPLACE, _MOST_SUMS = 64, 2 * 10**7
 _MANY = 64
 
 
@@ -146,7 +146,7 @@ class Book:
         keys = np.concatenate([owner * reach + 2 * rows["start"] + 1, owner * reach + 2 * rows["stop"]])
         order = np.argsort(keys, kind="stable")
         n_rows, totals = len(rows), []
-        for price in self._families():
+        for price in self._families(2 * n_rows):
             paid = price[rows["kind"]]
             # Long doubles: after 1e6 additions and as many subtractions, 13 digits are right.
             totals.append(np.cumsum(np.concatenate([paid, -paid])[order]))
@@ -160,17 +160,21 @@ class Book:
         assert n_rows
         return found
 
-    def _families(self) -> list[NDArray[np.longdouble]]:
-        """For each family, what each kind of event adds to it."""
+    def _families(self, n_edges: int) -> list[NDArray[np.longdouble]]:
+        """For each family, what each kind of event adds to it.
+
+        Laplace events are told apart as long as the running sums fit into memory; beyond, they count by their epsilon, which
+        orders records by basic composition.
+        """
         events = self.events
         laplace = [event for event in events if isinstance(event, LaplaceEvent)]
         families: list[list[float]] = [
             [event.rho if isinstance(event, GaussianEvent) else 0.0 for event in events],
             [event.rho if isinstance(event, ConcentratedEvent) else 0.0 for event in events],
         ]
-        if len(laplace) <= _MOST_LAPLACE:
+        if len(laplace) <= min(_MOST_LAPLACE, max(8, _MOST_SUMS // n_edges)):
             families += [[float(event == one) for event in events] for one in laplace]
-        else:  # too many to tell apart: by epsilon, which orders them by basic composition
+        else:
             families.append([event.epsilon if isinstance(event, LaplaceEvent) else 0.0 for event in events])
         return [np.array(family, dtype=np.longdouble) for family in families if any(family)]
 
@@ -186,7 +190,7 @@ def _unsurpassed(totals: Sequence[NDArray[np.longdouble]]) -> list[int]:
     if len(totals) == 1:
         return [int(np.argmax(totals[0]))]
     # 12 digits: what the running sums cannot tell apart is one point.
-    points = np.stack([np.round(total / total.max(), 12).astype(float) for total in totals], axis=1)
+    points = np.stack([np.round(total / (total.max() or 1.0), 12).astype(float) for total in totals], axis=1)
     points, places = np.unique(points, axis=0, return_index=True)
     order = np.lexsort(-points.T[::-1])
     kept: list[int] = []

@@ -70,5 +70,7 @@ class Ball:
         if not np.isfinite(array).all():
             place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             raise ValueError(f"cannot clip a vector with the entry {float(array[place])!r} (at index {place})")
-        norm = np.linalg.norm(array, axis=-1, keepdims=True)
-        return np.asarray(array * np.minimum(1.0, self.radius / np.maximum(norm, np.finfo(float).tiny)))
+        # Over the largest entry first: its square may be beyond the largest number.
+        largest = np.maximum(np.abs(array).max(axis=-1, keepdims=True, initial=0.0), np.finfo(float).tiny)
+        norm = largest * np.linalg.norm(array / largest, axis=-1, keepdims=True)
+        return np.asarray(array * (self.radius / np.maximum(norm, self.radius)))

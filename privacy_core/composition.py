@@ -7,8 +7,8 @@ Each function is an upper bound that is valid by itself, so that callers may tak
   optimal     of mechanisms of which only the pure epsilons are known: randomized responses (Kairouz, Oh, Viswanath 2015,
               Theorem 3.3), here exactly and in logarithms, also for different epsilons;
   PLD         the privacy loss distribution (dp-accounting, pessimistic on a 1e-4 grid): within 1.1e-5 of the exact
-              epsilon for delta >= 1e-8. It is composed by floating-point Fourier transforms, whose error can take it below the exact
-              value at smaller delta (seen from 1e-10 on: `bandana crosscheck`), so there it is not used.
+              epsilon for delta >= 1e-8. It is composed by floating-point Fourier transforms, whose error can take it
+              below the exact value at smaller delta (seen from 1e-10 on: `bandana crosscheck`), so there it is not used.
 """
 
 from __future__ import annotations
@@ -172,7 +172,6 @@ def pld_epsilon(events: Events, delta: float) -> float:
 
 
 def pld_delta(events: Events, epsilon: float) -> float:
-    """The same for delta; 1 where it is not to be relied on."""
+    """The same for delta, never below the smallest at which it is relied on; 1 where there is no distribution."""
     accountant = _distribution(events)
-    found = 1.0 if accountant is None else float(accountant.get_delta(epsilon))
-    return found if found >= PLD_DELTA else 1.0
+    return 1.0 if accountant is None else max(PLD_DELTA, float(accountant.get_delta(epsilon)))

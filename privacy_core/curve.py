@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privacy_core import composition, gaussian
-from privacy_core.checks import non_negative, order, probability, rates
+from privacy_core.checks import at_least, non_negative, order, probability, rates
 from privacy_core.composition import Events
 from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
 from privacy_core.guarantees import ZCDP, GaussianDP, Relation, TrustModel
@@ -63,8 +63,7 @@ class PrivacyCurve:
             raise ValueError("a privacy curve needs at least one event on each record")
         for events in books:
             for event, count in events.items():
-                if count < 1:
-                    raise ValueError(f"the count of {event} must be at least 1, got {count!r}")
+                at_least(f"the count of {event}", count, 1)
         ordered = [tuple(sorted(b.items(), key=lambda item: (type(item[0]).__name__, item[0]))) for b in books]
         return cls(tuple(ordered), relation, trust)
 
@@ -110,7 +109,8 @@ class PrivacyCurve:
         if math.isinf(_epsilon(events, 0.5)):
             return np.zeros_like(x)
         lower = np.zeros_like(x)
-        for epsilon in np.linspace(0.0, _epsilon(events, 1e-10), _N_SLOPES):
+        # Fewer lines are a lower bound too; beyond e^700 a slope has no number.
+        for epsilon in np.linspace(0.0, min(_epsilon(events, 1e-10), 700.0), _N_SLOPES):
             delta = _delta(events, float(epsilon))
             steep, flat = 1 - delta - math.exp(epsilon) * x, math.exp(-epsilon) * (1 - delta - x)
             lower = np.maximum(lower, np.maximum(steep, flat))
@@ -155,17 +155,24 @@ class PrivacyCurve:
         """What `to_dict` wrote.
 
         Raises:
-          ValueError: an event of an unknown kind, or values out of range.
+          ValueError: something is missing, unknown, doubled, or out of range; the message says what.
         """
 
         def read(item: Mapping[str, Any]) -> tuple[Event, int]:
             kind = _EVENT_NAMES.get(item["event"])
             if kind is None:
                 raise ValueError(f"unknown event {item['event']!r}; known are {', '.join(_EVENT_NAMES)}")
-            return kind(**{name: item[name] for name in kind.__dataclass_fields__}), int(item["count"])
+            return kind(**{name: item[name] for name in kind.__dataclass_fields__}), at_least("count", item["count"], 1)
 
-        books = [dict(read(item) for item in book) for book in tree["records"]]
-        return cls.of(*books, relation=Relation(tree["relation"]), trust=TrustModel(tree["trust"]))
+        try:
+            books = [[read(item) for item in book] for book in tree["records"]]
+            scope = Relation(tree["relation"]), TrustModel(tree["trust"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"this is no privacy curve: {type(error).__name__}: {error}") from error
+        for book in books:
+            if len(dict(book)) < len(book):
+                raise ValueError("an event stands twice in one record; its counts belong in one entry")
+        return cls.of(*(dict(book) for book in books), relation=scope[0], trust=scope[1])
 
     def __str__(self) -> str:
         records = (", ".join(f"{count} x {event}" for event, count in events) for events in self.books)

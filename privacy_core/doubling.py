@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from privacy_core.checks import at_least
 from privacy_core.ledger import Ledger, Span
 from privacy_core.mechanisms import Mechanism
-from privacy_core.sums import RunningSum
+from privacy_core.sums import RunningState, RunningSum, count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -73,29 +73,42 @@ class DoublingSum(RunningSum[Segments]):
         """No step yet."""
         return Segments(np.zeros(n_reps, dtype=np.int64), [], np.zeros((n_reps, *shape)))
 
+    def close(
+        self, state: RunningState[Segments], ledger: Ledger, reps: IntArray | None = None
+    ) -> tuple[RunningState[Segments], FloatArray, IntArray]:
+        """See `RunningSum.close`; replicates in different segments are closed one segment after the other.
+
+        Of a release that the budget refuses, the replicates of earlier segments have taken their step, the others have not.
+        """
+        owners = np.arange(len(state.memory.n_steps)) if reps is None else reps
+        segment = self._segment_of(state.memory.n_steps[owners])
+        indices = np.unique(segment)
+        if len(indices) < 2:
+            return super().close(state, ledger, reps)
+        noisy, n_records = np.empty((len(owners), *state.phase.total.shape[1:])), np.empty(len(owners), dtype=np.int64)
+        for index in indices.tolist():
+            rows = np.flatnonzero(segment == index)
+            state, noisy[rows], n_records[rows] = super().close(state, ledger, owners[rows])
+        return state, noisy, n_records
+
     def push(self, memory: Segments, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
-        """See `RunningSum.push`."""
+        """See `RunningSum.push`; all rows are in one segment."""
         n_reps, shape = memory.finished.shape[0], memory.finished.shape[1:]
         owners = np.arange(n_reps) if reps is None else reps
-        step = memory.n_steps[owners]
-        segment = self._segment_of(step)
-        answer = np.empty_like(value)
-        for index in np.unique(segment).tolist():
-            while len(memory.memories) <= index:
-                begun = self._segment(len(memory.memories)).remember_nothing(n_reps, shape)
-                memory.memories.append(begun)
-            mine = segment == index
-            rows = slice(None) if mine.all() else np.flatnonzero(mine)
-            part = reps if mine.all() else owners[rows]
-            span = Span(records.start[rows], records.stop[rows])
-            own = self._segment(index).push(memory.memories[index], value[rows], span, ledger, part)
-            answer[rows] = memory.finished[owners[rows]] + own
-            ends = step[rows] + 1 == self._first_step(index + 1)
-            memory.finished[owners[rows][ends]] += own[ends]
-            memory.n_steps[owners[rows]] += 1
-            if (memory.n_steps >= self._first_step(index + 1)).all():
-                memory.memories[index] = None
-        return answer
+        if not len(owners):
+            return np.empty_like(value)
+        index = int(self._segment_of(memory.n_steps[owners[:1]])[0])
+        while len(memory.memories) <= index:
+            memory.memories.append(self._segment(len(memory.memories)).remember_nothing(n_reps, shape))
+        own = self._segment(index).push(memory.memories[index], value, records, ledger, reps)
+        answer = memory.finished[owners] + own
+        after = self._first_step(index + 1)
+        ends = memory.n_steps[owners] + 1 == after
+        memory.finished[owners[ends]] += own[ends]
+        count(memory.n_steps, reps)
+        if (memory.n_steps >= after).all():
+            memory.memories[index] = None
+        return np.asarray(answer)
 
     def noise_variance(self, step: int) -> float:
         """That of the finished segments' last answers and of the current one's, in units of the first segment's release."""

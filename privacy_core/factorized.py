@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemv, dger
 
 from privacy_core.checks import at_least
-from privacy_core.events import ConcentratedEvent, GaussianEvent, NonPrivateEvent
+from privacy_core.events import GaussianEvent, NonPrivateEvent
 from privacy_core.factorization import BufferedFactorization, DenseFactorization, Factorization, factorize
 from privacy_core.ledger import Carried, Ledger, Span
 from privacy_core.matrices import JointGaussian, SymmetricGaussian
@@ -82,8 +82,10 @@ class FactorizedSum(RunningSum[Rows]):
 
     def __post_init__(self) -> None:
         at_least("n_steps", self.n_steps, 1)
-        if not isinstance(self.mechanism.event, GaussianEvent | ConcentratedEvent | NonPrivateEvent):
-            raise ValueError(f"a factorized sum takes Gaussian noise, got {self.mechanism}; for pure DP use TreeSum")
+        if not isinstance(self.mechanism.event, GaussianEvent | NonPrivateEvent):
+            raise ValueError(
+                f"a factorized sum takes continuous Gaussian noise, got {self.mechanism}; for other noise use TreeSum"
+            )
 
     @property
     def structure(self) -> Factorized:
@@ -124,7 +126,7 @@ class FactorizedSum(RunningSum[Rows]):
         factors, whitened = self.factorization, self.mechanism.whiten(value)
         if isinstance(factors, DenseFactorization):
             answer = _dense(factors, memory, whitened, step, rows, release)
-        elif reps is None and is_lockstep:
+        elif reps is None and is_lockstep and whitened.size:
             answer = _buffered(factors, memory, whitened, now, release)
         else:
             answer = _buffered_rows(factors, memory, whitened, step, rows, release)
@@ -201,8 +203,13 @@ def _dense(
 ) -> FloatArray:
     """One row of C x from all steps so far, and one of B y from all rows so far."""
     owners = np.arange(len(memory.n_steps))[rows]
+    earlier = memory.encoder[step, owners]
     memory.encoder[step, owners] = value
-    noisy = release(_row_product(factors.encoder, memory.encoder, step, rows))
+    try:
+        noisy = release(_row_product(factors.encoder, memory.encoder, step, rows))
+    except BaseException:
+        memory.encoder[step, owners] = earlier
+        raise
     memory.decoder[step, owners] = noisy
     return _row_product(factors.decoder, memory.decoder, step, rows)
 

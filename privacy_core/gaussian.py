@@ -66,7 +66,9 @@ def log_delta(mu: float, epsilon: float) -> float:
     a = mu / 2 - epsilon / mu
     if a > 1:
         return math.log(float(ndtr(a)) - 0.5 * math.exp(-a * a / 2) * float(erfcx((mu - a) / _SQRT2)))
-    return -a * a / 2 - math.log(2.0) + math.log(_erfcx_drop(-a / _SQRT2, mu / _SQRT2))
+    drop = _erfcx_drop(-a / _SQRT2, mu / _SQRT2)
+    # Where the drop underflows, its bound 1: the other term is then beyond 1e200, and delta 0 in floating point.
+    return -a * a / 2 - math.log(2.0) + (math.log(drop) if drop > 0 else 0.0)
 
 
 def delta_of(mu: float, epsilon: float) -> float:

@@ -240,6 +240,8 @@ class ZCDP(_Promise):
         Source: Canonne, Kamath, Steinke (2020), Proposition 12.
         """
         probability("delta", delta)
+        if self.rho > 1e15:  # the best order is 1 to the last bit; the bound without the improvement is as good
+            return self.rho + 2 * math.sqrt(-self.rho * math.log(delta))
 
         def slope(log_excess: float) -> float:
             excess = math.exp(log_excess)
@@ -309,8 +311,8 @@ class PureDP(_Promise):
         """
         if not 0 <= delta < 1:
             raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
-        ratio = 1 - delta * (1 + math.exp(-self.epsilon))
-        return max(0.0, self.epsilon + math.log(ratio)) if ratio > 0 else 0.0
+        loss = delta * (1 + math.exp(-self.epsilon))
+        return max(0.0, self.epsilon + math.log1p(-loss)) if loss < 1 else 0.0
 
     def pure(self) -> PureDP:
         """Itself."""
@@ -341,7 +343,7 @@ class PureDP(_Promise):
         excess, e = order("alpha", alpha) - 1, self.epsilon
         if e < 1e-4:
             return min(alpha * e * e / 2, e)
-        return e + (math.log1p(math.exp(-(2 * alpha - 1) * e)) - math.log1p(math.exp(-e))) / excess
+        return e + math.log1p(math.expm1(-2 * excess * e) * math.exp(-e) / (1 + math.exp(-e))) / excess
 
     def renyi(self, alpha: float) -> RenyiDP:
         """RDP of order alpha, see `rdp`."""
@@ -378,12 +380,12 @@ class ApproxDP(_Promise):
             return self.epsilon if delta == self.delta else math.inf
         # e^(epsilon' - epsilon0) = (1 - drop) - drop e^-epsilon0, drop = (delta - delta0) / (1 - delta0)
         drop = (delta - self.delta) / (1 - self.delta)
-        ratio = 1 - drop * (1 + math.exp(-self.epsilon))
-        return max(0.0, self.epsilon + math.log(ratio)) if ratio > 0 else 0.0
+        loss = drop * (1 + math.exp(-self.epsilon))
+        return max(0.0, self.epsilon + math.log1p(-loss)) if loss < 1 else 0.0
 
     def _twice(self) -> Self:
         """(2 epsilon, (1 + e^epsilon) delta): the definition, used twice."""
-        delta = self.delta * (1 + math.exp(min(self.epsilon, 700.0)))
+        delta = self.delta * (1 + math.exp(self.epsilon)) if self.epsilon < 700 else math.inf
         if delta >= 1:
             self._refuse("a guarantee for two steps", "its delta would reach 1")
         return replace(self, epsilon=2 * self.epsilon, delta=delta)

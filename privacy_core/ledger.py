@@ -114,14 +114,15 @@ def _check_rows(records: Span, reps: IntArray | None, n_reps: int) -> None:
 
 
 class _Sequence(NamedTuple):
-    """The records that entered a sequence so far, in each replicate, or two numbers where all agree; -1 if none did."""
+    """The records that entered a sequence so far, in each replicate, or three numbers where all agree; -1 if none did."""
 
-    mechanism: Mechanism | None
+    kind: IntArray | int
+    """Which mechanism, an index into the ledger's list."""
     start: IntArray | int
     stop: IntArray | int
 
 
-_NOT_BEGUN = _Sequence(None, -1, -1)
+_NOT_BEGUN = _Sequence(-1, -1, -1)
 
 
 @dataclass
@@ -155,6 +156,7 @@ class LiveLedger:
         self._frontier: IntArray | int = 0
         self._overlaps = False
         self._sequences: dict[str, _Sequence] = {}
+        self._mechanisms: list[Mechanism] = []
         self._spending: Spending | None = None
         if self.budget is not None:
             self.budget, self.relation = filterable(self.budget), self.budget.relation
@@ -181,6 +183,8 @@ class LiveLedger:
                 f"a release to {n_rows} replicates needs as many rows; got value of shape {value.shape}, "
                 f"spans of {len(records.start)} and {len(records.stop)} rows"
             )
+        if carried is not None and len(carried.start) != n_rows:
+            raise ValueError(f"carried needs {n_rows} rows, one a replicate, got {len(carried.start)}")
         shared = shared_span(records.start, records.stop, reps)
         if shared is None or not 0 <= shared[0] <= shared[1]:
             _check_rows(records, reps, self.n_reps)
@@ -188,18 +192,30 @@ class LiveLedger:
         if self.n_records is not None and last > self.n_records:
             raise ValueError(f"records must lie in a stream of {self.n_records}, got a span to {last}")
         self._check_relation(mechanism)
-        follows = carried is not None and self._follows(mechanism, carried, shared)
-        if carried is not None and not follows:
-            self._check_carried(mechanism, carried, records, reps)
+        event = self.noise.price(mechanism.event)
+        kind, follows = -1, False
+        if carried is not None:
+            kind = self._kind_of(mechanism)
+            follows = self._follows(kind, carried, shared)
+            if event is not mechanism.event and event != mechanism.event:
+                raise ValueError(
+                    f"a sequence of carried rows needs a continuous noise source, got {self.noise.name}: a grid rounds "
+                    "every row, and the roundings would add up; use TreeSum with it"
+                )
+            if not follows:
+                self._check_carried(kind, carried, records, reps)
         start, stop = records if shared is None else shared
-        self._charge(self.noise.price(mechanism.event), start, stop, reps)
-        if carried is not None and follows and shared is not None:
-            self._sequences[carried.label] = _Sequence(mechanism, int(carried.start[0]), shared[1])
-        elif carried is not None:
-            self._enter(mechanism, carried, records, reps)
+        reached = self._afford(event, start, stop, reps)
         output = mechanism.draw(self.noise, value)
+        # Nothing is written down before the mechanism has taken the value: what it refuses was not released.
+        self.relation = self.relation or mechanism.relation
+        self._write(event, start, stop, reps, reached)
+        if carried is not None and follows and shared is not None:
+            self._sequences[carried.label] = _Sequence(kind, int(carried.start[0]), shared[1])
+        elif carried is not None:
+            self._enter(kind, carried, records, reps)
         if self.keeps_transcript:
-            self.transcript.append(Release(mechanism, records, reps, value, output, carried))
+            self.transcript.append(Release(mechanism, records, reps, value.copy(), output.copy(), carried))
         return output
 
     def _check_relation(self, mechanism: Mechanism) -> None:
@@ -211,9 +227,16 @@ class LiveLedger:
                 f"one ledger holds one neighboring relation: it is {self.relation.value!r}, the mechanism's is "
                 f"{relation.value!r}; build all mechanisms, and the budget, for the same relation"
             )
-        self.relation = relation
 
-    def _follows(self, mechanism: Mechanism, carried: Carried, shared: tuple[int, int] | None) -> bool:
+    def _kind_of(self, mechanism: Mechanism) -> int:
+        """The place of a mechanism in the ledger's list; it is added if it is new."""
+        for index, known in enumerate(self._mechanisms):
+            if known is mechanism or known == mechanism:
+                return index
+        self._mechanisms.append(mechanism)
+        return len(self._mechanisms) - 1
+
+    def _follows(self, kind: int, carried: Carried, shared: tuple[int, int] | None) -> bool:
         """Whether a row with one span for all replicates continues its sequence in all of them, or begins it."""
         known = self._sequences.get(carried.label, _NOT_BEGUN)
         if shared is None or not isinstance(known.start, int):
@@ -223,47 +246,53 @@ class LiveLedger:
             return False
         if first == shared[0]:
             return bool(known.stop <= first)
-        is_same = known.mechanism is mechanism or known.mechanism == mechanism
-        return is_same and known.start == first and bool(known.stop == shared[0])
+        return known == (kind, first, shared[0])
 
-    def _check_carried(self, mechanism: Mechanism, carried: Carried, records: Span, reps: IntArray | None) -> None:
-        """Refuses a row that neither continues the sequence nor begins it anew after its end.
+    def _check_carried(self, kind: int, carried: Carried, records: Span, reps: IntArray | None) -> None:
+        """Refuses a row that neither continues its replicate's sequence nor begins it anew after its end.
 
         Raises:
           ValueError: the carried records are not those that entered the sequence so far.
         """
-        known = self._sequences.get(carried.label, _NOT_BEGUN)
-        is_same = known.mechanism is mechanism or known.mechanism == mechanism
         rows = slice(None) if reps is None else reps
-        start, stop = (np.broadcast_to(np.asarray(end), self.n_reps)[rows] for end in known[1:])
-        continues = (start == carried.start) & (stop == records.start) & is_same
+        known = self._sequences.get(carried.label, _NOT_BEGUN)
+        kinds, start, stop = (np.broadcast_to(np.asarray(part), self.n_reps)[rows] for part in known)
+        continues = (kinds == kind) & (start == carried.start) & (stop == records.start)
         # A row that begins inside what has entered already would be of a second sequence.
         begins = (carried.start == records.start) & (stop <= records.start)
         if not (continues | begins).all():
             row = int(np.argmin(continues | begins))
+            of = "" if kinds[row] in (-1, kind) else f" through {self._mechanisms[kinds[row]]}"
             raise ValueError(
-                f"carried records must be those that entered the sequence {carried.label!r} so far, "
+                f"carried records must be those that entered the sequence {carried.label!r} so far{of}, "
                 f"[{int(start[row])}, {int(stop[row])}); got [{int(carried.start[row])}, {int(records.start[row])}); "
                 "give each of several sums a label of its own"
             )
 
-    def _enter(self, mechanism: Mechanism, carried: Carried, records: Span, reps: IntArray | None) -> None:
+    def _enter(self, kind: int, carried: Carried, records: Span, reps: IntArray | None) -> None:
         """Adds the row's records to the sequence."""
         known = self._sequences.get(carried.label, _NOT_BEGUN)
-        start, end = (np.array(np.broadcast_to(np.asarray(known[i]), self.n_reps)) for i in (1, 2))
+        kinds, start, stop = (np.array(np.broadcast_to(np.asarray(part), self.n_reps)) for part in known)
         rows = slice(None) if reps is None else reps
-        start[rows], end[rows] = carried.start, records.stop
-        self._sequences[carried.label] = _Sequence(mechanism, start, end)
+        kinds[rows], start[rows], stop[rows] = kind, carried.start, records.stop
+        self._sequences[carried.label] = _Sequence(kinds, start, stop)
 
-    def _charge(self, event: Event, start: IntArray | int, stop: IntArray | int, reps: IntArray | None) -> None:
-        """Adds one entry (see `Book.add`), or raises BudgetExceeded and leaves the book as it was."""
+    def _afford(
+        self, event: Event, start: IntArray | int, stop: IntArray | int, reps: IntArray | None
+    ) -> tuple[bool, IntArray | int] | None:
+        """Refuses what would overspend; whether the spans reach back before the end of what was charged, and the new end.
+
+        None if no record is charged.
+
+        Raises:
+          BudgetExceeded: some record would spend more than the budget.
+        """
         if isinstance(event, NonPrivateEvent):
             if self.budget is not None:
                 raise BudgetExceeded(f"a release without noise exceeds every budget (here {self.budget})")
-            self._exposes = True
-            return
+            return None
         if not (start < stop if isinstance(start, int) else (start < stop).any()):
-            return
+            return None
         # A sweep has nothing to find while no span starts before the end of what was charged.
         if isinstance(start, int) and isinstance(stop, int) and isinstance(self._frontier, int):
             overlaps = start < self._frontier
@@ -275,25 +304,34 @@ class LiveLedger:
             reached[rows] = np.maximum(reached[rows], stop)
             frontier = reached
         if self.budget is not None:
-            self._spend(event, start, stop, reps, overlaps)
-        self._overlaps, self._frontier = self._overlaps or overlaps, frontier
-        self._book.add(event, start, stop, reps)
+            if overlaps and self._spending is None:
+                self._spending = Spending(self.budget, self._book)
+            before = 0.0 if self._spending is None else self._spending.largest(start, stop, reps)
+            total = before + price_of(event, self.budget)
+            if exceeds(total, self.budget):
+                raise BudgetExceeded(
+                    f"this release would raise a record's privacy loss to {spent_as(total, self.budget)}; "
+                    f"the budget is {self.budget}"
+                )
+        return overlaps, frontier
 
-    def _spend(
-        self, event: Event, start: IntArray | int, stop: IntArray | int, reps: IntArray | None, overlaps: bool
+    def _write(
+        self,
+        event: Event,
+        start: IntArray | int,
+        stop: IntArray | int,
+        reps: IntArray | None,
+        reached: tuple[bool, IntArray | int] | None,
     ) -> None:
-        assert self.budget is not None
-        price = price_of(event, self.budget)
-        if overlaps and self._spending is None:
-            self._spending = Spending(self.budget, self._book)
-        before = 0.0 if self._spending is None else self._spending.largest(start, stop, reps)
-        if exceeds(before + price, self.budget):
-            raise BudgetExceeded(
-                f"this release would raise a record's privacy loss to {spent_as(before + price, self.budget)}; "
-                f"the budget is {self.budget}"
-            )
-        if self._spending is not None:
-            self._spending.add(price, start, stop, reps)
+        """Adds one entry that `_afford` let pass; see `Book.add`."""
+        if reached is None:
+            self._exposes |= isinstance(event, NonPrivateEvent)
+            return
+        overlaps, self._frontier = reached
+        self._overlaps |= overlaps
+        self._book.add(event, start, stop, reps)
+        if self._spending is not None and self.budget is not None:
+            self._spending.add(price_of(event, self.budget), start, stop, reps)
 
     def worst_records(self, before: int | None = None, rep: int | None = None) -> list[Counter[Event]]:
         """The events on each record that no other record outdoes, over all replicates.
@@ -365,7 +403,7 @@ class ScriptedLedger:
         self._index: _ByReplicate | None = None
         self._answered = np.zeros(n_reps, dtype=np.int64)
         if keeps_values:
-            self.values = [np.full_like(release.value, np.nan) for release in transcript]
+            self.values = [np.full(release.value.shape, np.nan) for release in transcript]
 
     def release(
         self,

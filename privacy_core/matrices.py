@@ -134,7 +134,7 @@ class _Triangular:
         layout, weights = self._layout_of(value.shape)
         free = value.reshape(-1, layout.mirror.size).take(layout.pick, axis=1)
         free /= weights
-        return free.reshape(len(value), -1)
+        return free.reshape(len(value), math.prod(value.shape[1:-2]) * len(weights))
 
     def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
         """The symmetric matrices of the given shape."""

@@ -278,7 +278,7 @@ class DiscreteGaussian(_Isotropic):
         """
         whole = np.rint(value / self.grid)
         # Written so that NaN is refused too.
-        is_off = ~(whole * self.grid == value)
+        is_off = ~((whole * self.grid == value) & np.isfinite(value))
         if is_off.any():
             raise ValueError(f"values must be multiples of the grid {self.grid!r}, got {float(value[is_off][0])!r}")
         return np.asarray((whole + noise.discrete_gaussian(self.scale / self.grid, value.shape)) * self.grid)

@@ -192,13 +192,14 @@ class SecureNoise:
         return 1 / noise_multiplier + self._STEP * min(1.0, 1 / noise_multiplier) * self._ROUNDING
 
     def _gaussian_step(self, noise_multiplier: float, dimension: int) -> float:
-        return self._STEP * min(1.0, 1 / noise_multiplier) / math.sqrt(dimension)
+        return _large_enough(self._STEP * min(1.0, 1 / noise_multiplier) / math.sqrt(dimension))
 
     def _laplace_step(self, noise_multiplier: float, dimension: int) -> float:
-        return self._STEP * min(1.0, 1 / noise_multiplier) / dimension
+        return _large_enough(self._STEP * min(1.0, 1 / noise_multiplier) / dimension)
 
     def _on_grid(self, value: FloatArray, scale: Scale, step: float) -> IntArray:
-        steps = value / (step * scale)
+        with np.errstate(over="ignore"):  # an overflow is refused below
+            steps = value / (step * scale)
         # Written so that NaN is refused too.
         if not (np.abs(steps) < self._MOST_STEPS).all():
             worst = float(np.ravel(value)[np.argmax(~(np.abs(np.ravel(steps)) < self._MOST_STEPS))])
@@ -207,6 +208,16 @@ class SecureNoise:
                 "it is not finite, or more than 2^40 steps from 0"
             )
         return np.rint(steps).astype(np.int64)
+
+
+def _large_enough(step: float) -> float:
+    """Refuses noise of more than 2^40 steps: whole numbers of 64 bits would end where its tails are."""
+    if step < 2.0**-40:
+        raise ValueError(
+            f"noise of 2^{-math.log2(step):.1f} steps of the grid does not fit whole numbers of 64 bits; take a smaller "
+            "noise multiplier or fewer coordinates"
+        )
+    return step
 
 
 def _dimension(value: FloatArray) -> int:

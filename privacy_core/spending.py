@@ -100,8 +100,8 @@ class _Level:
 
     def add(self, start: int, stop: int, amount: float) -> None:
         if start < stop:
-            first = self._split(start)
-            self._levels[first : self._split(stop)] += amount
+            first, last = self._split(start), self._split(stop)  # before `_levels` is read: a split may replace it
+            self._levels[first:last] += amount
 
     def largest(self, start: int, stop: int) -> float:
         if start >= stop:

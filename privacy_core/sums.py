@@ -77,8 +77,8 @@ def extend(phase: OpenPhase, value: FloatArray, n_records: IntArray) -> OpenPhas
     """
     if np.shape(value) != phase.total.shape:
         raise ValueError(f"value must have the sum's shape {phase.total.shape}, got {np.shape(value)}")
-    np.add(phase.total, value, out=phase.total)
     np.add(phase.stop, n_records, out=phase.stop)
+    np.add(phase.total, value, out=phase.total)
     return phase
 
 

@@ -56,6 +56,9 @@ class TreeSum(RunningSum[Nodes]):
     58 %.
     Source: Honaker (2015), Efficient use of differentially private binary trees, the estimate from below.
 
+    Where a budget refuses one of the nodes of a step, with `honaker` the smaller ones have been released and are paid
+    for; the sum stays as it was.
+
     Memory: O(log n_steps) times the statistic. Cost: O(1) releases and additions a step on average.
 
     Attributes:
@@ -148,7 +151,7 @@ class TreeSum(RunningSum[Nodes]):
 
     def noise_variance(self, step: int) -> float:
         """One for each digit 1 of `step`; with `honaker` 2^k / (2^(k + 1) - 1) for digit 2^k."""
-        at_least("step", step, 1)
+        step = at_least("step", step, 1)
         digits = [k for k in range(step.bit_length()) if step >> k & 1]
         return float(sum(_honaker_variance(k) if self.honaker else 1.0 for k in digits))
 

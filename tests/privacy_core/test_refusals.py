@@ -10,6 +10,9 @@ import pytest
 from privacy_core import (
     ZCDP,
     ApproxDP,
+    ConcentratedEvent,
+    DiscreteGaussian,
+    Exact,
     Gaussian,
     GaussianDP,
     GaussianEvent,
@@ -17,17 +20,26 @@ from privacy_core import (
     Laplace,
     LaplaceEvent,
     LiveLedger,
+    NonPrivateEvent,
     NoPrivacy,
+    PrivacyCurve,
     PureDP,
     RenyiDP,
     account,
     calibrate,
 )
+from privacy_core.accounting import classical
 
 NAN, INF = float("nan"), float("inf")
 NOT_POSITIVE = [NAN, INF, 0.0, -1.0]
 NOT_A_PROBABILITY = [NAN, 0.0, 1.0, -1e-5, 2.0]
 NOT_AN_ORDER = [NAN, INF, 1.0, 0.5, -2.0]
+CURVES = [
+    PrivacyCurve.of({GaussianEvent(1.0): 1}),
+    account({GaussianEvent(1.0): 1, LaplaceEvent(1.0): 1}),
+    account({GaussianEvent(1.0): 1, LaplaceEvent(1.0): 1, ConcentratedEvent(0.1): 2}),
+    PrivacyCurve.of({NonPrivateEvent(): 1}),
+]
 
 
 def refuses(make, name, value):
@@ -48,6 +60,14 @@ def test_scales(value):
     refuses(lambda x: Gaussian(1.0, x), "noise_multiplier", value)
     refuses(lambda x: Laplace(x, 1.0), "sensitivity_l1", value)
     refuses(lambda x: Laplace(1.0, x), "noise_multiplier", value)
+    refuses(ConcentratedEvent, "rho", value)
+    refuses(lambda x: DiscreteGaussian(x, 1.0, 1.0), "sensitivity_l2", value)
+    refuses(lambda x: DiscreteGaussian(1.0, x, 1.0), "noise_multiplier", value)
+    refuses(lambda x: DiscreteGaussian(1.0, 1.0, x), "grid", value)
+    refuses(lambda x: classical(x, 1e-5), "epsilon", value)
+    for mechanism in (Gaussian(1.0, 1.0), Laplace(1.0, 1.0), DiscreteGaussian(1.0, 1.0, 1.0)):
+        refuses(mechanism.scaled, "noise_multiplier", value)
+    refuses(Exact().scaled, "factor", value)
 
 
 @pytest.mark.parametrize("value", [NAN, INF, -1.0])
@@ -55,6 +75,8 @@ def test_epsilons_that_may_be_zero(value):
     refuses(lambda x: ApproxDP(x, 1e-5), "epsilon", value)
     refuses(GaussianDP(1.0).delta, "epsilon", value)
     refuses(lambda x: GaussianDP.from_epsilon_delta(x, 1e-5), "epsilon", value)
+    for curve in CURVES:
+        refuses(curve.delta, "epsilon", value)
 
 
 @pytest.mark.parametrize("value", NOT_A_PROBABILITY)
@@ -63,9 +85,15 @@ def test_deltas(value):
     refuses(lambda x: GaussianDP.from_epsilon_delta(1.0, x), "delta", value)
     for guarantee in (GaussianDP(1.0), ZCDP(1.0), RenyiDP(2.0, 1.0), ApproxDP(1.0, 1e-5), NoPrivacy()):
         refuses(guarantee.epsilon_at, "delta", value)
+        refuses(guarantee.approx, "delta", value)
+    refuses(PureDP(1.0).approx, "delta", value)
+    refuses(GaussianDP(1.0).epsilon, "delta", value)
+    refuses(lambda x: classical(0.5, x), "delta", value)
     if value != 0:
         refuses(PureDP(1.0).epsilon_at, "delta", value)
-    refuses(account({GaussianEvent(1.0): 1, LaplaceEvent(1.0): 1}).epsilon_at, "delta", value)
+    for curve in CURVES:
+        refuses(curve.epsilon, "delta", value)
+        refuses(curve.epsilon_at, "delta", value)
 
 
 @pytest.mark.parametrize("value", NOT_AN_ORDER)
@@ -74,6 +102,21 @@ def test_orders(value):
     refuses(GaussianDP(1.0).rdp, "alpha", value)
     refuses(ZCDP(1.0).rdp, "alpha", value)
     refuses(lambda x: GaussianDP.from_renyi(x, 1.0), "alpha", value)
+    for guarantee in (GaussianDP(1.0), ZCDP(1.0), RenyiDP(2.0, 1.0), PureDP(1.0), ApproxDP(1.0, 1e-5), NoPrivacy()):
+        refuses(guarantee.renyi, "alpha", value)
+    for event in (GaussianEvent(1.0), LaplaceEvent(1.0), LaplaceEvent(1e6), ConcentratedEvent(1.0), NonPrivateEvent()):
+        refuses(event.rdp, "alpha", value)
+    refuses(PureDP(1.0).rdp, "alpha", value)
+    refuses(PureDP(1e-9).rdp, "alpha", value)
+    for curve in CURVES:
+        refuses(curve.rdp, "alpha", value)
+
+
+@pytest.mark.parametrize("value", [NAN, INF, -1e-9, 1.5])
+def test_rates(value):
+    for curve in (GaussianDP(1.0), *CURVES):
+        with pytest.raises(ValueError, match=rf"fpr must lie in \[0, 1\], got .*{value}"):
+            curve.tradeoff([0.5, value])
 
 
 @pytest.mark.parametrize("count", [0, -3])

@@ -1,0 +1,75 @@
+"""Each check passes what it should, and names argument and value of what it should not."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privacy_core.checks import at_least, non_negative, order, positive, probability, rates
+
+NAN, INF = math.nan, math.inf
+TINY, HUGE = 5e-324, 1.7976931348623157e308
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "bad", "rule"),
+    [
+        (positive, [TINY, 1, HUGE, np.float32(2.0)], [0, 0.0, -0.0, -TINY, NAN, INF, -INF], "a finite number above 0"),
+        (non_negative, [0, -0.0, TINY, HUGE], [-TINY, -1, NAN, INF, -INF], "a finite number of at least 0"),
+        (probability, [TINY, 0.5, 1 - 1e-16], [0, 1, 0.0, 1.0, -TINY, 1.5, NAN, INF], "strictly between 0 and 1"),
+        (order, [1 + 3e-16, 2, HUGE], [1, 1.0, 0.5, -3, NAN, INF], "a finite Renyi order above 1"),
+    ],
+)
+def test_numbers(check, good, bad, rule):
+    for value in good:
+        found = check("size", value)
+        assert type(found) is float
+        assert found == value
+    for value in bad:
+        with pytest.raises(ValueError, match=rf"^size must .*{rule}, got {re.escape(repr(value))}$"):
+            check("size", value)
+
+
+@pytest.mark.parametrize("check", [positive, non_negative, probability, order])
+@pytest.mark.parametrize("value", ["1.5", None, [0.5], 1j])
+def test_what_is_no_number(check, value):
+    with pytest.raises(TypeError):
+        check("size", value)
+
+
+@pytest.mark.parametrize("least", [0, 1, 5])
+def test_whole_numbers(least):
+    for value in (least, least + 3, np.int64(least), np.uint8(least), 10**30):
+        found = at_least("size", value, least)
+        assert type(found) is int
+        assert found == value
+    for value in (
+        least - 1,
+        float(least),
+        least + 0.5,
+        NAN,
+        INF,
+        True,
+        False,
+        None,
+        "3",
+        Fraction(least + 1),
+        np.float64(least),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"^size must be a whole number of at least {least}, got {re.escape(repr(value))}$"
+        ):
+            at_least("size", value, least)
+
+
+def test_rates():
+    assert rates("fpr", 0.25).shape == ()
+    assert rates("fpr", [[0, 1], [0.5, -0.0]]).tolist() == [[0, 1], [0.5, 0]]
+    assert rates("fpr", []).shape == (0,)
+    for bad in (-1e-300, 1.0000000000000002, NAN, INF, -INF):
+        with pytest.raises(ValueError, match=rf"^fpr must lie in \[0, 1\], got .*{re.escape(str(bad))}"):
+            rates("fpr", [[0.5, 0.1], [bad, 7.0]])

@@ -1,0 +1,313 @@
+"""Noise for deployment: on a grid, as large as it says, and never dearer to a record than what is charged."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from doubles import span
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from noise_fit import N_SAMPLES, is_distributed_as
+from scipy import stats
+
+from privacy_core import (
+    ZCDP,
+    BudgetExceeded,
+    ConcentratedEvent,
+    DiscreteGaussian,
+    Exact,
+    Gaussian,
+    GaussianDP,
+    GaussianEvent,
+    JointGaussian,
+    Laplace,
+    LaplaceEvent,
+    LiveLedger,
+    NonPrivateEvent,
+    PhaseSum,
+    PrivacyCurve,
+    PureDP,
+    RenyiDP,
+    SecureNoise,
+    SymmetricGaussian,
+    TreeSum,
+    noise,
+)
+
+MULTIPLIERS = st.floats(-3, 5).map(lambda exponent: 10.0**exponent)
+MAKERS = {
+    "Gaussian": lambda m, s: Gaussian(s, m),
+    "Laplace": lambda m, s: Laplace(s, m),
+    "symmetric": lambda m, s: SymmetricGaussian(s, m),
+    "symmetric, equal": lambda m, s: SymmetricGaussian(s, m, 1.0),
+    "joint": lambda m, s: JointGaussian(s, 1.0, m, vector_ratio=0.7),
+}
+
+
+class GridOnly(SecureNoise):
+    """Adds nothing; keeps the whole numbers, and the scale of the noise that would have met them."""
+
+    def __init__(self):
+        self.whole = []
+        self.scales = []
+
+    def discrete_gaussian(self, scale, shape):
+        self.scales.append(scale)
+        return np.zeros(shape, dtype=np.int64)
+
+    def _on_grid(self, value, scale, step):
+        self.whole.append(super()._on_grid(value, scale, step).copy())
+        return self.whole[-1].copy()
+
+
+@pytest.fixture
+def no_laplace(monkeypatch):
+    """The same for Laplace noise, which has no method of its own."""
+    scales = []
+
+    def draw(kind, scale, shape):
+        scales.append(scale)
+        return np.zeros(shape, dtype=np.int64)
+
+    monkeypatch.setattr(noise, "_opendp", draw)
+    return scales
+
+
+def shape_of(kind, d):
+    return {"symmetric": (1, d, d), "symmetric, equal": (1, d, d), "joint": (1, d, d + 1)}.get(kind, (1, d))
+
+
+def neighbors(kind, mechanism, d, rng):
+    """Two values at a distance of exactly the sensitivity; close to where rounding is worst."""
+    shape = shape_of(kind, d)
+    value = rng.normal(size=shape) * 10.0 ** rng.integers(-3, 4) * min(mechanism.scale, mechanism.sensitivity)
+    direction = rng.normal(size=shape) * (rng.random(shape) < 0.7)
+    if kind not in ("Gaussian", "Laplace"):
+        value[..., :d] += np.swapaxes(value[..., :d], 1, 2)
+        direction[..., :d] += np.swapaxes(direction[..., :d], 1, 2)
+    elif rng.random() < 0.5:
+        # Each coordinate half a step away from the next whole number, so that a touch moves all of them.
+        step = SecureNoise._STEP * min(1.0, 1 / mechanism.noise_multiplier) / (math.sqrt(d) if kind == "Gaussian" else d)
+        value = (np.rint(value / (step * mechanism.scale)) + 0.5 - 1e-7) * (step * mechanism.scale)
+        direction = np.abs(direction) + 1e-3
+    if not direction.any():
+        direction += 1.0
+    length = float(mechanism.change(np.zeros(shape), direction)[0])
+    return value, value + direction * (mechanism.sensitivity / length)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_no_pair_of_neighbors_is_further_apart_than_what_is_charged(kind, no_laplace):
+    @settings(max_examples=300)
+    @given(MULTIPLIERS, st.floats(-3, 3).map(lambda e: 10.0**e), st.integers(1, 24), st.integers(0, 10**6))
+    def check(multiplier, sensitivity, d, seed):
+        d = min(d, 6) if kind not in ("Gaussian", "Laplace") else d
+        mechanism, source = MAKERS[kind](multiplier, sensitivity), GridOnly()
+        no_laplace.clear()
+        pair = neighbors(kind, mechanism, d, np.random.default_rng(seed))
+        for value in pair:
+            mechanism.draw(source, value)
+        difference = np.abs(source.whole[0] - source.whole[1]).ravel()
+        # The very floating-point numbers that are added may round; the sensitivity of the given pair is exact to 1e-9.
+        slack = 1 + 1e-9 + 1e-14 * float(np.abs(np.stack(pair)).max()) / mechanism.scale
+        event = source.price(mechanism.event)
+        if kind == "Laplace":
+            (scale,) = set(no_laplace)
+            assert difference.sum() / scale <= event.epsilon * slack
+        else:
+            (scale,) = set(source.scales)
+            squared = sum(int(x) ** 2 for x in difference.tolist())
+            assert Fraction(squared) / Fraction(scale) ** 2 <= Fraction(2 * event.rho * slack**2)
+
+    check()
+
+
+def test_the_search_for_a_bad_pair_can_succeed(no_laplace):
+    """Without its allowance for rounding the price is too small for some pair."""
+    rng, source, found = np.random.default_rng(1), GridOnly(), 0.0
+    for _ in range(200):
+        mechanism = Gaussian(1.0, 1.0)
+        pair = neighbors("Gaussian", mechanism, 16, rng)
+        for value in pair:
+            mechanism.draw(source, value)
+        difference = source.whole[-1] - source.whole[-2]
+        found = max(found, float(np.linalg.norm(difference)) / source.scales[-1])
+    # sensitivity over scale is 1, plus a share of the 2^-13 that all coordinates' rounding may add.
+    assert 1 + 2.0**-15 < found <= math.sqrt(2 * source.price(GaussianEvent(1.0)).rho)
+
+
+@given(MULTIPLIERS)
+def test_the_price_is_a_little_more_than_that_of_real_numbers(multiplier):
+    source = SecureNoise()
+    gaussian, exact = source.price(GaussianEvent(multiplier)), GaussianEvent(multiplier)
+    assert type(gaussian) is ConcentratedEvent
+    assert exact.rho < gaussian.rho <= 1.00025 * exact.rho
+    laplace, pure = source.price(LaplaceEvent(multiplier)), LaplaceEvent(multiplier)
+    assert type(laplace) is LaplaceEvent
+    assert pure.epsilon < laplace.epsilon <= 1.000125 * pure.epsilon
+    grid = 2.0**-13 * min(1.0, multiplier)
+    assert math.sqrt(2 * gaussian.rho) >= (1 + grid) / multiplier
+    assert laplace.epsilon >= (1 + grid) / multiplier * (1 - 1e-15)
+
+
+@pytest.mark.parametrize("event", [ConcentratedEvent(0.3), NonPrivateEvent()], ids=str)
+def test_the_price_of_what_lies_on_a_grid_already(event):
+    assert SecureNoise().price(event) == event
+
+
+CASES = [
+    (Gaussian(2.0, 0.75), stats.norm(scale=1.5)),
+    (Gaussian(1.0, 40.0), stats.norm(scale=40.0)),
+    (Laplace(3.0, 0.5), stats.laplace(scale=1.5)),
+    (Laplace(1.0, 20.0), stats.laplace(scale=20.0)),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "distribution"), CASES)
+def test_the_noise_is_as_large_as_it_says(mechanism, distribution):
+    shape = (N_SAMPLES,) if mechanism.noise_multiplier < 1 else (N_SAMPLES // 50, 5, 10)
+    value = np.linspace(-3.0, 3.0, N_SAMPLES).reshape(shape)
+    kept = value.copy()
+    added = mechanism.draw(SecureNoise(), value) - value
+    assert np.array_equal(value, kept), "the exact value must not be touched"
+    assert is_distributed_as(added, distribution)
+    assert not is_distributed_as(added * 1.3, distribution)
+    assert not is_distributed_as(added * 0.7, distribution)
+    # Ten standard errors of the variance, of Gaussian or Laplace noise.
+    assert added.var() == pytest.approx(mechanism.deviation**2, rel=10 * math.sqrt(5 / N_SAMPLES))
+
+
+@pytest.mark.parametrize("mechanism", [Gaussian(1.0, 1.0), Laplace(1.0, 1.0)], ids=["Gaussian", "Laplace"])
+def test_coordinates_are_independent(mechanism):
+    added = mechanism.draw(SecureNoise(), np.zeros((25_000, 4)))
+    # Each entry is near N(0, 1 / 25000): 10 standard deviations, false alarm below 1e-21 for all six.
+    assert np.abs(np.corrcoef(added.T) - np.eye(4)).max() < 10 / math.sqrt(25_000)
+
+
+@pytest.mark.parametrize("mechanism", [Gaussian(2.0, 0.3), Gaussian(0.1, 77.0), Laplace(2.0, 3.0)], ids=str)
+@pytest.mark.parametrize("d", [1, 7])
+def test_outputs_lie_on_the_grid(mechanism, d):
+    m = mechanism.noise_multiplier
+    step = 2.0**-13 * min(1.0, 1 / m) / (d if isinstance(mechanism, Laplace) else math.sqrt(d))
+    output = mechanism.draw(SecureNoise(), np.random.default_rng(0).normal(size=(500, d)))
+    steps = output / (step * mechanism.scale)
+    assert steps == pytest.approx(np.rint(steps), rel=1e-14)
+    assert len(np.unique(np.rint(steps))) > 100
+
+
+@pytest.mark.parametrize(
+    "mechanism", [Gaussian(1.0, 1.0), Laplace(1.0, 1.0), SymmetricGaussian(1.0, 1.0)], ids=lambda m: type(m).__name__
+)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 2.0**40, -1e200])
+def test_values_that_no_grid_holds(mechanism, bad):
+    value = np.zeros((2, 2, 2))
+    value[1, 0, 1] = bad
+    with pytest.raises(ValueError, match=f"the value .* cannot be put on a grid of noise scale {mechanism.scale:.6g} x 2"):
+        mechanism.draw(SecureNoise(), value)
+
+
+def test_a_value_near_the_largest_number():
+    with pytest.raises(ValueError, match="cannot be put on a grid"):
+        Gaussian(1e-3, 1.0).draw(SecureNoise(), np.array([1e308]))
+
+
+def test_more_noise_than_whole_numbers_hold():
+    """At a noise multiplier of 1e17 nearly all draws are the largest number, to which the exact value is added."""
+    outputs = []
+    for value in (0.0, -3e3):
+        try:
+            outputs.append(set(Gaussian(1.0, 1e17).draw(SecureNoise(), np.full(200, value)).tolist()))
+        except ValueError:
+            return
+    assert outputs[0] & outputs[1] or min(map(len, outputs)) > 100
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (2, 1, 1)])
+def test_shapes(shape):
+    for mechanism in (Gaussian(1.0, 1.0), Laplace(1.0, 1.0)):
+        assert mechanism.draw(SecureNoise(), np.zeros(shape)).shape == shape
+
+
+class TestLedger:
+    def test_gaussian_noise_promises_zcdp(self):
+        ledger = LiveLedger(1, SecureNoise())
+        ledger.release(Gaussian(1.0, 2.0), np.zeros(1), records=span(0, 4))
+        ledger.release(Gaussian(5.0, 4.0), np.zeros((1, 3)), records=span(3, 9))
+        found, rho = ledger.guarantee(), 0.125 + 0.03125
+        assert type(found) is ZCDP
+        assert rho < found.rho <= 1.00025 * rho
+        assert all(type(event) is ConcentratedEvent for event in ledger.worst_record())
+
+    def test_laplace_noise_promises_pure_dp(self):
+        ledger = LiveLedger(1, SecureNoise(), budget=PureDP(1.0))
+        ledger.release(Laplace(1.0, 2.0), np.zeros(1), records=span(0, 4))
+        found = ledger.guarantee()
+        assert type(found) is PureDP
+        assert 0.5 < found.epsilon <= 0.5 * 1.000125
+        with pytest.raises(BudgetExceeded, match=r"to 1\.0001"):
+            ledger.release(Laplace(1.0, 2.0), np.zeros(1), records=span(0, 4))
+
+    def test_both_are_a_curve(self):
+        ledger = LiveLedger(1, SecureNoise())
+        for mechanism in (Gaussian(1.0, 2.0), Laplace(1.0, 2.0), DiscreteGaussian(1.0, 2.0, 1.0)):
+            ledger.release(mechanism, np.zeros(1), records=span(0, 4))
+        found = ledger.guarantee()
+        assert type(found) is PrivacyCurve
+        exact = PrivacyCurve.of({GaussianEvent(2.0): 2, LaplaceEvent(2.0): 1})
+        assert exact.epsilon(1e-6) < found.epsilon(1e-6) < 1.2 * exact.epsilon(1e-6)
+
+    @pytest.mark.parametrize("budget", [ZCDP(0.4), RenyiDP(3.0, 1.2)], ids=str)
+    def test_the_grid_is_charged_to_the_budget(self, budget):
+        """Three releases of 1/8 and 0.025 fit; a fourth part that fills the rest up without its grid does not."""
+        ledger = LiveLedger(1, SecureNoise(), budget=budget)
+        for _ in range(3):
+            ledger.release(Gaussian(1.0, 2.0), np.zeros(1), records=span(0, 4))
+        with pytest.raises(BudgetExceeded):
+            ledger.release(Gaussian(1.0, math.sqrt(0.5 / 0.025)), np.zeros(1), records=span(0, 4))
+        ledger.release(Gaussian(1.0, math.sqrt(0.5 / 0.0249)), np.zeros(1), records=span(0, 4))
+
+    def test_a_gdp_budget_is_refused_with_advice(self):
+        ledger = LiveLedger(1, SecureNoise(), budget=GaussianDP(10.0))
+        with pytest.raises(ValueError, match="state the budget as zCDP or RDP"):
+            ledger.release(Gaussian(1.0, 2.0), np.zeros(1), records=span(0, 4))
+
+    def test_exact_values_pass_unchanged(self):
+        value = np.array([0.1, 0.2])
+        assert LiveLedger(2, SecureNoise()).release(Exact(), value, records=span(0, 1, 2)).tolist() == [0.1, 0.2]
+
+    def test_the_source_names_itself(self):
+        assert "secure" in SecureNoise.name
+        assert "opendp" in SecureNoise.name
+        assert "cryptographic" in SecureNoise.name
+
+
+@pytest.mark.parametrize(
+    "sums",
+    [
+        PhaseSum(Gaussian(1.0, 1.0)),
+        TreeSum(Gaussian(1.0, 1.0), 8),
+        TreeSum(Gaussian(1.0, 1.0), 8, honaker=True),
+        TreeSum(Laplace(1.0, 1.0), 8),
+        TreeSum(SymmetricGaussian(1.0, 1.0), 8),
+        PhaseSum(JointGaussian(1.0, 1.0, 1.0)),
+    ],
+    ids=str,
+)
+def test_sums_run_on_it(sums):
+    shape = {"SymmetricGaussian": (2, 2), "JointGaussian": (2, 3)}.get(type(sums.mechanism).__name__, (3,))
+    ledger = LiveLedger(2, SecureNoise(), n_records=8)
+    state, total = sums.init(2, shape), np.zeros((2, *shape))
+    for step in range(8):
+        value = np.full((2, *shape), 0.1)
+        total = value if isinstance(sums, PhaseSum) else total + value
+        state = sums.add(state, value, np.ones(2, dtype=np.int64))
+        state, noisy, n_records = sums.close(state, ledger)
+        assert noisy.shape == (2, *shape)
+        assert n_records.tolist() == [1, 1]
+        # Twelve standard deviations, at most sqrt 2 of it on a diagonal; false alarm below 1e-14.
+        assert (np.abs(noisy - total) < 17 * sums.noise_deviation(step + 1)).all()
+    found = ledger.guarantee()
+    assert type(found) is (PureDP if isinstance(sums.mechanism, Laplace) else ZCDP)
