@@ -145,8 +145,9 @@ class Book:
         # Where one span ends and another begins, the end comes first.
         keys = np.concatenate([owner * reach + 2 * rows["start"] + 1, owner * reach + 2 * rows["stop"]])
         order = np.argsort(keys, kind="stable")
-        n_rows, totals = len(rows), []
-        for price in self._families(2 * n_rows):
+        events = self._told_apart(len(keys))
+        totals = []
+        for price in _families(events):
             paid = price[rows["kind"]]
             # Long doubles: after 1e6 additions and as many subtractions, 13 digits are right.
             totals.append(np.cumsum(np.concatenate([paid, -paid])[order]))
@@ -155,34 +156,43 @@ class Book:
             key = int(keys[order[place]])
             at, record = key // reach, (key % reach) // 2
             holds = (owner == at) & (rows["start"] <= record) & (record < rows["stop"])
-            counts = np.bincount(rows["kind"][holds], minlength=len(self._kinds))
-            found.append(Counter({e: int(c) for e, c in zip(self._kinds, counts, strict=True) if c}))
-        assert n_rows
+            counts: Counter[Event] = Counter()
+            for event, count in zip(events, np.bincount(rows["kind"][holds], minlength=len(events)).tolist(), strict=True):
+                if count:
+                    counts[event] += count
+            found.append(counts)
         return found
 
-    def _families(self, n_edges: int) -> list[NDArray[np.longdouble]]:
-        """For each family, what each kind of event adds to it.
+    def _told_apart(self, n_edges: int) -> list[Event]:
+        """The event that stands for each kind: itself, as long as the running sums of all kinds fit into memory.
 
-        Laplace events are told apart as long as the running sums fit into memory; beyond, they count by their epsilon, which
-        orders records by basic composition.
+        Beyond, Laplace events of similar noise are taken together, all at the price of the dearest of them: never less
+        than was paid.
         """
-        events = self.events
-        laplace = [event for event in events if isinstance(event, LaplaceEvent)]
-        families: list[list[float]] = [
-            [event.rho if isinstance(event, GaussianEvent) else 0.0 for event in events],
-            [event.rho if isinstance(event, ConcentratedEvent) else 0.0 for event in events],
-        ]
-        if len(laplace) <= min(_MOST_LAPLACE, max(8, _MOST_SUMS // n_edges)):
-            families += [[float(event == one) for event in events] for one in laplace]
-        else:
-            families.append([event.epsilon if isinstance(event, LaplaceEvent) else 0.0 for event in events])
-        return [np.array(family, dtype=np.longdouble) for family in families if any(family)]
+        limit = min(_MOST_LAPLACE, max(8, _MOST_SUMS // n_edges))
+        laplace = sorted(event for event in self._kinds if isinstance(event, LaplaceEvent))
+        if len(laplace) <= limit:
+            return self.events
+        groups = np.array_split(np.arange(len(laplace)), limit)
+        stands_for: dict[Event, Event] = {laplace[i]: laplace[group[0]] for group in groups for i in group.tolist()}
+        return [stands_for.get(event, event) for event in self._kinds]
 
     def _reserve(self, n_new: int) -> None:
         if self._n_rows + n_new > len(self._rows):
             grown = np.empty(max(2 * len(self._rows), self._n_rows + n_new), dtype=_ROW)
             grown[: self._n_rows] = self._rows[: self._n_rows]
             self._rows = grown
+
+
+def _families(events: Sequence[Event]) -> list[NDArray[np.longdouble]]:
+    """For each family, what each event adds to it: all Gaussian ones are one, and each kind of Laplace noise by itself."""
+    families: list[list[float]] = [
+        [event.rho if isinstance(event, GaussianEvent) else 0.0 for event in events],
+        [event.rho if isinstance(event, ConcentratedEvent) else 0.0 for event in events],
+    ]
+    laplace = dict.fromkeys(event for event in events if isinstance(event, LaplaceEvent))
+    families += [[float(event == one) for event in events] for one in laplace]
+    return [np.array(family, dtype=np.longdouble) for family in families if any(family)]
 
 
 def _unsurpassed(totals: Sequence[NDArray[np.longdouble]]) -> list[int]:

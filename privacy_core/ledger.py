@@ -20,7 +20,7 @@ from privacy_core.accounting import account
 from privacy_core.book import Book, shared_span
 from privacy_core.checks import at_least
 from privacy_core.curve import PrivacyCurve
-from privacy_core.events import Event, NonPrivateEvent
+from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, NonPrivateEvent
 from privacy_core.guarantees import Guarantee, Relation, TrustModel
 from privacy_core.mechanisms import Mechanism
 from privacy_core.noise import NoiseSource
@@ -195,6 +195,10 @@ class LiveLedger:
         event = self.noise.price(mechanism.event)
         kind, follows = -1, False
         if carried is not None:
+            if not isinstance(event, GaussianEvent | ConcentratedEvent | NonPrivateEvent):
+                raise ValueError(
+                    f"only Gaussian noise is paid for once for a whole sequence, Laplace noise is not; got {mechanism}"
+                )
             kind = self._kind_of(mechanism)
             follows = self._follows(kind, carried, shared)
             if event is not mechanism.event and event != mechanism.event:

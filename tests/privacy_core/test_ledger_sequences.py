@@ -205,7 +205,7 @@ def test_each_replicate_goes_on_with_its_own_noise():
 @pytest.mark.parametrize("first", [[], [0], [0, 0], [0, 0, 0, 0]], ids=len)
 def test_as_many_carried_rows_as_rows(first):
     ledger = new_ledger(3)
-    with pytest.raises(ValueError, match="rows"):
+    with pytest.raises(ValueError, match="carried needs 3 rows"):
         ledger.release(UNIT, np.zeros(3), records=span(0, 2, 3), carried=Carried("", np.array(first, dtype=np.int64)))
 
 
@@ -224,6 +224,12 @@ def test_what_the_mechanism_refuses_is_not_charged(mechanism, value):
         ledger.release(mechanism, value, records=span(0, 1), carried=Carried("", np.array([0])))
     assert not ledger.worst_record()
     row(ledger, 0, 1, 0)
+
+
+def test_pure_noise_cannot_be_paid_for_once():
+    ledger = new_ledger()
+    with pytest.raises(ValueError, match="Laplace"):
+        row(ledger, 0, 1, 0, mechanism=Laplace(1.0, 1.0))
 
 
 class Sequences:
