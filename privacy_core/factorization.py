@@ -148,7 +148,7 @@ class BufferedFactorization:
 Factorization = DenseFactorization | BufferedFactorization
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=1024)
 def factorize(n_steps: int, n_buffers: int | None = None) -> Factorization:
     """The factorization for a stream of n_steps prefix sums.
 
@@ -163,7 +163,7 @@ def factorize(n_steps: int, n_buffers: int | None = None) -> Factorization:
     return BufferedFactorization(n_steps, theta, omega)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=1024)
 def optimal_buffers(n_steps: int, n_buffers: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """(theta, omega) of the BLT of which the largest column norm times the largest error is smallest.
 
