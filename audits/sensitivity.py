@@ -24,7 +24,7 @@ from algorithms.observers import ActionLog
 from algorithms.protocol import Algorithm
 from algorithms.run import run
 from audits.replay import actions_differ
-from privacy_core import GaussianDP, Interval, LiveLedger, NoPrivacy, ReproducibleNoise, ScriptedLedger, account
+from privacy_core import GaussianDP, Interval, LiveLedger, NoPrivacy, PureDP, ReproducibleNoise, ScriptedLedger, account
 
 _ROUNDING = 1e-9
 _REPLICATES = 4
@@ -117,7 +117,7 @@ def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: Gau
     derived = account(live.worst_record())
     if isinstance(derived, NoPrivacy):
         return Counterexample(case, -1, "a value was released without noise")
-    mu = derived.mu if isinstance(derived, GaussianDP) else (0.0 if derived is None else math.inf)
+    mu = derived.gdp().mu if isinstance(derived, GaussianDP | PureDP) else (0.0 if derived is None else math.inf)
     if mu > claim.mu * (1 + _ROUNDING):
         return Counterexample(case, -1, f"the releases on one record compose to {mu:.6g}-GDP; the claim is {claim}")
     return None

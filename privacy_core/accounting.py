@@ -60,7 +60,7 @@ def account(
     if any(isinstance(event, NonPrivateEvent) for event in events):
         return NoPrivacy(relation=relation, trust=trust)
     if all(isinstance(event, GaussianEvent) for event in events):
-        mu = math.sqrt(sum(2 * event.rho * count for event, count in events.items()))
+        mu = math.sqrt(math.fsum(2 * event.rho * count for event, count in events.items()))
         return GaussianDP(mu, relation=relation, trust=trust)
     if all(isinstance(event, LaplaceEvent) for event in events):
         pure = sum(event.epsilon * count for event, count in events.items() if isinstance(event, LaplaceEvent))

@@ -31,6 +31,7 @@ Events = tuple[tuple[Event, int], ...]
 
 PLD_DELTA = 1e-8
 _MOST_OUTCOMES = 200_000
+_LARGEST_LOSS = 100.0
 _ALMOST = 1 + 1e-12
 
 
@@ -149,14 +150,19 @@ def optimal_epsilon(events: Events, delta: float) -> float:
 
 @lru_cache(maxsize=16)
 def _distribution(events: Events) -> Any:
-    """The library's accountant of these events, or None where one of them has no privacy loss distribution."""
+    """The library's accountant of these events, or None where it has none, or one too large for memory.
+
+    Its grid has 1e4 points a unit of privacy loss; beyond a loss of 100 nobody asks for the fifth digit.
+    """
     if not all(isinstance(event, GaussianEvent | LaplaceEvent) for event, _ in events):
+        return None
+    mu, pure = split(events)
+    if pure + mu**2 / 2 + 8 * mu > _LARGEST_LOSS:
         return None
     from dp_accounting import dp_event
     from dp_accounting.pld import pld_privacy_accountant
 
     accountant = pld_privacy_accountant.PLDAccountant()
-    mu, _ = split(events)
     if mu:  # all Gaussian events are one
         accountant.compose(dp_event.GaussianDpEvent(1 / mu))
     for event, count in events:

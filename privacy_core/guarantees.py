@@ -77,7 +77,7 @@ class _Promise:
         self._refuse("GDP", "the definition allows trade-off functions below every Gaussian one")
 
     def zcdp(self) -> ZCDP:
-        """As zCDP: the smallest rho that follows from the definition."""
+        """As zCDP."""
         self._refuse("zCDP", "it bounds no Renyi divergence of high order")
 
     def renyi(self, alpha: float) -> RenyiDP:
