@@ -1,0 +1,42 @@
+"""What the tests of the beds and of their planted faults share: one look at a bed, by each of the three audits."""
+
+from __future__ import annotations
+
+import math
+
+from algorithms.protocol import Algorithm
+from audits import noise_reuse, sensitivity
+from audits.audit import Effort, measure
+from audits.controls import SAMPLING, STRUCTURAL
+from audits.neighbors import Pair
+from audits.noise_reuse import NOISE
+from audits.testbeds import Trial
+
+EXAMPLES = 60
+
+
+def effort(replays: int, seed: int = 1) -> Effort:
+    return Effort(replays=replays, confidence=0.95, delta=1e-5, examples=EXAMPLES, seed=seed)
+
+
+def measured(
+    trial: Trial,
+    algorithm: Algorithm,
+    replays: int,
+    pairs: tuple[Pair, ...] | None = None,
+    seed: int = 1,
+    enough: float = math.inf,
+) -> float:
+    """The largest lower bound on mu, over all pairs of the trial or over those given."""
+    return measure(algorithm, trial.pairs if pairs is None else pairs, effort(replays, seed), enough).mu
+
+
+def catches(trial: Trial, algorithm: Algorithm, audit: str, replays: int) -> bool:
+    """Whether the named audit finds the algorithm at fault."""
+    if audit == SAMPLING:
+        return measured(trial, algorithm, replays, enough=trial.claim.mu) > trial.claim.mu
+    if audit == STRUCTURAL:
+        found = sensitivity.search(algorithm, trial.table.reward_range, trial.claim, EXAMPLES, shrinks=False)
+        return found is not None
+    assert audit == NOISE
+    return noise_reuse.examine(algorithm, trial.table) is not None
