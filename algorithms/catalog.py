@@ -126,9 +126,7 @@ def _adar_ucb_claim(settings: Settings) -> Claim:
     assert settings.privacy is not None
     return Claim(
         stated=replace(settings.privacy, relation=Relation.REPLACE_REWARD),
-        gaussian=GaussianDP.from_renyi(
-            settings.privacy.alpha, settings.privacy.epsilon, relation=Relation.REPLACE_REWARD
-        ),
+        gaussian=GaussianDP.from_renyi(settings.privacy.alpha, settings.privacy.epsilon, relation=Relation.REPLACE_REWARD),
         statement=f"all actions are {settings.privacy}",
         theorem="Theorem 4",
         source=AZIZE_BASU,
