@@ -242,12 +242,13 @@ def test_ledgers_without_noise_and_deltas_out_of_range_are_refused():
 
 
 def test_the_epsilon_that_is_compared_is_never_above_that_of_the_guarantee():
+    rounding = 1e-14  # the two are computed in different ways; how their last bits fall differs between processors
     for case in NAMED.values():
         derived = account(dict(case.events)).epsilon_at(DELTA)
         compared = second_opinions(case, [DELTA])[0].ours
-        assert compared <= derived
+        assert compared <= derived * (1 + rounding)
         if all(isinstance(event, GaussianEvent) for event, _ in case.events):
-            assert compared == derived
+            assert compared == pytest.approx(derived, rel=rounding)
 
 
 def test_the_known_values_are_those_of_the_reference_file(reference):
