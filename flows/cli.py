@@ -60,10 +60,67 @@ def run(spec: SpecPath, data: Data = None, debug: Debug = False) -> None:
 
 
 @app.command()
-def audit(spec: SpecPath, data: Data = None, debug: Debug = False) -> None:
-    """Audit every private algorithm of a spec, with planted faults as controls, and the report."""
+def audit(
+    context: typer.Context,
+    spec: Annotated[Path | None, typer.Argument(help="The experiment, a YAML file.", show_default=False)] = None,
+    algorithm: Annotated[
+        str | None, _option("Your own, FILE.py:NAME: an algorithm, or a function (rewards, seed) -> actions.")
+    ] = None,
+    claim: Annotated[str | None, _option("What it promises, such as gdp(mu=1, relation=reward).")] = None,
+    relation: Annotated[str | None, _option("Of the claim, if it does not say: reward, record or trajectory.")] = None,
+    trust: Annotated[str | None, _option("Of the claim, if it does not say: central, joint or local.")] = None,
+    replays: Annotated[int | None, _option("On each side; 20000.", parser=_whole)] = None,
+    rounds: Annotated[int | None, _option("Of each replay; 32.", parser=_whole)] = None,
+    arms: Annotated[int | None, _option("2, or as the algorithm says.", parser=_whole)] = None,
+    confidence: Annotated[float | None, _option("Of all bounds together; 0.95.")] = None,
+    delta: Annotated[float | None, _option("At which epsilon is stated; the claim's, or 1e-5.")] = None,
+    examples: Annotated[int | None, _option("Cases of the audit without statistics; 100.", parser=_whole)] = None,
+    seed: Annotated[int | None, _option("Root of all seeds; 0.", parser=_whole)] = None,
+    probe: Annotated[list[int] | None, _option("A record to plant a canary at; give it several times.")] = None,
+    low: Annotated[float | None, _option("Least reward that a function is given; 0.")] = None,
+    high: Annotated[float | None, _option("Largest one; 1.")] = None,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Audit every private algorithm of a spec, or your own with --algorithm, with planted faults as controls."""
     with _failures(debug):
-        _run_file(spec, data, ["audit", "report"])
+        from flows.specs import SpecError
+
+        others = ("spec", "algorithm", "probe", "data", "debug")
+        given = {name: value for name, value in context.params.items() if name not in others and value is not None}
+        given |= {"probes": tuple(probe)} if probe else {}
+        if (spec is None) == (algorithm is None):
+            raise SpecError("audit either a SPEC or your own with --algorithm FILE.py:NAME, and not both")
+        if spec is not None:
+            if given:
+                names = ", ".join("--probe" if name == "probes" else f"--{name}" for name in given)
+                raise SpecError(f"{names}: only with --algorithm; a spec has its own field `audit`")
+            _run_file(spec, data, ["audit", "report"])
+            return
+        if claim is None:
+            raise SpecError('--algorithm needs --claim, such as --claim "gdp(mu=1, relation=reward)"')
+        _audit_own({"algorithm": algorithm, **given}, data)
+
+
+@app.command()
+def verify(
+    evidence: Annotated[Path, typer.Argument(help="An evidence file, *.evidence.npz.", show_default=False)],
+    debug: Debug = False,
+) -> None:
+    """Recompute the bounds and the verdict of an evidence file from its scores, without the algorithm."""
+    with _failures(debug):
+        from rich.console import Console
+
+        from flows.verify import WIDTH, check, conclude, render
+
+        found = check(evidence)
+        console = Console()
+        if not console.is_terminal:
+            console = Console(width=WIDTH)
+        console.print(render(found))
+        typer.echo(conclude(evidence, found))
+        if not found.is_verified:
+            raise typer.Exit(FAILURE)
 
 
 @app.command()
@@ -224,6 +281,24 @@ def _open(data: Path | None) -> DataFolder:
         if error.errno in _FULL:
             raise
         raise SpecError(f"--data: the folder cannot be used: {error}") from error
+
+
+def _audit_own(asked: dict[str, Any], data: Path | None) -> None:
+    """Audits one file of the user's, and says where the evidence lies."""
+    from flows.own import Request, audit_own, tell, write_files
+
+    request = Request(**asked)
+    loaded, outcome = audit_own(request)
+    files = write_files(loaded, outcome, request, _open(data).root / "own")
+    for line in tell(loaded, outcome):
+        typer.echo(line)
+    here = Path.cwd()
+    shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
+    for kind, place in shown.items():
+        typer.echo(f"{kind:<9} {place}")
+    typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")
+    if outcome.verdict != "PASS":
+        raise typer.Exit(FAILURE)
 
 
 def _run_file(path: Path, data: Path | None, steps: list[str]) -> None:

@@ -1,0 +1,233 @@
+"""Whether a stranger's algorithm keeps the protocol, and draws nothing of its own.
+
+An audit replays an algorithm a hundred thousand times as independent replicates of one batch. That is worth something only
+if a replicate depends on its own noise and on nothing else: so before an audit the algorithm is watched for a few rounds,
+twice with the same noise, in a batch and alone, phase by phase and round by round.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from algorithms.environments.tables import RewardTable
+from algorithms.protocol import FloatArray, IntArray, Record
+from algorithms.run import run
+from privacy_core import Carried, Interval, Mechanism, ReproducibleNoise, Span
+
+MEMBERS = {
+    "n_actions": "number of actions, an attribute",
+    "reward_range": "an Interval that every reward is clipped to, an attribute",
+    "init": "init(n_reps) -> sensitive, released",
+    "act": "act(released, context, step) -> (n_reps,) actions",
+    "hold": "hold(released, actions) -> (n_reps,) rounds that act keeps its answer",
+    "absorb": "absorb(sensitive, released, record, ledger) -> sensitive, released",
+}
+_GENERATORS = {
+    "default_rng", "Generator", "RandomState", "SFC64", "PCG64", "PCG64DXSM", "Philox", "MT19937", "SeedSequence",
+    "ReproducibleNoise", "SecureNoise",
+}  # fmt: skip
+_SOURCES = ("random", "secrets", "numpy.random", "scipy.stats")
+_N_REPS = 4
+
+
+class ProtocolError(ValueError):
+    """An algorithm that breaks the protocol; the message says which part, and how."""
+
+
+class Draw(NamedTuple):
+    """A place in a source text that reaches for randomness."""
+
+    line: int
+    what: str
+
+
+def draws(source: str) -> list[Draw]:
+    """Where a module reaches for randomness of its own: NumPy's, Python's, the system's, or a noise source.
+
+    What stands under `if __name__ == "__main__":` is left out: an audit does not run it.
+
+    Raises:
+      SyntaxError: the text is no Python.
+    """
+    tree = ast.parse(source)
+    tree.body = [node for node in tree.body if not _is_main_guard(node)]
+    found = {Draw(node.lineno, what) for node in ast.walk(tree) if (what := _drawn(node))}  # type: ignore[attr-defined]
+    return sorted(found)
+
+
+def _is_main_guard(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test) and "__main__" in ast.unparse(node.test)
+
+
+def _drawn(node: ast.AST) -> str:
+    match node:
+        case ast.Attribute(attr=name):
+            shown = ast.unparse(node)
+            return shown if name in _GENERATORS or shown in {"np.random", "numpy.random", "os.urandom"} else ""
+        case ast.Name(id=name):
+            return name if name in _GENERATORS else ""
+        case ast.Import(names=names):
+            return next((f"import {alias.name}" for alias in names if alias.name in _SOURCES), "")
+        case ast.ImportFrom(module=module, names=names):
+            asked = {alias.name for alias in names}
+            drawn = module in _SOURCES or asked & {*_GENERATORS, "random", "urandom"}
+            return f"from {module} import {', '.join(sorted(asked))}" if drawn else ""
+    return ""
+
+
+def missing_members(algorithm: Any) -> list[str]:
+    """What the protocol asks for and the object lacks, with its form."""
+    lacks = []
+    for name, form in MEMBERS.items():
+        found = getattr(algorithm, name, None)
+        if found is None or (form.startswith(name) and not callable(found)):
+            lacks.append(f"{name}: {form}")
+    return lacks
+
+
+def check_members(algorithm: Any) -> None:
+    """Looks at what can be looked at without playing.
+
+    Raises:
+      ProtocolError: a member is missing, or an attribute is of another kind.
+    """
+    if lacks := missing_members(algorithm):
+        raise ProtocolError("it is no algorithm; missing are\n  " + "\n  ".join(lacks))
+    n_actions = algorithm.n_actions
+    if isinstance(n_actions, bool) or not isinstance(n_actions, int | np.integer) or n_actions < 2:
+        raise ProtocolError(f"n_actions must be a whole number of at least 2, got {n_actions!r}")
+    if not isinstance(algorithm.reward_range, Interval):
+        raise ProtocolError(f"reward_range must be a privacy_core.Interval, got {algorithm.reward_range!r}")
+
+
+def check(algorithm: Any, table: RewardTable, seed: int) -> None:
+    """Watches the algorithm play a table.
+
+    Args:
+      algorithm: anything.
+      table: what it plays, in its range and with its number of actions.
+      seed: of the noise.
+
+    Raises:
+      ProtocolError: a member is missing or answers wrongly, two runs with the same noise differ, a replicate depends on the
+        others, or `hold` promises what `act` does not keep.
+    """
+    check_members(algorithm)
+    n_actions = algorithm.n_actions
+    if table.n_actions != n_actions:
+        raise ProtocolError(f"n_actions is {n_actions}, but it plays a table of {table.n_actions} arms")
+    seeds = np.random.SeedSequence(seed).generate_state(_N_REPS).tolist()
+    first, second = (_watch(algorithm, table, seeds) for _ in range(2))
+    if not first.equals(second):
+        raise ProtocolError(
+            "two runs with the same noise from the ledger differ: it draws randomness of its own, or keeps something from "
+            "one run to the next; let all noise come from ledger.release, and keep state in what init returns"
+        )
+    for rep, own in enumerate(seeds):
+        alone = _watch(algorithm, table, [own])
+        if not np.array_equal(alone.actions[0], first.actions[rep]):
+            raise ProtocolError(
+                f"replicate {rep} of a batch of {_N_REPS} plays other actions than alone with the same noise: replicates "
+                "must not depend on each other; is an axis wrong, or a scalar used where there is one number a replicate?"
+            )
+        slowly = _watch(algorithm, table, [own], jump=False)
+        if not np.array_equal(alone.actions, slowly.actions):
+            later = int(np.argmax((alone.actions != slowly.actions)[0]))
+            raise ProtocolError(
+                f"played round by round it takes other actions than in the phases that hold announces (first in round "
+                f"{later}): hold promises that act keeps its answer, and absorb must take one record as well as many"
+            )
+
+
+@dataclass
+class _Seen:
+    """What a watched run shows: actions round by round, and every output."""
+
+    actions: IntArray
+    outputs: list[FloatArray]
+
+    def equals(self, other: _Seen) -> bool:
+        return (
+            np.array_equal(self.actions, other.actions)
+            and len(self.outputs) == len(other.outputs)
+            and all(np.array_equal(a, b, equal_nan=True) for a, b in zip(self.outputs, other.outputs, strict=True))
+        )
+
+
+@dataclass
+class _OwnNoise:
+    """A ledger in which each replicate has noise of its own seed, however replicates are batched."""
+
+    seeds: list[int]
+    outputs: list[FloatArray] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.n_reps = len(self.seeds)
+        self._noise = [ReproducibleNoise(np.random.SeedSequence(seed)) for seed in self.seeds]
+
+    def release(
+        self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None,
+        carried: Carried | None = None,
+    ) -> FloatArray:  # fmt: skip
+        ids = np.arange(self.n_reps) if reps is None else reps
+        if np.shape(value)[:1] != (len(ids),):
+            raise ProtocolError(
+                f"a release to {len(ids)} replicates needs a value with as many rows, got shape {np.shape(value)}"
+            )
+        rows = [mechanism.draw(self._noise[rep], value[i : i + 1]) for i, rep in enumerate(ids)]
+        self.outputs.append(np.concatenate(rows) if rows else value.copy())
+        return self.outputs[-1].copy()
+
+
+class _Checked:
+    """The algorithm, each of whose answers is looked at; and what it played."""
+
+    def __init__(self, algorithm: Any, n_reps: int, horizon: int) -> None:
+        self.honest = algorithm
+        self.n_actions, self.reward_range = algorithm.n_actions, algorithm.reward_range
+        self._n_reps = n_reps
+        self.played = np.full((n_reps, horizon), -1, dtype=np.int64)
+
+    def init(self, n_reps: int) -> tuple[Any, Any]:
+        return self._pair("init", self.honest.init(n_reps))
+
+    def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
+        actions = self._whole("act", self.honest.act(released, context, step))
+        if ((actions < 0) | (actions >= self.n_actions)).any():
+            raise ProtocolError(f"act must answer actions in [0, {self.n_actions}), got {actions.tolist()}")
+        return actions
+
+    def hold(self, released: Any, actions: IntArray) -> IntArray:
+        lengths = self._whole("hold", self.honest.hold(released, actions))
+        if (lengths < 1).any():
+            raise ProtocolError(f"hold must answer at least 1 round, got {lengths.tolist()}")
+        return lengths
+
+    def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Any) -> tuple[Any, Any]:
+        for rep, (start, count) in enumerate(zip(record.user, record.n_records, strict=True)):
+            self.played[rep, start : start + count] = record.actions[rep, 0]
+        return self._pair("absorb", self.honest.absorb(sensitive, released, record, ledger))
+
+    def _whole(self, name: str, answer: Any) -> IntArray:
+        shape, kind = np.shape(answer), getattr(answer, "dtype", None)
+        if shape != (self._n_reps,) or kind is None or not np.issubdtype(kind, np.integer):
+            found = f"shape {shape}" + ("" if kind is None else f" of {kind}")
+            raise ProtocolError(f"{name} must answer an array of whole numbers of shape ({self._n_reps},), got {found}")
+        return np.asarray(answer)
+
+    @staticmethod
+    def _pair(name: str, answer: Any) -> tuple[Any, Any]:
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise ProtocolError(f"{name} must return the sensitive and the released state, got {type(answer).__name__}")
+        return answer
+
+
+def _watch(algorithm: Any, table: RewardTable, seeds: list[int], jump: bool = True) -> _Seen:
+    checked = _Checked(algorithm, len(seeds), table.n_users)
+    ledger = _OwnNoise(seeds)
+    run(checked, table, ledger, jump=jump)
+    return _Seen(checked.played, ledger.outputs)

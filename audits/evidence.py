@@ -1,0 +1,395 @@
+"""Evidence that stands alone: one file from which anybody recomputes an audit's bounds, without rerunning the algorithm.
+
+The file is a NumPy archive: the scores of the held-out replays, float64, and a description in JSON with the claim, the
+effort, every bound with its threshold and its share of the failure probability, the worst record's events, the planted
+faults, seeds and versions. Its last 64 bytes are the SHA-256 of all bytes before, in hexadecimal (a zip comment, which
+readers of archives pass over). A changed byte shows in the hash; a number that is wrong under a right hash shows when it is
+computed anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from algorithms.protocol import FloatArray
+from audits import claims
+from audits.audit import Effort, Verdict
+from audits.bounds import Errors
+from audits.claims import Quantity, as_gdp, text_of
+from audits.outcome import Outcome, StatedBound, TriedControl
+from privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+
+SCHEMA = "bandana/evidence/1"
+_DIGITS = 64
+_CLOSE = 1e-9
+_EVENTS: dict[str, type[Event]] = {
+    "Gaussian": GaussianEvent,
+    "Laplace": LaplaceEvent,
+    "Concentrated": ConcentratedEvent,
+    "NonPrivate": NonPrivateEvent,
+}
+
+
+class UnusableEvidence(ValueError):  # noqa: N818  (it says what the file is)
+    """A file from which nothing can be recomputed; the message says why."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an evidence file holds.
+
+    Attributes:
+      outcome: the audit, with its scores.
+      stated: the numbers and the verdict that the file states, as they are written.
+      sha256: of the file, as it states it.
+      sha256_found: of the bytes that are there.
+    """
+
+    outcome: Outcome
+    stated: Mapping[str, Any]
+    sha256: str
+    sha256_found: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that was checked; `is_ok` is None where the file does not hold what a check needs."""
+
+    what: str
+    stated: str
+    recomputed: str
+    is_ok: bool | None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a recomputation says, line by line."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def is_verified(self) -> bool:
+        """No line differs."""
+        return all(line.is_ok is not False for line in self.lines)
+
+    @property
+    def differences(self) -> tuple[Line, ...]:
+        """The lines that differ."""
+        return tuple(line for line in self.lines if line.is_ok is False)
+
+
+# --- the file ------------------------------------------------------------------------------------------------------
+
+
+def to_bytes(outcome: Outcome) -> bytes:
+    """The evidence file; the same outcome gives the same bytes.
+
+    Raises:
+      ClaimError: the claim has no written form.
+    """
+    arrays = {
+        f"{name}_{side}": np.asarray(scores, dtype=np.float64)
+        for name, pair in outcome.scores.items()
+        for side, scores in zip(("data", "neighbor"), pair, strict=True)
+    }
+    return seal(describe(outcome), arrays)
+
+
+def seal(description: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> bytes:
+    """An archive of a description and arrays, with its hash at the end."""
+    text = json.dumps(_plain(description), sort_keys=True, allow_nan=False)
+    buffer = io.BytesIO()
+    ordered = {name: arrays[name] for name in sorted(arrays)}
+    np.savez_compressed(buffer, allow_pickle=False, description=np.frombuffer(text.encode(), dtype=np.uint8), **ordered)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = b"0" * _DIGITS
+    content = buffer.getvalue()[:-_DIGITS]
+    return content + hashlib.sha256(content).hexdigest().encode()
+
+
+def write(path: Path, outcome: Outcome) -> str:
+    """Writes the evidence file and returns its SHA-256."""
+    content = to_bytes(outcome)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return content[-_DIGITS:].decode()
+
+
+def describe(outcome: Outcome) -> dict[str, Any]:
+    """All of an outcome but its scores; every number that `verify` recomputes is stated."""
+    claim = outcome.claim
+    return {
+        "schema": SCHEMA,
+        "subject": dict(outcome.subject),
+        "claim": {
+            "text": text_of(claim.stated),
+            "statement": claim.statement,
+            "theorem": claim.theorem,
+            "source": claim.source,
+            "unit": claim.unit,
+            "mu": claim.gaussian.mu,
+        },
+        "effort": asdict(outcome.effort),
+        "bounds": [
+            {
+                "view": bound.view,
+                "attack": bound.attack,
+                "neighbor": bound.neighbor,
+                "quantity": asdict(bound.quantity),
+                "level": bound.level,
+                "errors": None if bound.errors is None else asdict(bound.errors),
+                "lower": bound.lower,
+                "scores": bound.scores,
+            }
+            for bound in outcome.bounds
+        ],
+        "events": None
+        if outcome.events is None
+        else [
+            {"event": type(event).__name__.removesuffix("Event"), **asdict(event), "count": count}
+            for event, count in outcome.events
+        ],
+        "counterexample": outcome.counterexample,
+        "controls": [asdict(control) for control in outcome.controls],
+        "doubts": list(outcome.doubts),
+        "about": dict(outcome.about),
+        "numbers": [
+            {"quantity": asdict(quantity), **asdict(three)} for quantity, three in outcome.numbers.items()
+        ],
+        "inequalities": outcome.inequalities,
+        "verdict": outcome.verdict.value,
+        "reasons": list(outcome.reasons),
+    }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """JSON's own types; an infinity is a word."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else str(float(value))
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def read(path: Path) -> Evidence:
+    """Reads an evidence file.
+
+    Raises:
+      UnusableEvidence: no such file, no evidence, damaged so that it cannot be read, or of another version.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UnusableEvidence(f"{path}: cannot be read: {error.strerror or error}") from error
+    tail = content[-_DIGITS:]
+    if not content.startswith(b"PK") or len(tail) < _DIGITS or not set(tail) <= set(b"0123456789abcdef"):
+        raise UnusableEvidence(f"{path}: is no evidence file: it must be a NumPy archive that ends with its SHA-256")
+    found = hashlib.sha256(content[:-_DIGITS]).hexdigest()
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        stated = json.loads(bytes(arrays.pop("description")).decode())
+    except Exception as error:  # whatever a damaged archive makes its readers say
+        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}it cannot be read: {error}") from error
+    if not isinstance(stated, dict) or stated.get("schema") != SCHEMA:
+        version = stated.get("schema") if isinstance(stated, dict) else None
+        raise UnusableEvidence(f"{path}: holds {version!r}, this version reads {SCHEMA!r}")
+    try:
+        outcome = _outcome(stated, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}its description cannot be used: {what}") from error
+    return Evidence(outcome, stated, tail.decode(), found)
+
+
+def _damage(stated: str, found: str) -> str:
+    return "" if stated == found else "its SHA-256 is not that of its bytes, and "
+
+
+def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> Outcome:
+    effort = Effort(**stated["effort"])
+    scores = {
+        name.removesuffix("_data"): (_checked(name, arrays), _checked(name.removesuffix("data") + "neighbor", arrays))
+        for name in sorted(arrays)
+        if name.endswith("_data")
+    }
+    found = [
+        StatedBound(
+            item["view"], item["attack"], item["neighbor"], Quantity(**item["quantity"]), float(item["level"]),
+            _errors(item["errors"]), float(item["lower"]), item["scores"],
+        )
+        for item in stated["bounds"]
+    ]  # fmt: skip
+    if unknown := {bound.scores for bound in found} - {None, *scores}:
+        raise ValueError(f"there are no scores named {', '.join(sorted(map(str, unknown)))}")
+    events = None
+    if stated["events"] is not None:
+        events = tuple((_event(item), int(item["count"])) for item in stated["events"])
+    controls = tuple(
+        TriedControl(
+            item["name"], item["fault"], tuple(item["expected"]), tuple(item["caught_by"]),
+            float(item["measured"]), float(item["limit"]),
+        )
+        for item in stated["controls"]
+    )  # fmt: skip
+    claim = claims.parse(stated["claim"]["text"], source=stated["claim"]["source"])
+    return Outcome(
+        stated["subject"], claim, effort, tuple(found), scores, events, stated["counterexample"], controls,
+        tuple(stated["doubts"]), stated["about"],
+    )  # fmt: skip
+
+
+def _errors(item: Mapping[str, Any] | None) -> Errors | None:
+    return None if item is None else Errors(**{**item, "threshold": float(item["threshold"])})
+
+
+def _checked(name: str, arrays: Mapping[str, FloatArray]) -> FloatArray:
+    scores = arrays[name]
+    if scores.dtype != np.float64 or scores.ndim != 1:
+        raise ValueError(f"{name} must be float64 along one axis, got {scores.dtype} of shape {scores.shape}")
+    return scores
+
+
+def _event(item: Mapping[str, Any]) -> Event:
+    kind = _EVENTS[item["event"]]
+    return kind(**{name: float(value) for name, value in item.items() if name not in ("event", "count")})
+
+
+# --- the recomputation ---------------------------------------------------------------------------------------------
+
+
+def verify(path: Path) -> Verification:
+    """Recomputes every bound of an evidence file from its scores, then the inequalities and the verdict.
+
+    Raises:
+      UnusableEvidence: see `read`.
+    """
+    evidence = read(path)
+    outcome, stated = evidence.outcome, evidence.stated
+    hashes = [digits[:16] + "..." for digits in (evidence.sha256, evidence.sha256_found)]
+    hash_line = Line("SHA-256", hashes[0], hashes[1], evidence.sha256 == evidence.sha256_found)
+    return Verification((hash_line, *_recompute(outcome, stated)))
+
+
+def _recompute(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
+    lines = [
+        _line("claim as GDP: mu", stated["claim"]["mu"], as_gdp(outcome.claim.stated)[0].mu),
+        *_check_scores(outcome),
+    ]
+    if outcome.bounds:
+        spent = sum(bound.level for bound in outcome.bounds)
+        lines.append(_line("failure probability, split", 1 - outcome.effort.confidence, spent))
+    anew = []
+    for bound in outcome.bounds:
+        line, lower = _check_bound(outcome, bound)
+        lines.append(line)
+        anew.append(StatedBound(**{**bound.__dict__, "lower": lower}))
+    again = Outcome(**{**_fields(outcome), "bounds": tuple(anew)})
+    for item in stated["numbers"]:
+        quantity = Quantity(**item["quantity"])
+        three = again.numbers.get(quantity)
+        for name in ("claimed", "accounted", "measured"):
+            number = None if item[name] is None else float(item[name])
+            lines.append(_line(f"{name}: {quantity}", number, None if three is None else getattr(three, name)))
+    if len(stated["numbers"]) != len(again.numbers):
+        lines.append(_line("quantities", len(stated["numbers"]), len(again.numbers)))
+    for what in dict.fromkeys([*stated["inequalities"], *again.inequalities]):
+        shown = ["missing" if holds is None else "holds" if holds else "broken"
+                 for holds in (stated["inequalities"].get(what), again.inequalities.get(what))]  # fmt: skip
+        lines.append(_line(what, *shown))
+    lines += [_check_control(control) for control in outcome.controls]
+    if outcome.counterexample is not None:
+        lines.append(Line("counterexample", "found", "not in the scores", None))
+    lines.append(_line("verdict", stated["verdict"], _verdict(again)))
+    told = [" / ".join(reasons) for reasons in (stated["reasons"], again.reasons)]
+    if told[0] != told[1]:
+        lines.append(Line("reasons", told[0], told[1], False))
+    return lines
+
+
+def _fields(outcome: Outcome) -> dict[str, Any]:
+    names = Outcome.__dataclass_fields__
+    return {name: getattr(outcome, name) for name in names}
+
+
+def _verdict(outcome: Outcome) -> str:
+    """PASS only where the scores of the bounds that decide are there."""
+    found = outcome.verdict
+    kept = {bound.scores for bound in outcome.bounds} - {None}
+    return Verdict.INCONCLUSIVE.value if found is Verdict.PASS and not kept else found.value
+
+
+def _check_scores(outcome: Outcome) -> list[Line]:
+    """One line for each pair of scores that cannot be what the effort says."""
+    lines = []
+    held_out = outcome.effort.replays - outcome.effort.replays // 2
+    for name, pair in outcome.scores.items():
+        for side, scores in zip(("data", "neighbor"), pair, strict=True):
+            n_nan = int(np.isnan(scores).sum())
+            found = f"{len(scores)}" + (f", {n_nan} of them NaN" if n_nan else "")
+            if found != str(held_out):
+                lines.append(Line(f"scores {name}, {side}: how many", str(held_out), found, False))
+    return lines
+
+
+def _check_bound(outcome: Outcome, bound: StatedBound) -> tuple[Line, float]:
+    """Counts the errors again and bounds anew; what was not kept is taken as stated."""
+    what = f"{bound.view}; {bound.neighbor}: {bound.quantity}"
+    pair = None if bound.scores is None else outcome.scores[bound.scores]
+    if bound.errors is None:
+        if pair is None:
+            return Line(what, _shown(bound.lower), "not kept", None), bound.lower
+        return Line(what, _shown(bound.lower), "its threshold was not kept", None), bound.lower
+    errors = bound.errors if pair is None else Errors.count(*pair, bound.errors.threshold)
+    try:
+        lower = bound.quantity.lower(errors, bound.level)
+    except ValueError as error:
+        return Line(what, _shown(bound.lower), str(error), False), math.nan
+    if errors != bound.errors:
+        return Line(what, _counted(bound.lower, bound.errors), _counted(lower, errors), False), lower
+    line = _line(what, bound.lower, lower)
+    if pair is None and line.is_ok:
+        return Line(what, line.stated, line.recomputed + " from stated counts", True), lower
+    return line, lower
+
+
+def _counted(lower: float, errors: Errors) -> str:
+    return (
+        f"{_shown(lower)} from {errors.false_positives} of {errors.n_data} and {errors.false_negatives} of "
+        f"{errors.n_neighbor} errors"
+    )
+
+
+def _check_control(control: TriedControl) -> Line:
+    caught = ", ".join(control.caught_by) or "nothing"
+    above = f"{control.measured:.6g} > {control.limit:.6g}"
+    is_above = control.measured > control.limit
+    return Line(
+        f"control {control.name}", f"caught by {caught}", above if is_above else f"not {above}", control.is_consistent
+    )  # fmt: skip
+
+
+def _line(what: str, stated: Any, recomputed: Any) -> Line:
+    if isinstance(stated, float) and isinstance(recomputed, float):
+        is_same = stated == recomputed or math.isclose(stated, recomputed, rel_tol=_CLOSE, abs_tol=1e-12)
+    else:
+        is_same = stated == recomputed
+    return Line(what, _shown(stated), _shown(recomputed), is_same)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,298 @@
+"""Evidence stands alone: what it states is recomputed, and whatever is changed in it shows."""
+
+import io
+import json
+import math
+import zipfile
+
+import numpy as np
+import pytest
+from own_cases import UNIT, example
+
+from algorithms.catalog import find
+from audits.audit import Effort, Verdict, audit
+from audits.claims import parse
+from audits.controls import CONTROLS
+from audits.evidence import UnusableEvidence, read, seal, to_bytes, verify, write
+from audits.outcome import outcome_of
+from audits.white_box import examine, random_table
+from privacy_core import RenyiDP
+
+EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
+TABLE = random_table(16, 2, UNIT, 0)
+SUBJECT = {"kind": "algorithm", "name": "bandit", "source sha256": "0"}
+
+
+def _outcome(name, **more):
+    claim = parse("gdp(mu=1, relation=reward)")
+    return examine(example(name).bandit, claim, TABLE, (0, 2), EFFORT, SUBJECT, {"table": "coins"}, **more)
+
+
+@pytest.fixture(scope="module")
+def honest():
+    return _outcome("own_bandit")
+
+
+@pytest.fixture(scope="module")
+def broken():
+    return _outcome("broken_bandit", controls=())
+
+
+@pytest.fixture
+def file(honest, tmp_path):
+    path = tmp_path / "evidence.npz"
+    write(path, honest)
+    return path
+
+
+def test_honest_evidence_is_verified_line_by_line(honest, file):
+    assert honest.verdict is Verdict.PASS, honest.reasons
+    found = verify(file)
+    assert found.is_verified, found.differences
+    assert all(line.is_ok for line in found.lines)
+    shown = {line.what: line.recomputed for line in found.lines}
+    assert shown["verdict"] == "PASS"
+    assert shown["claimed: mu"] == "1"
+    assert sum(line.what.startswith("transcript; record") for line in found.lines) == 8
+
+
+def test_a_failed_audit_is_verified_too_and_says_what_scores_cannot_tell(broken, tmp_path):
+    write(tmp_path / "e.npz", broken)
+    found = verify(tmp_path / "e.npz")
+    assert found.is_verified, found.differences
+    by_name = {line.what: line for line in found.lines}
+    assert by_name["verdict"].recomputed == "FAIL"
+    assert by_name["counterexample"].is_ok is None
+    assert by_name["mu: accounted >= measured"].recomputed == "broken"
+
+
+def test_what_is_read_is_what_was_written(honest, file):
+    again = read(file)
+    assert again.sha256 == again.sha256_found
+    assert again.outcome.bounds == honest.bounds
+    assert again.outcome.controls == honest.controls
+    assert again.outcome.numbers == honest.numbers
+    assert again.outcome.events == honest.events
+    for name, pair in honest.scores.items():
+        for mine, theirs in zip(pair, again.outcome.scores[name], strict=True):
+            assert np.array_equal(mine, theirs)
+            assert theirs.dtype == np.float64
+    assert to_bytes(again.outcome) == file.read_bytes()
+
+
+def test_any_reader_of_archives_can_open_it(file):
+    with np.load(file) as archive:
+        description = json.loads(bytes(archive["description"]))
+        assert len(archive["transcript0_data"]) == 2000
+    assert description["schema"] == "bandana/evidence/1"
+    assert description["claim"]["text"] == "gdp(mu=1.0, relation=reward, trust=central)"
+    assert description["effort"]["seed"] == 1
+    with zipfile.ZipFile(file) as archive:
+        assert archive.testzip() is None
+
+
+# --- tampering -----------------------------------------------------------------------------------------------------
+
+
+def _is_caught(path):
+    try:
+        return not verify(path).is_verified
+    except UnusableEvidence:
+        return True
+
+
+def test_any_changed_byte_is_seen(file):
+    content = file.read_bytes()
+    rng = np.random.default_rng(0)
+    places = {*rng.integers(0, len(content), 60).tolist(), *range(0, 40, 7), *range(len(content) - 200, len(content), 9)}
+    for place in sorted(places):
+        for flip in (1, 0x80):
+            changed = bytearray(content)
+            changed[place] ^= flip
+            file.write_bytes(bytes(changed))
+            assert _is_caught(file), (place, flip)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 63, 64, 65, 1000])
+def test_a_cut_or_grown_file_is_seen(file, cut):
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) - cut] if cut else content + b"0")
+    assert _is_caught(file)
+
+
+def _forge(path, change):
+    """Changes description and arrays, and computes the hash anew: a careful forger."""
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    description = json.loads(bytes(arrays.pop("description")))
+    change(description, arrays)
+    path.write_bytes(seal(description, arrays))
+
+
+def _set(*keys, value):
+    def change(description, arrays):
+        node = description
+        for key in keys[:-1]:
+            node = node[key]
+        node[keys[-1]] = value(node[keys[-1]]) if callable(value) else value
+
+    return change
+
+
+def _array(name, change_array):
+    def change(description, arrays):
+        arrays[name] = change_array(arrays[name])
+
+    return change
+
+
+def _swap(description, arrays):
+    arrays["transcript0_data"], arrays["transcript0_neighbor"] = arrays["transcript0_neighbor"], arrays["transcript0_data"]
+
+
+def _with_nan(scores):
+    changed = scores.copy()
+    changed[17] = math.nan
+    return changed
+
+
+def test_a_forger_who_changes_nothing_is_believed(file):
+    before = file.read_bytes()
+    _forge(file, lambda description, arrays: None)
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (_set("bounds", 0, "lower", value=0.5), "transcript; record 0"),
+        (_set("bounds", 0, "errors", "false_positives", value=lambda n: n - 1), "transcript; record 0"),
+        (_set("bounds", 0, "errors", "n_data", value=4000), "transcript; record 0"),
+        (_set("bounds", 0, "errors", "threshold", value=lambda t: t + 0.5), "transcript; record 0"),
+        (_set("bounds", 0, "level", value=lambda level: level / 2), "failure probability"),
+        (_set("effort", "confidence", value=0.99), "failure probability"),
+        (_set("effort", "confidence", value=0.9), "failure probability"),
+        (_set("effort", "replays", value=100_000), "scores"),
+        (_set("numbers", 0, "measured", value=0.5), "measured: mu"),
+        (_set("numbers", 0, "accounted", value=0.9), "accounted: mu"),
+        (_set("numbers", 0, "claimed", value=2.0), "claimed: mu"),
+        (_set("numbers", 1, "measured", value=0.0), "measured: epsilon"),
+        (_set("numbers", value=[]), "quantities"),
+        (_set("claim", "text", value="gdp(mu=0.5, relation=reward)"), "verdict"),
+        (_set("claim", "mu", value=2.0), "claim as GDP: mu"),
+        (_set("events", 0, "count", value=4), "accounted: mu"),
+        (_set("events", 0, "noise_multiplier", value=2.0), "accounted: mu"),
+        (_set("inequalities", "mu: claimed >= measured", value=False), "mu: claimed >= measured"),
+        (_set("inequalities", value={}), "mu: claimed >= measured"),
+        (_set("verdict", value="FAIL"), "verdict"),
+        (_set("reasons", value=["all is well"]), "reasons"),
+        (_set("counterexample", value="a story"), "verdict"),
+        (_set("controls", value=[]), "verdict"),
+        (_set("controls", 0, "measured", value=0.1), "control noise-halved"),
+        (_set("controls", 0, "caught_by", value=[]), "control noise-halved"),
+        (_set("controls", 0, "limit", value=9.0), "control noise-halved"),
+        (_set("doubts", value=["a doubt"]), "verdict"),
+        (_array("transcript0_data", lambda s: s + 1.0), "transcript; record 0"),
+        (_array("transcript0_neighbor", lambda s: s[:-1]), "scores transcript0, neighbor"),
+        (_array("transcript0_data", _with_nan), "scores transcript0, data"),
+        (_array("actions1_data", np.zeros_like), "actions; record 2"),
+        (_swap, "transcript; record 0"),
+    ],
+)
+def test_a_number_that_is_wrong_under_a_right_hash_is_named(file, change, line):
+    _forge(file, change)
+    found = verify(file)
+    assert found.lines[0].is_ok, "the hash is right"
+    assert not found.is_verified
+    assert any(difference.what.startswith(line) for difference in found.differences), found.differences
+
+
+def test_a_fail_cannot_be_turned_into_a_pass(broken, tmp_path):
+    write(tmp_path / "e.npz", broken)
+    _forge(tmp_path / "e.npz", lambda description, arrays: description.update(verdict="PASS", counterexample=None))
+    found = verify(tmp_path / "e.npz")
+    assert [(line.stated, line.recomputed) for line in found.differences if line.what == "verdict"] == [("PASS", "FAIL")]
+
+
+def test_constant_scores_support_no_pass(file):
+    """A forger who makes all scores equal, with counts and bounds to match, is left with INCONCLUSIVE."""
+
+    def change(description, arrays):
+        for name in arrays:
+            arrays[name] = np.zeros_like(arrays[name])
+        for bound in description["bounds"]:
+            bound["errors"] |= {"threshold": 1.0, "false_positives": 0, "false_negatives": 2000}
+            bound["lower"] = 0.0
+        for numbers in description["numbers"]:
+            numbers["measured"] = 0.0
+
+    _forge(file, change)
+    (difference, reasons) = verify(file).differences
+    assert (difference.what, difference.stated, difference.recomputed) == ("verdict", "PASS", "INCONCLUSIVE")
+    assert "every score is 0" in reasons.recomputed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_set("schema", value="bandana/evidence/9"), "holds 'bandana/evidence/9', this version reads"),
+        (lambda d, a: d.pop("bounds"), "lacks 'bounds'"),
+        (lambda d, a: a.pop("transcript0_neighbor"), "lacks 'transcript0_neighbor'"),
+        (lambda d, a: [a.pop(f"transcript0_{s}") for s in ("data", "neighbor")], "no scores named transcript0"),
+        (_set("claim", "text", value="gdp(mu=1)"), "add relation=reward"),
+        (_set("events", 0, "event", value="Cauchy"), "lacks 'Cauchy'"),
+        (_set("effort", "replays", value=10), "replays must be at least 1000"),
+        (_array("transcript0_data", lambda s: s.astype(np.float32)), "must be float64"),
+        (_array("transcript0_data", lambda s: s.reshape(2, -1)), "along one axis"),
+    ],
+)
+def test_evidence_that_cannot_be_used_says_why(file, change, message):
+    _forge(file, change)
+    with pytest.raises(UnusableEvidence) as caught:
+        verify(file)
+    assert message in str(caught.value)
+
+
+def test_what_is_no_evidence_is_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    with pytest.raises(UnusableEvidence, match="cannot be read"):
+        verify(path)
+    for content in (b"", b"hello", b"PK" + b"0" * 100):
+        path.write_bytes(content)
+        with pytest.raises(UnusableEvidence):
+            verify(path)
+    np.savez(path, scores=np.zeros(3))
+    with pytest.raises(UnusableEvidence, match="is no evidence file: it must be a NumPy archive that ends with its SHA-256"):
+        verify(path)
+
+
+def test_pickles_are_never_loaded(file):
+    def change(description, arrays):
+        arrays["evil_data"] = np.array([{"a": 1}], dtype=object)
+
+    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+        _forge(file, change)
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("evil_data.npy", buffer.getvalue())
+    with pytest.raises(UnusableEvidence, match="Object arrays cannot be loaded"):
+        verify(file)
+
+
+def test_a_catalog_audit_writes_what_it_keeps(tmp_path):
+    entry = find("adar-ucb")
+    settings = entry.settings(2, UNIT, 3.1, "tight", RenyiDP(2.0, 1.0))
+    effort = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
+    result = audit(
+        entry.build(settings), entry.promise(settings), CONTROLS["adar-ucb"], TABLE, entry.probes(2), effort
+    )  # fmt: skip
+    outcome = outcome_of(result, {"kind": "catalog", "name": "adar-ucb", "source sha256": "0"})
+    assert outcome.verdict is result.verdict
+    write(tmp_path / "e.npz", outcome)
+    found = verify(tmp_path / "e.npz")
+    assert found.is_verified, found.differences
+    kept = [line for line in found.lines if line.what.startswith(("transcript", "actions"))]
+    assert sum(line.is_ok is True and "stated counts" not in line.recomputed for line in kept) == 1
+    assert any("stated counts" in line.recomputed for line in kept)
+    assert any(line.is_ok is None for line in kept)

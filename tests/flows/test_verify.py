@@ -1,0 +1,101 @@
+"""`bandana verify`: a table, one sentence, and an exit code; the algorithm is not needed."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from algorithms.catalog import find
+from audits.audit import Effort, audit
+from audits.controls import CONTROLS
+from audits.evidence import seal, write
+from audits.outcome import outcome_of
+from audits.white_box import random_table
+from flows.cli import FAILURE, USER_MISTAKE, app
+from privacy_core import Interval, RenyiDP
+
+UNIT = Interval(0.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    path = tmp_path_factory.mktemp("evidence") / "e.npz"
+    entry = find("adar-ucb")
+    settings = entry.settings(2, UNIT, 3.1, "tight", RenyiDP(2.0, 1.0))
+    effort = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=10, seed=1)
+    table = random_table(16, 2, UNIT, 0)
+    result = audit(entry.build(settings), entry.promise(settings), CONTROLS["adar-ucb"][:1], table, (0, 2), effort)
+    write(path, outcome_of(result, {"kind": "catalog", "name": "adar-ucb", "source sha256": "0"}))
+    return path.read_bytes()
+
+
+@pytest.fixture
+def file(content, tmp_path):
+    path = tmp_path / "e.npz"
+    path.write_bytes(content)
+    return path
+
+
+def _verify(path):
+    return CliRunner().invoke(app, ["verify", str(path)])
+
+
+def test_verified_evidence_ends_with_0_and_a_table(file):
+    done = _verify(file)
+    assert done.exit_code == 0, done.output
+    for word in ("stated", "recomputed", "SHA-256", "measured: mu", "verdict", "yes"):
+        assert word in done.stdout
+    assert "NO" not in done.stdout
+    assert done.stdout.rstrip().split("\n")[-1].startswith("e.npz: verified, ")
+
+
+def test_it_works_with_nothing_but_the_file(file, tmp_path):
+    """From an empty folder, without a home, and without leaving anything."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", "from flows.cli import main; main()", "verify", str(file)],
+        capture_output=True, text=True, cwd=folder, check=False, env={"PATH": os.environ["PATH"], "HOME": str(folder)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "verified" in done.stdout
+    assert list(folder.iterdir()) == []
+
+
+def test_a_changed_number_ends_with_1_and_is_named(file):
+    with np.load(file) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    description = json.loads(bytes(arrays.pop("description")))
+    description["numbers"][0]["measured"] = 0.123
+    file.write_bytes(seal(description, arrays))
+    done = _verify(file)
+    assert done.exit_code == FAILURE
+    assert "NOT verified, 1 of" in done.stdout
+    assert done.stdout.rstrip().endswith("lines differ: measured: mu")
+    assert "0.123" in done.stdout
+
+
+def test_a_changed_byte_ends_with_1_or_2(file):
+    content = bytearray(file.read_bytes())
+    content[-70] ^= 1
+    file.write_bytes(bytes(content))
+    done = _verify(file)
+    assert done.exit_code in (FAILURE, USER_MISTAKE)
+    assert "SHA-256" in done.output
+
+
+@pytest.mark.parametrize("kind", ["missing", "text", "folder"])
+def test_what_is_no_evidence_ends_with_2(tmp_path, kind):
+    path = tmp_path / "x.npz"
+    if kind == "text":
+        path.write_text("hello")
+    if kind == "folder":
+        path.mkdir()
+    done = _verify(path)
+    assert done.exit_code == USER_MISTAKE
+    assert "x.npz: " in done.stderr
+    assert "Traceback" not in done.output
