@@ -109,6 +109,13 @@ class Entry:
         return Settings(n_actions, reward_range, beta, calibration, privacy)
 
 
+    def at_test_budget(self, settings: Settings) -> Settings:
+        """The same settings with a promise that is 1-GDP for Gaussian noise: a budget at which audits see small faults."""
+        assert settings.privacy is not None
+        alpha = settings.privacy.alpha
+        return replace(settings, privacy=RenyiDP(alpha, alpha / 2))
+
+
 def _ucb(settings: Settings) -> Algorithm:
     return ucb(settings.n_actions, settings.beta, settings.reward_range)
 

@@ -3,178 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from algorithms.catalog import Claim
 from algorithms.environments.tables import RewardTable
-from algorithms.protocol import Algorithm, FloatArray
+from algorithms.protocol import Algorithm
 from algorithms.run import run
-from audits import attacks, bounds, sensitivity
+from audits import noise_reuse, power, sensitivity, worst_pair
 from audits.controls import SAMPLING, STRUCTURAL, Control
+from audits.counterexample import Counterexample
+from audits.measure import Look, NotANumber, looks_of, measure, measure_one_run, method_of
+from audits.methods import bound
 from audits.neighbors import Pair, canary_pairs
-from audits.replay import Replays, replay
-from privacy_core import Event, GaussianDP, LiveLedger, PureDP, ReproducibleNoise, account
-from privacy_core.checks import probability
+from audits.noise_reuse import NOISE
+from audits.outcome import MU, ONE_RUN, Effort, Outcome, TriedControl, accounted_as, main_quantity
+from privacy_core import Event, GaussianDP, GaussianEvent, LiveLedger, PureDP, ReproducibleNoise
 
-_EQUAL = 1 + 1e-9
-_MAIN_SHARE = 0.8
-MIN_REPLAYS = 1000
-
-
-class Verdict(StrEnum):
-    """PASS: nothing found, and the audit proved its power. FAIL: the claim is refuted. INCONCLUSIVE: no power."""
-
-    PASS = "PASS"
-    FAIL = "FAIL"
-    INCONCLUSIVE = "INCONCLUSIVE"
+_LONGEST_SEARCHED = 24
+_NOISE_REPLICATES = 4096
+_MOST_NOISE_REPLICATES = 1 << 16
+OnProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How hard an audit looks; the honest algorithm and its planted faults are looked at equally hard.
+class Trial:
+    """An algorithm with its claim, and the data that it is replayed on.
 
     Attributes:
-      replays: on each side of each pair, at least 1000.
-      confidence: of all bounds of one audited algorithm together.
-      delta: at which epsilons are stated.
-      examples: cases that the audit without statistics tries.
-      seed: root of all replay seeds.
-    """
-
-    replays: int
-    confidence: float
-    delta: float
-    examples: int
-    seed: int
-
-    def __post_init__(self) -> None:
-        if self.replays < MIN_REPLAYS:
-            raise ValueError(f"replays must be at least {MIN_REPLAYS}, got {self.replays!r}: fewer certify nothing")
-        if self.examples < 1:
-            raise ValueError(f"examples must be at least 1, got {self.examples!r}")
-        probability("confidence", self.confidence)
-        probability("delta", self.delta)
-
-
-@dataclass(frozen=True)
-class Bound:
-    """What one attack on one pair certified."""
-
-    view: str
-    attack: str
-    neighbor: str
-    mu_lower: float
-    epsilon_lower: float
-    errors: bounds.Errors
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """All bounds on one algorithm, valid together at the audit's confidence.
-
-    Attributes:
-      bounds: one for each pair and view.
-      best: the pair index and the test half's scores (data, neighbor) of the largest bound on mu.
-    """
-
-    bounds: tuple[Bound, ...]
-    best: tuple[FloatArray, FloatArray]
-
-    @property
-    def mu(self) -> float:
-        """The largest lower bound on mu."""
-        return max(bound.mu_lower for bound in self.bounds)
-
-    @property
-    def epsilon(self) -> float:
-        """The largest lower bound on epsilon at the audit's delta that assumes nothing about the mechanism."""
-        return max(bound.epsilon_lower for bound in self.bounds)
-
-    @property
-    def strongest(self) -> Bound:
-        """The bound that certified the most."""
-        return max(self.bounds, key=lambda bound: bound.mu_lower)
-
-
-@dataclass(frozen=True)
-class ControlResult:
-    """Whether one planted fault was caught, and how; `mu_measured` is the first bound above the claim, or the largest."""
-
-    control: Control
-    mu_measured: float
-    caught_by: tuple[str, ...]
-
-    @property
-    def is_caught(self) -> bool:
-        """Caught by every audit that must catch it."""
-        return set(self.control.caught_by) <= set(self.caught_by)
-
-
-@dataclass(frozen=True)
-class AuditResult:
-    """One audit's outcome with its evidence."""
-
-    claim: Claim
-    effort: Effort
-    events: tuple[tuple[Event, int], ...]
-    mu_accounted: float
-    measurement: Measurement
-    counterexample: sensitivity.Counterexample | None
-    controls: tuple[ControlResult, ...]
-    verdict: Verdict
-    reasons: tuple[str, ...]
-
-
-def measure(algorithm: Algorithm, pairs: tuple[Pair, ...], effort: Effort, enough: float = math.inf) -> Measurement:
-    """Replays each pair on both sides and bounds the privacy loss from below, in two views.
-
-    One half of the replays chooses thresholds and teaches the attack that learns; the bounds come from the other half.
-    The failure probability 1 - confidence is split between all bounds (Bonferroni): 80 % for mu from the transcript, the
-    sharpest, over the pairs, and 20 % for the rest, so that all hold together.
-
-    Args:
       algorithm: what to audit.
-      pairs: neighbors to try.
-      effort: how many replays, and the confidence.
-      enough: pairs are tried in turn until a bound on mu exceeds this; the bounds that were taken stay valid.
+      claim: what it promises.
+      table: the data set, as long as each replay.
+      probes: records to plant canaries at.
     """
-    seeds = np.random.SeedSequence(effort.seed).spawn(2 * len(pairs))
-    failure = 1 - effort.confidence
-    main, rest = failure * _MAIN_SHARE / len(pairs), failure * (1 - _MAIN_SHARE) / (3 * len(pairs))
-    found: list[Bound] = []
-    best: tuple[float, tuple[FloatArray, FloatArray]] = (-1.0, (np.empty(0), np.empty(0)))
-    for index, pair in enumerate(pairs):
-        (train, test), (train_n, test_n) = (
-            _halves(replay(algorithm, pair, side, effort.replays, seeds[2 * index + side])) for side in (False, True)
-        )
-        views = (
-            ("transcript", "exact likelihood ratio", attacks.likelihood_ratio, main),
-            ("actions", "learned log odds", partial(attacks.learned_log_odds, train, train_n), rest),
-        )
-        for view, name, attack, level in views:
-            learn, count = (attack(train), attack(train_n)), (attack(test), attack(test_n))
-            errors = bounds.Errors.count(*count, bounds.choose_threshold(*learn, level))
-            other = bounds.Errors.count(*count, bounds.choose_threshold(*learn, rest, effort.delta))
-            mu = bounds.mu_lower(errors, level)
-            found.append(Bound(view, name, pair.description, mu, bounds.epsilon_lower(other, effort.delta, rest), errors))
-            if mu > best[0]:
-                best = (mu, count)
-        if best[0] > enough:
-            break
-    return Measurement(tuple(found), best[1])
 
-
-def _halves(replays: Replays) -> tuple[Replays, Replays]:
-    middle = len(replays.log_ratio) // 2
-    return (
-        Replays(replays.log_ratio[:middle], replays.action_code[:middle]),
-        Replays(replays.log_ratio[middle:], replays.action_code[middle:]),
-    )
+    algorithm: Algorithm
+    claim: Claim
+    table: RewardTable
+    probes: tuple[int, ...]
 
 
 def derive(algorithm: Algorithm, table: RewardTable, seed: int, n_reps: int = 1024) -> tuple[tuple[Event, int], ...]:
@@ -184,110 +53,184 @@ def derive(algorithm: Algorithm, table: RewardTable, seed: int, n_reps: int = 10
     return tuple(sorted(ledger.worst_record().items(), key=repr))
 
 
-def accounted_mu(events: tuple[tuple[Event, int], ...]) -> float:
-    """The mu-GDP that these events compose to: 0 if there are none, infinite if no GDP guarantee follows.
-
-    Pure events compose to a pure guarantee, which implies a GDP one; it is not the smallest.
-    """
-    derived = account(dict(events))
-    if derived is None:
-        return 0.0
-    return derived.gdp().mu if isinstance(derived, GaussianDP | PureDP) else math.inf
-
-
 def audit(
-    algorithm: Algorithm,
-    claim: Claim,
+    trial: Trial,
     controls: tuple[Control, ...],
-    table: RewardTable,
-    probes: tuple[int, ...],
     effort: Effort,
-    on_progress: Callable[[str], None] = lambda what: None,
-) -> AuditResult:
-    """Audits one algorithm and its planted faults, and reaches a verdict.
+    *,
+    at_test_budget: Trial | None = None,
+    subject: Mapping[str, str] | None = None,
+    about: Mapping[str, str] | None = None,
+    doubts: tuple[str, ...] = (),
+    on_progress: OnProgress = lambda what: None,
+) -> Outcome:
+    """Audits one algorithm and its planted faults, and reaches a verdict (see `Outcome.verdict`).
 
-    FAIL if a bound exceeds the claim, the accountant derives more than the claim, or the audit without statistics finds
-    a counterexample. Otherwise INCONCLUSIVE if some planted fault was not caught by the audits that must catch it, with
-    the same effort. Otherwise PASS.
+    FAIL if a bound exceeds the claim or what is accounted, the accountant derives more than the claim, the audit without
+    statistics finds a counterexample, or the noise is not what is declared. Otherwise INCONCLUSIVE if some planted fault was
+    not caught by the audits that must catch it, with the same effort, or anything else leaves the silence without meaning.
+    Otherwise PASS.
+
+    Where the claim is so weak or so strong that factors cannot be seen at this effort, the same algorithm is also audited
+    at a test budget: noise scales linearly, so that a fault of its size, span or sensitivity has the same factor there. The
+    failure probability is split evenly between both, and the faults are planted at the test budget.
 
     Args:
-      algorithm: what to audit.
-      claim: what it promises.
+      trial: what to audit, at the claimed budget.
       controls: its planted faults.
-      table: the data set, as long as each replay.
-      probes: records to plant canaries at.
       effort: how hard to look.
+      at_test_budget: the same algorithm at a budget of about mu = 1.
+      subject: kind, name and source of the algorithm.
+      about: table, seeds, noise source, versions: what a reader needs to repeat the audit.
+      doubts: what is known to leave the outcome without meaning, in words.
       on_progress: called with a name as each part is done.
     """
-    pairs = canary_pairs(table, probes)
+    share = (1 - effort.confidence) / (1 if at_test_budget is None else 2)
+    described = {"subject": subject or {}, "about": about or {}}
+    inner = None
+    if at_test_budget is not None:
+        inner = _examine(at_test_budget, controls, effort, share, (), lambda what: on_progress(f"test budget: {what}"))
+        inner = replace(inner, **described)  # type: ignore[arg-type]
+    outer = _examine(trial, controls if inner is None else (), effort, share, doubts, on_progress)
+    return replace(outer, **described, at_test_budget=inner)  # type: ignore[arg-type]
+
+
+def _examine(
+    trial: Trial,
+    controls: tuple[Control, ...],
+    effort: Effort,
+    failure: float,
+    doubts: tuple[str, ...],
+    on_progress: OnProgress,
+) -> Outcome:
+    algorithm, claim, table = trial.algorithm, trial.claim, trial.table
+    looks = looks_of(claim.stated, effort.delta)
+    canaries = canary_pairs(table, trial.probes)
+    worst = worst_pair.find(algorithm, table, trial.probes, effort.seed)
+    pairs = (*canaries, worst.pair)
+    on_progress("search for the worst pair")
     events = derive(algorithm, table, effort.seed)
-    mu_accounted = accounted_mu(events)
-    measurement = measure(algorithm, pairs, effort)
+    main = main_quantity(claim.stated)
+    claimed = claim.gaussian.mu if main == MU else main.limit(claim.stated)
+    try:
+        found = measure(algorithm, pairs, effort, looks, failure=failure)
+        bounds, scores = found.bounds, dict(found.scores)
+        for look in looks:
+            if look.view == ONE_RUN:
+                promise = claim.stated if isinstance(claim.stated, PureDP) else claim.gaussian
+                single = measure_one_run(algorithm, table, promise, effort, failure * look.share)
+                bounds, scores = (*bounds, *single.bounds), scores | dict(single.scores)
+    except NotANumber as error:
+        bounds, scores, doubts = (), {}, (*doubts, str(error))
     on_progress("replays")
-    counterexample = sensitivity.search(algorithm, table.reward_range, claim.gaussian, effort.examples)
+    level = failure * looks[0].share / len(pairs)
+    doubts += too_few(claimed, level, effort.replays, effort, looks[0])
+    counterexample = _search(trial, lambda: worst.pair, _book_limit(claim, events), effort, shrinks=True)
     on_progress("audit without statistics")
-    results = []
+    flaw = examine_noise(algorithm, table, effort.seed)
+    on_progress("audit of the noise")
+    method, parameters = method_of(main, effort.seed, is_learned=False)
+    reached = min(1.0, (worst.mu_analytic if main == MU else worst.epsilon_analytic) / claimed)
+    factor = math.inf
+    if reached > 0:
+        factor = power.smallest_factor_caught(method, parameters, level, claimed, effort.replays, reached=reached)
+    on_progress("power")
+    tried = []
     for control in controls:
-        results.append(_examine_control(control, algorithm, claim, table, pairs, effort))
+        tried.append(_try(control, trial, looks, effort, failure))
         on_progress(control.name)
-    broken = _broken(claim, effort, mu_accounted, measurement, counterexample)
-    missed = [r.control.name for r in results if not r.is_caught]
-    if broken:
-        verdict, reasons = Verdict.FAIL, broken
-    elif missed or not results:
-        verdict = Verdict.INCONCLUSIVE
-        reasons = [f"the audit missed the planted fault {name}" for name in missed] or ["no planted fault proves its power"]
-    else:
-        verdict = Verdict.PASS
-        reasons = [
-            "claimed >= accounted >= measured",
-            f"no counterexample among {effort.examples} searched cases",
-            f"all {len(results)} planted faults were caught at the same effort",
-        ]
-    return AuditResult(
-        claim, effort, events, mu_accounted, measurement, counterexample, tuple(results), verdict, tuple(reasons)
+    return Outcome(
+        subject={},
+        claim=claim,
+        effort=effort,
+        failure=failure,
+        bounds=bounds,
+        scores=scores,
+        events=events,
+        counterexample=None if counterexample is None else counterexample.describe(),
+        flaw=flaw,
+        controls=tuple(tried),
+        power=factor,
+        doubts=doubts,
     )
 
 
-def _broken(
-    claim: Claim,
-    effort: Effort,
-    mu_accounted: float,
-    measurement: Measurement,
-    counterexample: sensitivity.Counterexample | None,
-) -> list[str]:
-    """Which of the inequalities claimed >= accounted >= measured do not hold, in words."""
-    reasons = []
-    claimed = claim.gaussian
-    if mu_accounted > claimed.mu * _EQUAL:
-        reasons.append(f"accounted exceeds claimed: the ledger composes to mu = {mu_accounted:.6g}, the claim is {claimed}")
-    if measurement.mu > claimed.mu:
-        reasons.append(
-            f"measured exceeds claimed: mu >= {measurement.mu:.6g} at {effort.confidence:.0%}, the claim is {claimed}"
-        )
-    if measurement.epsilon > claimed.epsilon(effort.delta):
-        reasons.append(
-            f"measured exceeds claimed: epsilon >= {measurement.epsilon:.6g} at delta = {effort.delta:g}, "
-            f"the claim allows {claimed.epsilon(effort.delta):.6g}"
-        )
-    if measurement.mu > mu_accounted * _EQUAL:
-        reasons.append(f"measured exceeds accounted: mu >= {measurement.mu:.6g}, the ledger composes to {mu_accounted:.6g}")
-    if counterexample is not None:
-        reasons.append(f"counterexample: {counterexample}")
-    return reasons
+def too_few(claimed: float, level: float, n: int, effort: Effort, look: Look) -> tuple[str, ...]:
+    """Why bounds from n replays a side can say nothing, in words; empty if they are enough.
+
+    They are too few if no outcome of the replays could refute the claim: then its silence could not speak for it.
+    """
+    method, parameters = method_of(look.quantity, effort.seed, is_learned=False)
+    times = 1
+    while times < 1 << 16 and not bound(method, *_told_apart(times * n), level, **parameters) > claimed:
+        times *= 2
+    if times == 1:
+        return ()
+    return (
+        f"{effort.replays} replays are too few: at {effort.confidence:.6g} confidence not even a test without errors could "
+        f"refute {look.quantity} = {claimed:.6g}; that needs about {times * effort.replays}",
+    )
 
 
-def _examine_control(
-    control: Control,
-    algorithm: Algorithm,
-    claim: Claim,
-    table: RewardTable,
-    pairs: tuple[Pair, ...],
-    effort: Effort,
-) -> ControlResult:
-    faulty = control.plant(algorithm)  # type: ignore[arg-type]
-    mu = measure(faulty, pairs, effort, enough=claim.gaussian.mu).mu
-    caught = [SAMPLING] if mu > claim.gaussian.mu else []
-    if sensitivity.search(faulty, table.reward_range, claim.gaussian, effort.examples, shrinks=False) is not None:
+def _told_apart(n: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.full(n, -np.inf), np.full(n, np.inf)
+
+
+def examine_noise(algorithm: Algorithm, table: RewardTable, seed: int) -> str | None:
+    """What the audit of the noise finds, in words; as many replicates as the number of released coordinates asks for."""
+    n_reps = _NOISE_REPLICATES
+    while True:
+        try:
+            flaw = noise_reuse.examine(algorithm, table, n_reps=n_reps, seed=seed)
+        except ValueError:
+            if n_reps >= _MOST_NOISE_REPLICATES:
+                raise
+            n_reps *= 4
+            continue
+        return None if flaw is None else str(flaw)
+
+
+def _book_limit(claim: Claim, events: tuple[tuple[Event, int], ...]) -> GaussianDP | None:
+    """What the book of a searched case must not exceed; noise that is not Gaussian composes to no exact mu there."""
+    return claim.gaussian if all(isinstance(event, GaussianEvent) for event, _ in events) else None
+
+
+def _search(
+    trial: Trial, worst: Callable[[], Pair], limit: GaussianDP | None, effort: Effort, *, shrinks: bool
+) -> Counterexample | None:
+    """A counterexample among searched cases, or on the worst pair; the declared range is the honest algorithm's."""
+    rounds = min(_LONGEST_SEARCHED, trial.table.n_users)
+    found = sensitivity.search(trial.algorithm, trial.table.reward_range, limit, effort.examples, rounds, shrinks)
+    return found or sensitivity.examine_pair(trial.algorithm, worst(), limit, effort.seed)
+
+
+def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort, failure: float) -> TriedControl:
+    """Plants a fault and looks as hard as at the honest one; it is caught where an inequality of the verdict breaks."""
+    faulty = replace(trial, algorithm=control.plant(trial.algorithm))  # type: ignore[arg-type]
+    main = looks[0].quantity
+    events = derive(faulty.algorithm, trial.table, effort.seed)
+    claimed = trial.claim.gaussian.mu if main == MU else main.limit(trial.claim.stated)
+    limit, measured = min(claimed, accounted_as(main, events)), 0.0
+    canaries = canary_pairs(trial.table, trial.probes)
+
+    @cache
+    def worst() -> Pair:
+        return worst_pair.find(faulty.algorithm, trial.table, trial.probes, effort.seed).pair
+
+    def pairs() -> Iterator[Pair]:
+        yield from canaries
+        yield worst()
+
+    try:
+        asked = tuple(look for look in looks if look.quantity == main and look.view != ONE_RUN)
+        found = measure(faulty.algorithm, pairs(), effort, asked, failure=failure, n_pairs=len(canaries) + 1, enough=limit)
+        measured = found.lower(main)
+    except NotANumber:
+        pass
+    caught = [SAMPLING] if measured > limit else []
+    book = _book_limit(trial.claim, events)
+    if STRUCTURAL in control.caught_by and _search(faulty, worst, book, effort, shrinks=False) is not None:
         caught.append(STRUCTURAL)
-    return ControlResult(control, mu, tuple(caught))
+    if NOISE in control.caught_by and examine_noise(faulty.algorithm, trial.table, effort.seed) is not None:
+        caught.append(NOISE)
+    return TriedControl(control.name, control.fault, control.caught_by, tuple(caught), measured, limit)

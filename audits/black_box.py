@@ -20,22 +20,20 @@ from scipy.stats import chi2
 from algorithms.catalog import Claim
 from algorithms.environments.tables import RewardTable
 from algorithms.protocol import FloatArray, IntArray
-from audits import bounds
-from audits.audit import Effort
+from audits import methods, power
+from audits.attacks import ACTIONS
+from audits.audit import too_few
 from audits.claims import ClaimError, Quantity, binary_divergence, binary_rho
+from audits.classifiers import features, learn_codes, learn_logistic, learn_stumps
 from audits.controls import SAMPLING
+from audits.measure import Look, Measurement, method_of, rounded, state
 from audits.neighbors import Pair
-from audits.outcome import Outcome, Scores, StatedBound, TriedControl
-from audits.white_box import largest, too_few
+from audits.outcome import Effort, Outcome, StatedBound, TriedControl
 from privacy_core import ZCDP, GaussianDP, Guarantee, Interval, RenyiDP, TrustModel
 
 BLOCK = 4096
-VIEW = "actions"
 _MAIN_SHARE = 0.8
-_FIRST_ACTIONS = 6
-_MOST_CODES = 4096
 _DEPENDENT = 1e-9
-_MIDDLE = 0.5
 
 Play = Callable[..., Any]
 
@@ -170,92 +168,6 @@ def replay(play: Play, table: RewardTable, n_replays: int, seed: np.random.SeedS
 Scorer = Callable[[IntArray], FloatArray]
 
 
-def features(actions: IntArray, record: int, n_arms: int) -> FloatArray:
-    """(n_replays, n_features) what was played after the record: the first actions one by one, then shares of stretches.
-
-    Stretches double in length. Only actions of other records count: those that the claim protects from.
-    """
-    later = actions[:, record + 1 :]
-    found = [later[:, [t]] == np.arange(n_arms - 1) for t in range(min(_FIRST_ACTIONS, later.shape[1]))]
-    start = 0
-    while start < later.shape[1]:
-        stop = min(later.shape[1], max(start + 1, 2 * start))
-        found.append(np.stack([(later[:, start:stop] == arm).mean(axis=1) for arm in range(n_arms - 1)], axis=1))
-        start = stop
-    return np.concatenate([part.astype(float) for part in found], axis=1)
-
-
-def learn_codes(data: IntArray, neighbor: IntArray, n_arms: int) -> Scorer:
-    """Log odds of the order in which arms follow each other, counted: the first switches, with half a count added."""
-    most = max(1, int(np.log(_MOST_CODES) / np.log(n_arms + 1)))
-
-    def codes(later: IntArray) -> IntArray:
-        code, taken = later[:, 0] + 1, np.ones(len(later), dtype=np.int64)
-        for t in range(1, later.shape[1]):
-            is_switch = (later[:, t] != later[:, t - 1]) & (taken < most)
-            code = np.where(is_switch, code * (n_arms + 1) + later[:, t] + 1, code)
-            taken += is_switch
-        return code
-
-    size = (n_arms + 1) ** (most + 1)
-    counts = [np.bincount(codes(side), minlength=size) + 0.5 for side in (neighbor, data)]
-    log_odds = np.log(counts[0] / counts[0].sum()) - np.log(counts[1] / counts[1].sum())
-    return lambda later: np.asarray(log_odds[codes(later)])
-
-
-def learn_logistic(
-    x: FloatArray, is_neighbor: FloatArray, n_steps: int = 12, ridge: float = 1.0
-) -> Callable[[FloatArray], FloatArray]:
-    """Logistic regression by Newton's method, on standardized features with a small ridge."""
-    mean, deviation = x.mean(axis=0), x.std(axis=0)
-    deviation = np.where(deviation > 1e-12, deviation, 1.0)
-
-    def design(raw: FloatArray) -> FloatArray:
-        return np.column_stack([np.ones(len(raw)), (raw - mean) / deviation])
-
-    columns, weights = design(x), np.zeros(x.shape[1] + 1)
-    for _ in range(n_steps):
-        p = 1 / (1 + np.exp(-np.clip(columns @ weights, -30, 30)))
-        curvature = (columns * (p * (1 - p))[:, None]).T @ columns + ridge * np.eye(len(weights))
-        weights = weights + np.linalg.solve(curvature, columns.T @ (is_neighbor - p) - ridge * weights)
-    return lambda raw: np.asarray(design(raw) @ weights)
-
-
-def learn_stumps(
-    x: FloatArray, is_neighbor: FloatArray, n_rounds: int = 40, rate: float = 0.5
-) -> Callable[[FloatArray], FloatArray]:
-    """Boosted decision stumps for the logistic loss: each step adds the cut that explains the rest best."""
-    cuts = [
-        (column, float(cut))
-        for column in range(x.shape[1])
-        for cut in np.unique(np.quantile(x[:, column], np.linspace(0.1, 0.9, 9)))
-        if 0 < (x[:, column] > cut).mean() < 1
-    ]
-    if not cuts:
-        return lambda raw: np.zeros(len(raw))
-    above = np.stack([x[:, column] > cut for column, cut in cuts], axis=1).astype(np.float32)
-    score, steps = np.zeros(len(x)), []
-    for _ in range(n_rounds):
-        p = 1 / (1 + np.exp(-score))
-        rest, weight = (is_neighbor - p).astype(np.float32), (p * (1 - p)).astype(np.float32)
-        over, under = rest @ above, rest.sum()
-        w_over, w_under = weight @ above + 1.0, weight.sum() + 1.0
-        gain = over**2 / w_over + (under - over) ** 2 / (w_under - w_over + 1.0)
-        best = int(np.argmax(gain))
-        high = rate * float(over[best] / w_over[best])
-        low = rate * float((under - over[best]) / (w_under - w_over[best] + 1.0))
-        steps.append((*cuts[best], high, low))
-        score += np.where(above[:, best] > _MIDDLE, high, low)
-
-    def scorer(raw: FloatArray) -> FloatArray:
-        total = np.zeros(len(raw))
-        for column, cut, high, low in steps:
-            total += np.where(raw[:, column] > cut, high, low)
-        return total
-
-    return scorer
-
-
 def learn(data: IntArray, neighbor: IntArray, record: int, n_arms: int) -> dict[str, Scorer]:
     """Three scores, larger where the neighbor is likelier, taught on the given replays."""
     x = np.concatenate([features(side, record, n_arms) for side in (data, neighbor)])
@@ -278,15 +190,13 @@ def levels(confidence: float, n_pairs: int) -> tuple[float, float]:
     return failure * _MAIN_SHARE / n_pairs, failure * (1 - _MAIN_SHARE) / n_pairs
 
 
-def choose(data: FloatArray, neighbor: FloatArray, quantity: Quantity, level: float) -> tuple[float, float]:
-    """A threshold and the bound that it promises."""
-    threshold = quantity.threshold(data, neighbor, level)
-    return threshold, quantity.lower(bounds.Errors.count(data, neighbor, threshold), level)
+def promised(data: FloatArray, neighbor: FloatArray, quantity: Quantity, level: float, seed: int) -> float:
+    """The bound that a score promises on the replays which choose between scores."""
+    method, parameters = method_of(quantity, seed, is_learned=True)
+    return methods.bound(method, data, neighbor, level, **parameters)
 
 
-def measure(
-    play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n_pairs: int | None = None
-) -> tuple[tuple[StatedBound, ...], Scores]:
+def measure(play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n_pairs: int | None = None) -> Measurement:
     """Two bounds a pair, on the claim's own quantity and on epsilon, and the held-out scores.
 
     Args:
@@ -310,21 +220,19 @@ def measure(
                  for side, table in enumerate((pair.data, pair.neighbor))]  # fmt: skip
         scorers = learn(sides[0].actions[:quarter], sides[1].actions[:quarter], pair.record, pair.data.n_actions)
         for quantity, level in ((own, main), (epsilon, rest)):
-            best = (-1.0, 0.0, "")
+            best = (-1.0, "")
             for name, scorer in scorers.items():
                 held = [scorer(side.actions[quarter:half]) for side in sides]
-                threshold, promised = choose(held[0], held[1], quantity, level)
-                best = max(best, (promised, threshold, name))
-            _, threshold, name = best
-            test = tuple(scorers[name](side.actions[half:]) for side in sides)
+                best = max(best, (promised(held[0], held[1], quantity, level, effort.seed), name))
+            name = best[1]
+            test = tuple(rounded(scorers[name](side.actions[half:])) for side in sides)
             for side, score in zip(sides, test, strict=True):
                 _check_independence(score, side.block[half:])
             key = f"{name.replace(' ', '_')}{index}"
             scores[key] = (test[0], test[1])
-            errors = bounds.Errors.count(test[0], test[1], threshold)
-            lower = quantity.lower(errors, level)
-            found.append(StatedBound(VIEW, name, pair.description, quantity, level, errors, lower, key))
-    return tuple(found), scores
+            look = Look(ACTIONS, quantity, 1.0)
+            found.append(state(look, name, pair, scores[key], key, level, effort))
+    return Measurement(tuple(found), scores)
 
 
 def _check_independence(scores: FloatArray, block: IntArray) -> None:
@@ -363,7 +271,7 @@ def find_pairs(play: Play, tried: list[Pair], seed: int, n_replays: int = 2048, 
         )
         codes = learn_codes(data[:half, pair.record + 1 :], neighbor[:half, pair.record + 1 :], pair.data.n_actions)
         held = [codes(side[half:, pair.record + 1 :]) for side in (data, neighbor)]
-        worth.append(choose(held[0], held[1], Quantity("mu"), 0.05)[1])
+        worth.append(promised(held[0], held[1], Quantity("mu"), 0.05, seed))
     order = sorted(range(len(tried)), key=lambda index: -worth[index])
     return tuple(tried[index] for index in order[:n_pairs])
 
@@ -484,15 +392,32 @@ def examine(
         )
     quantity = Quantity.of(claim.stated)
     limit = quantity.limit(claim.stated)
-    found, scores = measure(play, pairs, claim, effort)
+    found = measure(play, pairs, claim, effort)
     on_progress("replays")
-    doubts = too_few(limit, levels(effort.confidence, len(pairs))[0], effort, quantity)
+    level = levels(effort.confidence, len(pairs))[0]
+    n = effort.replays - effort.replays // 2
+    doubts = too_few(limit, level, n, effort, Look(ACTIONS, quantity, 1.0))
     tried = []
     for name, fault, faulty in planted_faults(play, claim, pairs[0]):
-        worst = largest(measure(faulty, pairs[:1], claim, effort, len(pairs))[0], quantity)
+        worst = measure(faulty, pairs[:1], claim, effort, len(pairs)).lower(quantity)
         tried.append(TriedControl(name, fault, (SAMPLING,), (SAMPLING,) if worst > limit else (), worst, limit))
         on_progress(name)
-    return Outcome(subject, claim, effort, found, scores, None, None, tuple(tried), doubts, about)
+    method, parameters = method_of(quantity, effort.seed, is_learned=True)
+    return Outcome(
+        subject=subject,
+        claim=claim,
+        effort=effort,
+        failure=1 - effort.confidence,
+        bounds=found.bounds,
+        scores=found.scores,
+        events=None,
+        counterexample=None,
+        flaw=None,
+        controls=tuple(tried),
+        power=power.smallest_factor_caught(method, parameters, level, limit, n),
+        doubts=doubts,
+        about=about,
+    )
 
 
 def check_trust(claim: Claim) -> None:

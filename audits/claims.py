@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from algorithms.catalog import Claim
 from algorithms.protocol import FloatArray
-from audits import bounds
 from privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, Relation, RenyiDP, TrustModel
 
 KINDS: dict[str, tuple[type[Guarantee], tuple[str, ...]]] = {
@@ -36,8 +35,6 @@ _UNITS = {
     Relation.REPLACE_TRAJECTORY: "one trajectory (one episode)",
 }
 _ORDERS = np.concatenate([np.linspace(1.05, 2, 20), np.geomspace(2.1, 128, 60)])
-SMALLEST_DELTA = 1e-300
-"""Stands for the delta of 0 of pure DP in formulas that ask for one above 0."""
 
 
 class ClaimError(ValueError):
@@ -91,6 +88,12 @@ def parse(text: str, *, relation: str | None = None, trust: str | None = None, s
         trust=stated.trust,
         unit=_UNITS[stated.relation],
     )
+
+
+def restated(claim: Claim, stated: Guarantee) -> Claim:
+    """The claim with another guarantee in place of its own, for the same neighbors and trust model."""
+    stated = replace(stated, relation=claim.relation, trust=claim.trust)
+    return replace(claim, stated=stated, gaussian=as_gdp(stated)[0], statement=f"all actions are {stated}")
 
 
 def _split(text: str) -> tuple[str, dict[str, str]]:
@@ -218,23 +221,6 @@ class Quantity:
             case "divergence":
                 return stated.renyi(self.alpha).epsilon
         return stated.zcdp().rho
-
-    def threshold(self, data: FloatArray, neighbor: FloatArray, level: float) -> float:
-        """The threshold on these scores that promises much; the bound must be taken on others."""
-        # One that promises much for mu does so for a divergence too.
-        delta = max(self.delta, SMALLEST_DELTA) if self.name == "epsilon" else None
-        return bounds.choose_threshold(data, neighbor, level, delta)
-
-    def lower(self, errors: bounds.Errors, level: float) -> float:
-        """Lower confidence bound from the errors of one test; it exceeds the truth with probability at most `level`."""
-        match self.name:
-            case "mu":
-                return bounds.mu_lower(errors, level)
-            case "epsilon":
-                return bounds.epsilon_lower(errors, self.delta or SMALLEST_DELTA, level)
-            case "divergence":
-                return binary_divergence(*errors.upper(level), self.alpha)
-        return binary_rho(*errors.upper(level))
 
 
 def binary_divergence(fpr: float, fnr: float, alpha: float) -> float:

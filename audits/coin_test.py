@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +25,7 @@ from scipy.special import expit, ndtri
 
 from algorithms.protocol import FloatArray, IntArray
 from audits.samples import LARGEST, checked_sides, learn_ratio, split
-from privacy_core.checks import probability
+from privacy_core.checks import at_least, probability
 
 _LEVELS = 32
 """Weights are whole numbers up to this."""
@@ -230,17 +231,23 @@ def _to_look_at(expected: float, tilt: float, most: float) -> FloatArray:
     return np.unique(np.round(np.clip(picks, 0, most)))
 
 
-def toss(n: int, seed: int) -> tuple[int, int, int]:
+def toss(n: int, seed: int, held_out: tuple[FloatArray, FloatArray]) -> tuple[int, int, int]:
     """How many replays of each side fair coins take: (of the data, of the neighbor, coins).
 
     As many coins are tossed as n replays a side have room for in all but 6e-5 of the cases, in which nothing is taken.
+    Which replay belongs to which coin does not matter, for replays of one side are alike. The coins are
+    drawn from the seed and from the held-out replays, which say nothing on the others: a seed that everybody leaves at 0
+    would else be everybody's same luck.
 
     Args:
       n: replays on each side.
-      seed: of the coins.
+      seed: of the coins, at least 0.
+      held_out: replays of both sides that are not counted.
     """
     n_tosses = max(0, math.floor((math.sqrt(2 * n + _MISSES**2 / 4) - _MISSES / 2) ** 2))
-    heads = int(np.random.Generator(np.random.SFC64(seed)).binomial(n_tosses, 0.5))
+    digest = blake2b(b"".join(np.ascontiguousarray(scores, dtype="<f8").tobytes() for scores in held_out), digest_size=16)
+    entropy = [at_least("seed", seed, 0), int.from_bytes(digest.digest(), "little")]
+    heads = int(np.random.Generator(np.random.SFC64(np.random.SeedSequence(entropy))).binomial(n_tosses, 0.5))
     return (0, 0, n_tosses) if max(heads, n_tosses - heads) > n else (n_tosses - heads, heads, n_tosses)
 
 
@@ -273,7 +280,8 @@ def epsilon_lower(
       ValueError: unusable scores (see `samples.checked_sides`), or delta, level or share out of range.
 
     Guarantee: with probability at least 1 - level the mechanism is not (epsilon, delta)-DP for any smaller epsilon. Assumes:
-      replays are independent and alike. Exact at every n: see `Guesses.is_refuted` for the proof.
+      replays are independent and alike. Exact at every n: see `Guesses.is_refuted` for the proof; the probability is that
+      of replays and coins together.
     """
     return guess(data, neighbor, delta, level, seed=seed, is_learned=is_learned, train_share=train_share).epsilon_lower(
         delta, level
@@ -296,9 +304,9 @@ def guess(
     if not 0 <= delta < 1:
         raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
     (train, train_n), (test, test_n) = split(data, neighbor, train_share)
+    n_data, n_neighbor, n_tosses = toss(len(test), seed, (train, train_n))
     if is_learned:
         ratio = learn_ratio(train, train_n)
         train, train_n, test, test_n = (ratio(scores) for scores in (train, train_n, test, test_n))
-    n_data, n_neighbor, n_tosses = toss(len(test), seed)
     plan = design(np.concatenate([train, train_n]), delta, level, n_tosses)
     return Guesses(test[:n_data], test_n[:n_neighbor], plan, n_tosses)

@@ -27,7 +27,7 @@ from scipy.special import expit
 from algorithms.protocol import FloatArray
 from audits.coin_test import design
 from audits.divergence_bounds import plan_renyi
-from audits.samples import LARGEST, RATIO_EDGES, block_cuts, checked_sides, count, edges_of, isotonic_ratio, ratio_middles
+from audits.samples import LARGEST, RATIO_EDGES, block_cuts, checked_sides, count, edges_of, log_odds, ratio_middles
 from audits.tradeoff_bounds import design_contrast
 from privacy_core.checks import non_negative, order, probability
 
@@ -104,13 +104,21 @@ class ApproxClaims:
 
     def _tilt(self, grow: FloatArray, r: FloatArray, data: FloatArray, neighbor: FloatArray) -> FloatArray:
         """(n_claims, bins) s_1 with the cap under which these counts would have grown most."""
+        tilt = np.zeros((len(grow), len(r)))
+        start = int(np.searchsorted(r, expit(self.epsilons[0]), side="right"))  # below, no claim's s is above 0
+        if start == len(r):
+            return tilt
+        n = (data.sum() + neighbor.sum()) / 2
+        r, data, neighbor = r[start:], data[start:], neighbor[start:]
         s = np.clip(r * (1 + 1 / grow) - 1, 0, _SAFE * (1 - self.delta) / grow)
-        gain = neighbor * (up := np.log1p(s)) + data * (down := np.log1p(-grow * s))
+        up, down = np.log1p(s), np.log1p(-grow * s)
+        gain = neighbor * up + data * down
         before = np.cumsum(gain, axis=1) - gain
         above = np.cumsum(np.stack([data, neighbor])[:, ::-1], axis=1)[:, ::-1]
-        growth = before + above[1] * up + above[0] * down - (data.sum() + neighbor.sum()) / 2 * self.delta * s
+        growth = before + above[1] * up + above[0] * down - n * self.delta * s
         cap = np.take_along_axis(s, np.argmax(growth, axis=1)[:, None], axis=1)
-        return np.minimum(s, cap)
+        tilt[:, start:] = np.minimum(s, cap)
+        return tilt
 
 
 def _increasing(name: str, values: FloatArray) -> None:
@@ -178,7 +186,7 @@ class EProcess:
         Returns:
           (n_claims,) the logarithm of the wealth against each claim.
         """
-        first, second = checked_sides(data, neighbor, 0, is_paired=not self.is_tossed, may_tie=True)
+        first, second = checked_sides(data, neighbor, 0, is_paired=not self.is_tossed)
         pooled = np.concatenate([first, second])
         if self._edges is None:
             self._edges = edges_of(pooled)
@@ -202,7 +210,7 @@ class EProcess:
 
     def _log_ratio(self) -> FloatArray:
         if self.is_learned:
-            return isotonic_ratio(self._counts)
+            return log_odds(self._counts)
         seen = self._counts.sum(axis=0)
         return np.where(seen > 0, self._sums / np.maximum(seen, 1), ratio_middles())
 
@@ -399,12 +407,7 @@ def zcdp_lower(
         order("alphas", alpha)
 
     def guess(ratio: FloatArray, counts: FloatArray, n: int) -> float:
-        plan = plan_renyi(ratio, counts, alphas[0], n)
-        pooled, r = counts.sum(axis=0), expit(ratio)
-        winner, loser = (pooled * r, pooled * (1 - r)) if plan.sign > 0 else (pooled * (1 - r), pooled * r)
-        gain, loss = plan.values(ratio)
-        excess = float(gain @ winner / winner.sum() - loss @ loser / loser.sum()) / plan.unit
-        return math.log(excess) / ((alphas[0] - 1) * alphas[0]) if excess > 1 else 0.0
+        return max(plan_renyi(ratio, counts, alpha, n).predicted / alpha for alpha in alphas)
 
     def claims(grid: FloatArray) -> list[Claims]:
         return [RenyiClaims(alpha, alpha * grid) for alpha in alphas]
@@ -427,7 +430,7 @@ def _lower(
     first = slice(*cuts[0])
     edges = edges_of(np.concatenate([data[first], neighbor[first]])) if is_learned else RATIO_EDGES
     counts = np.stack([count(edges, s[first]) for s in (data, neighbor)]).astype(float)
-    ratio = isotonic_ratio(counts) if is_learned else ratio_middles()
+    ratio = log_odds(counts) if is_learned else ratio_middles()
     grid = _grid(guess(ratio, counts, len(data)))
     processes = [EProcess(c, is_learned=is_learned) for c in claims(grid)]
     for start, stop in cuts:
@@ -438,5 +441,5 @@ def _lower(
 
 def _grid(guess: float) -> FloatArray:
     """Values in (0, 32], dense around a guess from the first block, which is not bet on: the sequence may depend on it."""
-    coarse = np.geomspace(1e-3, 32, 80)
-    return np.unique(np.concatenate([coarse, guess * np.arange(0.5, 1.6, 0.005)])) if guess > 0 else coarse
+    coarse = np.geomspace(1e-3, 32, 48)
+    return np.unique(np.concatenate([coarse, guess * np.arange(0.5, 1.5, 0.008)])) if guess > 0 else coarse

@@ -1,10 +1,10 @@
 """Evidence that stands alone: one file from which anybody recomputes an audit's bounds, without rerunning the algorithm.
 
-The file is a NumPy archive: the scores of the held-out replays, float64, and a description in JSON with the claim, the
-effort, every bound with its threshold and its share of the failure probability, the worst record's events, the planted
-faults, seeds and versions. Its last 64 bytes are the SHA-256 of all bytes before, in hexadecimal (a zip comment, which
-readers of archives pass over). A changed byte shows in the hash; a number that is wrong under a right hash shows when it is
-computed anew.
+The file is a NumPy archive: the scores that the bounds were taken from, float32, and a description in JSON with the claim,
+the effort, every bound with its method, parameters and share of the failure probability, the worst record's events, the
+planted faults, seeds and versions; at the claimed and at the test budget. Its last 64 bytes are the SHA-256 of all bytes
+before, in hexadecimal (a zip comment, which readers of archives pass over). A changed byte shows in the hash; a number that
+is wrong under a right hash shows when it is computed anew.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ import json
 import math
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from algorithms.protocol import FloatArray
-from audits import claims
-from audits.audit import Effort, Verdict
-from audits.bounds import Errors
+from audits import claims, methods, one_run_audit
+from audits.attacks import ACTIONS
 from audits.claims import Quantity, as_gdp, text_of
-from audits.outcome import Outcome, StatedBound, TriedControl
+from audits.outcome import ONE_RUN, Effort, Outcome, StatedBound, TriedControl, Verdict
 from privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
 
-SCHEMA = "bandana/evidence/1"
+SCHEMA = "bandana/evidence/2"
 _DIGITS = 64
 _CLOSE = 1e-9
+_TEST = "test_"
 _EVENTS: dict[str, type[Event]] = {
     "Gaussian": GaussianEvent,
     "Laplace": LaplaceEvent,
@@ -98,14 +99,21 @@ def to_bytes(outcome: Outcome) -> bytes:
       ClaimError: the claim has no written form.
     """
     arrays = {
-        f"{name}_{side}": np.asarray(scores, dtype=np.float64)
-        for name, pair in outcome.scores.items()
+        f"{prefix}{name}_{side}": np.asarray(scores, dtype=np.float32)
+        for prefix, part in _parts(outcome)
+        for name, pair in part.scores.items()
         for side, scores in zip(("data", "neighbor"), pair, strict=True)
     }
     return seal(describe(outcome), arrays)
 
 
-def seal(description: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> bytes:
+def _parts(outcome: Outcome) -> list[tuple[str, Outcome]]:
+    """The audit at the claimed budget, and the one at the test budget, with the prefix of its scores."""
+    inner = outcome.at_test_budget
+    return [("", outcome)] + ([(_TEST, inner)] if inner is not None else [])
+
+
+def seal(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """An archive of a description and arrays, with its hash at the end."""
     text = json.dumps(_plain(description), sort_keys=True, allow_nan=False)
     buffer = io.BytesIO()
@@ -140,14 +148,16 @@ def describe(outcome: Outcome) -> dict[str, Any]:
             "mu": claim.gaussian.mu,
         },
         "effort": asdict(outcome.effort),
+        "failure": outcome.failure,
         "bounds": [
             {
                 "view": bound.view,
                 "attack": bound.attack,
                 "neighbor": bound.neighbor,
                 "quantity": asdict(bound.quantity),
+                "method": bound.method,
+                "parameters": dict(bound.parameters),
                 "level": bound.level,
-                "errors": None if bound.errors is None else asdict(bound.errors),
                 "lower": bound.lower,
                 "scores": bound.scores,
             }
@@ -160,7 +170,9 @@ def describe(outcome: Outcome) -> dict[str, Any]:
             for event, count in outcome.events
         ],
         "counterexample": outcome.counterexample,
+        "flaw": outcome.flaw,
         "controls": [asdict(control) for control in outcome.controls],
+        "power": outcome.power,
         "doubts": list(outcome.doubts),
         "about": dict(outcome.about),
         "numbers": [
@@ -169,6 +181,7 @@ def describe(outcome: Outcome) -> dict[str, Any]:
         "inequalities": outcome.inequalities,
         "verdict": outcome.verdict.value,
         "reasons": list(outcome.reasons),
+        "at_test_budget": None if outcome.at_test_budget is None else describe(outcome.at_test_budget),
     }  # fmt: skip
 
 
@@ -218,21 +231,26 @@ def _damage(stated: str, found: str) -> str:
     return "" if stated == found else "its SHA-256 is not that of its bytes, and "
 
 
-def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> Outcome:
-    effort = Effort(**stated["effort"])
+def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix: str = "") -> Outcome:
+    inner = stated["at_test_budget"]
+    if not prefix and inner is not None:
+        inner = _outcome(inner, arrays, _TEST)
+    mine = {
+        name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(_TEST) == (prefix == _TEST)
+    }
     scores = {
-        name.removesuffix("_data"): (_checked(name, arrays), _checked(name.removesuffix("data") + "neighbor", arrays))
-        for name in sorted(arrays)
+        name.removesuffix("_data"): (_checked(name, mine), _checked(name.removesuffix("data") + "neighbor", mine))
+        for name in sorted(mine)
         if name.endswith("_data")
     }
     found = [
         StatedBound(
-            item["view"], item["attack"], item["neighbor"], Quantity(**item["quantity"]), float(item["level"]),
-            _errors(item["errors"]), float(item["lower"]), item["scores"],
+            item["view"], item["attack"], item["neighbor"], Quantity(**item["quantity"]), item["method"],
+            item["parameters"], float(item["level"]), float(item["lower"]), item["scores"],
         )
         for item in stated["bounds"]
     ]  # fmt: skip
-    if unknown := {bound.scores for bound in found} - {None, *scores}:
+    if unknown := {bound.scores for bound in found} - {*scores}:
         raise ValueError(f"there are no scores named {', '.join(sorted(map(str, unknown)))}")
     events = None
     if stated["events"] is not None:
@@ -244,22 +262,31 @@ def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> Out
         )
         for item in stated["controls"]
     )  # fmt: skip
-    claim = claims.parse(stated["claim"]["text"], source=stated["claim"]["source"])
+    claim = stated["claim"]
+    parsed = claims.parse(claim["text"], source=claim["source"])
     return Outcome(
-        stated["subject"], claim, effort, tuple(found), scores, events, stated["counterexample"], controls,
-        tuple(stated["doubts"]), stated["about"],
-    )  # fmt: skip
-
-
-def _errors(item: Mapping[str, Any] | None) -> Errors | None:
-    return None if item is None else Errors(**{**item, "threshold": float(item["threshold"])})
+        subject=stated["subject"],
+        claim=replace(parsed, statement=claim["statement"], theorem=claim["theorem"], unit=claim["unit"]),
+        effort=Effort(**stated["effort"]),
+        failure=float(stated["failure"]),
+        bounds=tuple(found),
+        scores=scores,
+        events=events,
+        counterexample=stated["counterexample"],
+        flaw=stated["flaw"],
+        controls=controls,
+        power=float(stated["power"]),
+        doubts=tuple(stated["doubts"]),
+        about=stated["about"],
+        at_test_budget=inner,
+    )
 
 
 def _checked(name: str, arrays: Mapping[str, FloatArray]) -> FloatArray:
     scores = arrays[name]
-    if scores.dtype != np.float64 or scores.ndim != 1:
-        raise ValueError(f"{name} must be float64 along one axis, got {scores.dtype} of shape {scores.shape}")
-    return scores
+    if scores.dtype != np.float32 or scores.ndim != 1:
+        raise ValueError(f"{name} must be float32 along one axis, got {scores.dtype} of shape {scores.shape}")
+    return scores.astype(np.float64)
 
 
 def _event(item: Mapping[str, Any]) -> Event:
@@ -284,19 +311,35 @@ def verify(path: Path) -> Verification:
 
 
 def _recompute(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
-    lines = [
-        _line("claim as GDP: mu", stated["claim"]["mu"], as_gdp(outcome.claim.stated)[0].mu),
-        *_check_scores(outcome),
-    ]
+    """Every part's lines, and those of the whole."""
+    parts, lines, anew = _parts(outcome), [], []
+    for prefix, part in parts:
+        words = "test budget: " if prefix else ""
+        found, again = _recompute_part(part, stated["at_test_budget"] if prefix else stated)
+        lines += [replace(line, what=words + line.what) for line in found]
+        anew.append(again)
+    again = replace(anew[0], at_test_budget=anew[1] if len(anew) > 1 else None)
+    spent = sum(part.failure for _, part in parts)
+    lines.append(_line("failure probability of all bounds", 1 - outcome.effort.confidence, spent))
+    lines.append(_line("verdict", stated["verdict"], _verdict(again)))
+    told = [" / ".join(reasons) for reasons in (stated["reasons"], again.reasons)]
+    if told[0] != told[1]:
+        lines.append(Line("reasons", told[0], told[1], False))
+    return lines
+
+
+def _recompute_part(outcome: Outcome, stated: Mapping[str, Any]) -> tuple[list[Line], Outcome]:
+    lines = [_line("claim as GDP: mu", stated["claim"]["mu"], as_gdp(outcome.claim.stated)[0].mu), *_check_scores(outcome)]
     if outcome.bounds:
-        spent = sum(bound.level for bound in outcome.bounds)
-        lines.append(_line("failure probability, split", 1 - outcome.effort.confidence, spent))
+        spent = math.fsum(bound.level for bound in outcome.bounds)
+        is_kept = spent <= outcome.failure * (1 + _CLOSE)
+        lines.append(Line("failure probability, split", f"at most {_shown(outcome.failure)}", _shown(spent), is_kept))
     anew = []
     for bound in outcome.bounds:
         line, lower = _check_bound(outcome, bound)
         lines.append(line)
-        anew.append(StatedBound(**{**bound.__dict__, "lower": lower}))
-    again = Outcome(**{**_fields(outcome), "bounds": tuple(anew)})
+        anew.append(replace(bound, lower=lower))
+    again = replace(outcome, bounds=tuple(anew))
     for item in stated["numbers"]:
         quantity = Quantity(**item["quantity"])
         three = again.numbers.get(quantity)
@@ -310,66 +353,55 @@ def _recompute(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
                  for holds in (stated["inequalities"].get(what), again.inequalities.get(what))]  # fmt: skip
         lines.append(_line(what, *shown))
     lines += [_check_control(control) for control in outcome.controls]
-    if outcome.counterexample is not None:
-        lines.append(Line("counterexample", "found", "not in the scores", None))
-    lines.append(_line("verdict", stated["verdict"], _verdict(again)))
-    told = [" / ".join(reasons) for reasons in (stated["reasons"], again.reasons)]
-    if told[0] != told[1]:
-        lines.append(Line("reasons", told[0], told[1], False))
-    return lines
-
-
-def _fields(outcome: Outcome) -> dict[str, Any]:
-    names = Outcome.__dataclass_fields__
-    return {name: getattr(outcome, name) for name in names}
+    for what, found in (("counterexample", outcome.counterexample), ("flaw of the noise", outcome.flaw)):
+        if found is not None:
+            lines.append(Line(what, "found", "not in the scores", None))
+    if outcome.events is not None:
+        lines.append(Line("power: smallest factor", _shown(outcome.power), "not in the scores", None))
+    return lines, again
 
 
 def _verdict(outcome: Outcome) -> str:
     """PASS only where the scores of the bounds that decide are there."""
     found = outcome.verdict
-    kept = {bound.scores for bound in outcome.bounds} - {None}
-    return Verdict.INCONCLUSIVE.value if found is Verdict.PASS and not kept else found.value
+    return Verdict.INCONCLUSIVE.value if found is Verdict.PASS and not outcome.scores else found.value
 
 
 def _check_scores(outcome: Outcome) -> list[Line]:
     """One line for each pair of scores that cannot be what the effort says."""
     lines = []
-    held_out = outcome.effort.replays - outcome.effort.replays // 2
+    views = {bound.scores: bound.view for bound in outcome.bounds}
+    replays = outcome.effort.replays
     for name, pair in outcome.scores.items():
+        view = views.get(name)
+        expected = {ACTIONS: replays - replays // 2, ONE_RUN: len(pair[0])}.get(str(view), replays)
         for side, scores in zip(("data", "neighbor"), pair, strict=True):
             n_nan = int(np.isnan(scores).sum())
             found = f"{len(scores)}" + (f", {n_nan} of them NaN" if n_nan else "")
-            if found != str(held_out):
-                lines.append(Line(f"scores {name}, {side}: how many", str(held_out), found, False))
+            if found != str(expected):
+                lines.append(Line(f"scores {name}, {side}: how many", str(expected), found, False))
     return lines
 
 
 def _check_bound(outcome: Outcome, bound: StatedBound) -> tuple[Line, float]:
-    """Counts the errors again and bounds anew; what was not kept is taken as stated."""
+    """Takes the bound anew from its scores."""
     what = f"{bound.view}; {bound.neighbor}: {bound.quantity}"
-    pair = None if bound.scores is None else outcome.scores[bound.scores]
-    if bound.errors is None:
-        if pair is None:
-            return Line(what, _shown(bound.lower), "not kept", None), bound.lower
-        return Line(what, _shown(bound.lower), "its threshold was not kept", None), bound.lower
-    errors = bound.errors if pair is None else Errors.count(*pair, bound.errors.threshold)
     try:
-        lower = bound.quantity.lower(errors, bound.level)
-    except ValueError as error:
+        lower = recompute(bound, outcome.scores[bound.scores])
+    except (ValueError, TypeError) as error:
         return Line(what, _shown(bound.lower), str(error), False), math.nan
-    if errors != bound.errors:
-        return Line(what, _counted(bound.lower, bound.errors), _counted(lower, errors), False), lower
-    line = _line(what, bound.lower, lower)
-    if pair is None and line.is_ok:
-        return Line(what, line.stated, line.recomputed + " from stated counts", True), lower
-    return line, lower
+    return _line(what, bound.lower, lower), lower
 
 
-def _counted(lower: float, errors: Errors) -> str:
-    return (
-        f"{_shown(lower)} from {errors.false_positives} of {errors.n_data} and {errors.false_negatives} of "
-        f"{errors.n_neighbor} errors"
-    )
+def recompute(bound: StatedBound, scores: tuple[FloatArray, FloatArray]) -> float:
+    """The bound, from its scores alone.
+
+    Raises:
+      ValueError: no such method, or scores from which it cannot be taken.
+    """
+    if bound.view == ONE_RUN:
+        return one_run_audit.bound(bound.method, scores[0], scores[1].astype(bool), bound.level, **bound.parameters)
+    return methods.bound(bound.method, *scores, bound.level, **bound.parameters)
 
 
 def _check_control(control: TriedControl) -> Line:

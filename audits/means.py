@@ -101,7 +101,7 @@ def berry_esseen_lower(gain: FloatArray, loss: FloatArray, gain_range: float, lo
     the true deviation s lies between S -+ R sqrt(2 log(1/b) / (n - 1)), S the sample's (Maurer and Pontil 2009,
     Theorem 10). Then |d - E d| <= r := the farther end of the interval + that radius, so E|d - E d|^3 <= r s^2 and
     t := r / s bounds the third moment's ratio. By Berry-Esseen P(sqrt n (mean - E d) > z s) <= 1 - Phi(z) + err,
-    err = 0.33554 (t + 0.415) / sqrt n (Korolev and Shevtsova 2010). The bound is mean - z S_upper / sqrt n
+    err = 0.33554 (t + 0.415) / sqrt n (Shevtsova 2011). The bound is mean - z S_upper / sqrt n
     with 1 - Phi(z) = level - 3 b - err_upper; on the event above its z S_upper is at least the z s of the true moments.
     """
     probability("level", level)

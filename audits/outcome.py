@@ -8,21 +8,69 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from algorithms.catalog import Claim
 from algorithms.protocol import FloatArray
-from audits.audit import AuditResult, Effort, Verdict, accounted_mu
-from audits.bounds import Errors
 from audits.claims import Quantity, as_gdp, assumes_gaussian_noise
 from audits.controls import SAMPLING, STRUCTURAL
-from audits.summary import epsilon_of
-from privacy_core import ConcentratedEvent, Event, GaussianDP, Guarantee, LaplaceEvent, PureDP, account
+from audits.noise_reuse import NOISE
+from privacy_core import (
+    ConcentratedEvent,
+    Event,
+    GaussianDP,
+    GaussianEvent,
+    Guarantee,
+    LaplaceEvent,
+    NonPrivateEvent,
+    PureDP,
+    account,
+)
+from privacy_core.checks import probability
 
 EQUAL = 1 + 1e-9
 MU = Quantity("mu")
+MIN_REPLAYS = 1000
+ONE_RUN = "one_run"
+
+
+class Verdict(StrEnum):
+    """PASS: nothing found, and the audit proved its power. FAIL: the claim is refuted. INCONCLUSIVE: no power."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard an audit looks; the honest algorithm and its planted faults are looked at equally hard.
+
+    Attributes:
+      replays: on each side of each pair, at least 1000.
+      confidence: of all bounds of one audited algorithm together.
+      delta: at which epsilons are stated.
+      examples: cases that the audit without statistics tries.
+      seed: root of all replay seeds.
+    """
+
+    replays: int
+    confidence: float
+    delta: float
+    examples: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.replays < MIN_REPLAYS:
+            raise ValueError(f"replays must be at least {MIN_REPLAYS}, got {self.replays!r}: fewer certify nothing")
+        if self.examples < 1:
+            raise ValueError(f"examples must be at least 1, got {self.examples!r}")
+        probability("confidence", self.confidence)
+        probability("delta", self.delta)
 
 
 def main_quantity(stated: Guarantee) -> Quantity:
@@ -42,20 +90,22 @@ class StatedBound:
       attack: how it was scored.
       neighbor: the pair of data sets.
       quantity: what is bounded.
+      method: name of the bound, see `audits.methods`.
+      parameters: of the method.
       level: probability with which it exceeds the truth, at most.
-      errors: of the test, on replays that it was not chosen on; None where they were not kept.
       lower: the bound.
-      scores: name of the scores that the errors were counted on; None where they were not kept.
+      scores: name of the scores that it was computed from.
     """
 
     view: str
     attack: str
     neighbor: str
     quantity: Quantity
+    method: str
+    parameters: Mapping[str, Any]
     level: float
-    errors: Errors | None
     lower: float
-    scores: str | None
+    scores: str
 
 
 @dataclass(frozen=True)
@@ -91,6 +141,8 @@ class TriedControl:
             told.append(f"{self.measured:.4g} was measured, and more than {self.limit:.4g} must be; try more replays")
         if STRUCTURAL in self.expected and STRUCTURAL not in self.caught_by:
             told.append("no counterexample was found; try more examples")
+        if NOISE in self.expected and NOISE not in self.caught_by:
+            told.append("its noise looked as declared")
         return f"the audit missed the planted fault {self.name}: {'; '.join(told)}"
 
     @property
@@ -108,19 +160,39 @@ class Numbers:
     measured: float
 
 
+def accounted_mu(events: tuple[tuple[Event, int], ...]) -> float:
+    """The mu-GDP that these events compose to: 0 if there are none, infinite if no GDP guarantee follows.
+
+    GDP composes by the root of the sum of squares (Dong, Roth, Su 2022, Corollary 2); a pure event implies a GDP one, and so
+    does the pure composition of all, whichever is smaller. Only of Gaussian events it is the smallest.
+    """
+    if any(isinstance(event, ConcentratedEvent | NonPrivateEvent) for event, _ in events):
+        return math.inf
+    parts = [
+        count * (event.mu if isinstance(event, GaussianEvent) else PureDP(event.epsilon).gdp().mu) ** 2
+        for event, count in events
+        if isinstance(event, GaussianEvent | LaplaceEvent)
+    ]
+    composed = math.sqrt(math.fsum(parts))
+    derived = account(dict(events))
+    return min(composed, derived.gdp().mu) if isinstance(derived, PureDP) else composed
+
+
 def accounted_as(quantity: Quantity, events: tuple[tuple[Event, int], ...]) -> float:
-    """What these events compose to: mu, a pure epsilon, or epsilon at a delta; 0 without events, infinite where none is."""
+    """What these events compose to in the given quantity; 0 without events, infinite where nothing follows."""
+    match quantity.name:
+        case "mu":
+            return accounted_mu(events)
+        case "divergence":
+            return math.fsum(count * event.rdp(quantity.alpha) for event, count in events)
+        case "rho":
+            return math.fsum(count * event.rho for event, count in events)
     derived = account(dict(events))
     if derived is None:
         return 0.0
-    if quantity == MU:
-        return accounted_mu(events)
-    if not quantity.delta:
-        return derived.epsilon if isinstance(derived, PureDP) else math.inf
-    if isinstance(derived, PureDP):
+    if quantity.delta:
         return derived.epsilon_at(quantity.delta)
-    epsilon = epsilon_of(accounted_mu(events), quantity.delta)
-    return math.inf if epsilon is None else epsilon
+    return derived.epsilon if isinstance(derived, PureDP) else math.inf
 
 
 @dataclass(frozen=True)
@@ -130,26 +202,35 @@ class Outcome:
     Attributes:
       subject: what was audited: kind, name, source.
       claim: what it promises.
-      effort: how hard the audit looked.
-      bounds: all that were taken; they hold together at the confidence.
-      scores: name -> scores of the held-out replays, of the data set and of the neighbor.
+      effort: how hard the audit looked; its confidence is that of all bounds, those at the test budget included.
+      failure: probability with which some bound of this part exceeds the truth, at most.
+      bounds: all that were taken; they hold together but with probability `failure`.
+      scores: name -> scores of the data set and of the neighbor.
       events: on the worst record, with counts; None where there is no ledger.
-      counterexample: of the audit without statistics, in words.
+      counterexample: of the audit without statistics, see `sensitivity.Counterexample.describe`.
+      flaw: what the audit of the noise found, in words.
       controls: the planted faults.
+      power: the smallest factor in the main quantity that this audit would have caught with 95 % probability.
       doubts: why the audit can say nothing in favor of the claim, in words.
       about: table, seeds, noise source, versions: what a reader needs to repeat the audit.
+      at_test_budget: the same algorithm at a budget at which faults show, with the planted faults; None where the claimed
+        budget is such a one.
     """
 
     subject: Mapping[str, str]
     claim: Claim
     effort: Effort
+    failure: float
     bounds: tuple[StatedBound, ...]
     scores: Scores
     events: tuple[tuple[Event, int], ...] | None
-    counterexample: str | None
+    counterexample: Mapping[str, Any] | None
+    flaw: str | None
     controls: tuple[TriedControl, ...]
+    power: float
     doubts: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
+    at_test_budget: Outcome | None = None
 
     @property
     def main(self) -> Quantity:
@@ -162,10 +243,20 @@ class Outcome:
         return None if self.events is None else accounted_mu(self.events)
 
     @property
+    def all_controls(self) -> tuple[TriedControl, ...]:
+        """The planted faults, at whichever budget they were tried."""
+        return self.controls + (self.at_test_budget.controls if self.at_test_budget else ())
+
+    @property
     def is_tested_as_gdp(self) -> bool:
         """Whether the claim may be held against mu: it implies GDP, or the ledger's noise is Gaussian as assumed."""
         other = any(isinstance(event, LaplaceEvent | ConcentratedEvent) for event, _ in self.events or ())
         return not (assumes_gaussian_noise(self.claim.stated) and other)
+
+    @property
+    def strongest(self) -> StatedBound | None:
+        """The bound on the main quantity that certified the most."""
+        return max((b for b in self.bounds if b.quantity == self.main), key=lambda bound: bound.lower, default=None)
 
     @cached_property
     def numbers(self) -> dict[Quantity, Numbers]:
@@ -178,13 +269,17 @@ class Outcome:
 
     def _claimed(self, quantity: Quantity) -> float:
         stated = self.claim.stated
-        if self.events is None or isinstance(stated, PureDP):
+        if self.events is None or isinstance(stated, PureDP) or quantity == Quantity.of(stated):
             return quantity.limit(stated)
         gaussian = as_gdp(stated)[0]
         return gaussian.mu if quantity == MU else gaussian.epsilon(quantity.delta)
 
     def _accounted(self, quantity: Quantity) -> float | None:
         return None if self.events is None else accounted_as(quantity, self.events)
+
+    def _is_held_against(self, quantity: Quantity) -> bool:
+        """Whether more than is claimed of this quantity refutes the claim itself."""
+        return self.is_tested_as_gdp or quantity == Quantity.of(self.claim.stated)
 
     @property
     def inequalities(self) -> dict[str, bool]:
@@ -204,7 +299,7 @@ class Outcome:
         confidence = f"at {self.effort.confidence:.6g} confidence"
         for quantity, three in self.numbers.items():
             measured, claimed, accounted = three.measured, three.claimed, three.accounted
-            held = self.is_tested_as_gdp
+            held = self._is_held_against(quantity)
             is_bare = accounted is not None and math.isinf(accounted)
             if accounted is not None and accounted > claimed * EQUAL and quantity == self.main and (held or is_bare):
                 told = f"no finite {quantity}" if is_bare else f"{quantity} = {accounted:.6g}"
@@ -213,12 +308,16 @@ class Outcome:
                 reasons.append(
                     f"measured exceeds claimed: {quantity} >= {measured:.6g} {confidence}, the claim allows {claimed:.6g}"
                 )
-            if accounted is not None and measured > accounted * EQUAL and quantity == self.main:
+            if accounted is not None and measured > accounted * EQUAL:
                 reasons.append(
                     f"measured exceeds accounted: {quantity} >= {measured:.6g}, the ledger composes to {accounted:.6g}"
                 )
         if self.counterexample is not None:
-            reasons.append(f"counterexample: {self.counterexample}")
+            reasons.append(f"counterexample: {self.counterexample['told']}")
+        if self.flaw is not None:
+            reasons.append(f"the noise is not what is declared: {self.flaw}")
+        if self.at_test_budget is not None:
+            reasons += [f"at the test budget, {self.at_test_budget.claim.stated}: {r}" for r in self.at_test_budget.broken]
         return tuple(reasons)
 
     @property
@@ -230,6 +329,14 @@ class Outcome:
     @property
     def all_doubts(self) -> tuple[str, ...]:
         """Why silence means nothing, in words."""
+        doubts = [*self._own_doubts, *(self.at_test_budget._own_doubts if self.at_test_budget else ())]
+        doubts += [control.missed for control in self.all_controls if not control.is_caught]
+        if not self.all_controls:
+            doubts.append("no planted fault proves the audit's power")
+        return tuple(dict.fromkeys(doubts))
+
+    @property
+    def _own_doubts(self) -> list[str]:
         doubts = list(self.doubts)
         sides = [side for pair in self.scores.values() for side in pair]
         if any(np.isnan(side).any() for side in sides):
@@ -246,13 +353,12 @@ class Outcome:
                 f"{self.claim.stated} is tested as GDP, which is the same for Gaussian noise only, and the ledger holds "
                 "other noise: state the claim as gdp(...) or pure(...)"
             )
-        doubts += [control.missed for control in self.controls if not control.is_caught]
-        return tuple(doubts) if self.controls else (*doubts, "no planted fault proves the audit's power")
+        return doubts
 
     def _only_score(self) -> float | None:
         """The one score that all replays have in the first view, if they do."""
-        names = {bound.scores for bound in self.bounds if bound.view == self.bounds[0].view} - {None}
-        sides = [side for name in sorted(map(str, names)) for side in self.scores[name]]
+        names = {bound.scores for bound in self.bounds if bound.view == self.bounds[0].view}
+        sides = [side for name in sorted(names) for side in self.scores[name]]
         if not sides or not all(len(side) and (side == sides[0][0]).all() for side in sides):
             return None
         return float(sides[0][0])
@@ -276,43 +382,7 @@ class Outcome:
         else:
             held = (
                 "claimed >= accounted >= measured",
-                f"no counterexample among {self.effort.examples} searched cases",
+                f"no counterexample among {self.effort.examples} searched cases, and no noise that is not as declared",
             )
-        return (*held, f"all {len(self.controls)} planted faults were caught at the same effort")
-
-
-def outcome_of(result: AuditResult, subject: Mapping[str, str], about: Mapping[str, str] | None = None) -> Outcome:
-    """A catalog audit as an outcome; it keeps the scores of its strongest bound, and no errors of the epsilons.
-
-    Args:
-      result: what `audits.audit.audit` found.
-      subject: kind, name and source of the algorithm.
-      about: see `Outcome`.
-    """
-    measurement, effort = result.measurement, result.effort
-    levels = split_levels(effort.confidence, len(measurement.bounds) // 2)
-    strongest, stated = measurement.strongest, []
-    for bound in measurement.bounds:
-        name = "best" if bound is strongest else None
-        main = levels[0] if bound.view == "transcript" else levels[1]
-        parts = (bound.view, bound.attack, bound.neighbor)
-        stated.append(StatedBound(*parts, MU, main, bound.errors, bound.mu_lower, name))
-        epsilon = Quantity("epsilon", effort.delta)
-        stated.append(StatedBound(*parts, epsilon, levels[1], None, bound.epsilon_lower, name))
-    controls = tuple(
-        TriedControl(
-            r.control.name, r.control.fault, r.control.caught_by, r.caught_by, r.mu_measured, result.claim.gaussian.mu
-        )
-        for r in result.controls
-    )
-    found = None if result.counterexample is None else str(result.counterexample)
-    scores = {"best": measurement.best}
-    return Outcome(
-        subject, result.claim, effort, tuple(stated), scores, result.events, found, controls, (), about or {}
-    )  # fmt: skip
-
-
-def split_levels(confidence: float, n_pairs: int) -> tuple[float, float]:
-    """How the failure probability is split: for mu from the transcript of each pair 80 % in all, the rest for three more."""
-    failure = 1 - confidence
-    return failure * 0.8 / n_pairs, failure * 0.2 / (3 * n_pairs)
+        where = "" if self.at_test_budget is None else f", at the test budget {self.at_test_budget.claim.stated}"
+        return (*held, f"all {len(self.all_controls)} planted faults were caught at the same effort{where}")

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
+from scipy.special import expit, ndtri
 
 from algorithms.protocol import FloatArray, IntArray
 from privacy_core.checks import probability
@@ -23,7 +24,7 @@ RATIO_EDGES = _NEAR * np.sinh(np.linspace(-1, 1, BINS - 1) * math.asinh(LARGEST 
 
 
 def checked_sides(
-    data: ArrayLike, neighbor: ArrayLike, least: int, *, is_paired: bool = True, may_tie: bool = False
+    data: ArrayLike, neighbor: ArrayLike, least: int, *, is_paired: bool = True
 ) -> tuple[FloatArray, FloatArray]:
     """Both sides' scores as float64, if a bound can be taken from them.
 
@@ -32,10 +33,10 @@ def checked_sides(
       neighbor: (n,) the same of the neighbor.
       least: smallest number of scores on each side.
       is_paired: whether both sides must have equally many.
-      may_tie: whether one and the same score everywhere is let through.
 
     Raises:
-      ValueError: not one axis, NaN, too few, unequal numbers, or one and the same score everywhere.
+      ValueError: not one axis, NaN, too few, or unequal numbers. One and the same score everywhere is no error: it tells
+        nothing apart, and every bound from it is 0.
     """
     sides = []
     for name, scores in (("data", data), ("neighbor", neighbor)):
@@ -50,11 +51,6 @@ def checked_sides(
     first, second = sides
     if is_paired and len(first) != len(second):
         raise ValueError(f"data and neighbor must hold equally many scores, got {len(first)} and {len(second)}")
-    if may_tie:
-        return first, second
-    some = first[0] if len(first) else second[0] if len(second) else 0.0
-    if (first == some).all() and (second == some).all():
-        raise ValueError(f"data and neighbor must not all hold one score, got {some!r} everywhere: it tells nothing apart")
     return first, second
 
 
@@ -86,8 +82,7 @@ def ratio_middles() -> FloatArray:
 def learn_ratio(data: ArrayLike, neighbor: ArrayLike) -> Callable[[ArrayLike], FloatArray]:
     """Learns the log-likelihood ratio of a score that is larger where the neighbor is likelier.
 
-    Isotonic regression of the side on the score, over bins that hold few samples in both tails and many in the middle,
-    with half a count added to each side.
+    See `log_odds`, over bins that hold few samples in both tails and many in the middle.
 
     Args:
       data: (n,) scores of the data set, of any scale, possibly infinite, not NaN.
@@ -103,7 +98,7 @@ def learn_ratio(data: ArrayLike, neighbor: ArrayLike) -> Callable[[ArrayLike], F
     counts = np.stack(
         [np.bincount(np.searchsorted(edges, s, side="right"), minlength=len(edges) + 1) for s in (first, second)]
     )
-    learned = isotonic_ratio(counts.astype(float))
+    learned = log_odds(counts.astype(float))
     return lambda scores: np.asarray(learned[np.searchsorted(edges, np.asarray(scores, dtype=float), side="right")])
 
 
@@ -119,17 +114,48 @@ def edges_of(pooled: FloatArray) -> FloatArray:
     return np.unique(ordered[ranks[ranks > 0]])
 
 
-def isotonic_ratio(counts: FloatArray) -> FloatArray:
-    """(bins,) log odds of the neighbor from counts (2, bins), not falling, each one standard error closer to 0.
+def log_odds(counts: FloatArray) -> FloatArray:
+    """(bins,) log odds of the neighbor against the data, not falling along the bins.
 
-    The extreme blocks of an isotonic fit are the luckiest; bets on them as they are lose.
+    Isotonic regression forms blocks of bins, each with log odds of its own; the extreme ones are the luckiest, and bets on
+    them as they are lose. So they are drawn toward the line that logistic regression puts through the scores' normal
+    quantiles, as far as they agree with it within their errors (DerSimonian and Laird 1986), and then toward 0 by the
+    standard error that is left. On the line lie shifts of Gaussian noise, and nearly all releases of many noisy numbers;
+    where it does not fit, the blocks speak for themselves.
+
+    Args:
+      counts: (2, bins) of the data and of the neighbor, each side with some.
     """
     total = counts.sum(axis=0)
+    shift = math.log((counts[1].sum() + 1) / (counts[0].sum() + 1))
+    line = _logistic_line(counts, np.asarray(ndtri((np.cumsum(total) - total / 2 + 0.5) / (total.sum() + 1))), shift)
     fit = isotonic_regression((counts[1] + 0.5) / (total + 1), weights=total + 1e-9).x
     starts = np.flatnonzero(np.diff(fit, prepend=-1.0))
+    lengths = np.diff(np.append(starts, len(total)))
     blocks = np.add.reduceat(counts, starts, axis=1) + 0.5
-    odds = np.log(blocks[1] / blocks[0]) - math.log((counts[1].sum() + 1) / (counts[0].sum() + 1))
-    odds = np.sign(odds) * np.maximum(0.0, np.abs(odds) - np.sqrt((1 / blocks).sum(axis=0)))
-    odds = np.repeat(odds, np.diff(np.append(starts, len(total))))
-    rising = np.maximum.accumulate(np.maximum(odds, 0.0))
-    return np.asarray(rising + np.minimum.accumulate(np.minimum(odds, 0.0)[::-1])[::-1])
+    odds, error = np.log(blocks[1] / blocks[0]) - shift, (1 / blocks).sum(axis=0)
+    expected = np.add.reduceat(line * (total + 1e-9), starts) / np.add.reduceat(total + 1e-9, starts)
+    between = max(0.0, float((odds - expected) ** 2 @ (1 / error)) - len(odds)) / float((1 / error).sum())
+    own = between / (between + error)
+    found = line + np.repeat(own, lengths) * (np.repeat(odds, lengths) - line)
+    found = np.sign(found) * np.maximum(0.0, np.abs(found) - np.repeat(np.sqrt(own * error), lengths))
+    rising = np.maximum.accumulate(np.maximum(found, 0.0))
+    return np.asarray(rising + np.minimum.accumulate(np.minimum(found, 0.0)[::-1])[::-1])
+
+
+def _logistic_line(counts: FloatArray, places: FloatArray, shift: float) -> FloatArray:
+    """(bins,) log odds, less `shift`, of a logistic regression of the side on `places`, by Newton's method."""
+    total, start, slope = counts.sum(axis=0), 0.0, 0.0
+    for _ in range(20):
+        p = expit(shift + start + slope * places)
+        weights, miss = total * p * (1 - p), counts[1] - total * p
+        s0, s1, s2 = (float(weights @ places**k) for k in range(3))
+        determinant = s0 * s2 - s1**2
+        if not determinant > 1e-9 * s0 * s2:
+            break
+        g0, g1 = float(miss.sum()), float(miss @ places)
+        steps = (s2 * g0 - s1 * g1) / determinant, (s0 * g1 - s1 * g0) / determinant
+        start, slope = start + steps[0], slope + steps[1]
+        if abs(steps[0]) + abs(steps[1]) < 1e-9:
+            break
+    return np.clip(start + max(slope, 0.0) * places, -LARGEST, LARGEST)

@@ -3,47 +3,49 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from algorithms.protocol import FloatArray
-from audits.audit import AuditResult, Bound, ControlResult
+from audits.claims import Quantity
+from audits.outcome import MU, ONE_RUN, Outcome, StatedBound, TriedControl
 from privacy_core import Event, GaussianDP, GaussianEvent, LaplaceEvent
 
 _POINTS = 101
+_VIEW_OF_ADVERSARY = "every released value and every action"
 
 
-def summarize(result: AuditResult, about: dict[str, Any], table: str, noise_source: str) -> dict[str, Any]:
+def summarize(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
     """One entry of the report's `audits`.
 
     Args:
-      result: the audit.
+      outcome: the audit.
       about: label, algorithm, calibration, privacy_model and parameters.
-      table: the data that were replayed, in words.
-      noise_source: where the noise came from.
     """
-    claim, effort, measurement = result.claim, result.effort, result.measurement
-    mu = {"claimed": claim.gaussian.mu, "accounted": result.mu_accounted, "measured": measurement.mu}
+    claim, effort = outcome.claim, outcome.effort
+    inner = outcome.at_test_budget
     return {
         **about,
         "unit": claim.unit,
         "relation": claim.relation.value,
-        "view_of_adversary": "every released noisy sum and every action",
+        "view_of_adversary": _VIEW_OF_ADVERSARY if outcome.events is not None else "the actions of all other users",
         "claim": {
             "statement": claim.statement,
             "theorem": claim.theorem,
             "source": claim.source,
-            "mu": claim.gaussian.mu,
+            "mu": finite(claim.gaussian.mu),
         },
         "delta": effort.delta,
-        "mu": {name: finite(value) for name, value in mu.items()},
-        "epsilon": {name: epsilon_of(value, effort.delta) for name, value in mu.items()},
+        "main": _main(outcome),
+        "mu": three_of(outcome, MU),
+        "epsilon": _epsilons(outcome),
         "accountant": {
-            "method": "exact Gaussian DP",
+            "method": "exact Gaussian DP; pure events as the GDP guarantee that they imply",
             "formula": "mu = sqrt(sum of mu_i^2) over the charges whose span holds the worst record",
-            "events": [_event(event, count) for event, count in result.events],
-            "noise_source": noise_source,
+            "events": [_event(event, count) for event, count in outcome.events or ()],
+            "noise_source": outcome.about.get("noise source", ""),
             "text": "Each charge carries the span of records that its exact value reads; the worst record is the one whose "
             "charges compose to the most.",
         },
@@ -51,33 +53,60 @@ def summarize(result: AuditResult, about: dict[str, Any], table: str, noise_sour
             "confidence": effort.confidence,
             "replays_per_side": effort.replays,
             "seed": effort.seed,
-            "table": table,
-            "bounds": [_bound(bound) for bound in measurement.bounds],
-            "text": "Thresholds were chosen, and the learned attack was taught, on one half of the replays; the bounds were "
-            "taken on the other half and hold together at the stated confidence. A bound on mu assumes that the promise is "
-            "a Gaussian-DP one; a bound on epsilon assumes nothing.",
+            "table": outcome.about.get("table", ""),
+            "bounds": [shown for part in (outcome, inner) if part is not None for shown in _bounds(part, part is inner)],
+            "smallest_factor": finite((inner or outcome).power),
+            "smallest_factor_at_claim": finite(outcome.power),
+            "test_budget": None if inner is None else _test_budget(inner),
+            "text": "What an attack learns from, and what chooses between attacks, is never counted in its bound. The "
+            "bounds of both budgets hold together at the stated confidence. A bound on mu assumes that the promise is a "
+            "Gaussian-DP one; all others assume nothing.",
         },
         "structural": {
-            "examples": effort.examples,
-            "counterexample": None if result.counterexample is None else str(result.counterexample),
+            "examples": 0 if outcome.events is None else effort.examples,
+            "counterexample": outcome.counterexample or (None if inner is None else inner.counterexample),
+            "flaw": outcome.flaw or (None if inner is None else inner.flaw),
         },
-        "controls": [_control(control) for control in result.controls],
-        "tradeoff": tradeoff(*measurement.best, claim.gaussian, measurement.mu),
-        "verdict": result.verdict.value,
-        "reasons": list(result.reasons),
+        "controls": [_control(control) for control in outcome.all_controls],
+        "tradeoff": _tradeoff(outcome),
+        "verdict": outcome.verdict.value,
+        "reasons": list(outcome.reasons),
     }
+
+
+def three_of(outcome: Outcome, quantity: Quantity) -> dict[str, float | None]:
+    """Claimed, accounted and measured of a quantity; None for what is infinite or was not bounded."""
+    three = outcome.numbers.get(quantity)
+    if three is None:
+        return {"claimed": None, "accounted": None, "measured": None}
+    accounted = None if three.accounted is None else finite(three.accounted)
+    return {"claimed": finite(three.claimed), "accounted": accounted, "measured": finite(three.measured)}
+
+
+def _main(outcome: Outcome) -> dict[str, Any]:
+    """The quantity that the claim is held against in the first place, and its three numbers."""
+    return {"quantity": str(outcome.main), **three_of(outcome, outcome.main)}
+
+
+def _epsilons(outcome: Outcome) -> dict[str, float | None]:
+    """Epsilon at the audit's delta; measured is the larger of the direct bound and, if it applies, that of mu's bound."""
+    delta = outcome.effort.delta
+    found = three_of(outcome, Quantity("epsilon", delta))
+    mu = outcome.numbers.get(MU) if outcome.is_tested_as_gdp else None
+    measured = [found["measured"], None if mu is None else finite(epsilon_of(mu.measured, delta))]
+    return {**found, "measured": max((value for value in measured if value is not None), default=None)}
+
+
+def epsilon_of(mu: float, delta: float) -> float:
+    """Epsilon at delta of mu-GDP; 0 at mu = 0, infinite at infinity."""
+    if not math.isfinite(mu):
+        return math.inf
+    return GaussianDP(mu).epsilon(delta) if mu > 0 else 0.0
 
 
 def finite(value: float) -> float | None:
     """The number, or None where it is infinite: JSON and MLflow know no infinity."""
     return value if math.isfinite(value) else None
-
-
-def epsilon_of(mu: float, delta: float) -> float | None:
-    """Epsilon at delta of mu-GDP; 0 at mu = 0, None at infinity."""
-    if not math.isfinite(mu):
-        return None
-    return GaussianDP(mu).epsilon(delta) if mu > 0 else 0.0
 
 
 def _event(event: Event, count: int) -> dict[str, Any]:
@@ -90,31 +119,49 @@ def _event(event: Event, count: int) -> dict[str, Any]:
     }
 
 
-def _bound(bound: Bound) -> dict[str, Any]:
-    errors = bound.errors
+def _bounds(outcome: Outcome, is_test: bool) -> list[dict[str, Any]]:
+    return [_bound(outcome, bound, is_test) for bound in outcome.bounds]
+
+
+def _bound(outcome: Outcome, bound: StatedBound, is_test: bool) -> dict[str, Any]:
+    first, second = outcome.scores[bound.scores]
+    sizes = ((second == 0).sum(), (second == 1).sum()) if bound.view == ONE_RUN else (len(first), len(second))
     return {
+        "budget": "test" if is_test else "claimed",
         "view": bound.view,
         "attack": bound.attack,
         "neighbor": bound.neighbor,
-        "mu_lower": bound.mu_lower,
-        "epsilon_lower": bound.epsilon_lower,
-        "threshold": finite(errors.threshold),
-        "false_positives": errors.false_positives,
-        "false_negatives": errors.false_negatives,
-        "n_negative": errors.n_data,
-        "n_positive": errors.n_neighbor,
+        "quantity": str(bound.quantity),
+        "method": bound.method,
+        "lower": finite(bound.lower),
+        "claimed": finite(outcome.numbers[bound.quantity].claimed),
+        "level": bound.level,
+        "n_data": int(sizes[0]),
+        "n_neighbor": int(sizes[1]),
     }
 
 
-def _control(result: ControlResult) -> dict[str, Any]:
+def _test_budget(inner: Outcome) -> dict[str, Any]:
+    return {"claim": str(inner.claim.stated), "main": _main(inner)}
+
+
+def _control(control: TriedControl) -> dict[str, Any]:
     return {
-        "name": result.control.name,
-        "fault": result.control.fault,
-        "expected": list(result.control.caught_by),
-        "caught_by": list(result.caught_by),
-        "mu_measured": result.mu_measured,
-        "caught": result.is_caught,
+        "name": control.name,
+        "fault": control.fault,
+        "expected": list(control.expected),
+        "caught_by": list(control.caught_by),
+        "measured": finite(control.measured),
+        "limit": finite(control.limit),
+        "caught": control.is_caught,
     }
+
+
+def _tradeoff(outcome: Outcome) -> dict[str, Any] | None:
+    best = max((b for b in outcome.bounds if b.quantity == MU), key=lambda b: b.lower, default=None)
+    if best is None or best.view == ONE_RUN:
+        return None
+    return tradeoff(*outcome.scores[best.scores], outcome.claim.gaussian, best.lower)
 
 
 def tradeoff(data: FloatArray, neighbor: FloatArray, claim: GaussianDP, mu_lower: float) -> dict[str, Any]:

@@ -178,7 +178,7 @@ def mu_lower_curve(data: ArrayLike, neighbor: ArrayLike, level: float, *, train_
       mu, at least 0.
 
     Raises:
-      ValueError: the scores are unequal in number, too few, NaN or all one; a level or share outside (0, 1).
+      ValueError: the scores are unequal in number, too few or NaN; a level or share outside (0, 1).
 
     Guarantee: with probability at least 1 - level every mu for which the mechanism is mu-GDP is at least this. Assumes: the
     promise tested is a GDP one; replays are independent and alike. The contrast depends on the training replays only, and

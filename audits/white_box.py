@@ -1,17 +1,13 @@
-"""The audit of anybody's algorithm that keeps the protocol: three numbers, planted faults, and every score kept.
+"""What must be found out about anybody's algorithm that keeps the protocol, before it can be audited as any of the catalog.
 
-It differs from a catalog audit in what is known beforehand, which is nothing: canaries stand where the algorithm's own
-ledger says that a record pays most, the planted faults are those of `audits.faulty_ledgers`, and a fault counts as caught
-where it breaks any inequality that the verdict rests on.
+Canaries stand where the algorithm's own ledger says that a record pays most, the planted faults are those of
+`audits.faulty_ledgers`, and a claim on other neighbors than its mechanisms are made for is refused.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from functools import partial
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,41 +15,26 @@ from algorithms.catalog import Claim
 from algorithms.environments.tables import RewardTable
 from algorithms.protocol import Algorithm
 from algorithms.run import run
-from audits import attacks, bounds, sensitivity
-from audits.audit import Effort, derive
-from audits.claims import ClaimError, Quantity
-from audits.controls import SAMPLING, STRUCTURAL, Control
+from audits.audit import Trial, audit, derive
+from audits.claims import ClaimError, restated
+from audits.controls import Control
 from audits.faulty_ledgers import GENERIC
-from audits.neighbors import Pair, canary_pairs
-from audits.outcome import (
-    MU,
-    Outcome,
-    Scores,
-    StatedBound,
-    TriedControl,
-    accounted_as,
-    main_quantity,
-    split_levels,
-)
-from audits.replay import Replays, replay
-from audits.tipping import candidates, tipping_pair
+from audits.outcome import MU, Effort, Outcome, main_quantity
+from audits.rescaled import NotRescalable, rescaled
 from privacy_core import (
-    Event,
-    GaussianEvent,
+    GaussianDP,
     Interval,
     LiveLedger,
     NoSuchConversion,
+    PureDP,
     Relation,
     ReproducibleNoise,
     TrustModel,
 )
 
 _PROBED = 64
-TRANSCRIPT, ACTIONS = "transcript", "actions"
-
-
-class NotANumber(ValueError):  # noqa: N818  (it says what the scores are)
-    """Scores from which no bound can be taken."""
+NEAR_TEST_BUDGET = (0.5, 2.0)
+"""Claims whose main quantity lies here show faults by themselves; all others are audited at 1, too."""
 
 
 def random_table(rounds: int, n_actions: int, reward_range: Interval, seed: int) -> RewardTable:
@@ -117,90 +98,23 @@ def foreign_mechanisms(algorithm: Algorithm, table: RewardTable, seed: int) -> t
     return tuple(sorted(kind.__name__ for kind in kinds if kind.__module__.partition(".")[0] != "privacy_core"))
 
 
-def least_replays(claimed: float, level: float, quantity: Quantity = MU) -> int:
-    """The fewest replays a side with which a test that never errs could refute the claim.
-
-    With fewer no outcome of the audit could speak against it, so its silence could not speak for it.
-    """
-    n = 2
-    while n < 1 << 40:
-        held_out = n - n // 2
-        if quantity.lower(bounds.Errors(0.0, 0, held_out, 0, held_out), level) > claimed:
-            return n
-        n = math.ceil(n * 1.1) + 1
-    return n
-
-
-def too_few(claimed: float, level: float, effort: Effort, quantity: Quantity = MU) -> tuple[str, ...]:
-    """Why so few replays can say nothing, in words; empty if they are enough."""
-    needed = least_replays(claimed, level, quantity)
-    if needed <= effort.replays:
-        return ()
-    return (
-        f"{effort.replays} replays are too few: at {effort.confidence:.6g} confidence not even a test without errors could "
-        f"refute {quantity} = {claimed:.6g}; that needs about {needed}",
-    )
-
-
-def measure(
-    algorithm: Algorithm, pairs: tuple[Pair, ...], effort: Effort, main: Quantity = MU, enough: float = math.inf
-) -> tuple[tuple[StatedBound, ...], Scores]:
-    """As `audits.audit.measure`, and keeps the held-out scores of every bound.
-
-    Args:
-      algorithm: what to audit.
-      pairs: neighbors to try.
-      effort: how many replays, and the confidence.
-      main: what is bounded beside epsilon.
-      enough: pairs are tried in turn until a bound on it exceeds this.
+def at_test_budget(trial: Trial) -> Trial | None:
+    """The same algorithm with noise of another size, so that its claim is 1 in its main quantity, mu or pure epsilon.
 
     Returns:
-      the bounds, four a pair, and the scores that they were counted on.
-
-    Raises:
-      NotANumber: some scores are NaN.
+      None where the claim is near 1, or a mechanism cannot be rescaled.
     """
-    seeds = np.random.SeedSequence(effort.seed).spawn(2 * len(pairs))
-    most, rest = split_levels(effort.confidence, len(pairs))
-    epsilon = Quantity("epsilon", effort.delta)
-    found: list[StatedBound] = []
-    scores: dict[str, Any] = {}
-    for index, pair in enumerate(pairs):
-        (train, test), (train_n, test_n) = (
-            _halves(replay(algorithm, pair, side, effort.replays, seeds[2 * index + side])) for side in (False, True)
-        )
-        views = (
-            (TRANSCRIPT, "exact likelihood ratio", attacks.likelihood_ratio, most),
-            (ACTIONS, "learned log odds", partial(attacks.learned_log_odds, train, train_n), rest),
-        )
-        for view, name, attack, level in views:
-            learn, held_out = (attack(train), attack(train_n)), (attack(test), attack(test_n))
-            key = f"{view}{index}"
-            if any(np.isnan(side).any() for side in (*learn, *held_out)):
-                raise NotANumber(
-                    f"some scores of the {view} are NaN: a log density ratio, or a released value, is no number"
-                )
-            scores[key] = held_out
-            for quantity, share in ((main, level), (epsilon, rest)):
-                errors = bounds.Errors.count(*held_out, quantity.threshold(*learn, share))
-                lower = quantity.lower(errors, share)
-                found.append(StatedBound(view, name, pair.description, quantity, share, errors, lower, key))
-        if largest(found, main) > enough:
-            break
-    return tuple(found), scores
-
-
-def largest(found: tuple[StatedBound, ...] | list[StatedBound], quantity: Quantity) -> float:
-    """The largest lower bound on the quantity; 0 if there is none."""
-    return max((bound.lower for bound in found if bound.quantity == quantity), default=0.0)
-
-
-def _halves(replays: Replays) -> tuple[Replays, Replays]:
-    middle = len(replays.log_ratio) // 2
-    return (
-        Replays(replays.log_ratio[:middle], replays.action_code[:middle]),
-        Replays(replays.log_ratio[middle:], replays.action_code[middle:]),
-    )
+    stated = trial.claim.stated
+    main = main_quantity(stated)
+    claimed = trial.claim.gaussian.mu if main == MU else main.limit(stated)
+    if NEAR_TEST_BUDGET[0] <= claimed <= NEAR_TEST_BUDGET[1]:
+        return None
+    try:
+        algorithm = rescaled(trial.algorithm, claimed)
+        derive(algorithm, trial.table, 0, n_reps=1)
+    except NotRescalable:
+        return None
+    return replace(trial, algorithm=algorithm, claim=restated(trial.claim, GaussianDP(1.0) if main == MU else PureDP(1.0)))
 
 
 def examine(
@@ -227,75 +141,14 @@ def examine(
       controls: the planted faults.
       on_progress: called with a name as each part is done.
     """
-    canaries = canary_pairs(table, probes)
-    tried = candidates(table.n_users, table.n_actions, table.reward_range, (), effort.seed)
-    pairs = (*canaries, tipping_pair(algorithm, tried, effort.seed))
-    events = derive(algorithm, table, effort.seed)
-    limit, main = _book_limit(claim, events), main_quantity(claim.stated)
-    claimed = claim.gaussian.mu if main == MU else main.limit(claim.stated)
-    try:
-        found, scores = measure(algorithm, pairs, effort, main)
-        doubts: tuple[str, ...] = ()
-    except NotANumber as error:
-        found, scores, doubts = (), {}, (str(error),)
-    on_progress("replays")
+    doubts: tuple[str, ...] = ()
     if foreign := foreign_mechanisms(algorithm, table, effort.seed):
-        doubts += (
+        doubts = (
             f"it releases through {', '.join(foreign)}, which is none of privacy_core's mechanisms: the likelihood ratio "
             "believes what a mechanism declares of its noise, and nobody has checked that it draws so",
         )
-    doubts += too_few(claimed, split_levels(effort.confidence, len(pairs))[0], effort, main)
-    counterexample = _search(algorithm, table.reward_range, limit, pairs[-1], effort, shrinks=True)
-    on_progress("audit without statistics")
-    told = None if counterexample is None else str(counterexample)
-    least = min(claimed, accounted_as(main, events))
-    results = []
-    for control in controls:
-        results.append(_try(control, algorithm, main, least, limit, table, canaries, tried, effort))
-        on_progress(control.name)
-    return Outcome(subject, claim, effort, found, scores, events, told, tuple(results), doubts, about)
-
-
-def _book_limit(claim: Claim, events: tuple[tuple[Event, int], ...]) -> Any:
-    """What the book of a searched case must not exceed; noise that is not Gaussian composes to no mu there."""
-    if all(isinstance(event, GaussianEvent) for event, _ in events):
-        return claim.gaussian
-    return SimpleNamespace(mu=math.inf)
-
-
-def _search(
-    algorithm: Algorithm, reward_range: Interval, limit: Any, tipping: Pair, effort: Effort, *, shrinks: bool
-) -> sensitivity.Counterexample | None:
-    """A counterexample among searched cases, or on the pair that tips a decision; the declared range is the honest one's."""
-    rounds = max(24, tipping.data.n_users)
-    found = sensitivity.search(algorithm, reward_range, limit, effort.examples, rounds, shrinks)
-    if found is not None:
-        return found
-    rows, record = tipping.data.rewards.tolist(), tipping.record
-    replacement = tuple(tipping.neighbor.rewards[record].tolist())
-    case = sensitivity.Case(tuple(tuple(row) for row in rows), record, replacement, effort.seed)
-    return sensitivity.examine(algorithm, case, reward_range, limit)
-
-
-def _try(
-    control: Control,
-    algorithm: Algorithm,
-    main: Quantity,
-    limit: float,
-    book_limit: Any,
-    table: RewardTable,
-    canaries: tuple[Pair, ...],
-    tried: list[Pair],
-    effort: Effort,
-) -> TriedControl:
-    faulty = control.plant(algorithm)  # type: ignore[arg-type]
-    tipping = tipping_pair(faulty, tried, effort.seed)
-    try:
-        measured = largest(measure(faulty, (*canaries, tipping), effort, main, limit)[0], main)
-    except NotANumber:
-        measured = 0.0
-    caught = [SAMPLING] if measured > limit else []
-    is_asked = STRUCTURAL in control.caught_by
-    if is_asked and _search(faulty, table.reward_range, book_limit, tipping, effort, shrinks=False) is not None:
-        caught.append(STRUCTURAL)
-    return TriedControl(control.name, control.fault, control.caught_by, tuple(caught), measured, limit)
+    trial = Trial(algorithm, claim, table, probes)
+    return audit(
+        trial, controls, effort, at_test_budget=at_test_budget(trial), subject=subject, about=about, doubts=doubts,
+        on_progress=on_progress,
+    )  # fmt: skip

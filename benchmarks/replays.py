@@ -1,36 +1,81 @@
 """Audit replays of a fixed table and its neighbor."""
 
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 
 from algorithms.bandits.finite_arm import adar_ucb
 from algorithms.environments.tables import RewardTable
 from algorithms.run import run
+from audits import worst_pair
 from audits.neighbors import canary_pairs
 from audits.replay import BLOCK, replay
 from benchmarks.result import Result, fastest
 from privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 HORIZON, N_ARMS, BLOCKS = 1024, 2, 4
+MILLION = 1_000_000
+UNIT = Interval(0.0, 1.0)
+ALGORITHM = adar_ucb(N_ARMS, 2.0, 1.0, 3.1, UNIT, "printed")
+
+
+def _table() -> RewardTable:
+    generator = np.random.Generator(np.random.SFC64(4))
+    return RewardTable(generator.integers(0, 2, (HORIZON, N_ARMS)).astype(float), UNIT)
+
+
+def _peak() -> float:
+    """Of this process since it started, in MiB; the system's own counter remembers who started it."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 2**10
+
+
+def million_a_side() -> tuple[float, float]:
+    """Seconds for 1e6 replays of both sides with all that adversaries see, on two threads, and the process's peak in MiB."""
+    pair = canary_pairs(_table(), (N_ARMS,))[0]
+    replay(ALGORITHM, pair, False, BLOCK, np.random.SeedSequence(0), workers=1)  # compiles
+    start = time.perf_counter()
+    seeds = np.random.SeedSequence(1).spawn(2)
+    sides = [replay(ALGORITHM, pair, bool(side), MILLION, seeds[side], workers=2) for side in (0, 1)]
+    seconds = time.perf_counter() - start
+    assert all(len(side) == MILLION and side.actions.shape[1] > N_ARMS for side in sides)
+    return seconds, _peak()
+
+
+def _in_a_process_of_its_own() -> tuple[float, float]:
+    code = "from benchmarks.replays import million_a_side as f; print(*f())"
+    seconds, peak = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    return float(seconds), float(peak)
 
 
 def measure() -> list[Result]:
-    unit = Interval(0.0, 1.0)
-    generator = np.random.Generator(np.random.SFC64(4))
-    table = RewardTable(generator.integers(0, 2, (HORIZON, N_ARMS)).astype(float), unit)
+    table = _table()
     pair = canary_pairs(table, (N_ARMS,))[0]
-    algorithm = adar_ucb(N_ARMS, 2.0, 1.0, 3.1, unit, "printed")
     seed = np.random.SeedSequence(5)
 
     def both_sides() -> None:
         for child, data in zip(seed.spawn(2 * BLOCKS), [pair.data, pair.neighbor] * BLOCKS, strict=True):
-            run(algorithm, data, LiveLedger(BLOCK, ReproducibleNoise(child), keeps_transcript=True))
+            run(ALGORITHM, data, LiveLedger(BLOCK, ReproducibleNoise(child), keeps_transcript=True))
 
     def scored() -> None:
         for side in (False, True):
-            replay(algorithm, pair, side, BLOCK * BLOCKS, seed)
+            replay(ALGORITHM, pair, side, BLOCK * BLOCKS, seed, workers=1)
 
     n_replays = 2 * BLOCK * BLOCKS
-    return [
+    results = [
         Result("neighboring replays, T = 1024, K = 2, one core", n_replays / fastest(both_sides), 1e6, "replays/s", ">="),
         Result("the same with their exact privacy loss and actions", n_replays / fastest(scored), 2.5e5, "replays/s", ">="),
+        Result("search for their worst pair", fastest(lambda: worst_pair.find(ALGORITHM, table, (), 0), 3), 3, "s"),
     ]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if cores >= 2 and Path("/proc/self/status").exists():
+        seconds, peak = _in_a_process_of_its_own()
+        results += [
+            Result("1e6 scored replays a side, both sides, two cores", seconds, 10, "s"),
+            Result("1e6 scored replays a side: memory of the process", peak, 1024, "MiB"),
+        ]
+    return results

@@ -15,14 +15,14 @@ from flows.plan import Cell, Environment, cells_of
 from flows.progress import bar
 from flows.settings import DataFolder, n_workers
 from flows.specs import Spec
-from flows.store import Store
+from flows.store import Store, link
 from flows.tracking import Tracker
-from flows.work import AUDIT, audit_cell, audit_key
+from flows.work import audit_cell, audit_entry, evidence_of
 
 
 @task(name="audit-cell", task_run_name="{label}", cache_policy=NO_CACHE)
 def _audit(cell: Cell, store: Store, label: str) -> dict[str, Any]:
-    return audit_cell(cell, store)[1]
+    return audit_entry(cell, audit_cell(cell, store))
 
 
 @task(name="track-audit", cache_policy=NO_CACHE)
@@ -33,6 +33,7 @@ def _track(cell: Cell, outcome: dict[str, Any], store: Store, tracker: Tracker) 
         "audit/epsilon_measured": outcome["epsilon"]["measured"],
         "audit/controls_caught": sum(control["caught"] for control in controls),
         "audit/controls_planted": len(controls),
+        "audit/smallest_factor": outcome["measurement"]["smallest_factor"],
         "privacy/mu_claimed": outcome["mu"]["claimed"],
         "privacy/epsilon_claimed": outcome["epsilon"]["claimed"],
         "privacy/mu_accounted": outcome["mu"]["accounted"],
@@ -42,7 +43,7 @@ def _track(cell: Cell, outcome: dict[str, Any], store: Store, tracker: Tracker) 
         cell,
         {name: float(value) for name, value in metrics.items() if value is not None},
         {},
-        [store.path(AUDIT, audit_key(cell))],
+        [evidence_of(cell, store)],
     )
     record.tags["verdict"] = outcome["verdict"]
     tracker.log_cell(cell.spec.name, record)
@@ -74,5 +75,6 @@ def audit(spec: Spec, data: str) -> list[dict[str, Any]]:
             progress.advance(f"{cell.name}: {outcomes[cell.name]['verdict']}")
         for cell in cells:
             _track(cell, outcomes[cell.name], store, tracker)
+            link(evidence_of(cell, store), folder.evidence(spec.name, cell.slug))
             progress.advance(f"tracked {cell.name}")
     return [outcomes[cell.name] for cell in cells]

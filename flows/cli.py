@@ -66,6 +66,8 @@ def audit(
     algorithm: Annotated[
         str | None, _option("Your own, FILE.py:NAME: an algorithm, or a function (rewards, seed) -> actions.")
     ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="The whole catalog and every building block.")] = False,
+    only: Annotated[list[str] | None, _option("With --all: a label to audit; give it several times.")] = None,
     claim: Annotated[str | None, _option("What it promises, such as gdp(mu=1, relation=reward).")] = None,
     relation: Annotated[str | None, _option("Of the claim, if it does not say: reward, record or trajectory.")] = None,
     trust: Annotated[str | None, _option("Of the claim, if it does not say: central, joint or local.")] = None,
@@ -82,15 +84,20 @@ def audit(
     data: Data = None,
     debug: Debug = False,
 ) -> None:
-    """Audit every private algorithm of a spec, or your own with --algorithm, with planted faults as controls."""
+    """Audit a spec's private algorithms, the whole catalog, or your own algorithm; planted faults prove the power."""
     with _failures(debug):
         from flows.specs import SpecError
 
-        others = ("spec", "algorithm", "probe", "data", "debug")
+        others = ("spec", "algorithm", "all_", "only", "probe", "data", "debug")
         given = {name: value for name, value in context.params.items() if name not in others and value is not None}
         given |= {"probes": tuple(probe)} if probe else {}
-        if (spec is None) == (algorithm is None):
-            raise SpecError("audit either a SPEC or your own with --algorithm FILE.py:NAME, and not both")
+        if sum((spec is not None, algorithm is not None, all_)) != 1:
+            raise SpecError("audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME")
+        if only and not all_:
+            raise SpecError("--only: only with --all")
+        if all_:
+            _audit_all(only or [], given, data)
+            return
         if spec is not None:
             if given:
                 names = ", ".join("--probe" if name == "probes" else f"--{name}" for name in given)
@@ -285,12 +292,13 @@ def _open(data: Path | None) -> DataFolder:
 
 def _audit_own(asked: dict[str, Any], data: Path | None) -> None:
     """Audits one file of the user's, and says where the evidence lies."""
-    from flows.own import Request, audit_own, tell, write_files
+    from flows.audit_report import tell
+    from flows.own import Request, audit_own, write_files
 
     request = Request(**asked)
     loaded, outcome = audit_own(request)
     files = write_files(loaded, outcome, request, _open(data).root / "own")
-    for line in tell(loaded, outcome):
+    for line in tell(loaded.label, outcome):
         typer.echo(line)
     here = Path.cwd()
     shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
@@ -298,6 +306,40 @@ def _audit_own(asked: dict[str, Any], data: Path | None) -> None:
         typer.echo(f"{kind:<9} {place}")
     typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")
     if outcome.verdict != "PASS":
+        raise typer.Exit(FAILURE)
+
+
+def _audit_all(only: list[str], given: dict[str, Any], data: Path | None) -> None:
+    """Audits the whole catalog, or some labels of it, and says where the report lies."""
+    from audits.outcome import Effort
+    from audits.whole_catalog import subjects
+    from flows.specs import SpecError
+
+    known = {"replays": 100_000, "confidence": 0.95, "delta": 1e-5, "examples": 100, "seed": 0}
+    if wrong := [f"--{'probe' if name == 'probes' else name}" for name in given if name not in known]:
+        raise SpecError(f"{', '.join(wrong)}: not with --all, which takes {', '.join(f'--{name}' for name in known)}")
+    try:
+        effort = Effort(**{**known, **given})
+    except ValueError as error:
+        raise SpecError(f"--{error}") from error
+    labels = list(subjects())
+    if unknown := [label for label in only if label not in labels]:
+        raise SpecError(f"--only: unknown label {unknown[0]!r}; known are {', '.join(labels)}")
+    folder = _open(data)
+    folder.prepare()
+    from flows.audit_all import audit_all
+    from flows.interrupt import stop_at_once_on_interrupt
+
+    stop_at_once_on_interrupt(FAILURE)
+    done = audit_all([label for label in labels if not only or label in only], effort, str(folder.root))
+    for found in done["audits"].values():
+        for line in found["lines"]:
+            typer.echo(line)
+    for kind, path in done["files"].items():
+        typer.echo(f"{kind:<5} {path}")
+    verdicts = [found["entry"]["verdict"] for found in done["audits"].values()]
+    typer.echo(", ".join(f"{verdicts.count(v)} {v}" for v in ("PASS", "FAIL", "INCONCLUSIVE")))
+    if set(verdicts) != {"PASS"}:
         raise typer.Exit(FAILURE)
 
 

@@ -8,37 +8,31 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
-import math
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from datetime import UTC, datetime
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from platform import python_version
 from types import ModuleType
 from typing import Any
 
 from algorithms.catalog import Claim
 from audits import black_box, conformance, evidence, white_box
-from audits.audit import Effort
 from audits.black_box import BrokenFunction
-from audits.claims import ClaimError, Quantity, parse
+from audits.claims import ClaimError, parse
 from audits.conformance import ProtocolError
-from audits.outcome import MU, Outcome, StatedBound
-from audits.reporting import render_html, validate
-from audits.summary import epsilon_of, finite, tradeoff
-from audits.tipping import candidates
+from audits.outcome import Effort, Outcome
+from audits.summary import summarize
+from audits.worst_pair import candidate_pairs
+from flows import audit_report
 from flows.specs import SpecError
-from flows.store import code_version, write_whole
-from privacy_core import ApproxDP, GaussianEvent, Interval, LaplaceEvent, ReproducibleNoise
+from flows.store import write_whole
+from flows.work import about_audits
+from privacy_core import ApproxDP, Interval
 
 ALGORITHM, FUNCTION = "algorithm", "function"
-_VERSIONS = ("bandana", "numpy", "scipy", "numba", "hypothesis")
 _DEFAULT_DELTA = 1e-5
 _ARM_NAMES = ("n_actions", "n_arms", "arms")
 
@@ -279,7 +273,8 @@ def _audit_algorithm(
     conformance.check(algorithm, table, request.seed)
     white_box.check_scope(algorithm, table, claim, request.seed)
     probes = request.probes or white_box.find_probes(algorithm, table, request.seed)
-    about = _about(request, probes, f"{request.rounds} rounds x {n_actions} arms, fair coins at both ends of the range")
+    told = f"{request.rounds} rounds x {n_actions} arms, fair coins at both ends of the range"
+    about = about_audits(told, probes, request.seed)
     return white_box.examine(algorithm, claim, table, probes, effort, _subject(loaded), about, on_progress=on_progress)
 
 
@@ -299,11 +294,12 @@ def _audit_function(
     black_box.check(loaded.subject, black_box.even_table(request.rounds, arms, reward_range), request.seed)
     if max(request.probes, default=0) > request.rounds - 2:
         raise SpecError(f"--probe must lie before the last of {request.rounds} rounds for a function, got {request.probes}")
-    tried = candidates(request.rounds, arms, reward_range, request.probes, request.seed)
+    tried = candidate_pairs(request.rounds, arms, reward_range, request.probes, request.seed)
     pairs = black_box.find_pairs(loaded.subject, tried, request.seed)
     on_progress("search for pairs")
     probes = tuple(pair.record for pair in pairs)
-    about = _about(request, probes, f"{request.rounds} rounds x {arms} arms; the best {len(pairs)} of {len(tried)} pairs")
+    told = f"{request.rounds} rounds x {arms} arms; the best {len(pairs)} of {len(tried)} pairs"
+    about = about_audits(told, probes, request.seed)
     return black_box.examine(loaded.subject, claim, pairs, effort, _subject(loaded), about, on_progress=on_progress)
 
 
@@ -319,189 +315,37 @@ def _subject(loaded: Loaded) -> dict[str, str]:
     return {"kind": loaded.kind, "name": loaded.label, "source sha256": sha256(loaded.source.encode()).hexdigest()}
 
 
-def _about(request: Request, probes: tuple[int, ...], table: str) -> dict[str, str]:
-    return {
-        "table": table,
-        "probes": ", ".join(map(str, probes)),
-        "seeds": f"SeedSequence({request.seed}), one child a pair and side, one grandchild a block of replays",
-        "noise source": ReproducibleNoise.name,
-        "code sha256": code_version(),
-        "python": python_version(),
-        **{name: _version(name) for name in _VERSIONS},
-    }
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-# --- what is written and told --------------------------------------------------------------------------------------
+# --- what is written -----------------------------------------------------------------------------------------------
 
 
 def write_files(loaded: Loaded, outcome: Outcome, request: Request, folder: Path) -> dict[str, Path]:
-    """The evidence, and for an algorithm the report: kind -> where it lies."""
+    """The evidence and the report: kind -> where it lies."""
     name = f"{loaded.path.stem}-{loaded.name}"
-    files = {"evidence": folder / f"{name}.evidence.npz"}
-    content = evidence.to_bytes(outcome)
-    write_whole(files["evidence"], content)
-    if loaded.kind == ALGORITHM:
-        document = report_document(loaded, outcome, request, files["evidence"].name, sha256(content).hexdigest())
-        validate(document)
-        files |= {"html": folder / f"{name}.html", "json": folder / f"{name}.json"}
-        write_whole(files["html"], render_html(document).encode())
-        write_whole(files["json"], (json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
-    return files
+    place = folder / f"{name}.evidence.npz"
+    write_whole(place, evidence.to_bytes(outcome))
+    return {"evidence": place, **audit_report.write(report_document(loaded, outcome, request, place), folder, name)}
 
 
-def tell(loaded: Loaded, outcome: Outcome) -> list[str]:
-    """The verdict, the three numbers of each quantity, the planted faults and the reasons, line by line."""
-    lines = [f"{outcome.verdict.value:<13} {loaded.label}: {outcome.claim.statement} ({outcome.claim.relation.value})"]
-    for quantity, three in outcome.numbers.items():
-        shown = f"claimed {_number(three.claimed)}"
-        if three.accounted is None:
-            shown += f"  {_sign(three.claimed, three.measured)}  measured {_number(three.measured)}  (no ledger to account)"
-        else:
-            shown += f"  {_sign(three.claimed, three.accounted)}  accounted {_number(three.accounted)}"
-            shown += f"  {_sign(three.accounted, three.measured)}  measured {_number(three.measured)}"
-        lines.append(f"  {quantity}: {shown}")
-    lines += [f"  {reason}" for reason in outcome.reasons]
-    for control in outcome.controls:
-        caught = "caught" if control.is_caught else "missed"
-        lines.append(f"  {caught:<7} {control.name:<22} measured {_number(control.measured)}: {control.fault}")
-    return lines
-
-
-def _number(value: float) -> str:
-    return f"{value:.4f}" if math.isfinite(value) else "infinite"
-
-
-def _sign(high: float, low: float) -> str:
-    return "<" if low > high * (1 + 1e-9) else ">="
-
-
-def report_document(loaded: Loaded, outcome: Outcome, request: Request, file: str, digest: str) -> dict[str, Any]:
+def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: Path) -> dict[str, Any]:
     """The report of one audit of a user's algorithm; see `audits.reporting`."""
-    algorithm = loaded.subject
-    shown = fields(algorithm) if is_dataclass(algorithm) else ()
-    command = f'bandana audit --algorithm {loaded.label} --claim "{request.claim}"'
-    return {
-        "schema": "bandana/report/1",
-        "title": f"Audit of {loaded.label}",
-        "suite": loaded.label,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "environment": {
-            "name": "audit table",
-            "description": outcome.about["table"],
-            "estimator": "No regret was measured.",
-            "horizon": request.rounds,
-            "actions": [f"arm {arm}" for arm in range(algorithm.n_actions)],
-            "means": [],
-        },
-        "audits": [_entry(loaded, outcome, {f.name: str(getattr(algorithm, f.name)) for f in shown})],
-        "benchmark": None,
-        "software": {name: outcome.about[name] for name in ("python", "code sha256", *_VERSIONS)},
-        "seeds": {"root": request.seed, "audit": outcome.about["seeds"]},
-        "spec": loaded.source,
-        "commands": [command, f"bandana verify {file}"],
-        "evidence": {"sha256": digest, "files": [{"path": file, "sha256": digest}]},
-    }
-
-
-def _entry(loaded: Loaded, outcome: Outcome, parameters: dict[str, str]) -> dict[str, Any]:
-    claim, effort, accounted = outcome.claim, outcome.effort, outcome.mu_accounted
-    assert accounted is not None
-    at_delta = outcome.numbers.get(Quantity("epsilon", effort.delta))
-    mains = [bound for bound in outcome.bounds if bound.quantity == outcome.main]
-    best = max(mains, key=_mu_lower, default=None)
-    return {
+    subject = loaded.subject
+    shown = fields(subject) if is_dataclass(subject) else ()
+    about = {
         "label": loaded.label,
         "algorithm": loaded.name,
         "calibration": None,
-        "privacy_model": claim.trust.value,
-        "parameters": parameters,
-        "unit": claim.unit,
-        "relation": claim.relation.value,
-        "view_of_adversary": "every released value and every action",
-        "claim": {
-            "statement": claim.statement, "theorem": claim.theorem, "source": claim.source, "mu": claim.gaussian.mu
-        },
-        "delta": effort.delta,
-        "mu": {
-            "claimed": claim.gaussian.mu,
-            "accounted": finite(accounted),
-            "measured": None if best is None else _mu_lower(best),
-        },
-        "epsilon": {
-            "claimed": claim.gaussian.epsilon(effort.delta),
-            "accounted": epsilon_of(accounted, effort.delta),
-            "measured": None if at_delta is None else at_delta.measured,
-        },
-        "accountant": {
-            "method": "exact Gaussian DP; pure events as the GDP guarantee that they imply",
-            "formula": "mu = sqrt(sum of mu_i^2) over the charges whose span holds the worst record",
-            "events": [
-                {
-                    "event": type(event).__name__.removesuffix("Event"),
-                    "noise_multiplier": event.noise_multiplier if isinstance(event, GaussianEvent | LaplaceEvent) else None,
-                    "mu": event.mu if isinstance(event, GaussianEvent) else None,
-                    "epsilon": event.epsilon if isinstance(event, LaplaceEvent) else None,
-                    "count": count,
-                }
-                for event, count in outcome.events or ()
-            ],
-            "noise_source": outcome.about["noise source"],
-            "text": "Each charge carries the span of records that its exact value reads; the worst record is the one whose "
-            "charges compose to the most.",
-        },
-        "measurement": {
-            "confidence": effort.confidence,
-            "replays_per_side": effort.replays,
-            "seed": effort.seed,
-            "table": outcome.about["table"],
-            "bounds": [_shown_bound(bound, outcome.bounds) for bound in mains],
-            "text": "Thresholds were chosen, and the learned attack was taught, on one half of the replays; the bounds "
-            "were taken on the other half and hold together at the stated confidence. A bound on mu assumes that the "
-            "promise is a Gaussian-DP one; a bound on epsilon assumes nothing.",
-        },
-        "structural": {"examples": effort.examples, "counterexample": outcome.counterexample},
-        "controls": [
-            {
-                "name": control.name, "fault": control.fault, "expected": list(control.expected),
-                "caught_by": list(control.caught_by), "mu_measured": control.measured, "caught": control.is_caught,
-            }
-            for control in outcome.controls
-        ],
-        "tradeoff": None if best is None or best.scores is None
-        else tradeoff(*outcome.scores[best.scores], claim.gaussian, _mu_lower(best)),
-        "verdict": outcome.verdict.value,
-        "reasons": list(outcome.reasons),
-    }  # fmt: skip
-
-
-def _mu_lower(bound: StatedBound) -> float:
-    """On mu, from the same errors at the same level: both bounds hold where the limits on the error rates do."""
-    assert bound.errors is not None
-    return MU.lower(bound.errors, bound.level)
-
-
-def _shown_bound(bound: StatedBound, others: tuple[StatedBound, ...]) -> dict[str, Any]:
-    errors = bound.errors
-    assert errors is not None
-    epsilon = [
-        o.lower for o in others if (o.view, o.neighbor) == (bound.view, bound.neighbor) and o.quantity != bound.quantity
-    ]
-    return {
-        "view": bound.view,
-        "attack": bound.attack,
-        "neighbor": bound.neighbor,
-        "mu_lower": _mu_lower(bound),
-        "epsilon_lower": max(epsilon, default=0.0),
-        "threshold": finite(errors.threshold),
-        "false_positives": errors.false_positives,
-        "false_negatives": errors.false_negatives,
-        "n_negative": errors.n_data,
-        "n_positive": errors.n_neighbor,
+        "privacy_model": outcome.claim.trust.value,
+        "parameters": {f.name: str(getattr(subject, f.name)) for f in shown},
     }
+    n_actions = (request.arms or 2) if loaded.kind == FUNCTION else subject.n_actions
+    return audit_report.document(
+        f"Audit of {loaded.label}",
+        [summarize(outcome, about)],
+        table=outcome.about["table"],
+        actions=[f"arm {arm}" for arm in range(n_actions)],
+        rounds=request.rounds,
+        seed=request.seed,
+        spec=loaded.source,
+        commands=[f'bandana audit --algorithm {loaded.label} --claim "{request.claim}"'],
+        evidence=[place],
+    )

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from platform import python_version
 from typing import Any
 
 import pandas as pd
@@ -21,9 +19,11 @@ from flows.settings import DataFolder
 from flows.specs import Spec, SpecError
 from flows.store import Store, code_version, content_key, write_whole
 from flows.tracking import Tracker
-from flows.work import AUDIT, BENCHMARK, audit_key
+from flows.versions import versions
+from flows.work import BENCHMARK, audit_entry, evidence_of, stored_audit
 
 _SHOWN_VERSIONS = (
+    "python",
     "bandana",
     "numpy",
     "scipy",
@@ -116,21 +116,21 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
       SpecError: the store holds nothing of this spec.
     """
     cells = cells_of(spec)
-    audited = [(cell, found[1]) for cell in cells if (found := _stored_audit(cell, store)) is not None]
+    audited = [(cell, found) for cell in cells if (found := stored_audit(cell, store)) is not None]
     played = [cell for cell in cells if _is_played(cell, store)]
     if not audited and not played:
         raise SpecError(f"nothing of the suite {spec.name!r} is in the store yet; run or audit its spec first")
-    files = [store.path(AUDIT, audit_key(cell)) for cell, _ in audited]
+    files = [evidence_of(cell, store) for cell, _ in audited]
     files += [store.path(BENCHMARK, block.key) for cell in played for block in cell.blocks()]
     return {
-        "schema": "bandana/report/1",
+        "schema": "bandana/report/2",
         "title": spec.title or spec.name,
         "suite": spec.name,
         "created": datetime.fromtimestamp(max(f.stat().st_mtime for f in files), tz=UTC).isoformat(timespec="seconds"),
         "environment": Environment(spec).describe(),
-        "audits": [outcome for _, outcome in audited],
+        "audits": [audit_entry(cell, outcome) for cell, outcome in audited],
         "benchmark": _benchmark(spec, played, store) if played else None,
-        "software": {"python": python_version(), "code sha256": code_version(), **_versions()},
+        "software": {"code sha256": code_version(), **versions(*_SHOWN_VERSIONS)},
         "seeds": {
             "root": spec.seed,
             "benchmark": "one SFC64 generator a purpose and block of replicates: "
@@ -138,13 +138,10 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
             "audit": "SeedSequence(root), one child a pair and side, one grandchild a block of replays",
         },
         "spec": spec_text,
-        "commands": [f"bandana {command} {spec.name}.yaml" for command in ("check", "run", "audit", "report")],
+        "commands": [f"bandana {command} {spec.name}.yaml" for command in ("check", "run", "audit", "report")]
+        + [f"bandana verify evidence/{cell.slug}.npz" for cell, _ in audited],
         "evidence": _evidence(files, store),
     }
-
-
-def _stored_audit(cell: Cell, store: Store) -> Any:
-    return store.load(AUDIT, audit_key(cell)) if cell.is_private else None
 
 
 def _is_played(cell: Cell, store: Store) -> bool:
@@ -181,13 +178,3 @@ def _evidence(files: list[Path], store: Store) -> dict[str, Any]:
         for path in sorted(files)
     ]
     return {"sha256": content_key(hashed), "files": hashed}
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _SHOWN_VERSIONS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_DATA = "bandana_data"
-_NEEDED_BYTES = 32 << 20
+_NEEDED_BYTES = 128 << 20
 
 # Failures are told in one line by the command itself: the logs of Prefect and MLflow stay silent but for --debug.
 _QUIET = {
@@ -53,6 +53,10 @@ class DataFolder:
     def suite(self, name: str) -> Path:
         """A suite's spec, report and evidence."""
         return self.root / "suites" / name
+
+    def evidence(self, suite: str, name: str) -> Path:
+        """An audit's evidence file, under a name that people can type."""
+        return self.suite(suite) / "evidence" / f"{name}.npz"
 
     def prepare(self) -> None:
         """Sets the environment for Prefect and MLflow; call before either is imported. A user's own settings stay.

@@ -61,6 +61,20 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
+def link(source: Path, target: Path) -> None:
+    """Gives a file a second name; a copy where the file system knows no links."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    try:
+        os.link(source, temporary)
+        os.replace(temporary, target)
+    except OSError:
+        write_whole(target, source.read_bytes())
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 class Store:
     """Arrays and their description under a key."""
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from algorithms.catalog import Settings
 from algorithms.observers import RegretCurve, log_grid
 from algorithms.run import run
-from audits.audit import AuditResult, Effort, accounted_mu, audit
+from audits import evidence
+from audits.audit import Trial, audit
 from audits.controls import CONTROLS
+from audits.evidence import UnusableEvidence
+from audits.faulty_ledgers import GENERIC
+from audits.outcome import Effort, Outcome, accounted_mu
 from audits.summary import summarize
+from audits.white_box import NEAR_TEST_BUDGET
 from flows.plan import Block, Cell, Environment
-from flows.store import Store, code_version, content_key
+from flows.store import Store, code_version, content_key, write_whole
+from flows.versions import versions
 from privacy_core import LiveLedger, ReproducibleNoise
 
 BENCHMARK, AUDIT = "benchmark", "audit"
@@ -46,27 +54,55 @@ def audit_key(cell: Cell) -> str:
     return content_key({**cell.identity(), "audit": cell.spec.audit.model_dump(mode="json"), "code": code_version()})
 
 
-def audit_cell(cell: Cell, store: Store) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """One audit with its controls; from the store if it is there.
+def evidence_of(cell: Cell, store: Store) -> Path:
+    """Where a cell's audit lies, or will: an evidence file, from which everything that is shown is read."""
+    return store.path(AUDIT, audit_key(cell))
 
-    Returns:
-      arrays: the evidence, the test half's scores on both sides of the sharpest bound. description: the audit's entry in
-      the report.
-    """
-    if (found := store.load(AUDIT, audit_key(cell))) is not None:
+
+def stored_audit(cell: Cell, store: Store) -> Outcome | None:
+    """A finished audit of the cell; None where there is none, or its file is damaged."""
+    return stored_outcome(evidence_of(cell, store)) if cell.is_private else None
+
+
+def stored_outcome(path: Path) -> Outcome | None:
+    """What an evidence file holds; None where there is no whole one."""
+    try:
+        found = evidence.read(path)
+    except UnusableEvidence:
+        return None
+    return found.outcome if found.sha256 == found.sha256_found else None
+
+
+def audit_cell(cell: Cell, store: Store) -> Outcome:
+    """One audit with its controls; from the store if it is there."""
+    if (found := stored_audit(cell, store)) is not None:
         return found
-    environment = Environment(cell.spec)
-    asked = cell.spec.audit
-    effort = Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed)
-    assert cell.entry.probes is not None
-    result: AuditResult = audit(
-        cell.algorithm(),
-        cell.claim(),
-        CONTROLS.get(cell.entry.name, ()),
-        environment.audit_table(),
-        cell.entry.probes(environment.n_actions),
-        effort,
+    asked, entry, environment = cell.spec.audit, cell.entry, Environment(cell.spec)
+    trial = _trial(cell, cell.settings)
+    is_near = NEAR_TEST_BUDGET[0] <= trial.claim.gaussian.mu <= NEAR_TEST_BUDGET[1]
+    rounds = f"{asked.rounds} rounds x {environment.n_actions} arms of {environment.describe()['name']}"
+    outcome = audit(
+        trial,
+        CONTROLS.get(entry.name, GENERIC),
+        Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed),
+        at_test_budget=None if is_near else _trial(cell, entry.at_test_budget(cell.settings)),
+        subject={"kind": "catalog", "name": cell.name, "source": entry.source},
+        about=about_audits(rounds, trial.probes, cell.spec.seed),
     )
+    write_whole(evidence_of(cell, store), evidence.to_bytes(outcome))
+    return outcome
+
+
+def _trial(cell: Cell, settings: Settings) -> Trial:
+    assert cell.entry.promise is not None
+    assert cell.entry.probes is not None
+    environment = Environment(cell.spec)
+    probes = cell.entry.probes(environment.n_actions)
+    return Trial(cell.entry.build(settings), cell.entry.promise(settings), environment.audit_table(), probes)
+
+
+def audit_entry(cell: Cell, outcome: Outcome) -> dict[str, Any]:
+    """The audit's entry in the report."""
     about = {
         "label": cell.name,
         "algorithm": cell.entry.name,
@@ -74,9 +110,16 @@ def audit_cell(cell: Cell, store: Store) -> tuple[dict[str, np.ndarray], dict[st
         "privacy_model": cell.entry.privacy_model,
         "parameters": cell.parameters(),
     }
-    rounds = f"{asked.rounds} rounds x {environment.n_actions} arms of {environment.describe()['name']}"
-    description = summarize(result, about, rounds, ReproducibleNoise.name)
-    data, neighbor = result.measurement.best
-    arrays = {"scores_data": data, "scores_neighbor": neighbor}
-    store.save(AUDIT, audit_key(cell), arrays, description)
-    return arrays, description
+    return summarize(outcome, about)
+
+
+def about_audits(table: str, probes: tuple[int, ...], seed: int) -> dict[str, str]:
+    """What a reader needs to repeat an audit."""
+    return {
+        "table": table,
+        "probes": ", ".join(map(str, probes)),
+        "seeds": f"SeedSequence({seed}), one child a pair and side, one grandchild a block of replays",
+        "noise source": ReproducibleNoise.name,
+        "code sha256": code_version(),
+        **versions("python", "bandana", "numpy", "scipy", "numba", "hypothesis"),
+    }

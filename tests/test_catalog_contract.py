@@ -9,8 +9,9 @@ from algorithms.catalog import CATALOG, find
 from algorithms.environments.tables import RewardTable
 from algorithms.observers import ActionLog
 from algorithms.run import run
-from audits.audit import accounted_mu, derive
+from audits.audit import derive
 from audits.controls import CONTROLS, STRUCTURAL
+from audits.outcome import accounted_mu
 from audits.sensitivity import search
 from privacy_core import Interval, LiveLedger, NoPrivacy, RenyiDP, ReproducibleNoise
 

@@ -7,30 +7,117 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from statistics import NormalDist
 
 import pytest
 
-from audits.reporting import figures, plots, render_html, render_pdf, validate
-from audits.reporting.numbers import number, power_of_ten
+from audits import one_run_audit
+from audits.methods import METHODS
+from audits.reporting import figures, findings, plots, render_html, render_pdf, validate
+from audits.reporting.document import resource
+from audits.reporting.numbers import name_of, number, power_of_ten
 
 HOSTILE = "<script>alert(1)</script> #panic(\"x\") $x^2$ 'q' \\ {{ 7*7 }} {% raw %} *b* _i_ @ref `r` </svg> -->"
 
 
+DELTA = 1e-5
+EPSILON = f"epsilon at delta {DELTA:g}"
+PAIRS = (
+    "record 0: every reward 0 becomes 1",
+    "record 2: every reward 0 becomes 1",
+    "record 2: every reward 0 becomes 5, outside [0, 1]",
+    "record 2: reward 1 becomes 0 and the others 0 become 1; the rows before it hold the largest rewards of arm 1",
+)
+
+
+def three(claimed, accounted, measured):
+    return {"claimed": claimed, "accounted": accounted, "measured": measured}
+
+
+def bounds(budget, claims, failure=0.05, n=100_000, pairs=PAIRS):
+    """All bounds of one budget; `claims` is (view, attack, quantity, method, claimed, lower) for each look."""
+    return [
+        {
+            "budget": budget,
+            "view": view,
+            "attack": attack,
+            "neighbor": pair,
+            "quantity": quantity,
+            "method": method,
+            "lower": lower * (1 - 0.01 * ((index + len(method)) % len(pairs))),
+            "claimed": claimed,
+            "level": failure / len(claims) / len(pairs),
+            "n_data": n // 2 if view == "actions" else n,
+            "n_neighbor": n // 2 if view == "actions" else n,
+        }
+        for view, attack, quantity, method, claimed, lower in claims
+        for index, pair in enumerate(pairs)
+    ]
+
+
+def looks(mu, epsilon, share=0.99):
+    """The looks at a (2, mu^2)-RDP claim."""
+    ratio, learned = "exact likelihood ratio", "boosted stumps on counts of arms"
+    return (
+        ("transcript", ratio, "mu", "mu-curve", mu, share * mu),
+        ("transcript", ratio, EPSILON, "epsilon-coins", epsilon, 0.6 * share * epsilon),
+        ("transcript", ratio, "divergence of order 2", "renyi", mu**2, 0.9 * share * mu**2),
+        ("actions", learned, "mu", "mu-curve", mu, 0.31 * mu),
+        ("actions", learned, EPSILON, "epsilon-coins", epsilon, 0.0),
+    )
+
+
+def tradeoff(claimed, lower):
+    normal = NormalDist()
+    inner = [i / 50 for i in range(1, 50)]
+
+    def curve(mu):
+        return [1.0, *(normal.cdf(normal.inv_cdf(1 - p) - mu) for p in inner), 0.0]
+
+    return {
+        "fpr": [0.0, *inner, 1.0],
+        "claimed": curve(claimed),
+        "measured": curve(1.005 * lower),
+        "lower_bound": curve(lower),
+        "mu_lower": lower,
+    }
+
+
+def control(name="noise-halved", fault="half of the noise that is paid for is drawn", measured=1.97, caught=True, **other):
+    checks = other.get("expected", ["sampling", "noise"])
+    return {
+        "name": name,
+        "fault": fault,
+        "expected": checks,
+        "caught_by": checks if caught else checks[:-1],
+        "measured": measured,
+        "limit": 1.0,
+        "caught": caught,
+    }
+
+
 def audit(label="tight eps=1", mu=1.0, verdict="PASS"):
-    fpr = [i / 10 for i in range(11)]
+    epsilon = 4.37721 * mu
+    numbers = three(mu, mu, 0.99 * mu)
     return {
         "label": label,
         "algorithm": "adar-ucb",
         "calibration": "tight",
         "privacy_model": "central",
         "parameters": {"alpha": 2.0, "epsilon": mu},
-        "unit": "one reward",
-        "relation": "replace one record",
-        "view_of_adversary": "every release",
-        "claim": {"statement": "(2, 1)-RDP", "theorem": "Theorem 4", "source": "A source", "mu": mu},
-        "delta": 1e-5,
-        "mu": {"claimed": mu, "accounted": mu, "measured": 0.9 * mu},
-        "epsilon": {"claimed": 4.37721 * mu, "accounted": 4.37721 * mu, "measured": 3.9 * mu},
+        "unit": "one reward (one round)",
+        "relation": "replace one reward",
+        "view_of_adversary": "every released value and every action",
+        "claim": {
+            "statement": f"all actions are (2, {mu**2:g})-RDP",
+            "theorem": "Theorem 4",
+            "source": "A source",
+            "mu": mu,
+        },
+        "delta": DELTA,
+        "main": {"quantity": "mu", **numbers},
+        "mu": numbers,
+        "epsilon": three(epsilon, epsilon, 0.987 * epsilon),
         "accountant": {
             "method": "exact Gaussian DP",
             "formula": "mu = sqrt(sum of mu_i^2)",
@@ -42,44 +129,171 @@ def audit(label="tight eps=1", mu=1.0, verdict="PASS"):
             "confidence": 0.95,
             "replays_per_side": 100000,
             "seed": 7,
-            "table": "all zeros",
-            "bounds": [
-                {
-                    "view": "transcript",
-                    "attack": "likelihood ratio",
-                    "neighbor": "record 5: 0 -> 1",
-                    "mu_lower": 0.9 * mu,
-                    "epsilon_lower": 3.0 * mu,
-                    "threshold": None,
-                    "false_positives": 15200,
-                    "false_negatives": 15300,
-                    "n_positive": 50000,
-                    "n_negative": 50001,
-                }
-            ],
+            "table": "the first 64 rows of the trial",
+            "bounds": bounds("claimed", looks(mu, epsilon)),
+            "smallest_factor": 1.0213,
+            "smallest_factor_at_claim": 1.0213,
+            "test_budget": None,
             "text": "Corrected.",
         },
-        "structural": {"examples": 200, "counterexample": None},
+        "structural": {"examples": 200, "counterexample": None, "flaw": None},
         "controls": [
-            {
-                "name": "noise-redrawn",
-                "fault": "noise is drawn anew",
-                "expected": ["structural"],
-                "caught_by": ["structural"],
-                "mu_measured": 2.2,
-                "caught": True,
-            }
+            control(),
+            control("noise-redrawn", "the noise is drawn anew at each pull", 2.2, expected=["sampling", "structural"]),
         ],
-        "tradeoff": {
-            "fpr": fpr,
-            "claimed": [(1 - a) ** 2 for a in fpr],
-            "measured": [(1 - a) ** 1.9 for a in fpr],
-            "lower_bound": [(1 - a) ** 1.8 for a in fpr],
-            "mu_lower": 0.9 * mu,
-        },
+        "tradeoff": tradeoff(mu, 0.99 * mu),
         "verdict": verdict,
-        "reasons": ["every planted fault was caught"],
+        "reasons": ["claimed >= accounted >= measured", "all 2 planted faults were caught at the same effort"],
     }
+
+
+def at_test_budget(label="tight eps=0.01"):
+    """A PASS at a budget so small that the faults were planted at another one."""
+    found = audit(label, mu=0.1)
+    numbers = three(1.0, 1.0, 0.9897)
+    claim = "1-GDP (replace one reward)"
+    found["epsilon"] = three(0.3116, 0.3116, 0.2783)
+    found["measurement"] |= {
+        "bounds": bounds("claimed", looks(0.1, 0.3116, 0.9), 0.025) + bounds("test", looks(1.0, 4.37721), 0.025),
+        "smallest_factor": 1.0234,
+        "smallest_factor_at_claim": 1.312,
+        "test_budget": {"claim": claim, "main": {"quantity": "mu", **numbers}},
+    }
+    found["reasons"][-1] += f", at the test budget {claim}"
+    return found
+
+
+def releases(moves, span=1):
+    return [
+        {
+            "release": index,
+            "rounds": index + 1,
+            "mechanism": "Gaussian",
+            "norm": "L2",
+            "start": index,
+            "stop": index + span,
+            "carried": None,
+            "reads_record": index == 0,
+            "moved": moved,
+            "allowed": allowed,
+            "times": moved / allowed if allowed else None if moved else 0.0,
+            "price": "1-GDP",
+            "is_offending": moved > allowed,
+        }
+        for index, (moved, allowed) in enumerate(moves)
+    ]
+
+
+def counterexample(**other):
+    """A reward outside the declared range is not clipped."""
+    reason = "release 0 moved by 5, 5 times its sensitivity 1"
+    data = [
+        {
+            "round": place,
+            "arm": arm,
+            "neighbor_arm": arm,
+            "rewards": [0.0, 0.25],
+            "neighbor_rewards": [0.0, 0.25] if place else [5.0, 5.0],
+        }
+        for place, arm in enumerate((0, 1, 1, 0))
+    ]
+    return {
+        "told": f"4 rounds; record 0 changes from [0, 0.25] to [5, 5]: {reason}",
+        "lines": ["record 0 of 4 rounds changes", reason],
+        "kind": "sensitivity",
+        "reason": reason,
+        "release": 0,
+        "replicate": 0,
+        "n_replicates": 32,
+        "case": {
+            "n_rounds": 4,
+            "record": 0,
+            "before": [0.0, 0.25],
+            "after": [5.0, 5.0],
+            "seed": 3,
+            "rewards": [{"start": 0, "stop": 4, "rewards": [0.0, 0.25]}],
+        },
+        "data": data,
+        "n_releases": 4,
+        "releases": releases([(5.0, 1.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)]),
+        "difference": None,
+        "total": None,
+    } | other
+
+
+def failed(label="own_bandit.py:bandit"):
+    """A FAIL with a counterexample, noise that is not what is declared, and a bound above the claim."""
+    found = audit(label, verdict="FAIL")
+    found["main"] = {"quantity": "mu", **three(1.0, 1.0, 4.612)}
+    found["mu"], found["epsilon"]["measured"] = three(1.0, 1.0, 4.612), 28.31
+    found["measurement"]["bounds"] = bounds("claimed", looks(1.0, 4.37721, 4.612))
+    found["tradeoff"] = tradeoff(1.0, 4.612)
+    flaw = "release 0: the noise's deviation is 0.499 times the declared one"
+    found["structural"] |= {"counterexample": counterexample(), "flaw": flaw}
+    found["reasons"] = [
+        "measured exceeds claimed: mu >= 4.612 at 0.95 confidence, the claim allows 1",
+        "measured exceeds accounted: mu >= 4.612, the ledger composes to 1",
+        f"counterexample: {found['structural']['counterexample']['told']}",
+        f"the noise is not what is declared: {flaw}",
+    ]
+    return found
+
+
+def undecided(label="tight eps=1e-4"):
+    """An INCONCLUSIVE audit: no factor would have been seen, and a planted fault was not."""
+    found = audit(label, mu=0.01, verdict="INCONCLUSIVE")
+    numbers = three(0.01, 0.01, 0.0)
+    found["main"], found["mu"], found["epsilon"] = {"quantity": "mu", **numbers}, numbers, three(0.02244, 0.02244, 0.0)
+    found["measurement"] |= {
+        "replays_per_side": 2000,
+        "bounds": bounds("claimed", looks(0.01, 0.02244, 0.0), n=2000),
+        "smallest_factor": None,
+        "smallest_factor_at_claim": None,
+    }
+    found["controls"] = [control(measured=0.0, caught=False, expected=["noise", "sampling"])]
+    found["controls"][0]["limit"] = 0.01
+    found["tradeoff"] = tradeoff(0.01, 0.0)
+    found["reasons"] = [
+        "2000 replays are too few: at 0.95 confidence not even a test without errors could refute mu = 0.01; that needs "
+        "about 4096000",
+        "the audit missed the planted fault noise-halved: 0 was measured, and more than 0.01 must be; try more replays",
+    ]
+    return found
+
+
+def black_box(label="their_bandit.py:play"):
+    """A plain function: no ledger, and only actions are seen."""
+    found = audit(label)
+    claims = (
+        ("actions", "logistic regression on the first six actions", "divergence of order 2", "renyi", 1.0, 0.4127),
+        ("actions", "counts of arms", EPSILON, "epsilon-coins", 4.37721, 0.391),
+    )
+    fault = "the action after the record repeats the record's reward (no privacy)"
+    found |= {
+        "calibration": None,
+        "parameters": {},
+        "view_of_adversary": "the actions of all other users",
+        "main": {"quantity": "divergence of order 2", **three(1.0, None, 0.4127)},
+        "mu": three(None, None, None),
+        "epsilon": three(4.37721, None, 0.391),
+        "controls": [control("reward-echoed", fault, 3.41, expected=["sampling"])],
+        "tradeoff": None,
+        "reasons": ["claimed >= measured, in the actions alone; a function shows no ledger to account"],
+    }
+    found["claim"] |= {"theorem": "as stated", "source": "the user"}
+    found["accountant"] |= {"events": [], "noise_source": ""}
+    found["measurement"] |= {
+        "bounds": bounds("claimed", claims, pairs=PAIRS[:2]),
+        "smallest_factor": 1.62,
+        "smallest_factor_at_claim": 1.62,
+    }
+    found["structural"]["examples"] = 0
+    return found
+
+
+def sample():
+    """A document as a user gets it: each verdict, a test budget, a counterexample, a plain function."""
+    return make(audits=[audit(), at_test_budget(), failed(), undecided(), black_box()])
 
 
 def cell(label, epsilon, final):
@@ -105,7 +319,7 @@ def make(audits=None):
     audits = [audit(), audit("tight eps=10", mu=3.0)] if audits is None else audits
     cells = [cell("ucb", None, 90.0), cell("private 1", 1.0, 200.123456)]
     return {
-        "schema": "bandana/report/1",
+        "schema": "bandana/report/2",
         "title": "A title",
         "suite": "demo",
         "created": "2026-11-21T02:00:00+00:00",
@@ -142,7 +356,7 @@ class Elements(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.found.append((tag, dict(attrs)))
-        if tag not in {"meta", "br", "hr", "img", "link"}:
+        if tag not in {"meta", "br", "hr", "img", "link", "wbr"}:
             self.stack.append(tag)
 
     def handle_startendtag(self, tag, attrs):
@@ -173,7 +387,7 @@ def test_accepts_a_document_read_back_from_json():
         (("benchmark", "cells", 0), "final_mean", math.nan, r"cells\[0\]\.final_mean: nan is not finite"),
         (("audits", 0), "delta", "small", r"\$\.audits\[0\]\.delta: 'small' must be of type number"),
         (("environment",), "extra", 1, r"\$\.environment: .* unknown properties extra"),
-        ((), "schema", "bandana/report/2", r"\$\.schema: 'bandana/report/2' must be 'bandana/report/1'"),
+        ((), "schema", "bandana/report/1", r"\$\.schema: 'bandana/report/1' must be 'bandana/report/2'"),
         ((), "created", "yesterday", r"\$\.created: 'yesterday' must be an ISO 8601"),
         ((), "created", "2026-11-21T02:00:00", r"\$\.created: .* with an offset"),
         (("evidence",), "sha256", "xyz", r"\$\.evidence\.sha256: 'xyz' breaks pattern"),
@@ -185,23 +399,45 @@ def test_accepts_a_document_read_back_from_json():
             ("audits", 0, "tradeoff"),
             "measured",
             [1.0, 0.0],
-            r"tradeoff\.measured: \[1.0, 0.0\] must have length 11",
+            r"tradeoff\.measured: \[1.0, 0.0\] must have length 51",
         ),
-        (("audits", 0, "controls", 0), "caught", False, r"verdict: 'PASS' contradicts .*'noise-redrawn'"),
+        (("audits", 0, "controls", 1), "caught", False, r"controls\[1\]\.caught: False contradicts expected and caught_by"),
+        (("audits", 0, "controls", 1), "caught_by", [], r"controls\[1\]\.caught: True contradicts expected"),
+        (("audits", 0, "controls", 1), "caught_by", ["luck"], r"caught_by\[0\]: 'luck' must be one of sampling, structural"),
+        (("audits", 0), "controls", [control(caught=False)], r"verdict: 'PASS' contradicts .*'noise-halved'"),
         (("audits", 0), "controls", [], r"verdict: 'PASS' contradicts .*no planted fault"),
-        (("audits", 0, "structural"), "counterexample", "pair 3", r"'PASS' contradicts .*counterexample"),
+        (("audits", 0, "structural"), "counterexample", counterexample(), r"'PASS' contradicts .*counterexample"),
+        (("audits", 0, "structural"), "flaw", "release 0: no noise", r"'PASS' contradicts .*noise found that it is not"),
         (
-            ("audits", 0, "mu"),
+            ("audits", 0, "structural"),
+            "counterexample",
+            {"told": "x"},
+            r"counterexample: .* lacks the properties lines, kind",
+        ),
+        (("audits", 0, "mu"), "measured", 1.5, r"'PASS' contradicts .*measured mu 1.5 exceeds accounted mu 1"),
+        (("audits", 0, "main"), "accounted", 1.5, r"'PASS' contradicts .*accounted mu 1.5 exceeds claimed mu 1"),
+        (
+            ("audits", 0, "epsilon"),
             "measured",
-            1.5,
-            r"'PASS' contradicts .*measured mu 1.5 exceeds accounted mu 1",
+            9.0,
+            r"'PASS' contradicts .*measured epsilon 9 exceeds accounted epsilon 4.377",
+        ),
+        (("audits", 0, "main"), "quantity", "sigma", r"main\.quantity: 'sigma' breaks pattern"),
+        (
+            ("audits", 0, "measurement", "bounds", 3),
+            "view",
+            "memory",
+            r"bounds\[3\]\.view: 'memory' must be one of transcript",
         ),
         (
-            ("audits", 0, "mu"),
-            "accounted",
-            1.5,
-            r"'PASS' contradicts .*accounted mu 1.5 exceeds claimed mu 1",
+            ("audits", 0, "measurement", "bounds", 3),
+            "budget",
+            "small",
+            r"bounds\[3\]\.budget: 'small' must be one of claimed, test",
         ),
+        (("audits", 0, "measurement", "bounds", 3), "budget", "test", r"measurement\.test_budget: None is null, yet bounds"),
+        (("audits", 0, "measurement", "bounds", 3), "level", 0.04, r"measurement\.confidence: 0.95 .* add up to 0.08"),
+        (("audits", 0, "measurement"), "smallest_factor", 0.5, r"smallest_factor: 0.5 breaks minimum"),
     ],
 )
 def test_rejects_and_names_path_value_and_problem(path, key, value, message):
@@ -209,6 +445,39 @@ def test_rejects_and_names_path_value_and_problem(path, key, value, message):
     at(document, *path)[key] = value
     with pytest.raises(ValueError, match=message):
         validate(document)
+
+
+def test_a_pass_is_refuted_at_the_test_budget_too():
+    document = make(audits=[at_test_budget()])
+    validate(document)
+    document["audits"][0]["measurement"]["test_budget"]["main"]["measured"] = 1.1
+    with pytest.raises(ValueError, match=r"at the test budget, measured mu 1.1 exceeds accounted mu 1"):
+        validate(document)
+
+
+def test_an_accountant_may_be_loose_in_what_the_claim_is_not_held_against():
+    document = make()
+    document["audits"][0]["epsilon"]["accounted"] = 5.0
+    validate(document)
+
+
+def test_every_property_of_the_schema_is_described():
+    schema = json.loads(resource("report.schema.json"))
+    definitions = schema["$defs"]
+
+    def check(part, path):
+        part = definitions[part["$ref"].rpartition("/")[2]] | part if "$ref" in part else part
+        assert part.get("description"), path
+        for name, inner in part.get("properties", {}).items():
+            check(inner, f"{path}.{name}")
+        if "items" in part and {"properties", "$ref"} & set(part["items"]):
+            check(part["items"], f"{path}[]")
+        if "object" in part.get("type", ()) and "properties" in part:
+            assert part["additionalProperties"] is False, path
+            assert sorted(part["required"]) == sorted(part["properties"]), path
+
+    for name, part in {"$": schema, **definitions}.items():
+        check(part, name)
 
 
 def test_rejects_what_is_missing():
@@ -235,9 +504,9 @@ def test_page_says_what_the_document_says(page):
         "cd" * 32,
         "Theorem 4",
         "4.377",
-        "≥ 3.9",
+        "≥ 4.32",
         "200.1",
-        "15,200 of 50,001",
+        "2 × 50,000",
     ):
         assert word in page
     assert "4.37721" not in page
@@ -274,7 +543,7 @@ def test_the_same_document_gives_the_same_bytes(page):
 
 def hostile(value):
     if isinstance(value, dict):
-        fixed = {"schema", "created", "verdict", "sha256"}
+        fixed = {"schema", "created", "verdict", "sha256", "budget", "view", "quantity", "expected", "caught_by", "kind"}
         return {k: v if k in fixed else hostile(v) for k, v in value.items()}
     if isinstance(value, list):
         return [hostile(item) for item in value]
@@ -282,9 +551,9 @@ def hostile(value):
 
 
 def test_hostile_words_break_neither_page_nor_pdf():
-    document = hostile(make(audits=[audit()]))
+    entries = [at_test_budget() | {"tradeoff": None}, failed(), black_box()]
+    document = hostile(make(audits=entries))
     document["software"][HOSTILE] = "x" * 400
-    document["audits"][0]["structural"]["examples"] = 0
     text = render_html(document)
     parsed = Elements(text)
     assert not parsed.stack
@@ -294,12 +563,164 @@ def test_hostile_words_break_neither_page_nor_pdf():
     assert render_pdf(document).startswith(b"%PDF")
 
 
+def words_of(html):
+    """The page's words without its tags and figures."""
+    return " ".join(re.sub(r"<[^>]*>", "", re.sub(r"<svg.*?</svg>", "", html, flags=re.DOTALL)).split())
+
+
+def text_of(*audits):
+    """The words of a page without a benchmark and trade-offs, which take long to draw."""
+    document = make(audits=[entry | {"tradeoff": None} for entry in audits]) | {"benchmark": None}
+    return words_of(render_html(document))
+
+
+@pytest.fixture(scope="module")
+def sample_page():
+    document = json.loads(json.dumps(sample(), allow_nan=False))
+    assert render_pdf(document).startswith(b"%PDF")
+    text = render_html(document)
+    assert not Elements(text).stack
+    return text
+
+
+def test_verdicts_stand_beside_their_power(sample_page):
+    assert "5 audits: 3 PASS, 1 INCONCLUSIVE, 1 FAIL." in sample_page
+    assert 'class="headline fail"' in sample_page
+    for word in ("× 1.021", "× 1.023", "× 1.62", ">none</td>", "D ≥ 0.4127", "µ ≥ 4.612", "0/1", ">FAIL</span>"):
+        assert word in sample_page
+
+
+def test_power_is_told_at_both_budgets(sample_page):
+    text = words_of(sample_page)
+    caught = "This audit would have caught, with 95 % probability,"
+    assert f"{caught} noise too small by a factor of 1.023 or more at the test budget (1.312 at the claimed one)." in text
+    assert "1-GDP (replace one reward); its µ: claimed 1, accounted 1, measured ≥ 0.9897." in text
+    assert f"{caught} Rényi divergence of order 2 at 1.62 or more times its claimed value." in text
+    assert "caught no factor with 95 % probability: noise that is too small may go unseen." in text
+    assert "noise; not by sampling" in text
+    assert "MISSED" in text
+    assert "Test budget: the scale of the noise" not in text_of(audit())
+
+
+def test_the_strongest_bound_of_each_kind_is_shown(sample_page):
+    text = words_of(sample_page)
+    assert "tight eps=0.01: the strongest of each kind, of 40 bounds; all 40 hold together with 95 % confidence." in text
+    assert "their_bandit.py:play: the strongest of each kind, of 4 bounds" in text
+    shown = findings.strongest(at_test_budget()["measurement"]["bounds"])
+    assert len(shown) == 10
+    assert [bound["budget"] for bound in shown] == ["claimed"] * 5 + ["test"] * 5
+    taken = bounds("claimed", looks(1.0, 4.37721))
+    assert {bound["lower"] for bound in findings.strongest(taken)} == {look[-1] for look in looks(1.0, 4.37721)}
+
+
+def test_bounds_above_the_claim_stand_out(sample_page):
+    assert sample_page.count('<span class="badge bad">≥') == 3
+    assert '<span class="badge bad">≥ 4.612</span>' in sample_page
+
+
+@pytest.mark.parametrize("view", ["transcript", "actions", "report", "one_run"])
+def test_every_view_is_explained(view):
+    entry = audit()
+    for bound in entry["measurement"]["bounds"]:
+        bound |= {"view": view, "method": "a new method"}
+    text = text_of(entry)
+    assert findings.VIEWS[view] in text
+    assert "Method a new method" in text
+    assert ("1 run, 200,000 canaries" in text) == (view == "one_run")
+
+
+def test_every_method_is_explained():
+    assert {*METHODS, *one_run_audit.METHODS} == set(findings.METHODS)
+
+
+def test_measured_epsilon_says_where_it_comes_from():
+    direct = audit()
+    direct["epsilon"]["measured"] = max(b["lower"] for b in direct["measurement"]["bounds"] if b["quantity"] == EPSILON)
+    text = text_of(direct)
+    assert "Here it is the bound on ε itself, which assumes nothing." in text
+    text = text_of(direct, audit("other"))
+    assert "It is the converted one for other, and assumes what a bound on µ assumes." in text
+
+
+def test_a_function_has_no_ledger(sample_page):
+    text = words_of(sample_page)
+    assert "No ledger to account: their_bandit.py:play." in text
+    assert "A plain function shows neither releases nor noise" in text
+    alone = text_of(black_box())
+    assert "The composition" not in alone
+    assert "Noise source" not in alone
+    assert "no ledger to account, measured ≥ 0.391" in sample_page
+
+
+def test_a_counterexample_is_told_to_people(sample_page):
+    text = words_of(sample_page)
+    for word in (
+        "4 rounds; record 0 changes from [0, 0.25] to [5, 5]: release 0 moved by 5, 5 times its sensitivity 1",
+        "release 0: the noise&#39;s deviation is 0.499 times the declared one",
+        "NOT AS DECLARED",
+        "The counterexample to own_bandit.py:bandit",
+        "One record moves a value further than the noise was made for",
+        "its rewards, one an arm, are [0, 0.25] in the data set D and [5, 5] in its neighbor",
+        "offends",
+    ):
+        assert word in text
+    assert sample_page.count(">the same</td>") == 3
+    assert sample_page.count(">offends</span>") == 1
+
+
+KINDS = json.loads(resource("report.schema.json"))["$defs"]["counterexample"]["properties"]["kind"]["enum"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_counterexample_is_told(kind):
+    found = counterexample(kind=kind)
+    parted = {
+        "round": 2,
+        "arm": 1,
+        "neighbor_arm": None,
+        "told": "In round 2 arm 1 is played on D, and the run on D' has ended.",
+    }
+    total = {"record": 0, "found": 2.0, "allowed": 1.0, "told": "record 0 pays for the 4 releases that are marked: 2-GDP"}
+    if kind == "decision":
+        found["difference"] = parted
+        found["data"][2]["neighbor_arm"] = None
+    if kind == "book":
+        found["total"] = total
+    if kind == "span":
+        found["releases"] = releases([(1.0, 1.0), (0.0, 0.0), (1.0, 0.0), (0.0, 0.0)])
+    if kind == "sequence":
+        found["releases"][2] |= {"start": 2, "stop": 3, "carried": 0}
+    entry = failed()
+    entry["structural"]["counterexample"] = found
+    text = text_of(entry)
+    assert findings.KINDS[kind] in text
+    assert ("Arm played on D′" in text) == ("has ended." in text) == (kind == "decision")
+    assert ("2-GDP" in text) == (kind == "book")
+    assert ("none allowed" in text) == (kind == "span")
+    assert ("2; carries 0 to 1" in text) == (kind == "sequence")
+
+
+def test_a_long_counterexample_is_cut_and_says_so():
+    found = counterexample(n_releases=5000)
+    found["case"]["n_rounds"] = 5000
+    row = found["data"][1]
+    found["data"] = [{**row, "round": place} for place in range(100)]
+    found["releases"] = releases([(1.0, 1.0)] * 99 + [(7.0, 1.0)])
+    entry = failed()
+    entry["structural"]["counterexample"] = found
+    text = text_of(entry)
+    assert "5 of 5,000 rounds are shown, those that matter among them." in text
+    assert "5 of 5,000 releases are shown, those that matter among them." in text
+    assert text.count("offends") == 1
+
+
 @pytest.mark.parametrize("verdict", ["FAIL", "INCONCLUSIVE"])
 def test_other_verdicts(verdict):
     bad = audit(verdict=verdict)
-    bad["mu"]["measured"], bad["epsilon"] = 2.0, {"claimed": None, "accounted": None, "measured": None}
-    bad["tradeoff"], bad["structural"]["counterexample"] = None, "record 3, release 2"
-    bad["controls"][0] |= {"caught": False, "caught_by": [], "mu_measured": None}
+    numbers = three(1.0, 1.0, 2.0)
+    bad["main"], bad["mu"], bad["epsilon"] = {"quantity": "mu", **numbers}, numbers, three(None, None, None)
+    bad["tradeoff"], bad["measurement"]["bounds"] = None, []
+    bad["controls"] = [control(caught=False) | {"caught_by": [], "measured": None}]
     document = make(audits=[bad, audit("other")])
     document["benchmark"] = None
     text = render_html(document)
@@ -308,9 +729,9 @@ def test_other_verdicts(verdict):
     for word in (
         f">{verdict}</span>",
         "MISSED",
-        "record 3, release 2",
+        "tight eps=1: no bound was taken.",
         "measured mu 2 exceeds claimed mu 1",
-        "1/1",
+        "2/2",
         "0/1",
     ):
         assert word in text
@@ -326,8 +747,8 @@ def test_benchmark_only():
 
 
 def test_shared_words_stand_once():
-    text = render_html(make(audits=[audit("a"), audit("b")]) | {"benchmark": None})
-    assert text.count("Corrected.") == text.count("One charge.") == text.count("replace one record") == 1
+    text = text_of(audit("a"), audit("b"))
+    assert text.count("Corrected.") == text.count("One charge.") == text.count("replace one reward") == 1
 
 
 # --- numbers and figures ---------------------------------------------------------------------------------
@@ -351,6 +772,20 @@ def test_shared_words_stand_once():
 )
 def test_number(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("quantity", "name"),
+    [
+        ("mu", "µ"),
+        ("epsilon", "pure ε"),
+        ("epsilon at delta 0.001", "ε at δ = 0.001"),
+        ("divergence of order 2.5", "Rényi divergence of order 2.5"),
+        ("rho", "ρ"),
+    ],
+)
+def test_name_of_a_quantity(quantity, name):
+    assert name_of(quantity) == name
 
 
 def test_power_of_ten():

@@ -45,8 +45,17 @@ def validate(document: dict[str, Any]) -> None:
         raise _error(path, found, reason)
 
 
+def has_ledger(audit: dict[str, Any]) -> bool:
+    """Whether the audited algorithm has a ledger; a plain function has none, and nothing to account."""
+    numbers = (audit["main"], audit["mu"], audit["epsilon"])
+    return bool(audit["accountant"]["events"]) or any(three["accounted"] is not None for three in numbers)
+
+
 def broken_order(audit: dict[str, Any]) -> list[str]:
     """Which of claimed >= accounted >= measured do not hold; a null number is not compared.
+
+    What is measured is compared in every quantity, what is accounted with the claim only in that which the claim is held
+    against, at both budgets: an accountant's epsilon may be looser than the one that the claim's mu converts to.
 
     Args:
       audit: one audit of a valid document.
@@ -54,13 +63,18 @@ def broken_order(audit: dict[str, Any]) -> list[str]:
     Returns:
       One sentence an inequality that broke, with both numbers.
     """
+    test = audit["measurement"]["test_budget"]
+    mains = [("", audit["main"])] + ([] if test is None else [("at the test budget, ", test["main"])])
+    compared = [(where, main["quantity"], main, ("claimed", "accounted")) for where, main in mains]
+    rest = [*mains, ("", {"quantity": "mu", **audit["mu"]}), ("", {"quantity": "epsilon", **audit["epsilon"]})]
+    for pair in (("accounted", "measured"), ("claimed", "measured")):
+        compared += [(where, three["quantity"], three, pair) for where, three in rest]
     broken = []
-    for name in ("mu", "epsilon"):
-        for above, below in (("claimed", "accounted"), ("accounted", "measured"), ("claimed", "measured")):
-            high, low = audit[name][above], audit[name][below]
-            if high is not None and low is not None and low > high * (1 + _TOLERANCE) + 1e-12:
-                broken.append(f"{below} {name} {low:.4g} exceeds {above} {name} {high:.4g}")
-    return broken
+    for where, name, three, (above, below) in compared:
+        high, low = three[above], three[below]
+        if high is not None and low is not None and low > high * (1 + _TOLERANCE) + 1e-12:
+            broken.append(f"{where}{below} {name} {low:.4g} exceeds {above} {name} {high:.4g}")
+    return list(dict.fromkeys(broken))
 
 
 def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
@@ -134,9 +148,26 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
                         tradeoff[key],
                         f"must have length {len(tradeoff['fpr'])}, as fpr",
                     )
+        yield from _contradictions_in(audit, path)
         if audit["verdict"] == "PASS":
             for reason in _against_pass(audit):
                 yield f"{path}.verdict", "PASS", f"contradicts the audit: {reason}"
+
+
+def _contradictions_in(audit: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:
+    measurement = audit["measurement"]
+    failure = sum(bound["level"] for bound in measurement["bounds"])
+    if failure > (1 - measurement["confidence"]) * (1 + _TOLERANCE):
+        yield (
+            f"{path}.measurement.confidence",
+            measurement["confidence"],
+            f"is more than the bounds have together: their levels add up to {failure:.4g}",
+        )
+    if measurement["test_budget"] is None and any(bound["budget"] == "test" for bound in measurement["bounds"]):
+        yield f"{path}.measurement.test_budget", None, "is null, yet bounds were taken there"
+    for index, control in enumerate(audit["controls"]):
+        if control["caught"] != (set(control["expected"]) <= set(control["caught_by"])):
+            yield f"{path}.controls[{index}].caught", control["caught"], "contradicts expected and caught_by"
 
 
 def _against_pass(audit: dict[str, Any]) -> list[str]:
@@ -145,6 +176,8 @@ def _against_pass(audit: dict[str, Any]) -> list[str]:
         missed.append("no planted fault was tried, so its power is unknown")
     if audit["structural"]["counterexample"] is not None:
         missed.append("the audit without statistics found a counterexample")
+    if audit["structural"]["flaw"] is not None:
+        missed.append("the audit of the noise found that it is not what is declared")
     return missed + broken_order(audit)
 
 

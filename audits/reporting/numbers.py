@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: four significant digits, thousands set apart, powers of ten written out."""
+"""Numbers and their names for a reader: four significant digits, thousands set apart, powers of ten written out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import math
 
 _UP = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 NONE = "–"
+MU, EPSILON, PURE, DIVERGENCE, RHO = "mu", "epsilon at delta", "epsilon", "divergence of order", "rho"
+"""Kinds of quantities, as a document begins their names."""
+_NAMES = {MU: "µ", PURE: "pure ε", RHO: "ρ", EPSILON: "ε at δ = {}", DIVERGENCE: "Rényi divergence of order {}"}
+_SYMBOLS = {MU: "µ", PURE: "ε", RHO: "ρ", EPSILON: "ε", DIVERGENCE: "D"}
 
 
 def number(value: float | None) -> str:
@@ -42,3 +46,32 @@ def power_of_ten(value: float) -> str:
     """
     exponent = round(math.log10(value)) if value > 0 else 0
     return "10" + str(exponent).translate(_UP) if not -3 < exponent < 4 else f"{10.0**exponent:,.{max(0, -exponent)}f}"
+
+
+def kind_of(quantity: str) -> str:
+    """The kind of a quantity, without its parameter.
+
+    >>> kind_of("epsilon at delta 1e-05") == EPSILON, kind_of("epsilon") == PURE
+    (True, True)
+    """
+    return next(kind for kind in (EPSILON, DIVERGENCE, MU, PURE, RHO) if quantity.startswith(kind))
+
+
+def name_of(quantity: str) -> str:
+    """A quantity's name in a sentence.
+
+    >>> name_of("mu"), name_of("epsilon at delta 1e-05"), name_of("divergence of order 2")
+    ('µ', 'ε at δ = 10⁻⁵', 'Rényi divergence of order 2')
+    """
+    kind = kind_of(quantity)
+    parameter = quantity.removeprefix(kind).strip()
+    return _NAMES[kind].format(number(float(parameter)) if parameter else "")
+
+
+def symbol_of(quantity: str) -> str:
+    """A quantity's symbol, before a number.
+
+    >>> symbol_of("mu"), symbol_of("divergence of order 2")
+    ('µ', 'D')
+    """
+    return _SYMBOLS[kind_of(quantity)]

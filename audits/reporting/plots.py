@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from audits.reporting.document import has_ledger
 from audits.reporting.numbers import number, power_of_ten
 
 if TYPE_CHECKING:
@@ -139,11 +140,11 @@ def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
       audits: at least one, as in the document.
 
     Returns:
-      SVG text. The axis is logarithmic when the numbers span more than a factor of 20.
+      SVG text. The axis is logarithmic when the numbers span more than a factor of 20; a measured 0 is then at its left end.
     """
-    present = [v for a in audits for v in a["epsilon"].values() if v is not None]
-    positive = [v for v in present if v > 0]
-    is_log = bool(positive) and max(positive) / min(positive) > 20 and len(positive) == len(present)
+    positive = [v for a in audits for v in a["epsilon"].values() if v is not None and v > 0]
+    promised = [v for a in audits for role, v in a["epsilon"].items() if role != "measured" and v is not None]
+    is_log = bool(positive) and max(positive) / min(positive) > 20 and all(v > 0 for v in promised)
     row, gap = 1.0, 0.21
 
     def draw(axes: Axes) -> None:
@@ -170,8 +171,10 @@ def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
             for offset, (role, color) in enumerate(ROLES.items()):
                 height, value = y + (offset - 0.5) * gap, audit["epsilon"][role]
                 if value is None:
+                    why = "none" if role == "measured" else "no finite number"
+                    why = "no ledger" if role == "accounted" and not has_ledger(audit) else why
                     axes.annotate(
-                        f"{role}: no finite number",
+                        f"{role}: {why}",
                         (0, height),
                         xycoords=("axes fraction", "data"),
                         xytext=(10, 0),
@@ -182,12 +185,13 @@ def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
                     )
                     continue
                 start = axes.get_xlim()[0]
-                axes.plot([start, value], [height, height], color=color, linewidth=1.1, alpha=0.55)
-                axes.plot([value], [height], _MARKERS[role], color=color, markersize=5, clip_on=False)
+                place = max(value, start)
+                axes.plot([start, place], [height, height], color=color, linewidth=1.1, alpha=0.55)
+                axes.plot([place], [height], _MARKERS[role], color=color, markersize=5, clip_on=False)
                 text = f"≥ {number(value)}" if role == "measured" else number(value)
                 axes.annotate(
                     text,
-                    (value, height),
+                    (place, height),
                     xytext=(6, 0),
                     textcoords="offset points",
                     va="center",
@@ -233,7 +237,7 @@ def tradeoff_curve(audit: dict[str, Any]) -> str:
         mu = curve["mu_lower"]
         bound = "lower bound" + ("" if mu is None else f", µ ≥ {number(mu)}")
         dash = (0, (4, 2))
-        axes.plot(fpr, curve["claimed"], color=ROLES["claimed"], linewidth=1.2, label="claimed limit")
+        axes.plot(fpr, curve["claimed"], color=ROLES["claimed"], linewidth=1.2, label="limit of the claim")
         axes.plot(fpr, curve["lower_bound"], color=ROLES["measured"], linewidth=1.5, linestyle=dash, label=bound)
         axes.set_xlim(0, limit)
         axes.set_ylim(0, limit)

@@ -14,9 +14,12 @@ from audits.reporting.document import resource, validate
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 _WORD = re.compile(r"\S{15,}")
 _HASH = re.compile(r"[0-9a-f]{64}")
+_LONG_WORD = re.compile(r"(?<![<&])\b[\w/.,:=-]{12,}\b(?![^<]*>)")
+_PUNCTUATION = re.compile(r"[/_.,:=-]+(?=\w)")
 _ZERO_WIDTH_SPACE = "\u200b"
 
 
@@ -113,7 +116,15 @@ def _page(document: dict[str, Any]) -> dict[str, Any]:
 def _environment() -> Environment:
     from jinja2 import Environment, StrictUndefined
 
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["soft"] = _soft
+    return environment
+
+
+def _soft(markup: Markup) -> Markup:
+    """Escaped text with places to break long words at their punctuation; tags and entities stay as they are."""
+    words = _LONG_WORD.sub(lambda match: _PUNCTUATION.sub(r"\g<0><wbr>", match.group()), markup)
+    return type(markup)(words)
 
 
 def _inline(svg: str, prefix: str) -> str:

@@ -6,10 +6,11 @@ import math
 
 from algorithms.protocol import Algorithm
 from audits import noise_reuse, sensitivity
-from audits.audit import Effort, measure
 from audits.controls import SAMPLING, STRUCTURAL
+from audits.measure import looks_of, measure
 from audits.neighbors import Pair
 from audits.noise_reuse import NOISE
+from audits.outcome import MU, Effort
 from audits.testbeds import Trial
 
 EXAMPLES = 60
@@ -28,7 +29,9 @@ def measured(
     enough: float = math.inf,
 ) -> float:
     """The largest lower bound on mu, over all pairs of the trial or over those given."""
-    return measure(algorithm, trial.pairs if pairs is None else pairs, effort(replays, seed), enough).mu
+    asked = effort(replays, seed)
+    looks = tuple(look for look in looks_of(trial.claim, asked.delta) if look.quantity == MU)
+    return measure(algorithm, trial.pairs if pairs is None else pairs, asked, looks, enough=enough).mu
 
 
 def catches(trial: Trial, algorithm: Algorithm, audit: str, replays: int) -> bool:

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from own_cases import UNIT, example
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
-from audits.audit import Effort, Verdict
 from audits.black_box import (
     BrokenFunction,
     Played,
@@ -21,12 +20,11 @@ from audits.black_box import (
     play_rows,
     replay,
 )
-from audits.bounds import Errors
-from audits.claims import ClaimError, Quantity, parse
+from audits.claims import ClaimError, Quantity, binary_divergence, binary_rho, parse
 from audits.evidence import verify, write
-from audits.outcome import MU
-from audits.tipping import candidates
-from audits.white_box import largest
+from audits.methods import bound
+from audits.outcome import MU, Effort, Verdict
+from audits.worst_pair import candidate_pairs
 
 PLAY, LEAKY = example("black_box").play, example("black_box").leaky
 TABLE = even_table(16, 2, UNIT)
@@ -54,7 +52,7 @@ def _ignoring(rewards, seed):
 
 
 def _pairs(play, probes=(), n_pairs=2):
-    return find_pairs(play, candidates(16, 2, UNIT, probes, 0), 0, n_replays=1000, n_pairs=n_pairs)
+    return find_pairs(play, candidate_pairs(16, 2, UNIT, probes, 0), 0, n_replays=1000, n_pairs=n_pairs)
 
 
 @pytest.mark.parametrize("play", [PLAY, LEAKY, _coin(3, 0.2), _ignoring])
@@ -79,7 +77,7 @@ def _stream(stream, seed):
 
 def test_a_stream_is_played_as_an_array_is():
     check(_stream, TABLE, 0)
-    table = candidates(16, 2, UNIT, (), 0)[-1].neighbor
+    table = candidate_pairs(16, 2, UNIT, (), 0)[-1].neighbor
     assert np.array_equal(play_rows(_stream, table, 50, 3), play_rows(PLAY, table, 50, 3))
 
 
@@ -176,8 +174,7 @@ def test_each_learner_finds_a_planted_signal(learner):
         side[:, 4] = rng.random(n) < share
     score = learn(sides[0][:4000], sides[1][:4000], 3, 2)[learner]
     held = [score(side[4000:]) for side in sides]
-    lower = MU.lower(Errors.count(*held, MU.threshold(*held, 0.05)), 0.05)
-    assert 0.5 < lower < 1.15
+    assert 0.5 < bound("mu-curve", *held, 0.05) < 1.15
 
 
 def test_an_interaction_is_found_by_counting():
@@ -202,9 +199,14 @@ def test_a_planted_leak_is_as_large_as_it_says(text):
     stated = parse(text).stated
     quantity = Quantity.of(stated)
     for factor in (0.5, 1.0, 2.0):
-        errors = round(echo_error(stated, factor) * 10**9)
-        bound = quantity.lower(Errors(0.5, errors, 10**9, errors, 10**9), 0.5)
-        assert bound == pytest.approx(factor * quantity.limit(stated), rel=1e-3)
+        lie = echo_error(stated, factor)
+        leak = {
+            "mu": lambda lie: -2 * ndtri(lie),
+            "divergence": lambda lie: binary_divergence(lie, lie, quantity.alpha),
+            "rho": lambda lie: binary_rho(lie, lie),
+            "epsilon": lambda lie: np.log((1 - quantity.delta - lie) / lie),
+        }[quantity.name](lie)
+        assert leak == pytest.approx(factor * quantity.limit(stated), rel=1e-3)
 
 
 @pytest.mark.parametrize("text", CLAIMS)
@@ -270,7 +272,7 @@ def test_local_claims_and_late_canaries_are_refused():
     with pytest.raises(ClaimError, match="a promise on messages"):
         examine(PLAY, parse("gdp(mu=1, relation=reward, trust=local)"), _pairs(PLAY), EFFORT, SUBJECT, {})
     with pytest.raises(ValueError, match=r"a canary must lie in \[0, 15\), before the last round, got 15"):
-        examine(PLAY, CLAIM, (candidates(16, 2, UNIT, (15,), 0)[0],), EFFORT, SUBJECT, {})
+        examine(PLAY, CLAIM, (candidate_pairs(16, 2, UNIT, (15,), 0)[0],), EFFORT, SUBJECT, {})
 
 
 @pytest.mark.slow
@@ -278,9 +280,9 @@ def test_bounds_cover_the_truth_of_a_coin():
     """60 audits at 95 %: more than 11 misses have a probability below 1e-4."""
     lie, claim, misses, found = float(ndtr(-0.5)), CLAIM, 0, []
     play = _coin(3, lie)
-    pair = candidates(16, 2, UNIT, (3,), 0)[:1]
+    pair = candidate_pairs(16, 2, UNIT, (3,), 0)[:1]
     for seed in range(60):
-        found.append(largest(measure(play, tuple(pair), claim, Effort(2000, 0.95, 1e-5, 1, seed))[0], MU))
+        found.append(measure(play, tuple(pair), claim, Effort(2000, 0.95, 1e-5, 1, seed)).lower(MU))
         misses += found[-1] > 1.0
     assert misses <= 11
     assert np.median(found) > 0.7

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from audits.bounds import Errors
 from audits.claims import ClaimError, Quantity, as_gdp, assumes_gaussian_noise, binary_divergence, parse, text_of
+from audits.measure import method_of
+from audits.methods import bound
 from privacy_core import ZCDP, ApproxDP, GaussianDP, NoSuchConversion, PureDP, Relation, RenyiDP, TrustModel
 
 REWARD = {"relation": Relation.REPLACE_REWARD}
@@ -119,11 +120,15 @@ QUANTITIES = [
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES, ids=str)
-def test_each_bound_grows_with_fewer_errors_and_less_confidence(quantity):
-    worse, better = Errors(0.0, 200, 1000, 200, 1000), Errors(0.0, 100, 1000, 200, 1000)
-    assert 0 < quantity.lower(worse, 0.05) < quantity.lower(better, 0.05)
-    assert quantity.lower(worse, 0.01) < quantity.lower(worse, 0.05)
-    assert quantity.lower(Errors(0.0, 500, 1000, 500, 1000), 0.05) == 0
+def test_the_method_of_each_quantity_bounds_it_from_counted_answers(quantity):
+    """Randomized answers that are wrong in 3 or in 2 of 10 replays; 6000 replays a side, exact proportions."""
+    found = []
+    for wrong in (0.3, 0.2):
+        n = 6000
+        data = np.random.default_rng(0).permutation(np.arange(n) < wrong * n).astype(float)
+        method, parameters = method_of(quantity, 0, is_learned=True)
+        found.append(bound(method, data, 1 - data, 0.05, **parameters))
+    assert 0 < found[0] < found[1]
 
 
 @pytest.mark.parametrize("stated", [PureDP(1.0), RenyiDP(2.0, PureDP(1.0).rdp(2.0)), ApproxDP(1.0, 1e-5)], ids=str)
@@ -132,11 +137,11 @@ def test_bounds_on_randomized_response_cover_what_it_promises(stated):
     rng, lie = np.random.default_rng(0), 1 / (1 + math.e)
     quantity = Quantity.of(stated)
     limit = quantity.limit(stated)
-    lower = [
-        quantity.lower(Errors(0.5, rng.binomial(5000, lie), 5000, rng.binomial(5000, lie), 5000), 0.05) for _ in range(50)
-    ]
-    assert sum(bound > limit for bound in lower) <= 9
-    assert np.median(lower) > 0.8 * limit
+    method, parameters = method_of(quantity, 0, is_learned=True)
+    answers = [[(rng.random(5000) < share).astype(float) for share in (lie, 1 - lie)] for _ in range(50)]
+    lower = [bound(method, *sides, 0.05, **parameters) for sides in answers]
+    assert sum(value > limit for value in lower) <= 9
+    assert np.median(lower) > 0.75 * limit
 
 
 def test_the_limit_of_a_claim_is_what_it_implies():

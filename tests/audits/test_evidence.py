@@ -10,11 +10,11 @@ import pytest
 from own_cases import UNIT, example
 
 from algorithms.catalog import find
-from audits.audit import Effort, Verdict, audit
+from audits.audit import Trial, audit
 from audits.claims import parse
 from audits.controls import CONTROLS
 from audits.evidence import UnusableEvidence, read, seal, to_bytes, verify, write
-from audits.outcome import outcome_of
+from audits.outcome import Effort, Verdict
 from audits.white_box import examine, random_table
 from privacy_core import RenyiDP
 
@@ -49,11 +49,11 @@ def test_honest_evidence_is_verified_line_by_line(honest, file):
     assert honest.verdict is Verdict.PASS, honest.reasons
     found = verify(file)
     assert found.is_verified, found.differences
-    assert all(line.is_ok for line in found.lines)
+    assert [line.what for line in found.lines if line.is_ok is None] == ["power: smallest factor"]
     shown = {line.what: line.recomputed for line in found.lines}
     assert shown["verdict"] == "PASS"
     assert shown["claimed: mu"] == "1"
-    assert sum(line.what.startswith("transcript; record") for line in found.lines) == 8
+    assert sum(line.what.startswith("transcript; record") for line in found.lines) == 2 * 4
 
 
 def test_a_failed_audit_is_verified_too_and_says_what_scores_cannot_tell(broken, tmp_path):
@@ -83,8 +83,9 @@ def test_what_is_read_is_what_was_written(honest, file):
 def test_any_reader_of_archives_can_open_it(file):
     with np.load(file) as archive:
         description = json.loads(bytes(archive["description"]))
-        assert len(archive["transcript0_data"]) == 2000
-    assert description["schema"] == "bandana/evidence/1"
+        assert len(archive["transcript0_data"]) == 4000
+        assert len(archive["actions0_data"]) == 2000
+    assert description["schema"] == "bandana/evidence/2"
     assert description["claim"]["text"] == "gdp(mu=1.0, relation=reward, trust=central)"
     assert description["effort"]["seed"] == 1
     with zipfile.ZipFile(file) as archive:
@@ -166,10 +167,14 @@ def test_a_forger_who_changes_nothing_is_believed(file):
     ("change", "line"),
     [
         (_set("bounds", 0, "lower", value=0.5), "transcript; record 0"),
-        (_set("bounds", 0, "errors", "false_positives", value=lambda n: n - 1), "transcript; record 0"),
-        (_set("bounds", 0, "errors", "n_data", value=4000), "transcript; record 0"),
-        (_set("bounds", 0, "errors", "threshold", value=lambda t: t + 0.5), "transcript; record 0"),
-        (_set("bounds", 0, "level", value=lambda level: level / 2), "failure probability"),
+        (_set("bounds", 0, "method", value="mu-band"), "transcript; record 0"),
+        (_set("bounds", 0, "method", value="mu-guess"), "transcript; record 0"),
+        (_set("bounds", 0, "parameters", value={"delta": 0.1}), "transcript; record 0"),
+        (_set("bounds", 1, "parameters", "delta", value=0.1), "transcript; record 0"),
+        (_set("bounds", 1, "parameters", "seed", value=7), "transcript; record 0"),
+        (_set("bounds", 0, "level", value=lambda level: level / 2), "transcript; record 0"),
+        (_set("bounds", 0, "level", value=lambda level: level * 2), "failure probability"),
+        (_set("failure", value=0.01), "failure probability"),
         (_set("effort", "confidence", value=0.99), "failure probability"),
         (_set("effort", "confidence", value=0.9), "failure probability"),
         (_set("effort", "replays", value=100_000), "scores"),
@@ -186,7 +191,8 @@ def test_a_forger_who_changes_nothing_is_believed(file):
         (_set("inequalities", value={}), "mu: claimed >= measured"),
         (_set("verdict", value="FAIL"), "verdict"),
         (_set("reasons", value=["all is well"]), "reasons"),
-        (_set("counterexample", value="a story"), "verdict"),
+        (_set("counterexample", value={"told": "a story"}), "verdict"),
+        (_set("flaw", value="a story"), "verdict"),
         (_set("controls", value=[]), "verdict"),
         (_set("controls", 0, "measured", value=0.1), "control noise-halved"),
         (_set("controls", 0, "caught_by", value=[]), "control noise-halved"),
@@ -195,7 +201,7 @@ def test_a_forger_who_changes_nothing_is_believed(file):
         (_array("transcript0_data", lambda s: s + 1.0), "transcript; record 0"),
         (_array("transcript0_neighbor", lambda s: s[:-1]), "scores transcript0, neighbor"),
         (_array("transcript0_data", _with_nan), "scores transcript0, data"),
-        (_array("actions1_data", np.zeros_like), "actions; record 2"),
+        (_array("actions1_data", lambda s: s + 3), "actions; record 2"),
         (_swap, "transcript; record 0"),
     ],
 )
@@ -221,7 +227,6 @@ def test_constant_scores_support_no_pass(file):
         for name in arrays:
             arrays[name] = np.zeros_like(arrays[name])
         for bound in description["bounds"]:
-            bound["errors"] |= {"threshold": 1.0, "false_positives": 0, "false_negatives": 2000}
             bound["lower"] = 0.0
         for numbers in description["numbers"]:
             numbers["measured"] = 0.0
@@ -242,7 +247,7 @@ def test_constant_scores_support_no_pass(file):
         (_set("claim", "text", value="gdp(mu=1)"), "add relation=reward"),
         (_set("events", 0, "event", value="Cauchy"), "lacks 'Cauchy'"),
         (_set("effort", "replays", value=10), "replays must be at least 1000"),
-        (_array("transcript0_data", lambda s: s.astype(np.float32)), "must be float64"),
+        (_array("transcript0_data", lambda s: s.astype(np.float64)), "must be float32"),
         (_array("transcript0_data", lambda s: s.reshape(2, -1)), "along one axis"),
     ],
 )
@@ -284,15 +289,19 @@ def test_a_catalog_audit_writes_what_it_keeps(tmp_path):
     entry = find("adar-ucb")
     settings = entry.settings(2, UNIT, 3.1, "tight", RenyiDP(2.0, 1.0))
     effort = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
-    result = audit(
-        entry.build(settings), entry.promise(settings), CONTROLS["adar-ucb"], TABLE, entry.probes(2), effort
-    )  # fmt: skip
-    outcome = outcome_of(result, {"kind": "catalog", "name": "adar-ucb", "source sha256": "0"})
-    assert outcome.verdict is result.verdict
+    trial = Trial(entry.build(settings), entry.promise(settings), TABLE, entry.probes(2))
+    small = entry.settings(2, UNIT, 3.1, "tight", RenyiDP(2.0, 0.1))
+    weak = Trial(entry.build(small), entry.promise(small), TABLE, entry.probes(2))
+    outcome = audit(weak, CONTROLS["adar-ucb"][:2], effort, at_test_budget=trial, subject={"name": "adar-ucb"})
+    assert outcome.verdict is Verdict.PASS, outcome.reasons
+    assert outcome.controls == ()
+    assert len(outcome.at_test_budget.controls) == 2
+    assert outcome.failure == outcome.at_test_budget.failure == pytest.approx(0.025)
     write(tmp_path / "e.npz", outcome)
+    assert to_bytes(read(tmp_path / "e.npz").outcome) == (tmp_path / "e.npz").read_bytes()
     found = verify(tmp_path / "e.npz")
     assert found.is_verified, found.differences
-    kept = [line for line in found.lines if line.what.startswith(("transcript", "actions"))]
-    assert sum(line.is_ok is True and "stated counts" not in line.recomputed for line in kept) == 1
-    assert any("stated counts" in line.recomputed for line in kept)
-    assert any(line.is_ok is None for line in kept)
+    assert sum(line.what.startswith("test budget: transcript") for line in found.lines) == 3 * 4
+    assert sum(line.what.startswith("transcript") for line in found.lines) == 3 * 4
+    _forge(tmp_path / "e.npz", _set("at_test_budget", "bounds", 0, "lower", value=0.1))
+    assert [line.what[:12] for line in verify(tmp_path / "e.npz").differences] == ["test budget:"]

@@ -7,14 +7,14 @@ import pytest
 from own_cases import UNIT, EveryRound, example
 
 from algorithms.catalog import find
-from audits.audit import Effort, Verdict, derive
+from audits.audit import derive
 from audits.claims import parse
 from audits.controls import SAMPLING, STRUCTURAL
 from audits.faulty_ledgers import GENERIC, ExactInSome, Planted, Reusing, Unclipped, Weakened
 from audits.neighbors import canary_pairs
-from audits.outcome import MU
+from audits.outcome import MU, Effort, Verdict
 from audits.replay import replay
-from audits.white_box import check_scope, examine, find_probes, least_replays, random_table
+from audits.white_box import check_scope, examine, find_probes, random_table
 from privacy_core import (
     DiscreteGaussian,
     Exact,
@@ -235,9 +235,7 @@ def test_too_few_replays_for_the_confidence_are_inconclusive_and_how_many_are_ne
     outcome = _examine(BANDIT, parse("gdp(mu=4, relation=reward)"), effort=few)
     assert outcome.verdict is Verdict.INCONCLUSIVE
     assert "1000 replays are too few" in outcome.reasons[0]
-    needed = least_replays(4.0, outcome.bounds[0].level)
-    assert str(needed) in outcome.reasons[0]
-    assert needed > 1000
+    assert int(outcome.reasons[0].rpartition("about ")[2]) > 1000
 
 
 def test_without_controls_there_is_no_pass():

@@ -139,6 +139,11 @@ def test_columns_that_are_too_long_are_found_although_each_row_is_within_bounds(
     assert "the rows of the sequence '' together moved by 1.125, 1.125 times the sensitivity 1 that is paid for once" in str(
         found
     )
+    marked = [row for row in found.rows if row.is_offending]
+    assert all(0 < row.moved <= row.allowed == 1.0 for row in marked)
+    assert sum(row.moved**2 for row in marked) == pytest.approx(1.125**2)
+    assert any(line.startswith("the rows that are marked, as one vector, together moved by 1.125") for line in found.lines())
+    assert found.describe()["total"]["found"] == pytest.approx(1.125)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("dense", LongDenseColumns), ("buffered", LongColumns)])
@@ -258,7 +263,7 @@ def test_squares_add_over_the_rows_of_a_sequence():
 
     assert compared(side(0.0, 0.0), side(0.6, 0.8)) is None
     assert compared(side(0.0, 0.0), side(-0.6, 0.8)) is None
-    label, worst, limit = compared(side(0.0, 0.0), side(0.9, -1.2))
+    label, worst, limit, _ = compared(side(0.0, 0.0), side(0.9, -1.2))
     assert (label, limit) == ("", 1.0)
     assert worst == pytest.approx(1.5)
 
@@ -268,7 +273,7 @@ def test_sequences_are_told_apart_by_their_label():
         return lambda book: book.row(first, 0, 1, "a").row(second, 0, 1, "b")
 
     assert compared(side(0.0, 0.0), side(0.9, 0.9)) is None
-    assert compared(side(0.0, 0.0), side(0.9, 1.1)) == pytest.approx(("b", 1.1, 1.0))
+    assert compared(side(0.0, 0.0), side(0.9, 1.1)) == pytest.approx(("b", 1.1, 1.0, 0))
 
 
 def test_replicates_are_told_apart():
@@ -277,8 +282,8 @@ def test_replicates_are_told_apart():
         return lambda book: book.row(first, 0, 1, reps=evens).row(second, 0, 1, reps=odds).row(third, 1, 2)
 
     assert compared(side(0, 0, 0), side(0.9, 0.3, 0.3)) is None
-    label, worst, limit = compared(side(0, 0, 0), side(0.3, 0.9, 0.9))
-    assert (label, limit) == ("", 1.0)
+    label, worst, limit, replicate = compared(side(0, 0, 0), side(0.3, 0.9, 0.9))
+    assert (label, limit, replicate) == ("", 1.0, 1)
     assert worst == pytest.approx(0.9 * np.sqrt(2))
 
 

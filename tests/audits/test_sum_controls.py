@@ -9,10 +9,11 @@ from sum_audit import catches, measured
 from algorithms.environments.tables import RewardTable
 from algorithms.run import run
 from audits import noise_reuse, sensitivity
-from audits.audit import accounted_mu, derive
+from audits.audit import derive
 from audits.controls import SAMPLING, STRUCTURAL
 from audits.neighbors import canary_pairs
 from audits.noise_reuse import NOISE
+from audits.outcome import accounted_mu
 from audits.replay import replay
 from audits.sum_controls import CONTROLS_OF_SUMS, LITTLE, MUCH, UTILITY_FAULTS
 from audits.testbeds import UNIT, trials

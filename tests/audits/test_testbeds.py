@@ -10,7 +10,8 @@ from algorithms.environments.tables import RewardTable
 from algorithms.observers import ActionLog
 from algorithms.run import run
 from audits import noise_reuse, sensitivity
-from audits.audit import accounted_mu, derive
+from audits.audit import derive
+from audits.outcome import accounted_mu
 from audits.testbeds import UNIT, PhaseTotal, RepeatedSum, trials
 from privacy_core import Exact, Gaussian, LiveLedger, PhaseSum, ReproducibleNoise
 

@@ -7,8 +7,10 @@ import pytest
 
 from algorithms.catalog import CATALOG, find
 from algorithms.environments.tables import RewardTable
-from audits.audit import Effort, Verdict, audit
+from audits.attacks import TRANSCRIPT
+from audits.audit import Trial, audit
 from audits.controls import CONTROLS, SAMPLING, STRUCTURAL
+from audits.outcome import MU, Effort, Verdict
 from audits.summary import summarize
 from privacy_core import Gaussian, Interval, PhaseSum, RenyiDP
 
@@ -25,7 +27,8 @@ def table():
 def _audit(table, calibration="printed", change=lambda algorithm: algorithm, controls=None, effort=EFFORT):
     settings = ENTRY.settings(2, UNIT, 3.1, calibration, RenyiDP(2.0, 1.0))
     controls = CONTROLS["adar-ucb"] if controls is None else controls
-    return audit(change(ENTRY.build(settings)), ENTRY.promise(settings), controls, table, ENTRY.probes(2), effort)
+    trial = Trial(change(ENTRY.build(settings)), ENTRY.promise(settings), table, ENTRY.probes(2))
+    return audit(trial, controls, effort)
 
 
 @pytest.mark.parametrize("calibration", ["printed", "tight"])
@@ -34,8 +37,8 @@ def test_honest_adar_ucb_passes_and_every_planted_fault_is_caught_both_ways(tabl
     assert result.verdict is Verdict.PASS, result.reasons
     assert result.mu_accounted == pytest.approx(1.0, rel=1e-11)
     assert result.mu_accounted <= result.claim.gaussian.mu
-    assert 0.9 < result.measurement.mu < 1
-    assert result.measurement.strongest.view == "transcript"
+    assert 0.9 < result.numbers[MU].measured < 1
+    assert result.strongest.view == TRANSCRIPT
     for control in result.controls:
         assert set(control.caught_by) == {SAMPLING, STRUCTURAL}, control
     about = {
@@ -45,7 +48,7 @@ def test_honest_adar_ucb_passes_and_every_planted_fault_is_caught_both_ways(tabl
         "privacy_model": "central",
         "parameters": {},
     }
-    shown = summarize(result, about, "table", "noise")
+    shown = summarize(result, about)
     assert shown["mu"]["claimed"] >= shown["mu"]["accounted"] >= shown["mu"]["measured"]
     assert all(a >= b for a, b in zip(shown["tradeoff"]["measured"], shown["tradeoff"]["measured"][1:], strict=False))
 
@@ -79,19 +82,21 @@ def test_a_lying_ledger_is_refuted_by_measurement(table):
 def test_an_audit_without_controls_is_inconclusive(table):
     result = _audit(table, controls=())
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.reasons == ("no planted fault proves its power",)
+    assert result.reasons == ("no planted fault proves the audit's power",)
 
 
 def test_an_audit_that_misses_a_fault_is_inconclusive(table):
     harmless = replace(CONTROLS["adar-ucb"][0], name="nothing-wrong", plant=lambda honest: honest)
     result = _audit(table, controls=(harmless,))
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.reasons == ("the audit missed the planted fault nothing-wrong",)
+    assert len(result.reasons) == 1
+    assert result.reasons[0].startswith("the audit missed the planted fault nothing-wrong: ")
+    assert "no counterexample was found" in result.reasons[0]
 
 
 def test_the_same_effort_gives_the_same_numbers(table):
     first, second = (_audit(table, controls=()) for _ in range(2))
-    assert first.measurement.bounds == second.measurement.bounds
+    assert first.bounds == second.bounds
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from algorithms.catalog import find
-from audits.audit import Effort, audit
+from audits.audit import Trial, audit
 from audits.controls import CONTROLS
 from audits.evidence import seal, write
-from audits.outcome import outcome_of
+from audits.outcome import Effort
 from audits.white_box import random_table
 from flows.cli import FAILURE, USER_MISTAKE, app
 from privacy_core import Interval, RenyiDP
@@ -28,8 +28,8 @@ def content(tmp_path_factory):
     settings = entry.settings(2, UNIT, 3.1, "tight", RenyiDP(2.0, 1.0))
     effort = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=10, seed=1)
     table = random_table(16, 2, UNIT, 0)
-    result = audit(entry.build(settings), entry.promise(settings), CONTROLS["adar-ucb"][:1], table, (0, 2), effort)
-    write(path, outcome_of(result, {"kind": "catalog", "name": "adar-ucb", "source sha256": "0"}))
+    trial = Trial(entry.build(settings), entry.promise(settings), table, (0, 2))
+    write(path, audit(trial, CONTROLS["adar-ucb"][:1], effort, subject={"kind": "catalog", "name": "adar-ucb"}))
     return path.read_bytes()
 
 

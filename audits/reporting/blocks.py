@@ -1,0 +1,196 @@
+"""The blocks that sections are made of: plain dictionaries with a `kind`, which both templates set.
+
+Kinds: text, heading, list, facts, table, figure, code, sign_off. Running text is a list of spans `{"text", "style"}`, a cell
+of a table holds spans, lines or a badge. A template never interprets what a user wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from audits.reporting.numbers import NONE, number
+
+Block = dict[str, Any]
+Audit = dict[str, Any]
+_LONGEST_TOGETHER = 14
+_LONGEST_IN_TABLE = 120
+
+
+# --- words -----------------------------------------------------------------------------------------------
+
+
+def span(text: str, style: str = "") -> dict[str, str]:
+    """A stretch of running text; `style` is code or empty."""
+    return {"text": text, "style": style}
+
+
+def _spans(content: str | list[dict[str, str]]) -> list[dict[str, str]]:
+    return [span(content)] if isinstance(content, str) else content
+
+
+def plain(value: Any) -> str:
+    """A value of a document as words."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return number(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def at_least(value: float | None) -> str:
+    """A lower bound as words."""
+    return "none" if value is None else f"≥ {number(value)}"
+
+
+# --- parts of tables -------------------------------------------------------------------------------------
+
+
+def column(title: str, *, right: bool = False, role: str = "") -> dict[str, Any]:
+    """A column; `role` is claimed, accounted, measured or empty."""
+    return {"title": title, "align": "right" if right else "left", "role": role}
+
+
+def cell_of(text: str, style: str = "") -> dict[str, Any]:
+    """A cell of words."""
+    return {"spans": [span(text, style)]}
+
+
+def lines_of(lines: Sequence[str]) -> dict[str, Any]:
+    """A cell of several lines."""
+    return {"lines": list(lines)}
+
+
+def badge(text: str, tone: str) -> dict[str, Any]:
+    """A cell that is one word on a colored ground; `tone` is good, bad, unsure or quiet."""
+    return {"badge": text, "tone": tone}
+
+
+def verdict_badge(verdict: str) -> dict[str, Any]:
+    """A cell that is a verdict."""
+    return badge(verdict, {"PASS": "good", "FAIL": "bad"}.get(verdict, "unsure"))
+
+
+# --- blocks ----------------------------------------------------------------------------------------------
+
+
+def paragraph(text: str) -> Block:
+    """Running text."""
+    return {"kind": "text", "spans": _spans(text)}
+
+
+def heading(text: str) -> Block:
+    """A heading inside a section."""
+    return {"kind": "heading", "text": text}
+
+
+def bullets(items: Sequence[str]) -> Block:
+    """A list."""
+    return {"kind": "list", "items": list(items)}
+
+
+def fact_list(pairs: Sequence[tuple[str, Any]]) -> Block:
+    """Terms, each with a text or spans that say what it is."""
+    return {"kind": "facts", "pairs": [{"term": term, "spans": _spans(content)} for term, content in pairs]}
+
+
+def code_block(text: str) -> Block:
+    """Text as it was written."""
+    return {"kind": "code", "text": text}
+
+
+def table_block(
+    caption: str,
+    columns: list[dict[str, Any]],
+    rows: list[list[dict[str, Any]]],
+    *,
+    groups: list[tuple[str, int]] | None = None,
+    widths: list[float] | None = None,
+    narrow: bool = False,
+) -> Block:
+    """A table.
+
+    Args:
+      caption: stands above it.
+      columns: from `column`.
+      rows: cells, one a column; the first of a row is its header.
+      groups: titles above the columns, each with how many it spans; together all columns.
+      widths: of the columns on paper, relative to each other.
+      narrow: no wider than its content.
+    """
+    words = [json.dumps(cell, ensure_ascii=False) for row in rows for cell in row]
+    return {
+        "kind": "table",
+        "caption": caption,
+        "columns": columns,
+        "rows": rows,
+        "groups": [{"title": title, "span": count} for title, count in groups or []],
+        "widths": widths or [1.0] * len(columns),
+        "narrow": narrow,
+        "together": len(rows) <= _LONGEST_TOGETHER and sum(map(len, words)) < 6000,
+        "tall": max(map(len, words), default=0) > 600,
+    }
+
+
+def figure_block(
+    caption: str, images: Sequence[tuple[str, str]], *, size: str, titles: Sequence[str] | None = None
+) -> Block:
+    """A figure of one or more panels.
+
+    Args:
+      caption: stands above it.
+      images: (SVG text, description for those who do not see it), one a panel.
+      size: small, medium or large.
+      titles: of the panels.
+    """
+    names = titles or [""] * len(images)
+    return {
+        "kind": "figure",
+        "caption": caption,
+        "size": size,
+        "images": [{"svg": svg, "alt": alt, "title": name} for (svg, alt), name in zip(images, names, strict=True)],
+    }
+
+
+def shared_facts(
+    audits: Sequence[Audit], asked: Sequence[tuple[str, Callable[[Audit], str]]], caption: str
+) -> tuple[list[tuple[str, Any]], list[Block]]:
+    """What all audits share, once; what differs, as a table with one row an audit (long texts by groups).
+
+    Args:
+      audits: at least one.
+      asked: (term, audit -> words); a term that has no words for any audit is left out.
+      caption: of the table.
+
+    Returns:
+      pairs for `fact_list`, and the table, if one is needed.
+    """
+    shared: list[tuple[str, list[str]]] = []
+    differing: list[tuple[str, list[str]]] = []
+    for term, get in asked:
+        values = [get(audit) for audit in audits]
+        if any(values):
+            (shared if len(set(values)) == 1 else differing).append((term, values))
+    facts: list[tuple[str, Any]] = [(term, values[0]) for term, values in shared]
+    short = [(term, values) for term, values in differing if max(map(len, values)) <= _LONGEST_IN_TABLE]
+    for term, values in differing:
+        if (term, values) in short:
+            continue
+        for value in dict.fromkeys(values):
+            holders = [a["label"] for a, v in zip(audits, values, strict=True) if v == value]
+            facts.append((f"{term} ({', '.join(holders)})", value))
+    if not short:
+        return facts, []
+    columns = [column("Audit")] + [column(term, right=len(max(v, key=len)) <= 8) for term, v in short]
+    rows = [
+        [cell_of(audit["label"])] + [cell_of(values[index] or NONE) for _, values in short]
+        for index, audit in enumerate(audits)
+    ]
+    widths = [1.4] + [min(3.0, max(0.8, max(map(len, values)) / 14)) for _, values in short]
+    return facts, [table_block(caption, columns, rows, widths=widths)]
+
+
+def pair_rows(mapping: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """Rows of a table of names and values."""
+    return [[cell_of(str(key)), cell_of(plain(value), "code")] for key, value in mapping.items()]

@@ -1,0 +1,96 @@
+"""All that `bandana audit --all` audits: the private algorithms of the catalog, and each building block on its own bed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from algorithms.catalog import CATALOG, Entry, Settings
+from audits import testbeds
+from audits.audit import Trial
+from audits.claims import parse, text_of
+from audits.controls import CONTROLS, Control
+from audits.faulty_ledgers import GENERIC
+from audits.sum_controls import CONTROLS_OF_SUMS
+from audits.white_box import random_table
+from privacy_core import Interval, Relation, RenyiDP, TrustModel
+
+ROUNDS = 64
+_ARMS = 2
+_TABLE_SEED = 0
+_LOCAL_BEDS = frozenset({"local", "gram-local"})
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One thing to audit, with all that its audit needs.
+
+    Attributes:
+      label: unique name.
+      algorithm: its name in the catalog, or the bed's.
+      source: the publication; for a building block, what it is.
+      calibration: how its noise was calibrated; None where there is one way.
+      trial: the algorithm, its claim and its data.
+      at_test_budget: the same at a budget of about mu = 1; None where the trial's is such a one.
+      controls: its planted faults.
+      parameters: public ones, for the report.
+    """
+
+    label: str
+    algorithm: str
+    source: str
+    calibration: str | None
+    trial: Trial
+    at_test_budget: Trial | None
+    controls: tuple[Control, ...]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def subjects() -> dict[str, Callable[[], Subject]]:
+    """Label -> what builds the subject, the catalog first."""
+    found: dict[str, Callable[[], Subject]] = {}
+    for entry in CATALOG:
+        for calibration in entry.calibrations if entry.promise is not None else ():
+            found[f"{entry.name} {calibration}"] = partial(_algorithm, entry, calibration)
+    return found | {f"block {name}": partial(_block, name) for name in testbeds.trials()}
+
+
+def _algorithm(entry: Entry, calibration: str) -> Subject:
+    """An algorithm of the catalog at (2, 1)-RDP, which for Gaussian noise is 1-GDP, on fair coins."""
+    unit = Interval(0.0, 1.0)
+    settings = entry.settings(_ARMS, unit, 3.1, calibration, RenyiDP(2.0, 1.0))
+
+    def trial(chosen: Settings) -> Trial:
+        assert entry.promise is not None
+        assert entry.probes is not None
+        table = random_table(ROUNDS, _ARMS, unit, _TABLE_SEED)
+        return Trial(entry.build(chosen), entry.promise(chosen), table, entry.probes(_ARMS))
+
+    return Subject(
+        label=f"{entry.name} {calibration}",
+        algorithm=entry.name,
+        source=entry.source,
+        calibration=calibration,
+        trial=trial(settings),
+        at_test_budget=None,
+        controls=CONTROLS.get(entry.name, GENERIC),
+        parameters={"beta": settings.beta, "alpha": 2.0, "epsilon": 1.0},
+    )
+
+
+def _block(name: str) -> Subject:
+    bed = testbeds.trials()[name]
+    trust = TrustModel.LOCAL if name in _LOCAL_BEDS else TrustModel.CENTRAL
+    stated = bed.claim.weakened(relation=Relation.REPLACE_RECORD)
+    claim = parse(text_of(stated).replace("trust=central", f"trust={trust.value}"), source=f"building block {name!r}")
+    return Subject(
+        label=f"block {name}",
+        algorithm=name,
+        source=str(type(getattr(bed.algorithm, "sums", bed.algorithm)).__name__),
+        calibration=None,
+        trial=Trial(bed.algorithm, claim, bed.table, bed.probes),
+        at_test_budget=None,
+        controls=CONTROLS_OF_SUMS.get(name, GENERIC),
+    )
