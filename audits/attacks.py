@@ -19,7 +19,7 @@ from audits.replay import Replays
 
 TRANSCRIPT, REPORT, ACTIONS = "transcript", "report", "actions"
 TRAIN_SHARE, SELECT_SHARE = 0.25, 0.25
-_MOST_LEARNED, _MOST_COMPARED = 1 << 16, 1 << 13
+_MOST_LEARNED, _MOST_COMPARED = 1 << 14, 1 << 13
 _MOST_ROUNDS = 64
 _MOST_ONE_HOT = 8
 
@@ -136,22 +136,8 @@ def report_ratio(replays: Replays) -> FloatArray:
 # --- scores that are learned -----------------------------------------------------------------------------------------
 
 
-def learned_log_odds(data: Replays, neighbor: Replays, replays: Replays) -> FloatArray:
-    """(n_replays,) log odds of the later actions, learned from other replays.
-
-    View: the arms played in the phases after the canary, and nothing else. Each sequence of arms is scored by its log
-    odds in `data` and `neighbor`, with half a count added to each.
-
-    Args:
-      data: replays of the data set to learn from.
-      neighbor: replays of the neighbor to learn from.
-      replays: the replays to score; they must not be among those learned from.
-    """
-    return fit_codes(data, neighbor)(replays)
-
-
 def fit_codes(data: Replays, neighbor: Replays) -> Scorer:
-    """Learns the log odds of each sequence of first arms by counting."""
+    """Learns the log odds of each sequence of arms in the first phases by counting, with half a count added to each."""
     counted = learn_counts(data.action_code, neighbor.action_code)
     return lambda replays: counted(replays.action_code)
 
@@ -206,7 +192,7 @@ def _layout(data: Replays, neighbor: Replays) -> Layout:
 
 
 def _examples(data: Replays, neighbor: Replays, columns: Callable[[Features], Matrix]) -> tuple[Matrix, FloatArray]:
-    """At most 2^16 replays of each side as (n, n_features), and which side each is of."""
+    """At most 2^14 replays of each side as (n, n_features), and which side each is of."""
     sides = [columns(side.actions[:_MOST_LEARNED]) for side in (data, neighbor)]
     return np.concatenate(sides), np.repeat([0.0, 1.0], [len(side) for side in sides])
 

@@ -27,7 +27,7 @@ from algorithms.protocol import FloatArray, IntArray
 from audits.samples import LARGEST, checked_sides, learn_ratio, split
 from privacy_core.checks import at_least, probability
 
-_LEVELS = 32
+_LEVELS = 16
 """Weights are whole numbers up to this."""
 _MISSES = 4.0
 """Standard deviations of the number of heads that both sides have replays for."""
@@ -53,7 +53,7 @@ class Design:
     tilt: float
 
     def weights(self, log_ratio: FloatArray) -> IntArray:
-        """Whole numbers from 0, no guess, to 32; same shape."""
+        """Whole numbers from 0, no guess, to 16; same shape."""
         excess = np.minimum(np.abs(log_ratio), LARGEST + self.start) - self.start
         if not self.reach:
             return np.where(excess > 0, _LEVELS, 0)
@@ -121,11 +121,10 @@ class Guesses:
         weights = [plan.weights(scores) for scores in (data, neighbor)]
         self.count = np.bincount(np.concatenate(weights), minlength=_LEVELS + 1).astype(float)
         self.count[0] = 0
-        self.right = int(weights[0][data < 0].sum() + weights[1][neighbor > 0].sum())
         used = np.flatnonzero(self.count)
-        if len(used):  # on the smallest lattice
-            divisor = int(np.gcd.reduce(used))
-            self.levels, self.count, self.right = used / divisor, self.count[used], self.right // divisor
+        divisor = int(np.gcd.reduce(used)) if len(used) else 1  # on the smallest lattice
+        self.levels, self.count = used / divisor, self.count[used]
+        self.right = int(weights[0][data < 0].sum() + weights[1][neighbor > 0].sum()) // divisor
 
     def is_refuted(self, epsilon: float, delta: float, level: float) -> bool:
         r"""Whether (epsilon, delta)-DP is refuted.
@@ -147,35 +146,55 @@ class Guesses:
         has the same for tails. theta = `plan.tilt` comes from other replays. Little is lost: log f is almost concave in i,
         and theta is its slope near i = m delta, where the two curves meet.
         """
-        tilt, guessed = self.plan.tilt, float(self.count.sum())
-        if not guessed or (delta > 0 and not tilt > 0) or self.right <= expit(epsilon) * float(self.count @ self.levels):
-            return False  # too few right guesses to refute anything, without a closer look
-        log_a = math.log(level)
-        given, allowed = np.zeros(1), np.array([log_a])
-        if delta > 0:
-            log_a -= self.n_tosses * math.log1p(delta * math.expm1(tilt))
-            given = _to_look_at(self.n_tosses * delta, tilt, min(guessed, math.ceil(-log_a / tilt)))
-            # f grows in i: what holds at the larger of two with the smaller one's allowance holds between them
-            allowed = np.append(log_a, log_a + tilt * (given[:-1] + 1))
-        hoeffding = self._log_hoeffding(epsilon, given)
-        open_still = (allowed < 0) & (hoeffding > allowed)
-        if not open_still.any():
-            return True
-        given, allowed, gap = given[open_still], allowed[open_still], (hoeffding - allowed)[open_still]
-        worst = [int(np.argmax(gap))]  # first the one that decides most often
-        if self._log_tails(epsilon, given[worst])[0] > allowed[worst[0]]:
-            return False
-        return len(given) == 1 or bool((self._log_tails(epsilon, given) <= allowed).all())
+        return self._objection(epsilon, *self._allowances(delta, level)) is None
 
     def epsilon_lower(self, delta: float, level: float) -> float:
-        """The largest epsilon that is refuted, to 1e-6; 0 if none is."""
-        if not self.is_refuted(0.0, delta, level):
+        """The largest epsilon that is refuted, to 1e-5; 0 if none is.
+
+        Few numbers of guesses given away decide: those that have objected are asked first, and all only about the answer.
+        """
+        given, allowed = self._allowances(delta, level)
+        if self._objection(0.0, given, allowed) is not None:
             return 0.0
-        low, high = 0.0, LARGEST
-        for _ in range(26):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.is_refuted(middle, delta, level) else (low, middle)
-        return low
+        high, deciding = LARGEST, np.zeros(len(given), dtype=bool)
+        deciding[self._objection(self.plan.predicted, given, allowed) or 0] = True
+        while True:
+            low = 0.0
+            while high - low > 1e-5:
+                middle = (low + high) / 2
+                is_open = self._objection(middle, given[deciding], allowed[deciding]) is not None
+                low, high = (low, middle) if is_open else (middle, high)
+            found = self._objection(low, given, allowed)
+            if found is None:
+                return low
+            deciding[found], high = True, low
+
+    def _allowances(self, delta: float, level: float) -> tuple[FloatArray, FloatArray]:
+        """Numbers of guesses given away, increasing, and the log probability that f may have at each."""
+        tilt, guessed = self.plan.tilt, float(self.count.sum())
+        if delta == 0:
+            return np.zeros(1), np.array([math.log(level)])
+        if not tilt > 0:
+            return np.zeros(1), np.array([-math.inf])
+        log_a = math.log(level) - self.n_tosses * math.log1p(delta * math.expm1(tilt))
+        given = _to_look_at(self.n_tosses * delta, tilt, min(guessed, math.ceil(-log_a / tilt)))
+        # f grows in i: what holds at the larger of two with the smaller one's allowance holds between them
+        return given, np.append(log_a, log_a + tilt * (given[:-1] + 1))
+
+    def _objection(self, epsilon: float, given: FloatArray, allowed: FloatArray) -> int | None:
+        """The place of a number given away at which f exceeds what is allowed; None if there is none."""
+        if self.right <= expit(epsilon) * float(self.count @ self.levels):
+            return 0  # too few right guesses to refute anything, without a closer look
+        hoeffding = self._log_hoeffding(epsilon, given)
+        is_open = np.flatnonzero((allowed < 0) & (hoeffding > allowed))
+        if not len(is_open):
+            return None
+        worst = is_open[[int(np.argmax((hoeffding - allowed)[is_open]))]]  # the one that decides most often
+        for places in (worst, is_open)[: len(is_open)]:
+            excess = self._log_tails(epsilon, given[places]) - allowed[places]
+            if excess.max() > 0:
+                return int(places[np.argmax(excess)])
+        return None
 
     def _after(self, given: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n, levels) guesses left and (n,) what they must reach, when the largest `given` are right for sure."""
@@ -193,34 +212,33 @@ class Guesses:
     def _log_tails(self, epsilon: float, given: FloatArray) -> FloatArray:
         """(n,) log f(i)(T) for each i of (n,), increasing.
 
-        The law lives on whole numbers; on an interval of `size` of them around the mean that holds all but 2 e^-40 of it
+        The law lives on whole numbers; on an interval of `size` of them around the mean that holds all but 2 e^-30 of it
         (Bernstein), its tail is a sum over `size` frequencies w of the characteristic function, whose absolute value is at
-        most exp(-rho (1 - rho) sum n_k (1 - cos k w)): frequencies at which that is below e^-45 are left out.
+        most exp(-rho (1 - rho) sum n_k (1 - cos k w)): frequencies at which that is below e^-40 are left out.
         """
         rho, levels = float(expit(epsilon)), self.levels
         left, need = self._after(given)
         mean = rho * (left @ levels)
-        linear, variance = 40 * float(levels[-1]) / 3, rho * (1 - rho) * float(left[0] @ levels**2)
-        radius = linear + math.sqrt(linear**2 + 80 * variance)
+        linear, variance = 30 * float(levels[-1]) / 3, rho * (1 - rho) * float(left[0] @ levels**2)
+        radius = linear + math.sqrt(linear**2 + 60 * variance)
         size = 2 ** math.ceil(math.log2(2 * radius + 4))
         whole = np.zeros(size)
         whole[levels.astype(int)] = left[-1]
         damping = left[-1].sum() - np.fft.rfft(whole).real
-        kept = np.flatnonzero(rho * (1 - rho) * damping < 45)
-        angle = 2 * np.pi / size * kept
+        kept = np.flatnonzero(rho * (1 - rho) * damping < 40)
+        from_one = np.expm1(2j * np.pi / size * np.arange(size))  # without cancellation: the counts multiply its errors
         turns = np.outer(levels.astype(np.int64), kept) % size
-        if turns.size < size:
-            one_guess = np.log1p(rho * np.expm1(2j * np.pi / size * turns))
-        else:
-            one_guess = np.log1p(rho * np.expm1(2j * np.pi / size * np.arange(size)))[turns]
+        one_guess = np.log1p(rho * from_one)[turns] if turns.size > size else np.log1p(rho * from_one[turns])
         # einsum and not @: the threads of a BLAS wait for each other where cores are shared, and cost more than they win
         law = np.exp(np.einsum("gl,lf->gf", left, one_guess))
-        low = np.ceil(mean) - size // 2
-        n_above = np.clip(low + size - need, 0, size)[:, None]
+        low = np.ceil(mean).astype(np.int64) - size // 2
+        first = need.astype(np.int64)
+        n_above = np.clip(low + size - first, 0, size)
         with np.errstate(divide="ignore", invalid="ignore"):
-            steps = np.exp(-1j * angle * need[:, None]) * np.expm1(-1j * angle * n_above) / np.expm1(-1j * angle)
-        steps[:, 0] = n_above[:, 0]
-        twice = np.where((angle == 0) | (angle == np.pi), 1.0, 2.0)
+            steps = from_one[np.outer(-first, kept) % size] - from_one[np.outer(-first - n_above, kept) % size]
+            steps /= -from_one[-kept]
+        steps[:, 0] = n_above
+        twice = np.where((kept == 0) | (2 * kept == size), 1.0, 2.0)
         return np.asarray(np.log(np.clip(np.einsum("gf,f->g", (law * steps).real, twice) / size + _ROUNDING, _ROUNDING, 1)))
 
 

@@ -70,9 +70,7 @@ def examine(sampler: Sampler, value: ArrayLike, neighbor: ArrayLike, n_samples: 
     at_least("n_samples", n_samples, _LEAST)
     probability("level", level)
     seeds = np.random.SeedSequence(seed).generate_state(2).tolist()
-    sides = [
-        np.asarray(sampler(exact, n_samples, number)) for exact, number in zip((value, neighbor), seeds, strict=True)
-    ]
+    sides = [np.asarray(sampler(exact, n_samples, number)) for exact, number in zip((value, neighbor), seeds, strict=True)]
     if any(len(side) != n_samples for side in sides):
         raise ValueError(f"the sampler must return {n_samples} outputs, got {[len(side) for side in sides]}")
     first, second = int(_TRAIN_SHARE * n_samples), int(2 * _TRAIN_SHARE * n_samples)

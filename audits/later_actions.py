@@ -214,4 +214,3 @@ def most_common(rows: Features, layout: Layout) -> Features:
     runs = np.ascontiguousarray(rows[:, layout.arms.start : layout.starts.stop])
     _, first, counts = np.unique(runs, axis=0, return_index=True, return_counts=True)
     return np.array(rows[first[int(np.argmax(counts))]])
-

@@ -415,7 +415,7 @@ class _Heard:
         self._is_local = tables.rest is None
         self._live = LiveLedger(self.n_reps, noise, n_records=tables.n_users)
         self._scores = np.zeros(tables.n_users if self._is_local else self.n_pairs)
-        self._script: list[_Asked] = []
+        self._script: dict[int, _Asked] = {}
         self._made = np.zeros(self.n_reps, dtype=np.int64)
         self._is_in_step = True
         self._kept: dict[tuple[int, int], FloatArray] = {}
@@ -440,7 +440,8 @@ class _Heard:
         carried: Carried | None = None,
     ) -> FloatArray:
         """See `Ledger.release`."""
-        output = self._live.release(mechanism, value, records=records, reps=reps, carried=carried)
+        # A copy: a foreign mechanism may answer with the value's own memory.
+        output = np.array(self._live.release(mechanism, value, records=records, reps=reps, carried=carried))
         begins = records.start if carried is None else carried.start
         spans = np.stack([records.start, records.stop, begins], axis=1)
         if not self.parted.any() and (reps is None or len(reps) == self.n_reps):
@@ -448,6 +449,8 @@ class _Heard:
         else:
             ids = np.arange(self.n_reps) if reps is None else reps
             rows = np.flatnonzero(~self.parted[ids])
+            if not len(rows):
+                return np.array(value)
             if not np.array_equal(ids[rows], np.flatnonzero(~self.parted)):
                 rows = np.empty(0, dtype=np.int64)
         if self._is_in_step and len(same := spans[rows]) and (same == same[0]).all():
@@ -461,7 +464,6 @@ class _Heard:
     ) -> None:
         """One release of all replicates that have not parted; they stand in `rows`, the live one first."""
         k, live = self.n_pairs, output[0].copy()
-        self._script.append(_Asked(mechanism, span, live))
         self._made += 1
         if isinstance(rows, slice):
             output[1:] = live
@@ -487,9 +489,9 @@ class _Heard:
             self._made[rep] += 1
             span = spans[row].tolist()
             if rep == 0:
-                self._script.append(_Asked(mechanism, span, output[row].copy()))
+                self._script[turn] = _Asked(mechanism, span, output[row].copy())
                 continue
-            asked = self._script[turn] if turn < len(self._script) else None
+            asked = self._script.get(turn)
             same = asked is not None and asked.mechanism == mechanism and asked.span == span
             self.parted[rep] |= not same
             if asked is None or self.parted[rep]:

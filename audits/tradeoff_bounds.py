@@ -74,6 +74,7 @@ class Contrast:
 
     def mu_of(self, contrast: float) -> float:
         """The smallest mu that allows this contrast, rounded down; 0 if all do."""
+        contrast -= 1e-14 * float(self.weights.sum())  # more than the limit's rounding
         low, high = 1e-9, 1.0
         if contrast <= float(self.limit(low)):
             return 0.0

@@ -364,8 +364,8 @@ def find(algorithm: Algorithm, table: RewardTable, probes: Sequence[int], seed: 
     """Searches canary positions, values and contexts for the pair with the largest analytic privacy loss.
 
     First every context is tried with a canary from lowest to highest at every probe, and canaries outside the range, with 64
-    replays each; the best eight again with 256. Then the best one is improved, coordinate by coordinate: positions 1, 2, 4, ...
-    records away, as far as those tried next to it; other values; other contexts.
+    replays each; the best eight again with 256. Then the best one is improved, coordinate by coordinate: positions 1, 2, 4
+    and so on records away, as far as those tried next to it; other values; other contexts.
 
     Args:
       algorithm: what to audit.

@@ -123,6 +123,7 @@ TESTS = (
     _gaussian("no leak", "both sides are alike, delta 1e-5: epsilon is 0", 1e-5, is_leaking=False),
     CASES[0],
     CASES[1],
+    CASES[2],
     CASES[3]._replace(knows=(ORDER, RATIO, OUTPUTS)),
     Case("closest pair", "the pair that all (1, 0.01)-DP pairs are coarser views of", 1e-2, 1.0, _closest, _itself),
 )
@@ -325,12 +326,15 @@ class Plan(NamedTuple):
     limit: float
 
 
-FULL = Plan({100_000: 20, 1_000_000: 5}, 1000, 400, 100.0)
-QUICK = Plan({2000: 3, 10_000: 2}, 1000, 20, 5.0)
+FULL = Plan({100_000: 20, 1_000_000: 5}, 1000, 400, 60.0)
+QUICK = Plan({2000: 2}, 1000, 5, 5.0)
 
 
 def measure(
-    plan: Plan, interpreters: tuple[str, ...] = (), on_progress: Callable[[str], None] = lambda what: None
+    plan: Plan,
+    interpreters: tuple[str, ...] = (),
+    on_progress: Callable[[str], None] = lambda what: None,
+    earlier: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Runs everything.
 
@@ -338,12 +342,14 @@ def measure(
       plan: how much.
       interpreters: where public tools are looked for, in this order.
       on_progress: called with each case and size that is done.
+      earlier: the result of an earlier run by the same plan; public tools that no interpreter has are taken from it.
 
     Returns:
       what `render` takes; plain JSON.
 
     Raises:
       NoInterpreter: an interpreter cannot be run.
+      ValueError: the earlier run went by another plan, so that it saw other samples.
     """
     versions: dict[str, str] = {}
     pythons: dict[str, str] = {}
@@ -351,29 +357,42 @@ def measure(
         for key, version in tools_of(python).items():
             versions.setdefault(key, version)
             pythons.setdefault(key, python)
-    cells: dict[str, dict[str, dict[str, Any]]] = {}
-    for case in CASES:
-        for n, repeats in plan.sizes.items():
-            for key, cell in fill(case, n, repeats, pythons, plan.limit):
-                cells.setdefault(key, {}).setdefault(case.name, {})[str(n)] = cell._asdict()
-            on_progress(f"{case.name}, N = {n}")
-    tests: dict[str, dict[str, dict[str, Any]]] = {}
-    for case in TESTS if plan.tests else ():
-        for key, cell in fill(case, plan.n_test, plan.tests, pythons, plan.limit):
-            false = sum(epsilon > case.truth + 1e-9 for epsilon in cell.epsilon)
-            tests.setdefault(key, {})[case.name] = {"false": false, "repeats": len(cell.epsilon), "error": cell.error}
-        on_progress(f"false bounds, {case.name}")
-    return {
+    result: dict[str, Any] = {
         "sizes": {str(n): repeats for n, repeats in plan.sizes.items()},
         "n_test": plan.n_test,
         "limit": plan.limit,
         "level": LEVEL,
         "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}, BLAS threads: "
         + os.environ.get("OPENBLAS_NUM_THREADS", "not set"),
-        "versions": {key: versions[key] for key in sorted(versions)},
-        "cells": cells,
-        "tests": tests,
+        "versions": versions,
+        "cells": {},
+        "tests": {},
     }
+    if earlier:
+        if any(earlier[name] != result[name] for name in ("sizes", "n_test", "level")):
+            raise ValueError("the earlier run went by another plan: its samples were others")
+        for key in sorted(earlier["versions"].keys() - pythons.keys()):
+            versions[key] = earlier["versions"][key]
+            for part in ("cells", "tests"):
+                if key in earlier[part]:
+                    result[part][key] = earlier[part][key]
+    for case in CASES:
+        for n, repeats in plan.sizes.items():
+            for key, cell in fill(case, n, repeats, pythons, plan.limit):
+                found = {**cell._asdict(), "epsilon": _short(cell.epsilon), "seconds": _short(cell.seconds)}
+                result["cells"].setdefault(key, {}).setdefault(case.name, {})[str(n)] = found
+            on_progress(f"{case.name}, N = {n}")
+    for case in TESTS if plan.tests else ():
+        for key, cell in fill(case, plan.n_test, plan.tests, pythons, plan.limit):
+            false = sum(epsilon > case.truth + 1e-9 for epsilon in cell.epsilon)
+            counted = {"false": false, "repeats": len(cell.epsilon), "error": cell.error}
+            result["tests"].setdefault(key, {})[case.name] = counted
+        on_progress(f"false bounds, {case.name}")
+    return result
+
+
+def _short(values: list[float]) -> list[float]:
+    return [float(f"{value:.5g}") for value in values]
 
 
 # --- showing ----------------------------------------------------------------------------------------------------------
@@ -533,6 +552,8 @@ def _standing(
             )
         else:
             ahead += 1
+    if not ahead + len(found):
+        return []
     first = (
         f"Our best row is ahead of every public tool that keeps its confidence in {ahead} of {ahead + len(found)} columns."
     )
@@ -597,20 +618,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tools-python", metavar="PATH", help="an interpreter that has the public tools installed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where every single value is written")
     parser.add_argument("--from-json", type=Path, metavar="FILE", help="show what an earlier run wrote, and run nothing")
+    parser.add_argument("--public-from", type=Path, metavar="FILE", help="take tools that are not here from an earlier run")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="the file whose tables are replaced")
     chosen = parser.parse_args(arguments)
     if chosen.from_json:
         result = json.loads(chosen.from_json.read_text(encoding="utf-8"))
     else:
         interpreters = (sys.executable, *([chosen.tools_python] if chosen.tools_python else []))
+        earlier = json.loads(chosen.public_from.read_text(encoding="utf-8")) if chosen.public_from else None
+        plan = QUICK if chosen.quick else FULL
         try:
-            result = measure(
-                QUICK if chosen.quick else FULL, interpreters, lambda what: print(what, file=sys.stderr, flush=True)
-            )
+            result = measure(plan, interpreters, lambda what: print(what, file=sys.stderr, flush=True), earlier)
         except NoInterpreter as error:
             parser.error(f"--tools-python: {error}")
+        except ValueError as error:
+            parser.error(f"--public-from: {error}")
     if chosen.json:
-        chosen.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        chosen.json.write_text(json.dumps(result) + "\n", encoding="utf-8")
     shown = render(result)
     if chosen.markdown:
         write(chosen.markdown, shown)

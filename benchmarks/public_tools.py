@@ -96,8 +96,7 @@ def _estimate(method: str) -> Callable[[Scores, Scores, float, float, int], floa
     def lower(data: Scores, neighbor: Scores, delta: float, level: float, seed: int) -> float:
         half = len(data) // 2
         train, train_n = np.sort(data[:half]), np.sort(neighbor[:half])
-        ranks = np.linspace(0, half - 1, 200).astype(int)
-        tried = np.unique(np.concatenate([train[ranks], train_n[ranks]]))
+        tried = np.unique(np.quantile(np.concatenate([train, train_n]), np.linspace(0.001, 0.999, 100), method="lower"))
         false_positives = half - np.searchsorted(train, tried)
         false_negatives = np.searchsorted(train_n, tried)
         promised = [
@@ -130,9 +129,10 @@ def opake_gdp(data: Scores, neighbor: Scores, delta: float, level: float, seed: 
 
 
 def tensorflow_all(data: Scores, neighbor: Scores, delta: float, level: float, seed: int) -> float:
-    """All thresholds are named, which is its default: that one calls what newer scikit-learn releases no longer have."""
+    """Its default, all thresholds, calls what newer scikit-learn releases no longer have: they are named here."""
     module: Any = import_module("tensorflow_privacy.privacy.privacy_tests.epsilon_lower_bound")
-    thresholds = np.unique(np.concatenate([data, neighbor]))
+    values = np.unique(np.concatenate([data, neighbor]))
+    thresholds = (values[1:] + values[:-1]) / 2  # on a score that occurs it would miscount
     found = module.EpsilonLowerBound(neighbor, data, level, thresholds=thresholds)
     bounds = found.compute_epsilon_lower_bound(module.BoundMethod.CLOPPER_PEARSON, k=1)
     return max(0.0, float(bounds[0])) if len(bounds) else 0.0

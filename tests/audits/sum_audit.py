@@ -6,6 +6,7 @@ import math
 
 from algorithms.protocol import Algorithm
 from audits import noise_reuse, sensitivity
+from audits.attacks import ACTIONS, TRANSCRIPT
 from audits.controls import SAMPLING, STRUCTURAL
 from audits.measure import looks_of, measure
 from audits.neighbors import Pair
@@ -27,17 +28,19 @@ def measured(
     pairs: tuple[Pair, ...] | None = None,
     seed: int = 1,
     enough: float = math.inf,
+    views: tuple[str, ...] = (TRANSCRIPT,),
 ) -> float:
     """The largest lower bound on mu, over all pairs of the trial or over those given."""
     asked = effort(replays, seed)
-    looks = tuple(look for look in looks_of(trial.claim, asked.delta) if look.quantity == MU)
+    looks = tuple(look for look in looks_of(trial.claim, asked.delta) if look.quantity == MU and look.view in views)
     return measure(algorithm, trial.pairs if pairs is None else pairs, asked, looks, enough=enough).mu
 
 
 def catches(trial: Trial, algorithm: Algorithm, audit: str, replays: int) -> bool:
     """Whether the named audit finds the algorithm at fault."""
     if audit == SAMPLING:
-        return measured(trial, algorithm, replays, enough=trial.claim.mu) > trial.claim.mu
+        both = (TRANSCRIPT, ACTIONS)
+        return measured(trial, algorithm, replays, enough=trial.claim.mu, views=both) > trial.claim.mu
     if audit == STRUCTURAL:
         found = sensitivity.search(algorithm, trial.table.reward_range, trial.claim, EXAMPLES, shrinks=False)
         return found is not None

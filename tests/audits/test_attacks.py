@@ -9,7 +9,7 @@ from algorithms.bandits.finite_arm import adar_ucb
 from algorithms.environments.tables import RewardTable
 from audits import attacks, bounds
 from audits.attacks import ACTIONS, ALL, REPORT, TRANSCRIPT, Attack, of_view, split, strongest
-from audits.later_actions import later_features
+from audits.later_actions import Layout, later_features
 from audits.neighbors import canary_pairs
 from audits.replay import Replays, replay
 from privacy_core import Interval
@@ -22,16 +22,8 @@ def _replays(actions, record=0, n_actions=2):
     """Replays of which only the actions are known; the code is that of the first four."""
     later = actions[:, record + 1 :]
     code = later[:, :4] @ (n_actions ** np.arange(min(4, later.shape[1])))
-    n = len(actions)
-    return Replays(
-        np.zeros(n), code, np.zeros(n), later_features(actions, record, n_actions), _layout(actions, record, n_actions)
-    )
-
-
-def _layout(actions, record, n_actions):
-    from audits.later_actions import Layout
-
-    return Layout(n_actions, actions.shape[1] - record - 1)
+    n, layout = len(actions), Layout(n_actions, later.shape[1])
+    return Replays(np.zeros(n), code, np.zeros(n), later_features(actions, record, n_actions), layout)
 
 
 def _promise(data, neighbor):
@@ -77,9 +69,7 @@ def test_an_attack_never_sees_what_is_held_out():
     data, neighbor = (_adar(4000, side, 1 + side) for side in (False, True))
     probe = _adar(500, True, 9)
     chosen = strongest(of_view(ACTIONS), data, neighbor, _promise)
-    blind = strongest(
-        of_view(ACTIONS), _spoiled(data, slice(2000, None)), _spoiled(neighbor, slice(2000, None)), _promise
-    )
+    blind = strongest(of_view(ACTIONS), _spoiled(data, slice(2000, None)), _spoiled(neighbor, slice(2000, None)), _promise)
     assert (blind.attack.name, blind.promise) == (chosen.attack.name, chosen.promise)
     assert np.array_equal(blind.scorer(probe), chosen.scorer(probe))
     for attack in ALL:
@@ -136,8 +126,8 @@ def _planted(kind, n, seed):
     if kind == "how often":
         sides[1] = (rng.random((n, 12)) < 0.65).astype(int)
     elif kind == "when":
-        sides = [np.where(np.arange(12) < start[:, None], 0, 1) for start in (
-            np.where(rng.random(n) < 0.6, 12, rng.integers(2, 6, n)), np.where(rng.random(n) < 0.6, 12, rng.integers(5, 9, n)))]
+        starts = (np.where(rng.random(n) < 0.6, 12, rng.integers(first, first + 4, n)) for first in (2, 5))
+        sides = [np.where(np.arange(12) < start[:, None], 0, 1) for start in starts]
     elif kind == "together":
         for flips, side in enumerate(sides):
             side[:, 3:] = (side[:, 1] ^ side[:, 2] ^ flips)[:, None]

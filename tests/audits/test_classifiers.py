@@ -17,7 +17,7 @@ from audits.divergence_bounds import pure_epsilon_lower
 
 
 def test_counts_by_hand():
-    """Codes 0, 1, 2 and a place for all others: (1.5, 2.5, 0.5, 0.5) of 5 on the neighbor, (2.5, 0.5, 1.5, 0.5) on the data."""
+    """Codes 0, 1, 2 and others: (1.5, 2.5, 0.5, 0.5) of 5 on the neighbor, (2.5, 0.5, 1.5, 0.5) of 5 on the data."""
     scorer = learn_counts(np.array([0, 0, 2]), np.array([0, 1, 1]))
     expected = np.log([1.5 / 2.5, 2.5 / 0.5, 0.5 / 1.5, 1, 1])
     assert scorer(np.array([0, 1, 2, 3, 99])) == pytest.approx(expected)
@@ -95,9 +95,7 @@ def test_what_is_no_number_tells_too():
 
 def test_equal_laws_show_nothing():
     """At 95 % each: more than 6 of 40 above 0 have a probability below 1e-2, and the seeds are fixed."""
-    found = [
-        _certified(lambda value, n, seed: np.random.default_rng(seed).normal(size=n), 2000, seed) for seed in range(40)
-    ]
+    found = [_certified(lambda value, n, seed: np.random.default_rng(seed).normal(size=n), 2000, seed) for seed in range(40)]
     assert sum(bound > 0 for bound in found) <= 6
 
 

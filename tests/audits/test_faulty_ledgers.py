@@ -150,11 +150,11 @@ def test_honest_algorithms_pass_and_every_generic_fault_is_caught(algorithm, cla
     check_scope(algorithm, TABLE, claim, 0)
     outcome = _examine(algorithm, claim)
     assert outcome.verdict is Verdict.PASS, outcome.reasons
-    assert len(outcome.controls) == len(GENERIC)
-    for control in outcome.controls:
+    assert len(outcome.all_controls) == len(GENERIC)
+    for control in outcome.all_controls:
         assert control.is_caught, control
         assert SAMPLING in control.expected
-    assert {c.name for c in outcome.controls if STRUCTURAL in c.expected} == {"released-again", "not-clipped"}
+    assert {c.name for c in outcome.all_controls if STRUCTURAL in c.expected} == {"released-again", "not-clipped"}
 
 
 def test_the_example_that_never_forgets_fails_in_all_three_ways():
@@ -207,7 +207,7 @@ def test_scores_that_are_nan_are_inconclusive():
 
     outcome = _examine(EveryRound(LocalSum(Undefined(1.0, 1.0, Relation.REPLACE_REWARD))))
     assert outcome.verdict is Verdict.INCONCLUSIVE
-    assert "NaN" in outcome.reasons[0]
+    assert any("NaN" in reason for reason in outcome.reasons)
 
 
 def test_a_mechanism_of_ones_own_is_not_believed():
@@ -232,7 +232,7 @@ def test_an_algorithm_that_decides_from_exact_values_fails():
 
 def test_too_few_replays_for_the_confidence_are_inconclusive_and_how_many_are_needed_is_said():
     few = Effort(replays=1000, confidence=0.999999, delta=1e-5, examples=5, seed=0)
-    outcome = _examine(BANDIT, parse("gdp(mu=4, relation=reward)"), effort=few)
+    outcome = _examine(BANDIT, parse("gdp(mu=8, relation=reward)"), effort=few, controls=())
     assert outcome.verdict is Verdict.INCONCLUSIVE
     assert "1000 replays are too few" in outcome.reasons[0]
     assert int(outcome.reasons[0].rpartition("about ")[2]) > 1000

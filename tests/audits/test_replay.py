@@ -13,7 +13,7 @@ from scipy.stats import kstest
 from algorithms.bandits.finite_arm import adar_ucb, ucb
 from algorithms.environments.tables import RewardTable
 from audits import replay as replay_module
-from audits.attacks import learned_log_odds, likelihood_ratio
+from audits.attacks import likelihood_ratio
 from audits.faulty_ledgers import GENERIC
 from audits.later_actions import Layout, later_features
 from audits.neighbors import canary_pairs
@@ -72,15 +72,6 @@ def test_blocks_have_their_own_seeds(table, monkeypatch):
     short = replay(_adar(1.0), pair, False, 200, np.random.SeedSequence(5))
     np.testing.assert_array_equal(long.log_ratio[:200], short.log_ratio)
     assert len(np.unique(long.log_ratio)) == 250
-
-
-def test_learned_log_odds_know_only_what_they_learned():
-    data = Replays(np.zeros(4), np.array([1, 1, 1, 2]))
-    neighbor = Replays(np.zeros(4), np.array([2, 2, 2, 1]))
-    scored = learned_log_odds(data, neighbor, Replays(np.zeros(3), np.array([1, 2, 7])))
-    assert scored[0] == pytest.approx(np.log(1.5 / 3.5))
-    assert scored[1] == pytest.approx(np.log(3.5 / 1.5))
-    assert scored[2] == 0
 
 
 def test_no_replays_are_refused(table):

@@ -11,6 +11,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from algorithms.bandits.finite_arm import adar_ucb, ucb
 from algorithms.environments.tables import RewardTable
+from audits import worst_pair
 from audits.faulty_ledgers import GENERIC
 from audits.testbeds import UNIT, PhaseTotal, RunningSumBed, trials
 from audits.worst_pair import (
@@ -254,7 +255,7 @@ class Shy(RunningSumBed):
 
 
 def test_the_context_is_searched_too():
-    """A late canary costs 10 where those before it were high, as far as the noise of their sum allows; an early one costs 1."""
+    """A late canary costs 10 where those before it were high, as far as the noise on them allows; an early one costs 1."""
     worst = find(Shy(2, UNIT, PhaseTotal(PhaseSum(Gaussian(1.0, 0.1)))), _even(24), (), 0)
     assert worst.pair.record >= 8
     assert worst.mu_analytic > 4
@@ -274,7 +275,6 @@ def test_one_seed_one_pair_and_the_trace_tells_all():
 
 def test_no_replay_of_an_audit_has_a_pilots_seed(monkeypatch):
     used = []
-    from audits import worst_pair
 
     def noise(seed):
         used.append((seed.entropy, seed.spawn_key))

@@ -132,7 +132,7 @@ def test_the_same_request_gives_the_same_evidence(bandana, tmp_path):
 
 def test_too_few_replays_are_inconclusive_with_exit_code_1(bandana):
     done = bandana(
-        "audit", "--algorithm", EXAMPLES / "own_bandit.py:bandit", "--claim", "gdp(mu=4, relation=reward)",
+        "audit", "--algorithm", EXAMPLES / "own_bandit.py:bandit", "--claim", "gdp(mu=8, relation=reward)",
         "--replays", "1000", "--confidence", "0.999999", "--rounds", "16", "--examples", "10",
     )  # fmt: skip
     assert done.exit_code == FAILURE
@@ -171,8 +171,13 @@ def test_loading_leaves_nothing_beside_the_file(write, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "audit either a SPEC or your own with --algorithm FILE.py:NAME, and not both"),
-        (("x.yaml", "--algorithm", "a.py:b"), "and not both"),
+        ((), "audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME"),
+        (("--all", "--algorithm", "a.py:b"), "audit one of: a SPEC, the whole catalog with --all"),
+        (("--all", "--rounds", "9"), "--rounds: not with --all, which takes --replays, --confidence"),
+        (("--all", "--only", "nothing"), "--only: unknown label 'nothing'; known are adar-ucb printed"),
+        (("--all", "--replays", "10"), "--replays must be at least 1000, got 10"),
+        (("x.yaml", "--only", "block tree"), "--only: only with --all"),
+        (("x.yaml", "--algorithm", "a.py:b"), "audit one of: a SPEC"),
         (("x.yaml", "--replays", "2000", "--probe", "3"), "--replays, --probe: only with --algorithm"),
         (("--algorithm", "{own}"), '--algorithm needs --claim, such as --claim "gdp(mu=1, relation=reward)"'),
         (("--algorithm", "{own}", "--claim", "gdp(mu=1)"), "add relation=reward, relation=record or relation=trajectory"),
