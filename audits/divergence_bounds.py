@@ -76,9 +76,9 @@ def plan_renyi(log_ratio: FloatArray, counts: FloatArray, alpha: float, n: float
       alpha: the order, above 1.
       n: how many replays on each side it will be used on.
     """
-    pooled, r = counts.sum(axis=0), expit(log_ratio)
+    pooled = counts.sum(axis=0)
     seen = np.flatnonzero(pooled)
-    data, neighbor = (pooled * (1 - r))[seen], (pooled * r)[seen]
+    data, neighbor = (pooled * expit(-log_ratio))[seen], (pooled * expit(log_ratio))[seen]
     data, neighbor = data / data.sum(), neighbor / neighbor.sum()
     most, best = LARGEST / alpha, None
     for sign, winner, loser in ((1, neighbor, data), (-1, data, neighbor)):

@@ -103,7 +103,7 @@ def learn_ratio(data: ArrayLike, neighbor: ArrayLike) -> Callable[[ArrayLike], F
 
 
 def edges_of(pooled: FloatArray) -> FloatArray:
-    """Cuts between bins of a sample: all distinct values if few, else dense in the tails."""
+    """Cuts between bins of a sample: all distinct values if few, else dense in the tails; what many share is cut off alone."""
     ordered = np.sort(pooled)
     values = np.unique(ordered)
     if len(values) <= BINS:
@@ -111,7 +111,10 @@ def edges_of(pooled: FloatArray) -> FloatArray:
     n = len(ordered)
     tail = np.unique(np.geomspace(8, n // 2, BINS // 4).astype(int))
     ranks = np.unique(np.concatenate([tail, n - tail, np.linspace(0, n - 1, BINS // 2).astype(int)]))
-    return np.unique(ordered[ranks[ranks > 0]])
+    picks = np.unique(ordered[ranks])
+    after = np.searchsorted(ordered, picks, side="right")
+    is_shared = (after - np.searchsorted(ordered, picks) > 1) & (after < n)
+    return np.union1d(picks, ordered[after[is_shared]])
 
 
 def log_odds(counts: FloatArray) -> FloatArray:

@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+from audits import fault_list
+from audits.controls import CONTROLS
+from audits.sum_controls import CONTROLS_OF_SUMS, UTILITY_FAULTS
 from flows.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -50,3 +53,10 @@ def test_the_readme_s_python_prints_what_it_says(capsys):
     promised = re.search(r"# (.*)\n$", block.group(1))
     assert promised is not None
     assert capsys.readouterr().out.strip() == promised.group(1)
+
+
+def test_the_page_of_planted_faults_is_what_the_code_plants():
+    assert (ROOT / "docs" / "planted-faults.md").read_text(encoding="utf-8") == fault_list.markdown()
+    planted = {(name, fault.name) for faults in (CONTROLS, CONTROLS_OF_SUMS, UTILITY_FAULTS) for name in faults
+               for fault in faults[name]}  # fmt: skip
+    assert set(fault_list._PUBLIC.values()) <= planted

@@ -21,10 +21,10 @@ def guesses(n_right, n_wrong, plan=EQUAL_WEIGHTS, n_tosses=None):
 
 
 def test_equal_weights_at_delta_zero_are_the_binomial_test():
-    for n_right, n_wrong, epsilon in ((80, 20, 0.9), (80, 20, 1.0), (800, 200, 1.25), (8, 2, 0.01), (500, 500, 0.0)):
+    for n_right, n_wrong, epsilon in ((80, 20, 0.9), (80, 20, 1.0), (800, 200, 1.25), (8, 2, 0.01)):
         p = binom.sf(n_right - 1, n_right + n_wrong, expit(epsilon))
         assert guesses(n_right, n_wrong).is_refuted(epsilon, 0.0, p + 1e-6)
-        assert p > 0.5 or not guesses(n_right, n_wrong).is_refuted(epsilon, 0.0, p - 1e-6)
+        assert not guesses(n_right, n_wrong).is_refuted(epsilon, 0.0, p - 1e-6)
 
 
 def test_the_bound_is_where_the_test_turns():
@@ -63,7 +63,7 @@ def test_what_is_refuted_stays_so_for_less():
     refuted = [counted.is_refuted(epsilon, 0.05, 0.05) for epsilon in np.linspace(0, 3, 31)]
     assert refuted == sorted(refuted, reverse=True)
     assert 10 < sum(refuted) < 21
-    assert [counted.is_refuted(1.5, delta, 0.05) for delta in (0.0, 0.01, 0.05, 0.3)] == [True, True, True, False]
+    assert [counted.is_refuted(1.5, delta, 0.05) for delta in (0.0, 0.01, 0.05, 0.5)] == [True, True, True, False]
 
 
 @pytest.mark.parametrize("is_learned", [False, True])

@@ -1,0 +1,64 @@
+"""The page of all planted faults: `python -m audits.fault_list > docs/planted-faults.md` writes it, and a test compares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from audits.controls import CONTROLS, SAMPLING, Control
+from audits.faulty_ledgers import GENERIC
+from audits.outcome import MIN_REPLAYS
+from audits.sum_controls import CONTROLS_OF_SUMS, UTILITY_FAULTS, SumControl
+
+_HEAD = """# Planted faults
+
+Each audit plants these in the algorithm that it audits, at a budget of about mu = 1, and must catch them with the
+same effort; else its verdict is INCONCLUSIVE. `python -m audits.fault_list` writes this page from the code.
+*Caught by* names the searches that must see the fault: sampling (replays), structural (the audit without
+statistics), noise (the audit of the noise). *Factor* is the true privacy loss over the claimed one, where it is
+finite and known; *replays* are those on each side with which sampling sees it.
+"""
+
+_PUBLIC = {
+    "successive elimination, one scalar draw shared by all arms": ("elimination", "one-noise-for-all-arms"),
+    "an index of first pulls without noise": ("adar-ucb", "first-pull-exact"),
+    "joint-DP LinUCB, the same noise in consecutive rounds": ("gram-repeated", "same-noise-every-round"),
+    "batched LSVI-UCB, the update condition never holds (costs utility, no privacy)": ("gram-joint", "never-updates"),
+    "LDP LinUCB, sigma is sqrt 2 below its own formula": ("gram-local", "deviation-sqrt-2-too-small"),
+}
+"""Defects of public implementations, and the planted faults that stand for them: on which algorithm or bed, and which."""
+
+
+def markdown() -> str:
+    """The page."""
+    parts = [_HEAD.rstrip()]
+    for name, controls in CONTROLS.items():
+        parts += [f"\n## Of {name}\n", *_table(controls)]
+    parts += ["\n## Of anybody's algorithm, planted in its ledger\n", *_table(GENERIC)]
+    for name, of_bed in CONTROLS_OF_SUMS.items():
+        parts += [f"\n## Of the building block {name}\n", *_table(of_bed)]
+    parts += [
+        "\n## Faults that cost utility and no privacy\n",
+        "An audit of privacy must not take these for leaks; it measures less than the claim.\n",
+    ]
+    for name, faults in UTILITY_FAULTS.items():
+        parts += [f"- {name}, `{fault.name}`: {fault.fault}" for fault in faults]
+    parts += ["\n## Defects of public implementations\n", "| what was seen in public code | planted as |", "|---|---|"]
+    parts += [f"| {seen} | `{fault}` of {where} |" for seen, (where, fault) in _PUBLIC.items()]
+    return "\n".join(parts) + "\n"
+
+
+def _table(controls: Iterable[Control]) -> list[str]:
+    rows = ["| name | fault | caught by | factor | replays |", "|---|---|---|---|---|"]
+    for control in controls:
+        is_sum = isinstance(control, SumControl)
+        factor = f"{control.factor:.3g}" if is_sum and math.isfinite(control.factor) else "-"
+        replays = "-"
+        if SAMPLING in control.caught_by:
+            replays = f"{control.replays:,}" if is_sum else f"{20 * MIN_REPLAYS:,}"
+        rows.append(f"| `{control.name}` | {control.fault} | {', '.join(control.caught_by)} | {factor} | {replays} |")
+    return rows
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")
