@@ -21,6 +21,7 @@ from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
 from algorithms.protocol import FloatArray, IntArray
@@ -32,6 +33,7 @@ _LEVELS = 16
 _MISSES = 4.0
 """Standard deviations of the number of heads that both sides have replays for."""
 _LEAST = 100
+_CLOSE = 5e-6
 _ROUNDING = 1e-9
 """What the sums of the exact test may be off by: 1e6 logarithms, each right to 1e-16."""
 
@@ -156,18 +158,22 @@ class Guesses:
         given, allowed = self._allowances(delta, level)
         if self._objection(0.0, given, allowed) is not None:
             return 0.0
-        high, deciding = LARGEST, np.zeros(len(given), dtype=bool)
-        deciding[self._objection(self.plan.predicted, given, allowed) or 0] = True
+        right, total = self.right, float(self.count @ self.levels)
+        high = min(LARGEST, math.log(right / (total - right))) if right < total else LARGEST
+        asked = [self._objection(self.plan.predicted, given, allowed) or 0]
+
+        def excess(epsilon: float) -> float:
+            """By how much those that are asked object; above 0 where too few guesses are right."""
+            if epsilon >= high:
+                return 1.0
+            return float(np.max(self._log_tails(epsilon, given[asked]) - allowed[asked]))
+
         while True:
-            low = 0.0
-            while high - low > 1e-5:
-                middle = (low + high) / 2
-                is_open = self._objection(middle, given[deciding], allowed[deciding]) is not None
-                low, high = (low, middle) if is_open else (middle, high)
+            low = 0.0 if excess(0.0) >= 0 else max(0.0, float(brentq(excess, 0.0, high, xtol=_CLOSE)) - _CLOSE)
             found = self._objection(low, given, allowed)
             if found is None:
                 return low
-            deciding[found], high = True, low
+            asked, high = sorted({*asked, found}), low
 
     def _allowances(self, delta: float, level: float) -> tuple[FloatArray, FloatArray]:
         """Numbers of guesses given away, increasing, and the log probability that f may have at each."""

@@ -442,4 +442,7 @@ def _lower(
 def _grid(guess: float) -> FloatArray:
     """Values in (0, 32], dense around a guess from the first block, which is not bet on: the sequence may depend on it."""
     coarse = np.geomspace(1e-3, 32, 48)
-    return np.unique(np.concatenate([coarse, guess * np.arange(0.5, 1.5, 0.008)])) if guess > 0 else coarse
+    if not guess > 0:
+        return coarse
+    near, nearer = np.arange(0.4, 1.6, 0.02), np.arange(0.8, 1.2, 0.004)
+    return np.unique(np.concatenate([coarse, guess * near, guess * nearer]))

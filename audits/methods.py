@@ -142,6 +142,12 @@ def bound(name: str, data: ArrayLike, neighbor: ArrayLike, level: float, **param
     Raises:
       ValueError: no such method, a parameter that is missing or that it does not take, scores or values out of range.
     """
+    parameters = checked_parameters(name, parameters)
+    return METHODS[name].function(data, neighbor, level, **parameters)
+
+
+def checked_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of a method, defaults filled in, if the given ones are those that it takes; else raises ValueError."""
     if name not in METHODS:
         raise ValueError(f"name must be one of {', '.join(METHODS)}, got {name!r}")
     taken = METHODS[name].parameters
@@ -149,7 +155,8 @@ def bound(name: str, data: ArrayLike, neighbor: ArrayLike, level: float, **param
         if given not in taken:
             allowed = ", ".join(taken) if taken else "none"
             raise ValueError(f"{name} takes no parameter {given!r}; its parameters: {allowed}")
-    missing = [k for k, default in taken.items() if default is inspect.Parameter.empty and k not in parameters]
-    if missing:
-        raise ValueError(f"{name} needs the parameter {missing[0]!r}")
-    return METHODS[name].function(data, neighbor, level, **parameters)
+    filled = {**taken, **parameters}
+    for key, value in filled.items():
+        if value is inspect.Parameter.empty:
+            raise ValueError(f"{name} needs the parameter {key!r}")
+    return filled

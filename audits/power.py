@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from algorithms.protocol import FloatArray
-from audits.methods import METHODS, Quantity, bound
+from audits.methods import METHODS, Quantity, bound, checked_parameters
 from privacy_core import gaussian
 from privacy_core.checks import at_least, positive, probability
 
@@ -122,8 +122,7 @@ def smallest_factor_caught(
       over the claim scaled by sqrt(2e5 / n): what they fall short by is a quantile over sqrt n, the main term, and terms
       that vanish faster, so this overstates it. Other bounds have no such rate and are simulated in full.
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    filled = checked_parameters(method, parameters)
     probability("level", level)
     positive("claimed", claimed)
     at_least("n", n, 100)
@@ -131,7 +130,7 @@ def smallest_factor_caught(
     at_least("n_trials", n_trials, 10)
     if not 0 < reached <= 1:
         raise ValueError(f"reached must lie in (0, 1], got {reached!r}")
-    return _smallest_factor(method, tuple(sorted(parameters.items())), level, claimed, n, share, n_trials, reached)
+    return _smallest_factor(method, tuple(sorted(filled.items())), level, claimed, n, share, n_trials, reached)
 
 
 @lru_cache(maxsize=1024)
@@ -178,7 +177,7 @@ def _smallest_factor(
                 excess = needed if needed > low else (low + high) / 2
             else:
                 low = excess
-                if math.isinf(factor(excess)):
+                if math.isinf(factor(excess)) or excess > LARGEST_FACTOR * max(1.0, start):
                     return math.inf
                 excess = max(needed, 1.3 * excess) if shown > 0 else 2 * excess
                 if excess >= high:

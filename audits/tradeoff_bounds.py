@@ -113,6 +113,8 @@ def design_contrast(thresholds: FloatArray, counts: FloatArray, level: float, n:
     Returns:
       a contrast with at most 16 thresholds; None if no threshold tells the sides apart.
     """
+    if counts.shape[1] < 2:
+        return None
     totals = counts.sum(axis=1, keepdims=True)
     above = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1][:, 1:]
     pooled = (above / totals).mean(axis=0)
@@ -190,8 +192,6 @@ def mu_lower_curve(data: ArrayLike, neighbor: ArrayLike, level: float, *, train_
     probability("level", level)
     (train, train_n), (test, test_n) = split(data, neighbor, train_share)
     edges = edges_of(np.concatenate([train, train_n]))
-    if not len(edges):
-        return 0.0
     counts = np.stack([count(edges, train), count(edges, train_n)]).astype(float)
     contrast = design_contrast(edges, counts, level, len(test))
     if contrast is None:

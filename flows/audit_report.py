@@ -115,6 +115,8 @@ def power_in_words(outcome: Outcome) -> str:
         main = part.main
         return f"{main} {part.power:.3g} times as large" if math.isfinite(part.power) else f"no factor in {main}"
 
+    if outcome.events is None:
+        return f"power: of what actions show, it would have caught {told(outcome)} as claimed, with 95 % probability"
     if inner is None:
         return f"power: it would have caught {told(outcome)} as claimed, with 95 % probability"
     return (

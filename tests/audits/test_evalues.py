@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.special import ndtri
 from scipy.stats import binom
 
 from audits import evalues
@@ -72,8 +73,6 @@ def smallest_mu(p, q):
     """Of all Neyman-Pearson tests between two laws on few points; that of the convex hull is the largest of these."""
     order = np.argsort(q / p)[::-1]
     fpr, tpr = np.cumsum(p[order])[:-1], np.cumsum(q[order])[:-1]
-    from scipy.special import ndtri
-
     return float(np.max(ndtri(tpr) - ndtri(fpr)))
 
 
@@ -101,9 +100,9 @@ def test_no_pair_has_means_above_two_at_its_own_gdp():
     ],
 )
 def test_an_honest_mechanism_is_hardly_ever_refuted_at_any_time(claim, draw, is_learned):
-    """In at most 5 % of 200 runs watched block by block (the test fails by chance < 1e-6)."""
-    wrong = sum(is_ever_refuted(claim, *draw(seed), is_learned=is_learned) for seed in range(200))
-    assert wrong <= binom.ppf(1 - 1e-6, 200, 0.05)
+    """In at most 5 % of 120 runs watched block by block (the test fails by chance < 1e-6)."""
+    wrong = sum(is_ever_refuted(claim, *draw(seed), is_learned=is_learned) for seed in range(120))
+    assert wrong <= binom.ppf(1 - 1e-6, 120, 0.05)
 
 
 def test_tossed_sides_of_unequal_number_keep_the_error():
@@ -207,9 +206,18 @@ def test_sharpness_on_the_gaussian_calibrated_to_epsilon_one(bound, truth, n, sh
 
 def test_sharpness_with_a_learned_ratio_and_on_laplace():
     learned = [evalues.epsilon_lower(*gaussian(MU, 10**5, seed), 1e-5, 0.05, is_learned=True) for seed in range(5)]
-    assert 0.5 <= np.median(learned) <= 1
+    assert 0.6 <= np.median(learned) <= 1
     exact = [evalues.epsilon_lower(*laplace(1.0, 10**5, seed), 0.0, 0.05) for seed in range(5)]
-    assert 0.98 <= np.median(exact) <= 1
+    assert 0.975 <= np.median(exact) <= 1
+
+
+def test_one_score_everywhere_certifies_nothing():
+    for value in (0.0, np.inf):
+        same = np.full(200, value)
+        for is_learned in (False, True):
+            assert evalues.epsilon_lower(same, same, 1e-5, 0.05, is_learned=is_learned) == 0
+            assert evalues.mu_lower(same, same, 0.05, is_learned=is_learned) == 0
+            assert evalues.zcdp_lower(same, same, (2, 4), 0.05, is_learned=is_learned) == 0
 
 
 def test_what_is_refused():
@@ -219,8 +227,6 @@ def test_what_is_refused():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             evalues.epsilon_lower(fine, bad, 1e-5, 0.05)
-    with pytest.raises(ValueError, match="hold one score"):
-        evalues.mu_lower(np.ones(200), np.ones(200), 0.05)
     with pytest.raises(ValueError, match="at least 100 scores"):
         evalues.mu_lower(fine[:50], fine[:50] + 1, 0.05)
     for level in (0.0, 1.0, -1, np.nan):

@@ -30,8 +30,7 @@ def of_gaussian(mu):
 
 def of_laplace(epsilon):
     """Of scale 1 / epsilon for a shift by 1: its delta at x is 1 - e^((x - epsilon) / 2)."""
-    half = (1 + math.exp(-epsilon / 2) * 0) / 2  # both error rates at the middle threshold are e^(-epsilon / 2) / 2
-    mu = 2 * norm.isf(half * math.exp(-epsilon / 2))
+    mu = 2 * norm.isf(math.exp(-epsilon / 2) / 2)  # the middle threshold, where both error rates are equal, tells most
     renyi = {
         alpha: math.log((alpha * math.exp((alpha - 1) * epsilon) + (alpha - 1) * math.exp(-alpha * epsilon)) / (2 * alpha - 1))
         / (alpha - 1)
@@ -45,7 +44,7 @@ def of_laplace(epsilon):
 
 
 def of_worst_case(epsilon, delta):
-    """delta is 0.02 or 0; at 0 its rho is epsilon tanh(epsilon / 2) / 2, near order 1."""
+    """delta is 0.02 or 0; at 0 its rho is that of order 1, epsilon tanh(epsilon / 2)."""
     right = 1 / (1 + math.exp(-epsilon))
     divergence = math.log(right**2 / (1 - right) + (1 - right) ** 2 / right)
     return {
@@ -98,7 +97,7 @@ def test_every_method_sees_a_gaussian_and_says_the_same_again(name):
     assert 0 < found < truth
     assert math.isinf(truth) or found > 0.5 * truth
     assert bound(name, data.copy(), neighbor.tolist(), 0.05, **PARAMETERS.get(name, {})) == found
-    assert bound(name, data, neighbor, 0.001, **PARAMETERS.get(name, {})) < found
+    assert bound(name, data, neighbor, 1e-9, **PARAMETERS.get(name, {})) < found
     narrow = bound(name, data.astype(np.float32), neighbor.astype(np.float32), 0.05, **PARAMETERS.get(name, {}))
     assert narrow == pytest.approx(found, rel=0.1)
 

@@ -1,0 +1,91 @@
+"""The smallest fault that an audit catches: checked on audits that it was not estimated on."""
+
+import math
+
+import numpy as np
+import pytest
+
+from audits.methods import bound
+from audits.power import smallest_factor_caught
+from privacy_core import GaussianDP
+from tests.score_pairs import gaussian, laplace
+
+CASES = [
+    ("mu-curve", {}, 0.5, 5000, lambda f, n, seed: gaussian(0.5 * f, n, seed)),
+    ("mu-threshold", {}, 1.0, 2000, lambda f, n, seed: gaussian(f, n, seed)),
+    ("renyi", {"alpha": 2.0}, 0.5, 5000, lambda f, n, seed: gaussian(math.sqrt(0.5 * f), n, seed)),
+    ("rho", {}, 0.5, 2000, lambda f, n, seed: gaussian(math.sqrt(f), n, seed)),
+    (
+        "epsilon-coins", {"delta": 0.01}, 1.0, 2000,
+        lambda f, n, seed: gaussian(GaussianDP.from_epsilon_delta(f, 0.01).mu, n, seed),
+    ),
+    ("epsilon-coins", {"delta": 0.0}, 1.0, 2000, lambda f, n, seed: laplace(f, n, seed)),
+    ("pure-event", {}, 1.0, 3000, lambda f, n, seed: laplace(f, n, seed)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "parameters", "claimed", "n", "draw"), CASES)
+def test_the_factor_is_caught_nearly_always_and_a_third_of_it_is_not(method, parameters, claimed, n, draw):
+    """Of 40 other audits at least 85 % refute at the factor, and less than 60 % at a third of the way to it."""
+    factor = smallest_factor_caught(method, parameters, 0.05, claimed, n)
+    assert 1 < factor < 4
+
+    def caught(f):
+        found = [bound(method, *draw(f, n, 5000 + seed), 0.05, **parameters) for seed in range(40)]
+        return np.mean(np.array(found) > claimed)
+
+    assert caught(factor) >= 0.85
+    assert caught(1 + (factor - 1) / 3) < 0.6
+
+
+def test_more_replays_catch_less():
+    factors = [smallest_factor_caught("mu-curve", {}, 0.05, 0.5, n, n_trials=10) for n in (1000, 10_000, 100_000)]
+    assert factors == sorted(factors, reverse=True)
+    assert factors[0] - 1 > 5 * (factors[2] - 1)
+
+
+def test_a_million_replays_are_not_simulated_but_scaled():
+    at_limit, beyond = (smallest_factor_caught("mu-curve", {}, 0.05, 1.0, n, n_trials=10) for n in (200_000, 3_200_000))
+    assert beyond - 1 == pytest.approx((at_limit - 1) / 4, rel=1e-6)
+
+
+def test_a_stricter_level_or_share_needs_more():
+    factor = smallest_factor_caught("mu-curve", {}, 0.05, 0.5, 5000)
+    assert smallest_factor_caught("mu-curve", {}, 0.001, 0.5, 5000) > factor
+    assert smallest_factor_caught("mu-curve", {}, 0.05, 0.5, 5000, share=0.5) < factor
+    assert smallest_factor_caught("mu-curve", {}, 0.05, 0.5, 5000) == factor
+
+
+@pytest.mark.parametrize(("method", "parameters"), [("mu-curve", {}), ("rho", {}), ("epsilon-coins", {"delta": 0.01})])
+def test_a_pair_that_shows_half_needs_twice_the_mu(method, parameters):
+    whole = smallest_factor_caught(method, parameters, 0.05, 0.5, 2000, n_trials=10)
+    half = smallest_factor_caught(method, parameters, 0.05, 0.5, 2000, n_trials=10, reached=0.5)
+    if method == "mu-curve":
+        assert half == pytest.approx(2 * whole)
+    elif method == "rho":
+        assert half == pytest.approx(4 * whole)
+    else:
+        mu = GaussianDP.from_epsilon_delta(0.5 * whole, 0.01).mu
+        assert half == pytest.approx(GaussianDP(2 * mu).epsilon(0.01) / 0.5)
+
+
+def test_what_no_factor_of_64_shows_is_infinite():
+    assert smallest_factor_caught("mu-curve", {}, 0.05, 1e-4, 1000) == math.inf
+    assert smallest_factor_caught("epsilon-coins", {"delta": 0.0}, 0.05, 8.0, 500) == math.inf
+    assert smallest_factor_caught("hockey-stick", {"epsilon": 1.0}, 0.05, 0.999, 500) == math.inf
+    assert 1 < smallest_factor_caught("hockey-stick", {"epsilon": 0.5}, 0.05, 0.2, 5000) < 2
+
+
+def test_what_is_refused():
+    for arguments, words in (
+        (("mu", {}, 0.05, 1.0, 1000), "name must be one of"), (("mu-curve", {}, 0.0, 1.0, 1000), "level must"),
+        (("mu-curve", {}, 0.05, 0.0, 1000), "claimed must be a finite number above 0"),
+        (("mu-curve", {}, 0.05, 1.0, 99), "n must be a whole number of at least 100, got 99"),
+        (("mu-curve", {}, 0.05, 1.0, 1000, 1.0), "share must"), (("mu-curve", {}, 0.05, 1.0, 1000, 0.9, 5), "n_trials must"),
+        (("mu-curve", {}, 0.05, 1.0, 1000, 0.9, 20, 1.5), "reached must lie in"),
+        (("mu-curve", {"delta": 1}, 0.05, 1.0, 1000), "takes no parameter 'delta'"),
+        (("renyi", {}, 0.05, 1.0, 1000), "renyi needs the parameter 'alpha'"),
+        (("hockey-stick", {}, 0.05, 0.1, 1000), "hockey-stick needs the parameter 'epsilon'"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            smallest_factor_caught(*arguments)
