@@ -103,7 +103,7 @@ def learn_ratio(data: ArrayLike, neighbor: ArrayLike) -> Callable[[ArrayLike], F
 
 
 def edges_of(pooled: FloatArray) -> FloatArray:
-    """Cuts between bins of a sample: all distinct values if few, else dense in the tails; what many share is cut off alone."""
+    """Cuts between bins of a sample: all distinct values if few, else dense in the tails; a shared value stands alone."""
     ordered = np.sort(pooled)
     values = np.unique(ordered)
     if len(values) <= BINS:

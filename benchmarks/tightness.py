@@ -32,17 +32,17 @@ def laplace(n: int, seed: int) -> Pair:
 
 
 CASES = (
-    ("mu, Gaussian of (1, 1e-5)", "mu-curve", {}, gaussian(MU), MU, {SMALL: 0.94, LARGE: 0.98}),
+    ("mu, Gaussian of (1, 1e-5)", "mu-curve", {}, gaussian(MU), MU, {SMALL: 0.95, LARGE: 0.98}),
     ("mu, Gaussian of mu 1", "mu-curve", {}, gaussian(1.0), 1.0, {SMALL: 0.98}),
     ("mu by all thresholds at once, Gaussian of mu 1", "mu-band", {}, gaussian(1.0), 1.0, {SMALL: 0.95}),
-    ("epsilon, Gaussian of (1, 1e-5)", "epsilon-coins", {"delta": DELTA}, gaussian(MU), 1.0, {SMALL: 0.65, LARGE: 0.80}),
+    ("epsilon, Gaussian of (1, 1e-5)", "epsilon-coins", {"delta": DELTA}, gaussian(MU), 1.0, {SMALL: 0.70, LARGE: 0.84}),
     (
         "epsilon with a learned ratio, Gaussian of (1, 1e-5)", "epsilon-coins", {"delta": DELTA, "is_learned": True},
-        gaussian(MU), 1.0, {SMALL: 0.61, LARGE: 0.80},
+        gaussian(MU), 1.0, {SMALL: 0.68, LARGE: 0.83},
     ),
     (
         "epsilon at any time, Gaussian of (1, 1e-5)", "epsilon-e-process", {"delta": DELTA}, gaussian(MU), 1.0,
-        {SMALL: 0.64, LARGE: 0.80},
+        {SMALL: 0.65, LARGE: 0.81},
     ),
     ("pure epsilon, Laplace of epsilon 1", "epsilon-coins", {"delta": 0.0}, laplace, 1.0, {SMALL: 0.98, LARGE: 0.99}),
     ("pure epsilon of one event, Laplace of epsilon 1", "pure-event", {}, laplace, 1.0, {SMALL: 0.97, LARGE: 0.98}),

@@ -101,7 +101,7 @@ def test_few_false_bounds_do_not_make_a_tool_invalid():
 
 @pytest.fixture(scope="module")
 def quick():
-    return comparison.measure(Plan({2000: 1}, 200, 2, 5.0))
+    return comparison.measure(Plan({2000: 1}, 200, 1, 5.0))
 
 
 def test_our_own_rows_on_small_samples(quick):
@@ -125,11 +125,11 @@ def test_a_gaussian_claim_is_not_bounded_on_laplace_noise(quick):
 def test_public_tools_are_taken_from_an_earlier_run(quick, monkeypatch):
     monkeypatch.setattr(comparison, "OURS", ())
     earlier = {**quick, "versions": {"jax-split": "9.8.7"}, "cells": {"jax-split": {"a1": {}}}, "tests": {}}
-    found = comparison.measure(Plan({2000: 1}, 200, 2, 5.0), earlier=earlier)
+    found = comparison.measure(Plan({2000: 1}, 200, 1, 5.0), earlier=earlier)
     assert found["cells"] == earlier["cells"]
     assert found["versions"] == earlier["versions"]
     with pytest.raises(ValueError, match="another plan"):
-        comparison.measure(Plan({2000: 2}, 200, 2, 5.0), earlier=earlier)
+        comparison.measure(Plan({2000: 2}, 200, 1, 5.0), earlier=earlier)
 
 
 def test_the_command_says_what_is_wrong_with_an_interpreter(tmp_path, capsys):

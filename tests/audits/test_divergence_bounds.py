@@ -133,7 +133,7 @@ def test_a_rare_output_that_betrays_its_side_is_found():
 
 
 def test_numpy_laplace_betrays_itself_by_its_low_order_bits():
-    """1 + noise is a whole number of 2^-53 where noise alone has finer bits: infinite epsilon, hidden by a cast to float32."""
+    """1 + noise is a whole number of 2^-53, noise alone has finer bits: epsilon is infinite, and a cast to float32 hides it."""
     generator = np.random.default_rng(1)
     data, neighbor = generator.laplace(0, 1, 10**5), 1 + generator.laplace(0, 1, 10**5)
 
@@ -204,7 +204,7 @@ def test_what_is_refused():
         "seed": lambda x, y, value=0, level=0.05: pure_epsilon_lower(x, y, level, seed=value),
         "train_share": lambda x, y, value=0.1, level=0.05: rho_lower(x, y, level, train_share=value),
     }
-    wrong = {"alpha": (1.0, 0.5, np.nan, np.inf), "epsilon": (-0.1, np.nan, np.inf), "seed": (-1,), "train_share": (0.0, 1.0)}
+    wrong = {"alpha": (1.0, 0.5, np.nan, np.inf), "epsilon": (-0.1, np.nan), "seed": (-1,), "train_share": (0.0, 1.0)}
     for name, bound in bounds.items():
         for value in wrong[name]:
             with pytest.raises(ValueError, match=f"{name} must .*got {value}"):

@@ -21,7 +21,7 @@ def coins(p, q, weight, n, generator):
     [(0.3, 0.5, 1.0, 400), (0.01, 0.03, 3.0, 400), (0.001, 0.01, 20.0, 2000), (0.0, 0.002, 1.0, 500), (0.5, 0.5, 0.1, 100)],
 )
 def test_a_contrast_is_hardly_ever_overstated(bound, p, q, weight, n):
-    """In at most 10 % of 1000 samples (the test fails by chance < 1e-6); the moments are wrong by half, which must not matter."""
+    """In at most 10 % of 1000 samples (the test fails by chance < 1e-6), though the moments are wrong by half."""
     generator = np.random.default_rng(1)
     variance = q * (1 - q) + weight**2 * p * (1 - p)
     wrong = 0

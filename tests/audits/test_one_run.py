@@ -50,8 +50,9 @@ def test_the_p_value_is_small_for_honest_runs_only_as_often_as_it_says():
 
 
 def test_the_bound_on_epsilon_is_refuted_and_the_next_is_not():
-    found = one_run.epsilon_lower(10**4, 10**4, 7311, 1e-5, 0.05)
-    assert one_run.p_value(10**4, 10**4, 7311, found, 1e-5) <= 0.05 < one_run.p_value(10**4, 10**4, 7311, found + 0.005, 1e-5)
+    counts = 10**4, 10**4, 7311
+    found = one_run.epsilon_lower(*counts, 1e-5, 0.05)
+    assert one_run.p_value(*counts, found, 1e-5) <= 0.05 < one_run.p_value(*counts, found + 0.005, 1e-5)
     assert 0.9 < found < 1
     assert one_run.epsilon_lower(100, 100, 50, 0.0, 0.05) == 0
     assert one_run.epsilon_lower(100, 0, 0, 0.0, 0.05) == 0
@@ -176,7 +177,7 @@ def test_counts_that_cannot_be_are_refused(counts, words):
 
 def test_parameters_out_of_range_are_refused():
     fine, coins = np.linspace(-1, 1, 200), np.arange(200) % 2 == 0
-    for epsilon, delta, name in ((-1.0, 0.0, "epsilon"), (1.0, -0.1, "delta"), (1.0, 1.0, "delta"), (np.nan, 0.0, "epsilon")):
+    for epsilon, delta, name in ((-1.0, 0.0, "epsilon"), (1.0, -0.1, "delta"), (1.0, 1.0, "delta"), (np.nan, 0.0, "eps")):
         with pytest.raises(ValueError, match=name):
             one_run.p_value(10, 5, 5, epsilon, delta)
     for level in (0.0, 1.0, np.nan):

@@ -88,7 +88,7 @@ def test_a_data_folder_that_cannot_be_made_is_a_mistake(write_spec, tmp_path):
 
 def test_a_disk_without_room_is_refused_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr("flows.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
-    with pytest.raises(OSError, match="less than 32 MiB are free") as caught:
+    with pytest.raises(OSError, match="less than 128 MiB are free") as caught:
         DataFolder.open(tmp_path).prepare()
     assert explain(caught.value)[1] == FAILURE
     assert "the disk is full" in explain(caught.value)[0]

@@ -1,13 +1,16 @@
 """Blocks: resumable, independent of each other, and the same numbers from whatever order."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from audits.evidence import verify
 from flows import work
 from flows.plan import cells_of
 from flows.specs import load_spec
 from flows.store import Store
-from flows.work import BENCHMARK, audit_cell, benchmark_block
+from flows.work import BENCHMARK, audit_cell, audit_entry, benchmark_block, evidence_of, stored_audit
 
 
 @pytest.fixture
@@ -58,13 +61,50 @@ def test_a_twin_has_no_epsilon(cells, tmp_path):
     assert np.isinf(arrays["mu_spent"]).all()
 
 
-def test_an_audit_is_kept_with_its_evidence(cells, tmp_path, monkeypatch):
+def test_an_audit_is_kept_as_evidence_that_is_verified(cells, tmp_path, monkeypatch):
     store = Store(tmp_path / "results")
-    arrays, outcome = audit_cell(cells[1], store)
-    assert outcome["verdict"] == "PASS", outcome["reasons"]
-    assert len(arrays["scores_data"]) == len(arrays["scores_neighbor"]) == 4000
+    outcome = audit_cell(cells[1], store)
+    assert outcome.verdict == "PASS", outcome.reasons
+    assert outcome.about["table"].endswith("of bernoulli")
+    assert verify(evidence_of(cells[1], store)).is_verified
+    shown = audit_entry(cells[1], outcome)
+    assert shown["label"] == "adar-ucb tight eps=1"
     monkeypatch.setattr(work, "audit", lambda *_, **__: pytest.fail("computed again"))
-    assert audit_cell(cells[1], store)[1] == outcome
+    assert audit_entry(cells[1], audit_cell(cells[1], store)) == shown
+
+
+def test_a_damaged_audit_is_computed_again(cells, tmp_path, monkeypatch):
+    store = Store(tmp_path / "results")
+    place = evidence_of(cells[1], store)
+    place.parent.mkdir(parents=True)
+    for content in (b"", b"PK" + b"0" * 200):
+        place.write_bytes(content)
+        assert stored_audit(cells[1], store) is None
+    monkeypatch.setattr(work, "audit", lambda *_, **__: _Stop())
+    with pytest.raises(_Stopped):
+        audit_cell(cells[1], store)
+
+
+def test_a_claim_far_from_the_test_budget_is_audited_there_too(cells, tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(work, "audit", lambda trial, controls, effort, **more: seen.update(trial=trial, **more) or _Stop())
+    settings = cells[1].settings
+    for epsilon, expected in ((0.01, 1.0), (1.0, None), (100.0, 1.0)):
+        cell = replace(cells[1], settings=replace(settings, privacy=replace(settings.privacy, epsilon=epsilon)))
+        with pytest.raises(_Stopped):
+            audit_cell(cell, Store(tmp_path / "results"))
+        found = seen["at_test_budget"]
+        assert (None if found is None else found.claim.gaussian.mu) == expected
+        assert seen["trial"].claim.stated.epsilon == epsilon
+
+
+class _Stopped(Exception):  # noqa: N818  (it is no error)
+    pass
+
+
+class _Stop:
+    def __getattr__(self, name):
+        raise _Stopped
 
 
 def test_a_table_is_known_by_its_content_and_not_by_its_place(write_spec, tmp_path):

@@ -1,0 +1,174 @@
+"""The engine of all audits: what it looks at, how it splits its confidence, and what each of its searches adds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from audits.attacks import ACTIONS, REPORT, TRANSCRIPT
+from audits.audit import audit, examine_noise
+from audits.claims import Quantity, parse
+from audits.evidence import verify, write
+from audits.measure import Look, looks_of, measure, method_of, rounded
+from audits.neighbors import canary_pairs
+from audits.outcome import MU, ONE_RUN, Effort, Verdict, accounted_as, accounted_mu
+from audits.sum_controls import CONTROLS_OF_SUMS
+from audits.whole_catalog import subjects
+from privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, NonPrivateEvent, PureDP, TrustModel
+
+EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=7)
+LABELS = list(subjects())
+CLAIMS = [
+    "gdp(mu=1, relation=reward)", "rdp(alpha=2, epsilon=1, relation=reward)", "zcdp(rho=0.5, relation=reward)",
+    "pure(epsilon=1, relation=reward)", "approx(epsilon=1, delta=1e-5, relation=reward)",
+    "gdp(mu=1, relation=reward, trust=local)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CLAIMS)
+def test_looks_share_the_failure_probability_and_none_stands_twice(text):
+    stated = parse(text).stated
+    looks = looks_of(stated, 1e-5)
+    assert sum(look.share for look in looks) == pytest.approx(1)
+    assert looks[0].view == TRANSCRIPT
+    assert looks[0].share == 0.8
+    assert len({(look.view, look.quantity) for look in looks}) == len(looks)
+    assert {TRANSCRIPT, ACTIONS} <= {look.view for look in looks}
+    assert ({REPORT, ONE_RUN} <= {look.view for look in looks}) == (stated.trust is TrustModel.LOCAL)
+    assert (TRANSCRIPT, Quantity.of(stated)) in {(look.view, look.quantity) for look in looks}
+
+
+def _pairs(label="adar-ucb tight"):
+    trial = subjects()[label]().trial
+    return trial, canary_pairs(trial.table, trial.probes)
+
+
+def test_bounds_of_all_pairs_and_looks_share_one_failure_probability():
+    trial, pairs = _pairs()
+    looks = looks_of(trial.claim.stated, 1e-5)
+    found = measure(trial.algorithm, pairs, EFFORT, looks)
+    assert len(found.bounds) == len(pairs) * len(looks)
+    assert sum(bound.level for bound in found.bounds) == pytest.approx(0.05)
+    assert {bound.scores for bound in found.bounds} == set(found.scores)
+    for name, sides in found.scores.items():
+        for side in sides:
+            assert len(side) == (2000 if name.startswith(ACTIONS) else 4000)
+            assert np.array_equal(side, side.astype(np.float32))
+
+
+def test_pairs_are_tried_in_turn_until_it_is_enough():
+    trial, pairs = _pairs()
+    main = looks_of(trial.claim.stated, 1e-5)[:1]
+    alone = measure(trial.algorithm, pairs, EFFORT, main, enough=0.5)
+    every = measure(trial.algorithm, pairs, EFFORT, main)
+    assert len(alone.bounds) == 1 < len(every.bounds) == len(pairs)
+    assert alone.bounds[0] == every.bounds[0]
+    lazily = measure(trial.algorithm, iter(pairs), EFFORT, main, n_pairs=len(pairs), enough=0.5)
+    assert lazily.bounds == alone.bounds
+
+
+def test_scores_are_rounded_as_evidence_keeps_them():
+    found = rounded(np.array([0.1, -1e300, np.inf, -np.inf]))
+    assert found.tolist()[0] == float(np.float32(0.1))
+    assert np.isfinite(found[1])
+    assert found[2:].tolist() == [np.inf, -np.inf]
+
+
+def test_each_quantity_has_its_method():
+    found = {q.name: method_of(q, 3, is_learned=True) for q in (MU, Quantity("epsilon"), Quantity("divergence", alpha=2.0))}
+    assert found["mu"] == ("mu-curve", {})
+    assert found["epsilon"] == ("epsilon-coins", {"delta": 0.0, "seed": 3, "is_learned": True})
+    assert found["divergence"][1]["alpha"] == 2.0
+
+
+# --- what is accounted ----------------------------------------------------------------------------------------------
+
+
+def test_mixed_books_compose_to_a_mu_of_their_own():
+    both = ((GaussianEvent(1.0), 1), (LaplaceEvent(2.0), 1))
+    assert accounted_mu(both) == pytest.approx(np.hypot(1.0, PureDP(0.5).gdp().mu))
+    assert accounted_mu(((LaplaceEvent(2.0), 1),)) == PureDP(0.5).gdp().mu
+    assert accounted_mu(()) == 0
+    for event in (NonPrivateEvent(), ConcentratedEvent(0.1)):
+        assert accounted_mu(((event, 1),)) == np.inf
+
+
+def test_each_quantity_is_accounted_from_the_same_book():
+    book = ((GaussianEvent(2.0), 4),)
+    assert accounted_as(MU, book) == 1
+    assert accounted_as(Quantity("divergence", alpha=3.0), book) == pytest.approx(1.5)
+    assert accounted_as(Quantity("rho"), book) == pytest.approx(0.5)
+    assert accounted_as(Quantity("epsilon", delta=1e-5), book) == pytest.approx(4.37718, abs=1e-5)
+    assert accounted_as(Quantity("epsilon"), book) == np.inf
+    assert accounted_as(Quantity("epsilon"), ((LaplaceEvent(2.0), 4),)) == 2
+
+
+# --- what each search adds ------------------------------------------------------------------------------------------
+
+
+def _planted(bed, name):
+    return next(control for control in CONTROLS_OF_SUMS[bed] if control.name == name)
+
+
+def test_noise_that_is_shared_fails_by_the_audit_of_the_noise_alone():
+    """Every exact value, span and charge is as it should be, and the score believes the declared law."""
+    subject = subjects()["block tree"]()
+    shared = _planted("tree", "one-noise-a-level").plant(subject.trial.algorithm)
+    outcome = audit(replace(subject.trial, algorithm=shared), (), EFFORT)
+    assert outcome.verdict is Verdict.FAIL
+    assert outcome.counterexample is None
+    assert len(outcome.reasons) == 1
+    assert outcome.reasons[0].startswith("the noise is not what is declared: release")
+    assert examine_noise(subject.trial.algorithm, subject.trial.table, 0) is None
+
+
+def test_noise_that_is_shared_between_arms_shows_in_the_actions():
+    subject = subjects()["block elimination"]()
+    shared = _planted("elimination", "one-noise-for-all-arms").plant(subject.trial.algorithm)
+    found = measure(
+        shared, canary_pairs(subject.trial.table, (0,))[:1], EFFORT, (Look(TRANSCRIPT, MU, 0.5), Look(ACTIONS, MU, 0.5))
+    )
+    by_view = {bound.view: bound.lower for bound in found.bounds}
+    assert by_view[TRANSCRIPT] < 1 < by_view[ACTIONS]
+
+
+def test_a_local_claim_is_audited_in_the_report_and_in_one_run():
+    subject = subjects()["block local"]()
+    outcome = audit(subject.trial, subject.controls, EFFORT)
+    assert outcome.verdict is Verdict.PASS, outcome.reasons
+    best = {bound.view: bound.lower for bound in outcome.bounds if bound.quantity == MU}
+    assert set(best) == {TRANSCRIPT, ACTIONS, REPORT, ONE_RUN}
+    assert best[REPORT] > 0.85
+    assert 0.5 < best[ONE_RUN] < 1
+    scores, coins = outcome.scores[ONE_RUN]
+    assert len(scores) == len(coins) >= 4096
+    assert set(coins) == {0.0, 1.0}
+
+
+def test_evidence_of_a_local_audit_is_verified(tmp_path):
+    subject = subjects()["block local"]()
+    write(tmp_path / "e.npz", audit(subject.trial, subject.controls[:1], EFFORT))
+    found = verify(tmp_path / "e.npz")
+    assert found.is_verified, found.differences
+    assert sum(line.what.startswith("one_run; ") for line in found.lines) == 4
+
+
+def test_a_counterexample_is_kept_as_a_table_that_can_be_printed():
+    subject = subjects()["block tree"]()
+    planted = _planted("tree", "budget-on-one-node").plant(subject.trial.algorithm)
+    outcome = audit(replace(subject.trial, algorithm=planted), (), EFFORT)
+    assert outcome.verdict is Verdict.FAIL
+    assert outcome.counterexample["told"] in " ".join(outcome.reasons)
+    assert len(outcome.counterexample["lines"]) > 3
+
+
+# --- the whole catalog ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_subject_of_the_whole_catalog_is_ready(label):
+    subject = subjects()[label]()
+    assert subject.label == label
+    assert subject.controls
+    assert subject.trial.claim.gaussian.mu == pytest.approx(1.0)
+    assert all(0 <= probe < subject.trial.table.n_users for probe in subject.trial.probes)

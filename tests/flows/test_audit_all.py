@@ -1,0 +1,60 @@
+"""`bandana audit --all`: every subject is kept as evidence, tracked, and shown in one report."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from audits.evidence import verify
+from audits.outcome import Effort
+from audits.reporting import validate
+from flows import audit_all
+from flows.audit_all import SUITE, audit_subject, key_of
+from flows.store import Store
+from flows.work import AUDIT
+
+EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
+
+
+def test_a_subject_is_kept_as_evidence_and_computed_once(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    found = audit_subject("block phases", EFFORT, store)
+    assert found["entry"]["verdict"] == "PASS", found["entry"]["reasons"]
+    assert found["lines"][0].startswith("PASS          block phases: all actions are 1-GDP")
+    assert verify(store.path(AUDIT, key_of("block phases", EFFORT))).is_verified
+    monkeypatch.setattr(audit_all, "audit", lambda *_, **__: pytest.fail("computed again"))
+    assert audit_subject("block phases", EFFORT, store) == found
+
+
+@pytest.mark.slow
+def test_the_command_audits_what_is_asked_and_writes_one_report(tmp_path):
+    command = [
+        "audit", "--all", "--only", "block phases", "--only", "adar-ucb tight", "--replays", "4000", "--examples", "20",
+        "--data", str(tmp_path / "data"),
+    ]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", "from flows.cli import main; main()", *command],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith("2 PASS, 0 FAIL, 0 INCONCLUSIVE")
+    suite = tmp_path / "data" / "suites" / SUITE
+    document = json.loads((suite / "report.json").read_text())
+    validate(document)
+    assert [entry["label"] for entry in document["audits"]] == ["adar-ucb tight", "block phases"]
+    assert (suite / "report.pdf").read_bytes().startswith(b"%PDF")
+    for name in ("adar-ucb-tight", "block-phases"):
+        assert verify(suite / "evidence" / f"{name}.npz").is_verified
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{tmp_path / 'data'}/mlflow/mlflow.db")
+    runs = client.search_runs([client.get_experiment_by_name(SUITE).experiment_id], "tags.role = 'cell'")
+    by_name = {run.info.run_name: run.data for run in runs}
+    assert set(by_name) == {"adar-ucb tight", "block phases"}
+    for data in by_name.values():
+        metrics = data.metrics
+        assert metrics["privacy/mu_claimed"] >= metrics["privacy/mu_accounted"] >= metrics["audit/mu_measured"] > 0.8
+        assert metrics["audit/controls_caught"] == metrics["audit/controls_planted"] > 0
+        assert 1 < metrics["audit/smallest_factor"] < 1.3
+        assert data.tags["verdict"] == "PASS"
