@@ -51,12 +51,12 @@ def markdown() -> str:
 def _table(controls: Iterable[Control]) -> list[str]:
     rows = ["| name | fault | caught by | factor | replays |", "|---|---|---|---|---|"]
     for control in controls:
-        is_sum = isinstance(control, SumControl)
-        factor = f"{control.factor:.3g}" if is_sum and math.isfinite(control.factor) else "-"
-        replays = "-"
-        if SAMPLING in control.caught_by:
-            replays = f"{control.replays:,}" if is_sum else f"{20 * MIN_REPLAYS:,}"
-        rows.append(f"| `{control.name}` | {control.fault} | {', '.join(control.caught_by)} | {factor} | {replays} |")
+        factor, replays = "-", 20 * MIN_REPLAYS
+        if isinstance(control, SumControl):
+            replays = control.replays
+            factor = f"{control.factor:.3g}" if math.isfinite(control.factor) else "-"
+        needed = f"{replays:,}" if SAMPLING in control.caught_by else "-"
+        rows.append(f"| `{control.name}` | {control.fault} | {', '.join(control.caught_by)} | {factor} | {needed} |")
     return rows
 
 

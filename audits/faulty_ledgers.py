@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from algorithms.protocol import FloatArray, IntArray, Record
+from audits.behind import Behind, Wrapped
 from audits.controls import SAMPLING, Control
 from privacy_core import Carried, Event, Exact, Interval, Ledger, Mechanism, NoiseSource, Relation, Span
 
@@ -218,69 +219,28 @@ class FaultyView:
         return output
 
 
-class Watched(NamedTuple):
-    """A planted algorithm's sensitive state."""
-
-    inner: Any
-    memory: Memory
-
-
 @dataclass(frozen=True)
-class Planted:
+class Planted(Behind):
     """An algorithm behind a faulty ledger; it claims what the honest one claims.
 
     Attributes:
-      honest: the algorithm.
       fault: how its ledger cheats.
     """
 
-    honest: Algorithm
     fault: Fault
 
-    @property
-    def n_actions(self) -> int:
-        """As the honest algorithm's."""
-        return self.honest.n_actions
+    def remember_nothing(self, n_reps: int) -> Memory:
+        """No releases, no noise."""
+        return Memory(np.zeros(n_reps, dtype=np.int64), {})
 
-    @property
-    def reward_range(self) -> Interval:
-        """As the honest algorithm's."""
-        return self.honest.reward_range
-
-    def init(self, n_reps: int) -> tuple[Watched, Any]:
-        """The honest states, and an empty memory."""
-        sensitive, released = self.honest.init(n_reps)
-        return Watched(sensitive, Memory(np.zeros(n_reps, dtype=np.int64), {})), released
-
-    def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
-        """As the honest algorithm."""
-        return self.honest.act(released, context, step)
-
-    def hold(self, released: Any, actions: IntArray) -> IntArray:
-        """As the honest algorithm."""
-        return self.honest.hold(released, actions)
-
-    def absorb(self, sensitive: Watched, released: Any, record: Record, ledger: Ledger) -> tuple[Watched, Any]:
-        """As the honest algorithm, but for the ledger."""
-        view = FaultyView(ledger, sensitive.memory, self.fault)
-        inner, released = self.honest.absorb(sensitive.inner, released, record, view)
-        return Watched(inner, sensitive.memory), released
+    def hands(self, ledger: Ledger, memory: Memory) -> FaultyView:
+        """The ledger that cheats."""
+        return FaultyView(ledger, memory, self.fault)
 
 
 @dataclass(frozen=True)
-class Unclipped:
-    """An algorithm that tells the loop a range so wide that nothing is clipped, and itself counts on the declared one.
-
-    Attributes:
-      honest: the algorithm.
-    """
-
-    honest: Algorithm
-
-    @property
-    def n_actions(self) -> int:
-        """As the honest algorithm's."""
-        return self.honest.n_actions
+class Unclipped(Wrapped):
+    """An algorithm that tells the loop a range so wide that nothing is clipped, and itself counts on the declared one."""
 
     @property
     def reward_range(self) -> Interval:
@@ -288,21 +248,10 @@ class Unclipped:
         span = self.honest.reward_range
         return Interval(span.low - 1e3 * span.width, span.high + 1e3 * span.width)
 
-    def init(self, n_reps: int) -> tuple[Any, Any]:
-        """As the honest algorithm."""
-        return self.honest.init(n_reps)
-
-    def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
-        """As the honest algorithm."""
-        return self.honest.act(released, context, step)
-
-    def hold(self, released: Any, actions: IntArray) -> IntArray:
-        """As the honest algorithm."""
-        return self.honest.hold(released, actions)
-
     def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:
         """As the honest algorithm."""
-        return self.honest.absorb(sensitive, released, record, ledger)
+        inner, outer = self.honest.absorb(sensitive, released, record, ledger)
+        return inner, outer
 
 
 def _weaker(share: float) -> Fault:

@@ -8,12 +8,11 @@ fault from none (mu = 0.01, or mu = 30) is also audited at a test budget, of abo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from algorithms.protocol import Algorithm, FloatArray, IntArray, Record
-from privacy_core import Carried, Interval, Ledger, Mechanism, Span
+from algorithms.protocol import Algorithm, FloatArray, IntArray
+from audits.behind import Behind
+from privacy_core import Carried, Ledger, Mechanism, Span
 from privacy_core.checks import positive
 
 _MOST_KNOWN = 64
@@ -23,16 +22,8 @@ class NotRescalable(ValueError):  # noqa: N818  (it says what the mechanism is)
     """A release through a mechanism that has no `scaled`: nobody knows how to give it more noise."""
 
 
-class Quoted(NamedTuple):
-    """A rescaled algorithm's sensitive state."""
-
-    inner: Any
-    known: dict[int, tuple[Any, Any]]
-    """The last mechanisms of the run, by identity, and what they were replaced by: public, kept to build each once."""
-
-
 @dataclass(frozen=True)
-class Rescaled:
+class Rescaled(Behind):
     """An algorithm each of whose releases has `factor` times its noise, at the price of that noise.
 
     Everything else is the algorithm's: what it plays, for how long, what it releases, and which records it charges. It
@@ -44,48 +35,21 @@ class Rescaled:
     Cost: one lookup a release.
 
     Attributes:
-      honest: the algorithm.
       factor: by which all noise is multiplied, above 0.
     """
 
-    honest: Algorithm
     factor: float
 
     def __post_init__(self) -> None:
         positive("factor", self.factor)
 
-    @property
-    def n_actions(self) -> int:
-        """As the algorithm's."""
-        return self.honest.n_actions
+    def remember_nothing(self, n_reps: int) -> dict[int, tuple[Any, Any]]:
+        """No mechanism seen: identity -> (the mechanism, what it was replaced by), to build each once."""
+        return {}
 
-    @property
-    def reward_range(self) -> Interval:
-        """As the algorithm's."""
-        return self.honest.reward_range
-
-    def init(self, n_reps: int) -> tuple[Quoted, Any]:
-        """As the algorithm, and no mechanism seen yet."""
-        sensitive, released = self.honest.init(n_reps)
-        return Quoted(sensitive, {}), released
-
-    def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
-        """As the algorithm."""
-        return np.asarray(self.honest.act(released, context, step))
-
-    def hold(self, released: Any, actions: IntArray) -> IntArray:
-        """As the algorithm."""
-        return np.asarray(self.honest.hold(released, actions))
-
-    def absorb(self, sensitive: Quoted, released: Any, record: Record, ledger: Ledger) -> tuple[Quoted, Any]:
-        """As the algorithm, with other noise.
-
-        Raises:
-          NotRescalable: it releases through a mechanism that cannot be scaled.
-        """
-        door = _Rescaling(ledger, self.factor, sensitive.known)
-        inner, released = self.honest.absorb(sensitive.inner, released, record, door)
-        return Quoted(inner, sensitive.known), released
+    def hands(self, ledger: Ledger, memory: dict[int, tuple[Any, Any]]) -> _Rescaling:
+        """The ledger that scales; its `release` raises `NotRescalable` at a mechanism that cannot be scaled."""
+        return _Rescaling(ledger, self.factor, memory)
 
 
 class _Rescaling:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import Carried, Exact, Interval, Ledger, NoiseSource, ReproducibleNoise, Span
+from algorithms.protocol import FloatArray, IntArray
+from audits.behind import Behind
+from privacy_core import Carried, Exact, Ledger, NoiseSource, ReproducibleNoise, Span
 
 
 @dataclass(frozen=True)
@@ -41,55 +42,24 @@ class Misdrawn:
         return self.drawing(self.honest, noise, value)
 
 
-class Watched(NamedTuple):
-    """A bed's sensitive state, and what the tampering remembers."""
-
-    inner: Any
-    memory: dict[Hashable, Any]
-
-
 @dataclass(frozen=True)
-class Tampered:
+class Tampered(Behind):
     """A bed whose releases pass through somebody's hands.
 
     Attributes:
-      honest: the bed.
       tamper: (memory, call, mechanism, records) -> (the mechanism that is really used, what to do with the noise that it
         added, or None).
     """
 
-    honest: Any
     tamper: Callable[[dict[Hashable, Any], int, Any, Span], tuple[Any, Callable[[FloatArray], None] | None]]
 
-    @property
-    def n_actions(self) -> int:
-        """The bed's."""
-        return int(self.honest.n_actions)
+    def remember_nothing(self, n_reps: int) -> dict[Hashable, Any]:
+        """An empty memory."""
+        return {}
 
-    @property
-    def reward_range(self) -> Interval:
-        """The bed's."""
-        span: Interval = self.honest.reward_range
-        return span
-
-    def init(self, n_reps: int) -> tuple[Watched, Any]:
-        """The bed's, and an empty memory."""
-        sensitive, released = self.honest.init(n_reps)
-        return Watched(sensitive, {}), released
-
-    def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
-        """As the bed."""
-        return np.asarray(self.honest.act(released, context, step))
-
-    def hold(self, released: Any, actions: IntArray) -> IntArray:
-        """As the bed."""
-        return np.asarray(self.honest.hold(released, actions))
-
-    def absorb(self, sensitive: Watched, released: Any, record: Record, ledger: Ledger) -> tuple[Watched, Any]:
-        """As the bed, with a ledger that is not what it seems."""
-        hands = _Hands(ledger, self.tamper, sensitive.memory)
-        inner, released = self.honest.absorb(sensitive.inner, released, record, hands)
-        return sensitive._replace(inner=inner), released
+    def hands(self, ledger: Ledger, memory: dict[Hashable, Any]) -> _Hands:
+        """The ledger that is not what it seems."""
+        return _Hands(ledger, self.tamper, memory)
 
 
 class _Hands:

@@ -157,5 +157,5 @@ def test_many_mechanisms_are_not_all_kept():
     ledger = LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(1)))
     sensitive, _ = run(algorithm, table, ledger)
     assert isinstance(algorithm, Rescaled)
-    assert len(sensitive.known) <= 64
+    assert len(sensitive.memory) <= 64
     assert ledger.guarantee().mu == pytest.approx(0.5)

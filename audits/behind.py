@@ -1,0 +1,87 @@
+"""An algorithm behind a ledger that is not what it seems: what audits plant faults and other budgets with.
+
+The algorithm stays as it is; each of its releases goes through somebody's hands. What these remember of a run is kept in the
+sensitive state, so that nothing outlives the run and replicates stay apart.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from algorithms.protocol import FloatArray, IntArray, Record
+from privacy_core import Interval, Ledger
+
+
+class Remembering(NamedTuple):
+    """The sensitive state of an algorithm behind another ledger."""
+
+    inner: Any
+    """The algorithm's own."""
+    memory: Any
+    """What the hands remember of this run."""
+
+
+@dataclass(frozen=True)
+class Wrapped(ABC):
+    """Another algorithm's actions, phases and states; subclasses change one thing.
+
+    Attributes:
+      honest: the algorithm.
+    """
+
+    honest: Any
+
+    @property
+    def n_actions(self) -> int:
+        """As the algorithm's."""
+        return int(self.honest.n_actions)
+
+    @property
+    def reward_range(self) -> Interval:
+        """As the algorithm's."""
+        span: Interval = self.honest.reward_range
+        return span
+
+    def init(self, n_reps: int) -> tuple[Any, Any]:
+        """As the algorithm."""
+        sensitive, released = self.honest.init(n_reps)
+        return sensitive, released
+
+    def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
+        """As the algorithm."""
+        return np.asarray(self.honest.act(released, context, step))
+
+    def hold(self, released: Any, actions: IntArray) -> IntArray:
+        """As the algorithm."""
+        return np.asarray(self.honest.hold(released, actions))
+
+    @abstractmethod
+    def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:
+        """As the algorithm, but for one thing."""
+
+
+@dataclass(frozen=True)
+class Behind(Wrapped):
+    """An algorithm whose releases go through somebody's hands."""
+
+    @abstractmethod
+    def remember_nothing(self, n_reps: int) -> Any:
+        """The memory at the start of a run."""
+
+    @abstractmethod
+    def hands(self, ledger: Ledger, memory: Any) -> Any:
+        """The ledger that the algorithm gets in place of the given one."""
+
+    def init(self, n_reps: int) -> tuple[Remembering, Any]:
+        """As the algorithm, and nothing remembered."""
+        sensitive, released = super().init(n_reps)
+        return Remembering(sensitive, self.remember_nothing(n_reps)), released
+
+    def absorb(self, sensitive: Remembering, released: Any, record: Record, ledger: Ledger) -> tuple[Remembering, Any]:
+        """As the algorithm, with the other ledger."""
+        inner, released = self.honest.absorb(sensitive.inner, released, record, self.hands(ledger, sensitive.memory))
+        return sensitive._replace(inner=inner), released
