@@ -30,6 +30,8 @@ from privacy_core.checks import at_least, probability
 
 _LEVELS = 16
 """Weights are whole numbers up to this."""
+_SMALLEST = 1e-9
+"""Log ratios that are not larger are no reason to guess."""
 _MISSES = 4.0
 """Standard deviations of the number of heads that both sides have replays for."""
 _LEAST = 100
@@ -73,7 +75,7 @@ def design(log_ratio: FloatArray, delta: float, level: float, n_tosses: int) -> 
       n_tosses: how many replays will be counted.
     """
     size = np.minimum(np.abs(log_ratio), LARGEST)
-    size = np.sort(size[size > 0])[::-1]
+    size = np.sort(size[size > _SMALLEST])[::-1]
     scale = n_tosses / len(log_ratio)
     goal = -float(ndtri(level))
     best = Design(0.0, 1.0, 0.0, 0.0)
@@ -94,18 +96,18 @@ def _best_reach(size: FloatArray, epsilon: float, delta: float, scale: float, n_
     if len(guessed) < 2:
         return None
     excess = guessed - epsilon
-    rho = float(expit(epsilon))
+    wrong = float(expit(-epsilon))  # 1 - rho, which may be too small for a difference
     reaches = np.quantile(excess, 1 - np.geomspace(1 / len(excess), 1, 24))
-    reaches = np.append(np.unique(reaches[reaches > 0.01 * excess[0]]), 0.0)
+    reaches = np.append(np.unique(reaches[reaches > max(0.01 * excess[0], _SMALLEST)]), 0.0)
     weights = np.array([np.minimum(excess / reach, 1) if reach else np.ones(len(excess)) for reach in reaches])
-    right = scale * (weights * (expit(guessed) - rho)).sum(axis=1)
-    spread = np.sqrt(scale * rho * (1 - rho) * (weights**2).sum(axis=1))
-    promised = (right - n_tosses * delta * (1 - rho)) / spread
+    right = scale * (weights * (wrong - expit(-guessed))).sum(axis=1)
+    spread = np.sqrt(scale * wrong * (1 - wrong) * (weights**2).sum(axis=1))
+    promised = (right - n_tosses * delta * wrong) / spread
     i = int(np.argmax(promised))
     if promised[i] < goal:
         return None
     hazard = math.exp(-(goal**2) / 2) / math.sqrt(2 * math.pi) / float(0.5 * math.erfc(goal / math.sqrt(2)))
-    return Design(epsilon, float(reaches[i]), epsilon, hazard * (1 - rho) / float(spread[i]) if delta else 0.0)
+    return Design(epsilon, float(reaches[i]), epsilon, hazard * wrong / float(spread[i]) if delta else 0.0)
 
 
 class Guesses:
@@ -166,7 +168,8 @@ class Guesses:
             """By how much those that are asked object; above 0 where too few guesses are right."""
             if epsilon >= high:
                 return 1.0
-            return float(np.max(self._log_tails(epsilon, given[asked]) - allowed[asked]))
+            log_f = np.minimum(self._log_hoeffding(epsilon, given[asked]), self._log_tails(epsilon, given[asked]))
+            return float(np.max(log_f - allowed[asked]))
 
         while True:
             low = 0.0 if excess(0.0) >= 0 else max(0.0, float(brentq(excess, 0.0, high, xtol=_CLOSE)) - _CLOSE)

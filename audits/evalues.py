@@ -445,4 +445,5 @@ def _grid(guess: float) -> FloatArray:
     if not guess > 0:
         return coarse
     near, nearer = np.arange(0.4, 1.6, 0.02), np.arange(0.8, 1.2, 0.004)
-    return np.unique(np.concatenate([coarse, guess * near, guess * nearer]))
+    grid = np.unique(np.concatenate([coarse, guess * near, guess * nearer]))
+    return np.asarray(grid[np.diff(grid, prepend=0.0) > 1e-9 * grid])  # still increasing when it is multiplied

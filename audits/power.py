@@ -117,10 +117,9 @@ def smallest_factor_caught(
       ValueError: an unknown method, its parameters, or an argument out of range.
 
     Guarantee: an estimate, not a bound: of the simulated audits at f, all but a share of 1 - `share` refute. The same
-      draws serve every factor, so that the number of audits that refute grows with the factor, and the result does not
-      depend on anything but the arguments. Bounds on mu from more than 2e5 replays are simulated at 2e5, and their excess
-      over the claim scaled by sqrt(2e5 / n): what they fall short by is a quantile over sqrt n, the main term, and terms
-      that vanish faster, so this overstates it. Other bounds have no such rate and are simulated in full.
+      draws serve every factor, and nothing but the arguments enters. Bounds on mu from more than 2e5 replays are simulated
+      at 2e5, and their excess over the claim scaled by sqrt(2e5 / n): what they fall short by is a quantile over sqrt n, the
+      main term, and terms that vanish faster, so this overstates it. Others have no such rate and are simulated in full.
     """
     filled = checked_parameters(method, parameters)
     probability("level", level)

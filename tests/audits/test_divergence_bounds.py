@@ -133,7 +133,7 @@ def test_a_rare_output_that_betrays_its_side_is_found():
 
 
 def test_numpy_laplace_betrays_itself_by_its_low_order_bits():
-    """1 + noise is a whole number of 2^-53, noise alone has finer bits: epsilon is infinite, and a cast to float32 hides it."""
+    """1 + noise is a multiple of 2^-53, noise alone has finer bits: epsilon is infinite, and a cast to float32 hides it."""
     generator = np.random.default_rng(1)
     data, neighbor = generator.laplace(0, 1, 10**5), 1 + generator.laplace(0, 1, 10**5)
 

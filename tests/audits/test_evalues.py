@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from audits import evalues
 from audits.evalues import ApproxClaims, EProcess, GaussianClaims, RenyiClaims, average, lower_of
-from audits.samples import block_cuts
+from audits.samples import BINS, block_cuts, edges_of, learn_ratio
 from privacy_core import GaussianDP, PureDP
 from tests.score_pairs import gaussian, laplace, worst_case
 
@@ -241,3 +241,29 @@ def test_what_is_refused():
         evalues.renyi_lower(fine, fine + 1, 1.0, 0.05)
     with pytest.raises(ValueError, match="alphas"):
         evalues.zcdp_lower(fine, fine + 1, (), 0.05)
+
+
+# --- what is learned of scores ----------------------------------------------------------------------------------------
+
+
+def test_the_learned_ratio_is_the_true_one_where_scores_are_gaussian():
+    """On any scale of the scores; within 0.1 between the quantiles of 1 % and 99 %."""
+    data, neighbor = gaussian(0.5, 20_000, 1)
+    ratio = learn_ratio(np.exp(data), np.exp(neighbor))
+    places = np.linspace(-1.2, 1.2, 41)
+    assert np.abs(ratio(np.exp(places)) - places).max() < 0.1
+    assert (np.diff(ratio(np.sort(np.exp(data)))) >= 0).all()
+
+
+def test_the_learned_ratio_follows_scores_that_are_not_gaussian():
+    data, neighbor = worst_case(2.0, 0.01, 20_000, 1)
+    found = learn_ratio(data, neighbor)(np.array([-np.inf, -2.0, 2.0, np.inf]))
+    assert found[1:3] == pytest.approx([-2, 2], abs=0.15)
+    assert found[0] < -3.5
+    assert found[3] > 3.5
+
+
+def test_a_value_that_many_share_has_a_bin_of_its_own():
+    edges = edges_of(np.concatenate([np.random.default_rng(1).normal(size=50_000), np.full(30, 0.3), np.full(2000, 0.5)]))
+    assert len(edges) < 2 * BINS
+    assert np.count_nonzero((edges >= 0.5) & (edges <= 0.5002)) >= 2
