@@ -108,7 +108,6 @@ class Entry:
             raise ValueError(f"{self.name} needs a privacy level")
         return Settings(n_actions, reward_range, beta, calibration, privacy)
 
-
     def at_test_budget(self, settings: Settings) -> Settings:
         """The same settings with a promise that is 1-GDP for Gaussian noise: a budget at which audits see small faults."""
         assert settings.privacy is not None

@@ -63,9 +63,7 @@ def watch(
         raise ValueError(f"asked must be at least the first tested value, {claims.values[0]:.6g}, got {asked!r}")
     process, n = EProcess(claims), 0
     for block in np.random.SeedSequence(seed).spawn(most_replays // BLOCK):
-        sides = (
-            likelihood_ratio(replay(algorithm, pair, bool(s), BLOCK, child)) for s, child in enumerate(block.spawn(2))
-        )
+        sides = (likelihood_ratio(replay(algorithm, pair, bool(s), BLOCK, child)) for s, child in enumerate(block.spawn(2)))
         process.update(*sides)
         n += BLOCK
         history = np.array(process.history)
