@@ -33,6 +33,7 @@ from benchmarks import public_tools
 from privacy_core import GaussianDP
 
 LEVEL = 0.05
+NAME = "Bandana"
 RECORDED = Path(__file__).parent / "data" / "public_tools.json"
 RUNNER = Path(public_tools.__file__)
 BEGIN, END = "<!-- comparison: begin -->", "<!-- comparison: end -->"
@@ -145,7 +146,7 @@ class Row(NamedTuple):
 
     Attributes:
       key: of the tool in `public_tools.TOOLS`; of ours, any name.
-      tool: whose it is; ours is "Bandana".
+      tool: whose it is; ours is `NAME`.
       method: in words.
       knows: ORDER, RATIO or OUTPUTS.
       is_gdp: whether it bounds mu, which assumes a GDP mechanism, and states the epsilon that follows.
@@ -196,40 +197,40 @@ STOPPED = "stopped"
 COINS, PROCESS = "Neyman-Pearson with coins", "e-process (anytime)"
 OURS = (
     Row(
-        "coins-learned", "Bandana", COINS, ORDER,
+        "coins-learned", NAME, COINS, ORDER,
         lower=lambda x, y, delta: bound("epsilon-coins", x, y, LEVEL, delta=delta, is_learned=True),
     ),
     Row(
-        "e-process-learned", "Bandana", PROCESS, ORDER,
+        "e-process-learned", NAME, PROCESS, ORDER,
         lower=lambda x, y, delta: bound("epsilon-e-process", x, y, LEVEL, delta=delta, is_learned=True),
     ),
-    Row("threshold", "Bandana", "one threshold from half, Clopper-Pearson", ORDER, lower=_one_threshold),
+    Row("threshold", NAME, "one threshold from half, Clopper-Pearson", ORDER, lower=_one_threshold),
     Row(
-        "event", "Bandana", "one event, its share of both sides", ORDER, is_pure=True,
+        "event", NAME, "one event, its share of both sides", ORDER, is_pure=True,
         lower=lambda x, y, delta: bound("pure-event", x, y, LEVEL),
     ),
     Row(
-        "mu-curve", "Bandana", "mu over the whole curve", ORDER, is_gdp=True,
+        "mu-curve", NAME, "mu over the whole curve", ORDER, is_gdp=True,
         lower=lambda x, y, delta: _epsilon_of_mu(bound("mu-curve", x, y, LEVEL), delta),
     ),
     Row(
-        "mu-e-process", "Bandana", "mu, e-process (anytime)", ORDER, is_gdp=True,
+        "mu-e-process", NAME, "mu, e-process (anytime)", ORDER, is_gdp=True,
         lower=lambda x, y, delta: _epsilon_of_mu(evalues.mu_lower(x, y, LEVEL, is_learned=True), delta),
     ),
     Row(
-        "mu-threshold", "Bandana", "mu at one threshold from half, Clopper-Pearson", ORDER, is_gdp=True,
+        "mu-threshold", NAME, "mu at one threshold from half, Clopper-Pearson", ORDER, is_gdp=True,
         lower=lambda x, y, delta: _epsilon_of_mu(bound("mu-threshold", x, y, LEVEL), delta),
     ),
     Row(
-        "coins", "Bandana", COINS, RATIO,
+        "coins", NAME, COINS, RATIO,
         lower=lambda x, y, delta: bound("epsilon-coins", x, y, LEVEL, delta=delta),
     ),
     Row(
-        "e-process", "Bandana", PROCESS, RATIO,
+        "e-process", NAME, PROCESS, RATIO,
         lower=lambda x, y, delta: bound("epsilon-e-process", x, y, LEVEL, delta=delta),
     ),
-    Row("coins-outputs", "Bandana", f"boosted stumps, then {COINS}", OUTPUTS, lower=_from_outputs("epsilon-coins")),
-    Row("e-process-outputs", "Bandana", f"boosted stumps, then {PROCESS}", OUTPUTS,
+    Row("coins-outputs", NAME, f"boosted stumps, then {COINS}", OUTPUTS, lower=_from_outputs("epsilon-coins")),
+    Row("e-process-outputs", NAME, f"boosted stumps, then {PROCESS}", OUTPUTS,
         lower=_from_outputs("epsilon-e-process")),
 )  # fmt: skip
 PUBLIC = tuple(Row(k, t.package, t.method, ORDER, t.is_gdp, t.is_pure) for k, t in public_tools.TOOLS.items())
@@ -412,191 +413,203 @@ def recorded_rows() -> tuple[str, list[dict[str, Any]]]:
     return str(found["provenance"]), list(found["rows"])
 
 
-def _rows_of(result: dict[str, Any]) -> tuple[tuple[Row, ...], dict[str, dict[str, Any]]]:
-    """Every row that has something to show; recorded ones only where the tool was not run."""
-    run = tuple(row for row in OURS + PUBLIC if row.key in result["cells"])
-    kept = {r["key"]: r for r in recorded_rows()[1] if r["key"] not in result["cells"]}
-    return run + tuple(Row(r["key"], r["tool"], r["method"], r["knows"], r["is_gdp"]) for r in kept.values()), kept
+def is_invalid(false: int, repeats: int) -> bool:
+    """Whether so many false bounds of so many cannot come from bounds at the level."""
+    return repeats > 0 and float(binom.sf(false - 1, repeats, LEVEL)) < _SURE
 
 
-def is_invalid(counted: dict[str, Any]) -> bool:
-    """Whether a bound with this count of false statements cannot be one at the level."""
-    return counted["repeats"] > 0 and float(binom.sf(counted["false"] - 1, counted["repeats"], LEVEL)) < _SURE
-
-
-def invalid_rows(result: dict[str, Any]) -> set[str]:
-    """Keys of rows that stated more than the truth too often, in any of the tests."""
-    return {key for key, found in result["tests"].items() if any(is_invalid(counted) for counted in found.values())}
-
-
-def _median(result: dict[str, Any], key: str, case: str, n: str, what: str = "epsilon") -> float | None:
-    values = result["cells"].get(key, {}).get(case, {}).get(n, {}).get(what, [])
-    return float(np.median(values)) if values else None
-
-
-def _seconds(result: dict[str, Any], key: str) -> float | None:
-    """The median over the repeats of the slowest case, at the largest size."""
-    largest = list(result["sizes"])[-1]
-    found = [_median(result, key, case.name, largest, "seconds") for case in CASES]
-    return max((s for s in found if s is not None), default=None)
-
-
-def _bounds(result: dict[str, Any], row: Row, kept: dict[str, dict[str, Any]]) -> dict[tuple[str, str], float]:
-    """(case, size) -> median bound of a row."""
-    found = {}
-    for case in CASES:
-        for n in result["sizes"]:
-            value = (
-                kept[row.key]["cells"].get(case.name, {}).get(n)
-                if row.key in kept
-                else _median(result, row.key, case.name, n)
-            )
-            if value is not None:
-                found[case.name, n] = float(value)
-    return found
-
-
-def _size(n: str) -> str:
-    return f"{float(n):.0e}".replace("e+0", "e") if float(n) >= 1e4 else n
+def _size(n: str | int) -> str:
+    return f"{float(n):.0e}".replace("e+0", "e") if float(n) >= 1e4 else str(n)
 
 
 def _time(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds:.2g}" if seconds < 10 else f"{seconds:.0f}"
 
 
-def _name(row: Row, result: dict[str, Any], kept: dict[str, dict[str, Any]], marks: set[str]) -> str:
-    version = result["versions"].get(row.key)
-    return f"{row.tool}{f' {version}' if version else ''}{'*' if row.key in kept else ''}{'†' if row.key in marks else ''}"
+def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
-def _cell(result: dict[str, Any], row: Row, case: Case, n: str, value: float | None, best: float | None) -> str:
-    if value is None:
-        error = result["cells"].get(row.key, {}).get(case.name, {}).get(n, {}).get("error")
-        return "" if not error else STOPPED if error == STOPPED else "fails"
-    shown = f"{value:.3f}"
-    return f"**{shown}**" if best is not None and shown == f"{best:.3f}" else shown
+class Page:
+    """The tables of a result: every figure, and what follows from it.
+
+    Args:
+      result: of `measure`.
+
+    Attributes:
+      rows: those that have something to show; recorded ones only where the tool was not run.
+      invalid: keys of rows whose bounds were above the truth too often, in a test or at a size.
+    """
+
+    def __init__(self, result: dict[str, Any]) -> None:
+        self.result = result
+        self.sizes = list(result["sizes"])
+        self.recorded = {
+            r["key"]: r
+            for r in recorded_rows()[1]
+            if r["key"] not in result["cells"] and any(n in sizes for sizes in r["cells"].values() for n in self.sizes[-1:])
+        }
+        self.rows = tuple(row for row in OURS + PUBLIC if row.key in result["cells"]) + tuple(
+            Row(r["key"], r["tool"], r["method"], r["knows"], r["is_gdp"]) for r in self.recorded.values()
+        )
+        self.invalid = {row.key for row in self.rows if self._is_invalid(row)}
+
+    def _is_invalid(self, row: Row) -> bool:
+        counts = [(found["false"], found["repeats"]) for found in self.result["tests"].get(row.key, {}).values()]
+        for case in CASES:
+            for n in self.sizes:
+                stated = self._cell(row, case, n).get("epsilon", [])
+                counts.append((sum(epsilon > case.truth + 1e-9 for epsilon in stated), len(stated)))
+        return any(is_invalid(*count) for count in counts)
+
+    def _cell(self, row: Row, case: Case, n: str) -> dict[str, Any]:
+        return dict(self.result["cells"].get(row.key, {}).get(case.name, {}).get(n, {}))
+
+    def _value(self, row: Row, case: Case, n: str) -> float | None:
+        if row.key in self.recorded:
+            found = self.recorded[row.key]["cells"].get(case.name, {}).get(n)
+            return None if found is None else float(found)
+        stated = self._cell(row, case, n).get("epsilon")
+        return float(np.median(stated)) if stated else None
+
+    def _bound(self, row: Row, case: Case, n: str) -> float | None:
+        """The median bound, unless the tool failed on some of the samples: the others are a selection."""
+        return None if self._cell(row, case, n).get("error") not in (None, "", STOPPED) else self._value(row, case, n)
+
+    def _seconds(self, row: Row) -> float | None:
+        """The median over the repeats of the slowest case, at the largest size."""
+        if row.key in self.recorded:
+            return float(self.recorded[row.key]["seconds"])
+        times = [self._cell(row, case, self.sizes[-1]).get("seconds") for case in CASES]
+        return max((float(np.median(found)) for found in times if found), default=None)
+
+    def _shown(self, row: Row, case: Case, n: str, best: float | None) -> str:
+        value = self._value(row, case, n)
+        if value is None:
+            error = self._cell(row, case, n).get("error")
+            return "" if not error else STOPPED if error == STOPPED else "fails"
+        shown = f"{value:.3f}"
+        if self._bound(row, case, n) is None:
+            return f"({shown})"
+        return f"**{shown}**" if best is not None and row.key not in self.invalid and shown == f"{best:.3f}" else shown
+
+    def _name(self, row: Row) -> str:
+        version = self.result["versions"].get(row.key, "")
+        return f"{row.tool} {version}".strip() + "*" * (row.key in self.recorded) + "†" * (row.key in self.invalid)
+
+    def render(self) -> str:
+        """Markdown."""
+        repeats = " and ".join(f"{repeats} repeats at N = {_size(n)}" for n, repeats in self.result["sizes"].items())
+        lines = [
+            f"Measured on {self.result['machine']}; 95 % confidence. Medians over {repeats}; fewer where a public tool was "
+            f"stopped after {self.result['limit']:g} s. In brackets: it failed on some of the samples. Time is processor "
+            "time, of the slowest case.",
+            "",
+        ]
+        for title, is_in in GROUPS:
+            lines += self._group(title, [row for row in self.rows if is_in(row)])
+        if self.recorded:
+            lines += [f"\\* {recorded_rows()[0]}; not run here: the tool was not there.", ""]
+        if self.invalid:
+            lines += ["† no lower confidence bound: it stated more than the truth more often than 5 % allow.", ""]
+        return "\n".join(lines + self._validity()).rstrip() + "\n"
+
+    def _group(self, title: str, group: list[Row]) -> list[str]:
+        columns = [
+            (case, n) for case in CASES for n in self.sizes if any(self._value(row, case, n) is not None for row in group)
+        ]
+        if not columns:
+            return []
+        valid = [row for row in group if row.key not in self.invalid]
+        best = [
+            max((v for row in valid if (v := self._bound(row, case, n)) is not None), default=None) for case, n in columns
+        ]
+        head = ["tool", "method", *(f"{case.name}, {_size(n)}" for case, n in columns), f"s at {_size(self.sizes[-1])}"]
+        rows = [
+            [
+                self._name(row), row.method,
+                *(self._shown(row, case, n, top) for (case, n), top in zip(columns, best, strict=True)),
+                _time(self._seconds(row)),
+            ]
+            for row in group
+        ]  # fmt: skip
+        return [f"### {title}", "", *_table(head, rows), "", *self._standing(valid, columns), ""]
+
+    def _standing(self, valid: list[Row], columns: list[tuple[Case, str]]) -> list[str]:
+        """Where public tools that keep their confidence state more, or answer sooner, than our best."""
+        ours, theirs = [row for row in valid if row.tool == NAME], [row for row in valid if row.tool != NAME]
+        if not ours:
+            return []
+        if not theirs:
+            return ["No public tool that keeps its confidence does this."]
+        compared = []
+        for case, n in columns:
+            mine = [(v, row) for row in ours if (v := self._bound(row, case, n)) is not None]
+            other = [(v, row) for row in theirs if (v := self._bound(row, case, n)) is not None]
+            if mine and other:
+                compared.append((case, n, max(mine, key=_first), max(other, key=_first)))
+        if not compared:
+            return []
+        wins = [mine[1].key for _, _, mine, _ in compared]
+        tightest = max(ours, key=lambda row: wins.count(row.key))
+        takes = self._seconds(tightest)
+        sooner = [
+            f"{row.tool} ({row.method}; {_time(seconds)} s)"
+            for row in theirs
+            if takes is not None and (seconds := self._seconds(row)) is not None and seconds < takes
+        ]
+        behind = [
+            f"on {case.name} at N = {_size(n)} {row.tool} ({row.method}) states {value:.3f}, our best row {mine[0]:.3f}"
+            for case, n, mine, (value, row) in compared
+            if value > mine[0]
+        ]
+        alone = [
+            f"{case.name} at N = {_size(n)} ({'none' if own is None else f'{own:.3f}'} against {value:.3f})"
+            for case, n, _, (value, _) in compared
+            if (own := self._bound(tightest, case, n)) is None or value > own
+        ]
+        said = (
+            f"Our best row is ahead of every public tool that keeps its confidence in {len(compared) - len(behind)} of "
+            f"{len(compared)} columns{''.join(f'; {words}' for words in behind)}. "
+            f'Whoever always takes "{tightest.method}" is behind the best of them on {", ".join(alone) or "none"}. '
+            f"It takes {_time(takes)} s; sooner: {', '.join(sooner) or 'none'}."
+        )
+        return [said]
+
+    def _validity(self) -> list[str]:
+        if not self.result["tests"]:
+            return []
+        rows = []
+        for row in self.rows:
+            if row.key not in self.result["tests"]:
+                continue
+            cells = []
+            for case in TESTS:
+                found = self.result["tests"][row.key].get(case.name)
+                if found is None or not found["repeats"]:
+                    cells.append("" if found is None else STOPPED if found["error"] == STOPPED else "fails")
+                    continue
+                shown = f"{found['false']}/{found['repeats']}"
+                cells.append(f"**{shown}**" if is_invalid(found["false"], found["repeats"]) else shown)
+            claim = "GDP" if row.is_gdp else "pure" if row.is_pure else "any"
+            rows.append([self._name(row), row.method, row.knows, claim, *cells])
+        return [
+            "### How often a bound is above the truth",
+            "",
+            f"N = {_size(self.result['n_test'])}, nominal 5 %: false bounds / repeats, bold where a bound at 5 % would be "
+            f"false so often with probability below {_SURE}.",
+            "",
+            *_table(["tool", "method", "knows", "claim", *(case.name for case in TESTS)], rows),
+        ]
+
+
+def _first(pair: tuple[float, Row]) -> float:
+    return pair[0]
 
 
 def render(result: dict[str, Any]) -> str:
-    """The tables as Markdown, with every figure of a result and what follows from it."""
-    rows, kept = _rows_of(result)
-    marks = invalid_rows(result)
-    sizes = list(result["sizes"])
-    lines = [
-        f"Measured on {result['machine']}; 95 % confidence. Medians over "
-        + " and ".join(f"{repeats} repeats at N = {_size(n)}" for n, repeats in result["sizes"].items())
-        + ". Time is processor time, of the slowest case.",
-        "",
-    ]
-    for title, is_in in GROUPS:
-        group = [row for row in rows if is_in(row)]
-        values = {row.key: _bounds(result, row, kept) for row in group}
-        columns = [(case, n) for case in CASES for n in sizes if any((case.name, n) in v for v in values.values())]
-        if not columns:
-            continue
-        best = {
-            (case.name, n): max(
-                (v[case.name, n] for k, v in values.items() if k not in marks and (case.name, n) in v), default=None
-            )
-            for case, n in columns
-        }
-        head = ["tool", "method", *(f"{case.name}, {_size(n)}" for case, n in columns), f"s at {_size(sizes[-1])}"]
-        lines += [f"### {title}", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-        for row in group:
-            cells = [
-                _cell(
-                    result,
-                    row,
-                    case,
-                    n,
-                    values[row.key].get((case.name, n)),
-                    best[case.name, n] if row.key not in marks else None,
-                )
-                for case, n in columns
-            ]
-            seconds = kept[row.key]["seconds"] if row.key in kept else _seconds(result, row.key)
-            lines.append(f"| {' | '.join([_name(row, result, kept, marks), row.method, *cells, _time(seconds)])} |")
-        lines += ["", *_standing(result, group, values, columns, kept, marks), ""]
-    if kept:
-        lines += [f"\\* {recorded_rows()[0]}; not run here: the tool was not there.", ""]
-    if marks:
-        lines += [
-            "† no lower confidence bound: it stated more than the truth more often than 5 % allow, see the next table.",
-            "",
-        ]
-    return "\n".join(lines + _validity(result, rows, kept, marks)).rstrip() + "\n"
-
-
-def _standing(
-    result: dict[str, Any], group: list[Row], values: dict[str, dict[tuple[str, str], float]],
-    columns: list[tuple[Case, str]], kept: dict[str, dict[str, Any]], marks: set[str],
-) -> list[str]:  # fmt: skip
-    """Where public tools that keep their confidence state more, or answer sooner, than our best."""
-    ours = [row for row in group if row.tool == "Bandana" and row.key not in marks]
-    theirs = [row for row in group if row.tool != "Bandana" and row.key not in marks]
-    if not ours:
-        return []
-    if not theirs:
-        return ["No public tool that keeps its confidence does this."]
-    found, ahead = [], 0
-    for case, n in columns:
-        at = (case.name, n)
-        mine = max((values[row.key][at] for row in ours if at in values[row.key]), default=None)
-        public = [(values[row.key][at], row) for row in theirs if at in values[row.key]]
-        if mine is None or not public:
-            continue
-        value, row = max(public, key=lambda pair: pair[0])
-        if value > mine:
-            found.append(
-                f"On {case.name} at N = {_size(n)} {row.tool} ({row.method}) states {value:.3f}, our best row {mine:.3f}."
-            )
-        else:
-            ahead += 1
-    if not ahead + len(found):
-        return []
-    first = (
-        f"Our best row is ahead of every public tool that keeps its confidence in {ahead} of {ahead + len(found)} columns."
-    )
-    times = {
-        row.key: seconds
-        for row in ours + theirs
-        if (seconds := kept[row.key]["seconds"] if row.key in kept else _seconds(result, row.key)) is not None
-    }
-    fastest = min((times[row.key] for row in ours if row.key in times), default=0.0)
-    sooner = [f"{row.tool} ({row.method})" for row in theirs if times.get(row.key, math.inf) < fastest]
-    last = f"Sooner than our fastest row: {', '.join(sooner)}." if sooner else "None of them is sooner than our fastest row."
-    return [" ".join([first, *found, last])]
-
-
-def _validity(result: dict[str, Any], rows: tuple[Row, ...], kept: dict[str, dict[str, Any]], marks: set[str]) -> list[str]:
-    if not result["tests"]:
-        return []
-    head = ["tool", "method", "knows", "claim", *(case.name for case in TESTS)]
-    lines = [
-        "### How often a bound is above the truth",
-        "",
-        f"N = {_size(str(result['n_test']))}, nominal 5 %: false bounds / repeats, bold where a bound at 5 % would be false "
-        f"so often with probability below {_SURE}. A tool is stopped after {result['limit']:g} s for all repeats of a case.",
-        "",
-        f"| {' | '.join(head)} |",
-        f"|{'---|' * len(head)}",
-    ]
-    for row in rows:
-        if row.key not in result["tests"]:
-            continue
-        cells = []
-        for case in TESTS:
-            counted = result["tests"][row.key].get(case.name)
-            if counted is None:
-                shown = ""
-            elif counted["repeats"]:
-                shown = f"{counted['false']}/{counted['repeats']}"
-            else:
-                shown = STOPPED if counted["error"] == STOPPED else "fails"
-            cells.append(f"**{shown}**" if counted and is_invalid(counted) else shown)
-        claim = "GDP" if row.is_gdp else "pure" if row.is_pure else "any"
-        lines.append(f"| {' | '.join([_name(row, result, kept, marks), row.method, row.knows, claim, *cells])} |")
-    return lines
+    """The tables as Markdown; see `Page`."""
+    return Page(result).render()
 
 
 def write(path: Path, shown: str) -> None:
