@@ -19,6 +19,9 @@ LARGEST = 40.0
 """Log ratios beyond this are taken for this: a difference between e^40 and more samples is nobody's to see."""
 _NEAR = 0.02
 """Below this the bins of log ratios are equally wide, above their width is proportional to the ratio."""
+_KNOTS: tuple[tuple[float, ...], ...] = ((), (-1.0, 1.0), (-1.5, -0.5, 0.5, 1.5))
+"""Where a regression may bend, in normal quantiles."""
+_RIDGE, _LARGEST_STEP = 1e-3, 5.0
 RATIO_EDGES = _NEAR * np.sinh(np.linspace(-1, 1, BINS - 1) * math.asinh(LARGEST / _NEAR))
 """(BINS - 1,) cuts between log ratios that depend on no data."""
 
@@ -122,16 +125,16 @@ def log_odds(counts: FloatArray) -> FloatArray:
 
     Isotonic regression forms blocks of bins, each with log odds of its own; the extreme ones are the luckiest, and bets on
     them as they are lose. So they are drawn toward the line that logistic regression puts through the scores' normal
-    quantiles, as far as they agree with it within their errors (DerSimonian and Laird 1986), and then toward 0 by the
-    standard error that is left. On the line lie shifts of Gaussian noise, and nearly all releases of many noisy numbers;
-    where it does not fit, the blocks speak for themselves.
+    quantiles, or one that bends, as far as they agree with it within their errors (DerSimonian and Laird 1986), and then
+    toward 0 by the standard error that is left. On a line lie shifts of Gaussian noise, and nearly all releases of many
+    noisy numbers; where it does not fit, the blocks speak for themselves.
 
     Args:
       counts: (2, bins) of the data and of the neighbor, each side with some.
     """
     total = counts.sum(axis=0)
     shift = math.log((counts[1].sum() + 1) / (counts[0].sum() + 1))
-    line = _logistic_line(counts, np.asarray(ndtri((np.cumsum(total) - total / 2 + 0.5) / (total.sum() + 1))), shift)
+    line = _logistic_curve(counts, np.asarray(ndtri((np.cumsum(total) - total / 2 + 0.5) / (total.sum() + 1))), shift)
     fit = isotonic_regression((counts[1] + 0.5) / (total + 1), weights=total + 1e-9).x
     starts = np.flatnonzero(np.diff(fit, prepend=-1.0))
     lengths = np.diff(np.append(starts, len(total)))
@@ -146,19 +149,34 @@ def log_odds(counts: FloatArray) -> FloatArray:
     return np.asarray(rising + np.minimum.accumulate(np.minimum(found, 0.0)[::-1])[::-1])
 
 
-def _logistic_line(counts: FloatArray, places: FloatArray, shift: float) -> FloatArray:
-    """(bins,) log odds, less `shift`, of a logistic regression of the side on `places`, by Newton's method."""
-    total, start, slope = counts.sum(axis=0), 0.0, 0.0
-    for _ in range(20):
-        p = expit(shift + start + slope * places)
-        weights, miss = total * p * (1 - p), counts[1] - total * p
-        s0, s1, s2 = (float(weights @ places**k) for k in range(3))
-        determinant = s0 * s2 - s1**2
-        if not determinant > 1e-9 * s0 * s2:
+def _logistic_curve(counts: FloatArray, places: FloatArray, shift: float) -> FloatArray:
+    """(bins,) log odds, less `shift`, of logistic regressions of the side on `places`: the one with the least BIC.
+
+    A line, or one that may bend at some knots: the log odds of Laplace noise are flat in both tails.
+    """
+    best, found = math.inf, np.zeros(len(places))
+    for knots in _KNOTS:
+        columns = np.stack([np.ones_like(places), places, *(np.maximum(places - knot, 0.0) for knot in knots)], axis=1)
+        odds, loss = _logistic_fit(counts, columns, shift)
+        loss += math.log(counts.sum()) * columns.shape[1] / 2
+        if loss < best:
+            best, found = loss, odds
+    return np.clip(found, -LARGEST, LARGEST)
+
+
+def _logistic_fit(counts: FloatArray, columns: FloatArray, shift: float) -> tuple[FloatArray, float]:
+    """Log odds, less `shift`, and minus the log-likelihood, by Newton's method; a small ridge on all but the constant."""
+    total, weights = counts.sum(axis=0), np.zeros(columns.shape[1])
+    ridge = np.append(0.0, np.full(len(weights) - 1, _RIDGE))
+    for _ in range(25):
+        p = expit(shift + columns @ weights)
+        curvature = (columns * (total * p * (1 - p))[:, None]).T @ columns + np.diag(ridge + 1e-9)
+        step = np.linalg.solve(curvature, columns.T @ (counts[1] - total * p) - ridge * weights)
+        largest = float(np.abs(step).max())
+        weights = weights + step * min(
+            1.0, _LARGEST_STEP / max(largest, 1e-300)
+        )  # sides that part completely would run away
+        if largest < 1e-9:
             break
-        g0, g1 = float(miss.sum()), float(miss @ places)
-        steps = (s2 * g0 - s1 * g1) / determinant, (s0 * g1 - s1 * g0) / determinant
-        start, slope = start + steps[0], slope + steps[1]
-        if abs(steps[0]) + abs(steps[1]) < 1e-9:
-            break
-    return np.clip(start + max(slope, 0.0) * places, -LARGEST, LARGEST)
+    odds = columns @ weights
+    return odds, float(counts[1] @ np.logaddexp(0, -odds - shift) + counts[0] @ np.logaddexp(0, odds + shift))

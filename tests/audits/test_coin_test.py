@@ -116,6 +116,14 @@ def test_sharpness_at_a_hundred_thousand_replays(draw, truth, delta, is_learned,
     assert least <= np.median(found) <= 1
 
 
+@pytest.mark.parametrize("n", [10_000, 200_000])
+def test_raw_outputs_of_laplace_noise_lose_nothing_with_more_samples(n):
+    """Their log odds are flat in both tails: a regression that knows straight lines alone would bet on the tails."""
+    generator = np.random.default_rng(5)
+    data, neighbor = generator.laplace(0, 1, n), generator.laplace(1, 1, n)
+    assert 0.9 < epsilon_lower(data, neighbor, 0.0, 0.05, is_learned=True) < 1
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_sides_that_never_meet_certify_the_logarithm_of_their_number(delta):
     for n in (1000, 10**5):
