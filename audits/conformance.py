@@ -26,6 +26,10 @@ MEMBERS = {
     "hold": "hold(released, actions) -> (n_reps,) rounds that act keeps its answer",
     "absorb": "absorb(sensitive, released, record, ledger) -> sensitive, released",
 }
+MECHANISM_MEMBERS = (
+    "relation", "norm", "sensitivity", "scale", "deviation", "event", "whiten", "color", "draw", "change",
+    "log_density_ratio",
+)  # fmt: skip
 _GENERATORS = {
     "default_rng", "Generator", "RandomState", "SFC64", "PCG64", "PCG64DXSM", "Philox", "MT19937", "SeedSequence",
     "ReproducibleNoise", "SecureNoise",
@@ -173,6 +177,11 @@ class _OwnNoise:
         self, mechanism: Mechanism, value: FloatArray, *, records: Span, reps: IntArray | None = None,
         carried: Carried | None = None,
     ) -> FloatArray:  # fmt: skip
+        if lacks := [name for name in MECHANISM_MEMBERS if not hasattr(mechanism, name)]:
+            raise ProtocolError(
+                f"{type(mechanism).__name__} is no mechanism; it lacks {', '.join(lacks)}: release through one of "
+                "privacy_core, or see privacy_core.Mechanism"
+            )
         ids = np.arange(self.n_reps) if reps is None else reps
         if np.shape(value)[:1] != (len(ids),):
             raise ProtocolError(

@@ -399,6 +399,8 @@ def _say_what_was_done(spec: Spec, folder: DataFolder, done: dict[str, Any], dat
         if outcome["verdict"] != "PASS":
             for reason in outcome["reasons"]:
                 typer.echo(f"              {reason}")
+            for line in (outcome["structural"]["counterexample"] or {"lines": ()})["lines"]:
+                typer.echo(f"              {line}")
     for kind in ("html", "pdf", "json"):
         typer.echo(f"{kind:<5} {done['files'][kind]}")
     option = "" if data is None else f" --data {data}"

@@ -130,3 +130,14 @@ def test_a_release_of_the_wrong_shape_is_told():
 
     with pytest.raises(ProtocolError, match="a release to 4 replicates needs a value with as many rows"):
         check(_bandit(absorb=absorb), TABLE, 0)
+
+
+def test_a_mechanism_that_is_none_is_told_with_what_it_lacks():
+    class OnlyDraws:
+        scale = sensitivity = 1.0
+
+        def draw(self, noise, value):
+            return value
+
+    with pytest.raises(ProtocolError, match="OnlyDraws is no mechanism; it lacks relation, norm, deviation, event, whiten"):
+        check(EveryRound(LocalSum(OnlyDraws())), TABLE, 0)
