@@ -19,7 +19,7 @@ from audits.replay import Replays
 
 TRANSCRIPT, REPORT, ACTIONS = "transcript", "report", "actions"
 TRAIN_SHARE, SELECT_SHARE = 0.25, 0.25
-_MOST_LEARNED, _MOST_COMPARED = 1 << 14, 1 << 13
+_MOST_LEARNED, _MOST_COMPARED = 1 << 13, 1 << 13
 _MOST_ROUNDS = 64
 _MOST_ONE_HOT = 8
 
@@ -192,7 +192,7 @@ def _layout(data: Replays, neighbor: Replays) -> Layout:
 
 
 def _examples(data: Replays, neighbor: Replays, columns: Callable[[Features], Matrix]) -> tuple[Matrix, FloatArray]:
-    """At most 2^14 replays of each side as (n, n_features), and which side each is of."""
+    """At most 2^13 replays of each side as (n, n_features), and which side each is of."""
     sides = [columns(side.actions[:_MOST_LEARNED]) for side in (data, neighbor)]
     return np.concatenate(sides), np.repeat([0.0, 1.0], [len(side) for side in sides])
 

@@ -134,7 +134,7 @@ def measure(
       looks: what to bound; the first one decides what is enough.
       failure: probability with which some bound exceeds the truth, at most; 1 - confidence if None.
       n_pairs: how many pairs share the failure probability; those that are given if None.
-      enough: pairs are tried in turn until a bound on the first look's quantity exceeds this; bounds taken stay valid.
+      enough: pairs and looks are tried in turn until a bound on the first look's quantity exceeds this; bounds stay valid.
 
     Raises:
       NotANumber: some scores are NaN.
@@ -163,8 +163,8 @@ def measure(
                     )
             attack, name = seen[look.view]
             found.append(state(look, attack, pair, scores[name], name, level, effort))
-        if max(bound.lower for bound in found if bound.quantity == looks[0].quantity) > enough:
-            break
+            if look.quantity == looks[0].quantity and found[-1].lower > enough:
+                return Measurement(tuple(found), scores)
     return Measurement(tuple(found), scores)
 
 
