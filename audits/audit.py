@@ -26,6 +26,7 @@ from privacy_core import Event, GaussianDP, GaussianEvent, LiveLedger, PureDP, R
 _LONGEST_SEARCHED = 24
 _NOISE_REPLICATES = 4096
 _MOST_NOISE_REPLICATES = 1 << 16
+_POWER_TRIALS = 40
 OnProgress = Callable[[str], None]
 
 
@@ -133,7 +134,9 @@ def _examine(
     reached = min(1.0, (worst.mu_analytic if main == MU else worst.epsilon_analytic) / claimed)
     factor = math.inf
     if reached > 0:
-        factor = power.smallest_factor_caught(method, parameters, level, claimed, effort.replays, reached=reached)
+        factor = power.smallest_factor_caught(
+            method, parameters, level, claimed, effort.replays, reached=reached, n_trials=_POWER_TRIALS
+        )
     on_progress("power")
     tried = []
     for control in controls:

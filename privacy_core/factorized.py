@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dgemv, dger
+from scipy.linalg.blas import daxpy, dgemv, dger
 
 from privacy_core.checks import at_least
 from privacy_core.events import GaussianEvent, NonPrivateEvent
@@ -97,6 +97,10 @@ class FactorizedSum(RunningSum[Rows]):
         """B and C."""
         return factorize(self.n_steps, self.n_buffers)
 
+    @cached_property
+    def _row_mechanism(self) -> Mechanism:
+        return _isotropic(self.mechanism)
+
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Rows:
         """Nothing seen."""
         factors = self.factorization
@@ -118,7 +122,7 @@ class FactorizedSum(RunningSum[Rows]):
         begins = now == 0 or not is_lockstep
         start = np.where(step == 0, records.start, memory.start[rows]) if begins else memory.start[rows]
         carried = Carried(self.label, start)
-        mechanism = _isotropic(self.mechanism)  # type: ignore[arg-type]
+        mechanism = self._row_mechanism
 
         def release(row: FloatArray) -> FloatArray:
             return ledger.release(mechanism, row, records=records, reps=reps, carried=carried)
@@ -142,7 +146,6 @@ class FactorizedSum(RunningSum[Rows]):
         return float(self.factorization.variances[step - 1])
 
 
-@lru_cache(maxsize=64)
 def _isotropic(mechanism: Mechanism) -> Mechanism:
     """The same noise on whitened values."""
     if isinstance(mechanism, SymmetricGaussian | JointGaussian):
@@ -166,9 +169,7 @@ def _buffered(
     if turn == factors.cycle - 1:
         encoder *= factors.cycle_decays
         decoder *= factors.cycle_decays
-    decoded *= norm
-    total = memory.total.reshape(-1)
-    np.add(total, decoded, out=total)
+    daxpy(decoded, memory.total.reshape(-1), a=norm)
     return memory.total
 
 
