@@ -31,8 +31,8 @@ from privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, 
 
 SCHEMA = "bandana/evidence/2"
 _DIGITS = 64
-_CLOSE = 1e-6
-"""Relative: processors round differently, and bounds are found by bisection."""
+_CLOSE = 1e-9
+"""Relative: processors round differently."""
 _TEST = "test_"
 _EVENTS: dict[str, type[Event]] = {
     "Gaussian": GaussianEvent,
