@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 
 from flows import calibrate as printing
 from flows.calibrate import number, option
-from flows.cli import USER_MISTAKE, app, calibrate
+from flows.cli import app
+from flows.commands.accounting import calibrate
+from flows.commands.options import USER_MISTAKE
 from privacy_core.calibrations import CALIBRATIONS, find
 
 

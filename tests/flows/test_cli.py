@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from flows.cli import FAILURE, USER_MISTAKE, explain
+from flows.commands.failures import explain
+from flows.commands.options import FAILURE, USER_MISTAKE
 from flows.settings import DataFolder
 from flows.specs import SpecError
 

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from audits.library_defects import KNOWN_DEFECTS, Kind, Status
 from audits.second_opinions import CrossCheck, named_cases, second_opinions
 from flows import crosscheck as command
-from flows.cli import FAILURE, USER_MISTAKE, app
+from flows.cli import app
+from flows.commands.options import FAILURE, USER_MISTAKE
 
 DELTA = 1e-5
 NAMED = {case.name: case for case in named_cases()}

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from audits.evidence import verify
 from audits.reporting import validate
-from flows.cli import FAILURE, USER_MISTAKE, app
+from flows.cli import app
+from flows.commands.options import FAILURE, USER_MISTAKE
 from flows.own import ALGORITHM, FUNCTION, Request, load
 from flows.specs import SpecError
 

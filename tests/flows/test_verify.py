@@ -15,7 +15,8 @@ from audits.controls import CONTROLS
 from audits.evidence import seal, write
 from audits.outcome import Effort
 from audits.white_box import random_table
-from flows.cli import FAILURE, USER_MISTAKE, app
+from flows.cli import app
+from flows.commands.options import FAILURE, USER_MISTAKE
 from privacy_core import Interval, RenyiDP
 
 UNIT = Interval(0.0, 1.0)

@@ -1,0 +1,1 @@
+"""What each command of `bandana` does; `flows.cli` names them."""

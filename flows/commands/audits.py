@@ -1,0 +1,134 @@
+"""Commands on audits: audit, verify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from flows.commands.failures import failures
+from flows.commands.options import FAILURE, Data, Debug, open_data, option, whole
+from flows.commands.suites import run_file
+
+
+def audit(
+    context: typer.Context,
+    spec: Annotated[Path | None, typer.Argument(help="The experiment, a YAML file.", show_default=False)] = None,
+    algorithm: Annotated[
+        str | None, option("Your own, FILE.py:NAME: an algorithm, or a function (rewards, seed) -> actions.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="The whole catalog and every building block.")] = False,
+    only: Annotated[list[str] | None, option("With --all: a label to audit; give it several times.")] = None,
+    claim: Annotated[str | None, option("What it promises, such as gdp(mu=1, relation=reward).")] = None,
+    relation: Annotated[str | None, option("Of the claim, if it does not say: reward, record or trajectory.")] = None,
+    trust: Annotated[str | None, option("Of the claim, if it does not say: central, joint or local.")] = None,
+    replays: Annotated[int | None, option("On each side; 20000.", parser=whole)] = None,
+    rounds: Annotated[int | None, option("Of each replay; 32.", parser=whole)] = None,
+    arms: Annotated[int | None, option("2, or as the algorithm says.", parser=whole)] = None,
+    confidence: Annotated[float | None, option("Of all bounds together; 0.95.")] = None,
+    delta: Annotated[float | None, option("At which epsilon is stated; the claim's, or 1e-5.")] = None,
+    examples: Annotated[int | None, option("Cases of the audit without statistics; 100.", parser=whole)] = None,
+    seed: Annotated[int | None, option("Root of all seeds; 0.", parser=whole)] = None,
+    probe: Annotated[list[int] | None, option("A record to plant a canary at; give it several times.")] = None,
+    low: Annotated[float | None, option("Least reward that a function is given; 0.")] = None,
+    high: Annotated[float | None, option("Largest one; 1.")] = None,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Audit a spec's private algorithms, the whole catalog, or your own algorithm; planted faults prove the power."""
+    with failures(debug):
+        from flows.specs import SpecError
+
+        others = ("spec", "algorithm", "all_", "only", "probe", "data", "debug")
+        given = {name: value for name, value in context.params.items() if name not in others and value is not None}
+        given |= {"probes": tuple(probe)} if probe else {}
+        if sum((spec is not None, algorithm is not None, all_)) != 1:
+            raise SpecError("audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME")
+        if only and not all_:
+            raise SpecError("--only: only with --all")
+        if all_:
+            _audit_all(only or [], given, data)
+            return
+        if spec is not None:
+            if given:
+                names = ", ".join("--probe" if name == "probes" else f"--{name}" for name in given)
+                raise SpecError(f"{names}: only with --algorithm; a spec has its own field `audit`")
+            run_file(spec, data, ["audit", "report"])
+            return
+        if claim is None:
+            raise SpecError('--algorithm needs --claim, such as --claim "gdp(mu=1, relation=reward)"')
+        _audit_own({"algorithm": algorithm, **given}, data)
+
+
+def verify(
+    evidence: Annotated[Path, typer.Argument(help="An evidence file, *.evidence.npz.", show_default=False)],
+    debug: Debug = False,
+) -> None:
+    """Recompute the bounds and the verdict of an evidence file from its scores, without the algorithm."""
+    with failures(debug):
+        from rich.console import Console
+
+        from flows.verify import WIDTH, check, conclude, render
+
+        found = check(evidence)
+        console = Console()
+        if not console.is_terminal:
+            console = Console(width=WIDTH)
+        console.print(render(found))
+        typer.echo(conclude(evidence, found))
+        if not found.is_verified:
+            raise typer.Exit(FAILURE)
+
+
+def _audit_own(asked: dict[str, Any], data: Path | None) -> None:
+    """Audits one file of the user's, and says where the evidence lies."""
+    from flows.audit_report import tell
+    from flows.own import Request, audit_own, write_files
+
+    request = Request(**asked)
+    loaded, outcome = audit_own(request)
+    files = write_files(loaded, outcome, request, open_data(data).root / "own")
+    for line in tell(loaded.label, outcome):
+        typer.echo(line)
+    here = Path.cwd()
+    shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
+    for kind, place in shown.items():
+        typer.echo(f"{kind:<9} {place}")
+    typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")
+    if outcome.verdict != "PASS":
+        raise typer.Exit(FAILURE)
+
+
+def _audit_all(only: list[str], given: dict[str, Any], data: Path | None) -> None:
+    """Audits the whole catalog, or some labels of it, and says where the report lies."""
+    from audits.outcome import Effort
+    from audits.whole_catalog import subjects
+    from flows.specs import SpecError
+
+    known = {"replays": 100_000, "confidence": 0.95, "delta": 1e-5, "examples": 100, "seed": 0}
+    if wrong := [f"--{'probe' if name == 'probes' else name}" for name in given if name not in known]:
+        raise SpecError(f"{', '.join(wrong)}: not with --all, which takes {', '.join(f'--{name}' for name in known)}")
+    try:
+        effort = Effort(**{**known, **given})
+    except ValueError as error:
+        raise SpecError(f"--{error}") from error
+    labels = list(subjects())
+    if unknown := [label for label in only if label not in labels]:
+        raise SpecError(f"--only: unknown label {unknown[0]!r}; known are {', '.join(labels)}")
+    folder = open_data(data)
+    folder.prepare()
+    from flows.audit_all import audit_all
+    from flows.interrupt import stop_at_once_on_interrupt
+
+    stop_at_once_on_interrupt(FAILURE)
+    done = audit_all([label for label in labels if not only or label in only], effort, str(folder.root))
+    for found in done["audits"].values():
+        for line in found["lines"]:
+            typer.echo(line)
+    for kind, path in done["files"].items():
+        typer.echo(f"{kind:<5} {path}")
+    verdicts = [found["entry"]["verdict"] for found in done["audits"].values()]
+    typer.echo(", ".join(f"{verdicts.count(v)} {v}" for v in ("PASS", "FAIL", "INCONCLUSIVE")))
+    if set(verdicts) != {"PASS"}:
+        raise typer.Exit(FAILURE)

@@ -1,0 +1,57 @@
+"""One line for each failure, and its exit code."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+from flows.commands.options import FAILURE, FULL, USER_MISTAKE
+
+
+class failures:  # noqa: N801  (read as: with failures(debug))
+    """One line for each failure: exit code 2 for the user's mistakes, 1 for the rest; a traceback only if asked for."""
+
+    def __init__(self, debug: bool) -> None:
+        self._debug = debug
+
+    def __enter__(self) -> None:
+        if self._debug:
+            for name in ("PREFECT_LOGGING_LEVEL", "MLFLOW_LOGGING_LEVEL"):
+                os.environ.setdefault(name, "WARNING")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, typer.Exit | SystemExit) or self._debug:
+            return
+        message, code = explain(error)
+        typer.echo(f"error: {message}", err=True)
+        raise SystemExit(code) from error
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """What to tell the user of a failure, and the exit code."""
+    from flows.specs import SpecError
+
+    chain: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in chain:
+        chain.append(current)
+        current = current.__cause__ or current.__context__
+    for link in chain:
+        if isinstance(link, SpecError):
+            return str(link), USER_MISTAKE
+    if isinstance(error, KeyboardInterrupt):
+        from flows.interrupt import MESSAGE
+
+        return MESSAGE, FAILURE
+    for link in chain:
+        full = (isinstance(link, OSError) and link.errno in FULL) or "disk is full" in str(link)
+        if full:
+            where = f" ({link.filename})" if isinstance(link, OSError) and link.filename else ""
+            return (
+                f"the disk is full{where}; what was finished is kept: free some space and run the same command again",
+                FAILURE,
+            )
+    if isinstance(error, PermissionError):
+        return f"no permission: {error}; choose another folder with --data", FAILURE
+    return f"{type(error).__name__}: {error} (run again with --debug for the traceback)", FAILURE

@@ -1,0 +1,43 @@
+"""Options that several commands share, and the exit codes."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from flows.settings import DataFolder
+
+USER_MISTAKE, FAILURE = 2, 1
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+SpecPath = Annotated[Path, typer.Argument(help="The experiment, a YAML file.", show_default=False)]
+Data = Annotated[Path | None, typer.Option("--data", help="Data folder; the default is ./bandana_data.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
+
+
+def whole(text: str) -> int:
+    """A whole number, also written as 1e5."""
+    value = float(text)
+    if not value.is_integer():
+        raise ValueError(text)
+    return int(value)
+
+
+def option(meaning: str, **more: Any) -> Any:
+    """An option without a default of its own."""
+    return typer.Option(help=meaning, show_default=False, **more)
+
+
+def open_data(data: Path | None) -> DataFolder:
+    """The data folder; one that cannot be made is the user's mistake."""
+    from flows.specs import SpecError
+
+    try:
+        return DataFolder.open(data)
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+        raise SpecError(f"--data: the folder cannot be used: {error}") from error
