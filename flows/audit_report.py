@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 
 from audits.outcome import Outcome
 from audits.reporting import render_html, render_pdf, validate
+from flows.power_curve import power_curve
 from flows.store import code_version, write_whole
 from flows.versions import versions
 
+FORMATS = ("html", "pdf", "json")
 _SHOWN_VERSIONS = ("python", "bandana", "numpy", "scipy", "numba", "hypothesis")
 
 
@@ -21,6 +24,7 @@ def document(
     title: str,
     audits: list[dict[str, Any]],
     *,
+    kind: str,
     table: str,
     actions: list[str],
     rounds: int,
@@ -34,6 +38,7 @@ def document(
     Args:
       title: of the report.
       audits: their entries, see `audits.summary.summarize`.
+      kind: audit or catalog.
       table: the data that were replayed, in words.
       actions: names.
       rounds: of each replay.
@@ -44,20 +49,26 @@ def document(
     """
     files = [{"path": path.name, "sha256": sha256(path.read_bytes()).hexdigest()} for path in evidence]
     return {
-        "schema": "bandana/report/2",
+        "schema": "bandana/report/3",
+        "kind": kind,
         "title": title,
         "suite": title,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "environment": {
-            "name": "audit table",
-            "description": table,
-            "estimator": "No regret was measured.",
-            "horizon": rounds,
-            "actions": actions,
-            "means": [],
-        },
-        "audits": audits,
+        "environments": [
+            {
+                "label": "audit table",
+                "name": "audit table",
+                "description": table,
+                "estimator": "No regret was measured.",
+                "horizon": rounds,
+                "actions": actions,
+                "means": [],
+            }
+        ],
+        "audits": [entry | {"power": power_curve(entry)} for entry in audits],
         "benchmark": None,
+        "regressions": None,
+        "related": [],
         "software": {"code sha256": code_version(), **versions(*_SHOWN_VERSIONS)},
         "seeds": {
             "root": seed,
@@ -70,13 +81,28 @@ def document(
 
 
 def write(found: dict[str, Any], folder: Path, name: str) -> dict[str, Path]:
-    """Writes the report; kind -> where it lies."""
+    """Writes the report in all formats; kind -> where it lies."""
+    return write_document(found, folder / name, FORMATS)
+
+
+def write_document(found: dict[str, Any], stem: Path, formats: Sequence[str]) -> dict[str, Path]:
+    """Checks a document and writes it in the named formats; kind -> where it lies.
+
+    Files of other formats that an earlier run left there are removed: they would say something else.
+    """
     validate(found)
-    files = {kind: folder / f"{name}.{kind}" for kind in ("html", "pdf", "json")}
-    write_whole(files["html"], render_html(found).encode())
-    write_whole(files["pdf"], render_pdf(found))
-    write_whole(files["json"], (json.dumps(found, indent=1, allow_nan=False) + "\n").encode())
-    return files
+    # Names may hold dots, as in eps-0.1: what follows the last one is no suffix.
+    places = {kind: stem.with_name(f"{stem.name}.{kind}") for kind in FORMATS}
+    for kind, place in places.items():
+        if kind not in formats:
+            place.unlink(missing_ok=True)
+        elif kind == "html":
+            write_whole(place, render_html(found).encode())
+        elif kind == "pdf":
+            write_whole(place, render_pdf(found))
+        else:
+            write_whole(place, (json.dumps(found, indent=1, allow_nan=False) + "\n").encode())
+    return {kind: place for kind, place in places.items() if kind in formats}
 
 
 def tell(label: str, outcome: Outcome) -> list[str]:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from prefect import flow
 
-from audits.reporting import figures, render_html, render_pdf, validate
+from audits.reporting import figures
+from audits.summary import finite
+from flows.audit_report import write_document
 from flows.benchmark import summarize_cell
-from flows.plan import Cell, Environment, cells_of
+from flows.plan import Cell, cells_of, environments_of
+from flows.power_curve import power_curve
 from flows.progress import bar
 from flows.settings import DataFolder
 from flows.specs import Spec, SpecError
 from flows.store import Store, code_version, content_key, write_whole
 from flows.tracking import Tracker
 from flows.versions import versions
-from flows.work import BENCHMARK, audit_entry, evidence_of, stored_audit
+from flows.work import BENCHMARK, audit_entry, audit_key, evidence_of, stored_audit
 
 _SHOWN_VERSIONS = (
     "python",
@@ -37,31 +40,72 @@ _SHOWN_VERSIONS = (
 )
 
 
+_WITHHELD = (
+    "Regret {where} is withheld: the data are private, the spec does not declare their regret public, and no privacy claim "
+    "covers it. What was spent of the budget follows from public parameters and released values alone, and is shown."
+)
+
+
 @flow(name="report")
-def report(spec: Spec, spec_text: str, data: str) -> dict[str, str]:
-    """Renders the suite's report from stored results; nothing is computed anew.
+def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | None = None) -> dict[str, str]:
+    """Renders the suite's report, and one of each audit, from stored results; nothing is computed anew.
+
+    Args:
+      spec: the experiment.
+      spec_text: its text, shown in the report.
+      data: the data folder.
+      regressions: what the gate found, see `gate.in_report`; None without a baseline.
 
     Returns:
-      where the `html`, `pdf` and `json` files lie.
+      where the files of the report lie, by the formats that the spec asks for.
 
     Raises:
       SpecError: the store holds nothing of this spec.
     """
     folder = DataFolder(Path(data))
-    target = folder.suite(spec.name)
-    paths = {kind: target / f"report.{kind}" for kind in ("json", "html", "pdf")}
-    with bar("report", 4) as progress:
-        document = assemble(spec, spec_text, Store(folder.results))
-        validate(document)
-        progress.advance("document")
-        write_whole(paths["json"], (json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
-        write_whole(paths["html"], render_html(document).encode())
-        progress.advance("page")
-        write_whole(paths["pdf"], render_pdf(document))
-        progress.advance("PDF")
-        _track(spec, document, [*paths.values(), *_write_parts(document, target)], Tracker(folder.root))
+    target, formats = folder.suite(spec.name), spec.report.formats
+    document = assemble(spec, spec_text, Store(folder.results)) | {"regressions": regressions}
+    singles = audit_documents(spec, document)
+    with bar("report", 2 + len(singles)) as progress:
+        files = write_document(document, target / "report", formats)
+        progress.advance("report")
+        artifacts = list(files.values())
+        for name, single in singles.items():
+            artifacts += write_document(single, target / "audits" / name, formats).values()
+            progress.advance(f"audit {single['audits'][0]['label']}")
+        _track(spec, document, [*artifacts, *_write_parts(document, target)], Tracker.open(folder.root))
         progress.advance("tracked")
-    return {kind: str(path) for kind, path in paths.items()}
+    return {kind: str(path) for kind, path in files.items()}
+
+
+def audit_documents(spec: Spec, document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """A document of each audit of a report, for a reviewer of one: file name -> document."""
+    cells = {cell.name: cell for cell in cells_of(spec)}
+    found = {}
+    for entry in document["audits"]:
+        cell = cells[entry["label"]]
+        evidence = [file for file in document["evidence"]["files"] if audit_key(cell) in file["path"]]
+        whole = f"../report.{_linked(spec)}"
+        found[cell.slug] = document | {
+            "kind": "audit",
+            "title": f"Audit of {entry['label']}",
+            "environments": [e for e in document["environments"] if e["label"] == cell.environment.label],
+            "audits": [entry],
+            "benchmark": None,
+            "regressions": None,
+            "related": [{"label": document["title"], "path": whole}],
+            "commands": [
+                f"bandana audit {spec.name}.yaml",
+                *(command for command in document["commands"] if command.endswith(f"/{cell.slug}.npz")),
+            ],
+            "evidence": {"sha256": content_key(evidence), "files": evidence},
+        }
+    return found
+
+
+def _linked(spec: Spec) -> str:
+    """The format that links lead to."""
+    return next(kind for kind in ("html", "pdf", "json") if kind in spec.report.formats)
 
 
 def _write_parts(document: dict[str, Any], target: Path) -> list[Path]:
@@ -120,16 +164,23 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
     played = [cell for cell in cells if _is_played(cell, store)]
     if not audited and not played:
         raise SpecError(f"nothing of the suite {spec.name!r} is in the store yet; run or audit its spec first")
-    files = [evidence_of(cell, store) for cell, _ in audited]
-    files += [store.path(BENCHMARK, block.key) for cell in played for block in cell.blocks()]
+    entries = [audit_entry(cell, outcome) for cell, outcome in audited]
+    evidence = [evidence_of(cell, store) for cell, _ in audited]
+    blocks = [(cell, store.path(BENCHMARK, block.key)) for cell in played for block in cell.blocks()]
+    files = evidence + [path for _, path in blocks]
+    # A hash of withheld regret would let whoever knows all rows but one try out that one.
+    hashed = evidence + [path for cell, path in blocks if cell.environment.shows("regret")]
     return {
-        "schema": "bandana/report/2",
+        "schema": "bandana/report/3",
+        "kind": "experiment",
         "title": spec.title or spec.name,
         "suite": spec.name,
         "created": datetime.fromtimestamp(max(f.stat().st_mtime for f in files), tz=UTC).isoformat(timespec="seconds"),
-        "environment": Environment(spec).describe(),
-        "audits": [audit_entry(cell, outcome) for cell, outcome in audited],
+        "environments": [environment.describe() for environment in environments_of(spec)],
+        "audits": [entry | {"power": power_curve(entry)} for entry in entries],
         "benchmark": _benchmark(spec, played, store) if played else None,
+        "regressions": None,
+        "related": [{"label": cell.name, "path": f"audits/{cell.slug}.{_linked(spec)}"} for cell, _ in audited],
         "software": {"code sha256": code_version(), **versions(*_SHOWN_VERSIONS)},
         "seeds": {
             "root": spec.seed,
@@ -140,7 +191,7 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
         "spec": spec_text,
         "commands": [f"bandana {command} {spec.name}.yaml" for command in ("check", "run", "audit", "report")]
         + [f"bandana verify evidence/{cell.slug}.npz" for cell, _ in audited],
-        "evidence": _evidence(files, store),
+        "evidence": _evidence(hashed),
     }
 
 
@@ -153,26 +204,38 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
     for cell in cells:
         summary = summarize_cell(cell, store)
         grid = summary["grid"].tolist()
-        curves = {name: summary[name].tolist() for name in ("mean", "low", "high")}
-        privacy = cell.settings.privacy
+        is_shown = cell.environment.shows("regret")
+        curves = {name: summary[name].tolist() if is_shown else None for name in ("mean", "low", "high")}
+        privacy, spent = cell.settings.privacy, summary["mu_spent"]
+        claimed = finite(cell.claim().gaussian.mu) if cell.is_private else None
         shown.append(
             {
                 "label": cell.name,
+                "environment": cell.environment.label,
                 "algorithm": cell.entry.name,
                 "calibration": cell.settings.calibration,
                 "privacy_model": cell.entry.privacy_model,
                 "epsilon": None if privacy is None else privacy.epsilon,
                 "mu": summary["mu"],
+                "mu_claimed": claimed,
+                "mu_spent": spent.tolist() if cell.is_private and np.isfinite(spent).all() else None,
                 "replications": spec.replications,
                 **curves,
-                **{f"final_{name}": values[-1] for name, values in curves.items()},
+                **{f"final_{name}": None if values is None else values[-1] for name, values in curves.items()},
             }
         )
     band = "95 % confidence interval of the mean over replications (normal approximation)"
-    return {"grid": grid, "replications": spec.replications, "band": band, "cells": shown}
+    hidden = [e.label for e in environments_of(spec) if not e.shows("regret")]
+    return {
+        "grid": grid,
+        "replications": spec.replications,
+        "band": band,
+        "withheld": _WITHHELD.format(where=f"on {', '.join(hidden)}") if hidden else None,
+        "cells": shown,
+    }
 
 
-def _evidence(files: list[Path], store: Store) -> dict[str, Any]:
+def _evidence(files: list[Path]) -> dict[str, Any]:
     hashed = [
         {"path": f"results/{path.parent.name}/{path.name}", "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
         for path in sorted(files)

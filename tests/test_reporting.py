@@ -6,364 +6,40 @@ import math
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
-from statistics import NormalDist
 
 import pytest
 
 from audits import one_run_audit
 from audits.methods import METHODS
-from audits.reporting import figures, findings, plots, render_html, render_pdf, validate
-from audits.reporting.document import resource
+from audits.reporting import drawing, figures, findings, regret_plots, render_html, render_pdf, validate
+from audits.reporting.document import REGRET, resource
 from audits.reporting.numbers import name_of, number, power_of_ten
-
-HOSTILE = "<script>alert(1)</script> #panic(\"x\") $x^2$ 'q' \\ {{ 7*7 }} {% raw %} *b* _i_ @ref `r` </svg> -->"
-
-
-DELTA = 1e-5
-EPSILON = f"epsilon at delta {DELTA:g}"
-PAIRS = (
-    "record 0: every reward 0 becomes 1",
-    "record 2: every reward 0 becomes 1",
-    "record 2: every reward 0 becomes 5, outside [0, 1]",
-    "record 2: reward 1 becomes 0 and the others 0 become 1; the rows before it hold the largest rewards of arm 1",
+from tests.report_documents import (
+    EPSILON,
+    HOSTILE,
+    Elements,
+    at_test_budget,
+    audit,
+    black_box,
+    bounds,
+    cell,
+    control,
+    counterexample,
+    failed,
+    hostile,
+    looks,
+    make,
+    releases,
+    sample,
+    three,
+    whole,
+    words_of,
 )
-
-
-def three(claimed, accounted, measured):
-    return {"claimed": claimed, "accounted": accounted, "measured": measured}
-
-
-def bounds(budget, claims, failure=0.05, n=100_000, pairs=PAIRS):
-    """All bounds of one budget; `claims` is (view, attack, quantity, method, claimed, lower) for each look."""
-    return [
-        {
-            "budget": budget,
-            "view": view,
-            "attack": attack,
-            "neighbor": pair,
-            "quantity": quantity,
-            "method": method,
-            "lower": lower * (1 - 0.01 * ((index + len(method)) % len(pairs))),
-            "claimed": claimed,
-            "level": failure / len(claims) / len(pairs),
-            "n_data": n // 2 if view == "actions" else n,
-            "n_neighbor": n // 2 if view == "actions" else n,
-        }
-        for view, attack, quantity, method, claimed, lower in claims
-        for index, pair in enumerate(pairs)
-    ]
-
-
-def looks(mu, epsilon, share=0.99):
-    """The looks at a (2, mu^2)-RDP claim."""
-    ratio, learned = "exact likelihood ratio", "boosted stumps on counts of arms"
-    return (
-        ("transcript", ratio, "mu", "mu-curve", mu, share * mu),
-        ("transcript", ratio, EPSILON, "epsilon-coins", epsilon, 0.6 * share * epsilon),
-        ("transcript", ratio, "divergence of order 2", "renyi", mu**2, 0.9 * share * mu**2),
-        ("actions", learned, "mu", "mu-curve", mu, 0.31 * mu),
-        ("actions", learned, EPSILON, "epsilon-coins", epsilon, 0.0),
-    )
-
-
-def tradeoff(claimed, lower):
-    normal = NormalDist()
-    inner = [i / 50 for i in range(1, 50)]
-
-    def curve(mu):
-        return [1.0, *(normal.cdf(normal.inv_cdf(1 - p) - mu) for p in inner), 0.0]
-
-    return {
-        "fpr": [0.0, *inner, 1.0],
-        "claimed": curve(claimed),
-        "measured": curve(1.005 * lower),
-        "lower_bound": curve(lower),
-        "mu_lower": lower,
-    }
-
-
-def control(name="noise-halved", fault="half of the noise that is paid for is drawn", measured=1.97, caught=True, **other):
-    checks = other.get("expected", ["sampling", "noise"])
-    return {
-        "name": name,
-        "fault": fault,
-        "expected": checks,
-        "caught_by": checks if caught else checks[:-1],
-        "measured": measured,
-        "limit": 1.0,
-        "caught": caught,
-    }
-
-
-def audit(label="tight eps=1", mu=1.0, verdict="PASS"):
-    epsilon = 4.37721 * mu
-    numbers = three(mu, mu, 0.99 * mu)
-    return {
-        "label": label,
-        "algorithm": "adar-ucb",
-        "calibration": "tight",
-        "privacy_model": "central",
-        "parameters": {"alpha": 2.0, "epsilon": mu},
-        "unit": "one reward (one round)",
-        "relation": "replace one reward",
-        "view_of_adversary": "every released value and every action",
-        "claim": {
-            "statement": f"all actions are (2, {mu**2:g})-RDP",
-            "theorem": "Theorem 4",
-            "source": "A source",
-            "mu": mu,
-        },
-        "delta": DELTA,
-        "main": {"quantity": "mu", **numbers},
-        "mu": numbers,
-        "epsilon": three(epsilon, epsilon, 0.987 * epsilon),
-        "accountant": {
-            "method": "exact Gaussian DP",
-            "formula": "mu = sqrt(sum of mu_i^2)",
-            "events": [{"event": "Gaussian", "noise_multiplier": 1 / mu, "mu": mu, "epsilon": None, "count": 1}],
-            "noise_source": "reproducible",
-            "text": "One charge.",
-        },
-        "measurement": {
-            "confidence": 0.95,
-            "replays_per_side": 100000,
-            "seed": 7,
-            "table": "the first 64 rows of the trial",
-            "bounds": bounds("claimed", looks(mu, epsilon)),
-            "smallest_factor": 1.0213,
-            "smallest_factor_at_claim": 1.0213,
-            "test_budget": None,
-            "text": "Corrected.",
-        },
-        "structural": {"examples": 200, "counterexample": None, "flaw": None},
-        "controls": [
-            control(),
-            control("noise-redrawn", "the noise is drawn anew at each pull", 2.2, expected=["sampling", "structural"]),
-        ],
-        "tradeoff": tradeoff(mu, 0.99 * mu),
-        "verdict": verdict,
-        "reasons": ["claimed >= accounted >= measured", "all 2 planted faults were caught at the same effort"],
-    }
-
-
-def at_test_budget(label="tight eps=0.01"):
-    """A PASS at a budget so small that the faults were planted at another one."""
-    found = audit(label, mu=0.1)
-    numbers = three(1.0, 1.0, 0.9897)
-    claim = "1-GDP (replace one reward)"
-    found["epsilon"] = three(0.3116, 0.3116, 0.2783)
-    found["measurement"] |= {
-        "bounds": bounds("claimed", looks(0.1, 0.3116, 0.9), 0.025) + bounds("test", looks(1.0, 4.37721), 0.025),
-        "smallest_factor": 1.0234,
-        "smallest_factor_at_claim": 1.312,
-        "test_budget": {"claim": claim, "main": {"quantity": "mu", **numbers}},
-    }
-    found["reasons"][-1] += f", at the test budget {claim}"
-    return found
-
-
-def releases(moves, span=1):
-    return [
-        {
-            "release": index,
-            "rounds": index + 1,
-            "mechanism": "Gaussian",
-            "norm": "L2",
-            "start": index,
-            "stop": index + span,
-            "carried": None,
-            "reads_record": index == 0,
-            "moved": moved,
-            "allowed": allowed,
-            "times": moved / allowed if allowed else None if moved else 0.0,
-            "price": "1-GDP",
-            "is_offending": moved > allowed,
-        }
-        for index, (moved, allowed) in enumerate(moves)
-    ]
-
-
-def counterexample(**other):
-    """A reward outside the declared range is not clipped."""
-    reason = "release 0 moved by 5, 5 times its sensitivity 1"
-    data = [
-        {
-            "round": place,
-            "arm": arm,
-            "neighbor_arm": arm,
-            "rewards": [0.0, 0.25],
-            "neighbor_rewards": [0.0, 0.25] if place else [5.0, 5.0],
-        }
-        for place, arm in enumerate((0, 1, 1, 0))
-    ]
-    return {
-        "told": f"4 rounds; record 0 changes from [0, 0.25] to [5, 5]: {reason}",
-        "lines": ["record 0 of 4 rounds changes", reason],
-        "kind": "sensitivity",
-        "reason": reason,
-        "release": 0,
-        "replicate": 0,
-        "n_replicates": 32,
-        "case": {
-            "n_rounds": 4,
-            "record": 0,
-            "before": [0.0, 0.25],
-            "after": [5.0, 5.0],
-            "seed": 3,
-            "rewards": [{"start": 0, "stop": 4, "rewards": [0.0, 0.25]}],
-        },
-        "data": data,
-        "n_releases": 4,
-        "releases": releases([(5.0, 1.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)]),
-        "difference": None,
-        "total": None,
-    } | other
-
-
-def failed(label="own_bandit.py:bandit"):
-    """A FAIL with a counterexample, noise that is not what is declared, and a bound above the claim."""
-    found = audit(label, verdict="FAIL")
-    found["main"] = {"quantity": "mu", **three(1.0, 1.0, 4.612)}
-    found["mu"], found["epsilon"]["measured"] = three(1.0, 1.0, 4.612), 28.31
-    found["measurement"]["bounds"] = bounds("claimed", looks(1.0, 4.37721, 4.612))
-    found["tradeoff"] = tradeoff(1.0, 4.612)
-    flaw = "release 0: the noise's deviation is 0.499 times the declared one"
-    found["structural"] |= {"counterexample": counterexample(), "flaw": flaw}
-    found["reasons"] = [
-        "measured exceeds claimed: mu >= 4.612 at 0.95 confidence, the claim allows 1",
-        "measured exceeds accounted: mu >= 4.612, the ledger composes to 1",
-        f"counterexample: {found['structural']['counterexample']['told']}",
-        f"the noise is not what is declared: {flaw}",
-    ]
-    return found
-
-
-def undecided(label="tight eps=1e-4"):
-    """An INCONCLUSIVE audit: no factor would have been seen, and a planted fault was not."""
-    found = audit(label, mu=0.01, verdict="INCONCLUSIVE")
-    numbers = three(0.01, 0.01, 0.0)
-    found["main"], found["mu"], found["epsilon"] = {"quantity": "mu", **numbers}, numbers, three(0.02244, 0.02244, 0.0)
-    found["measurement"] |= {
-        "replays_per_side": 2000,
-        "bounds": bounds("claimed", looks(0.01, 0.02244, 0.0), n=2000),
-        "smallest_factor": None,
-        "smallest_factor_at_claim": None,
-    }
-    found["controls"] = [control(measured=0.0, caught=False, expected=["noise", "sampling"])]
-    found["controls"][0]["limit"] = 0.01
-    found["tradeoff"] = tradeoff(0.01, 0.0)
-    found["reasons"] = [
-        "2000 replays are too few: at 0.95 confidence not even a test without errors could refute mu = 0.01; that needs "
-        "about 4096000",
-        "the audit missed the planted fault noise-halved: 0 was measured, and more than 0.01 must be; try more replays",
-    ]
-    return found
-
-
-def black_box(label="their_bandit.py:play"):
-    """A plain function: no ledger, and only actions are seen."""
-    found = audit(label)
-    claims = (
-        ("actions", "logistic regression on the first six actions", "divergence of order 2", "renyi", 1.0, 0.4127),
-        ("actions", "counts of arms", EPSILON, "epsilon-coins", 4.37721, 0.391),
-    )
-    fault = "the action after the record repeats the record's reward (no privacy)"
-    found |= {
-        "calibration": None,
-        "parameters": {},
-        "view_of_adversary": "the actions of all other users",
-        "main": {"quantity": "divergence of order 2", **three(1.0, None, 0.4127)},
-        "mu": three(None, None, None),
-        "epsilon": three(4.37721, None, 0.391),
-        "controls": [control("reward-echoed", fault, 3.41, expected=["sampling"])],
-        "tradeoff": None,
-        "reasons": ["claimed >= measured, in the actions alone; a function shows no ledger to account"],
-    }
-    found["claim"] |= {"theorem": "as stated", "source": "the user"}
-    found["accountant"] |= {"events": [], "noise_source": ""}
-    found["measurement"] |= {
-        "bounds": bounds("claimed", claims, pairs=PAIRS[:2]),
-        "smallest_factor": 1.62,
-        "smallest_factor_at_claim": 1.62,
-    }
-    found["structural"]["examples"] = 0
-    return found
-
-
-def sample():
-    """A document as a user gets it: each verdict, a test budget, a counterexample, a plain function."""
-    return make(audits=[audit(), at_test_budget(), failed(), undecided(), black_box()])
-
-
-def cell(label, epsilon, final):
-    mean = [final / 100, final / 10, final]
-    return {
-        "label": label,
-        "algorithm": "ucb" if epsilon is None else "adar-ucb",
-        "calibration": None if epsilon is None else "tight",
-        "privacy_model": "none" if epsilon is None else "central",
-        "epsilon": epsilon,
-        "mu": None if epsilon is None else math.sqrt(epsilon),
-        "replications": 20,
-        "mean": mean,
-        "low": [0.9 * m for m in mean],
-        "high": [1.1 * m for m in mean],
-        "final_mean": final,
-        "final_low": 0.9 * final,
-        "final_high": 1.1 * final,
-    }
-
-
-def make(audits=None):
-    audits = [audit(), audit("tight eps=10", mu=3.0)] if audits is None else audits
-    cells = [cell("ucb", None, 90.0), cell("private 1", 1.0, 200.123456)]
-    return {
-        "schema": "bandana/report/2",
-        "title": "A title",
-        "suite": "demo",
-        "created": "2026-11-21T02:00:00+00:00",
-        "environment": {
-            "name": "bernoulli",
-            "description": "Two arms.",
-            "estimator": "Drawn.",
-            "horizon": 1000,
-            "actions": ["left", "right"],
-            "means": [0.25, 0.75],
-        },
-        "audits": audits,
-        "benchmark": {"grid": [1, 30, 1000], "replications": 20, "band": "95 % interval", "cells": cells},
-        "software": {"bandana": "0.1.0"},
-        "seeds": {"root": 20240, "tuple": [1, 2]},
-        "spec": "name: demo\n",
-        "commands": ["bandana run demo.yaml"],
-        "evidence": {"sha256": "ab" * 32, "files": [{"path": "a/b.npz", "sha256": "cd" * 32}]},
-    }
 
 
 @pytest.fixture(scope="module")
 def page():
     return render_html(make())
-
-
-class Elements(HTMLParser):
-    """Every element with its attributes, and the elements left open."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found, self.stack = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        if tag not in {"meta", "br", "hr", "img", "link", "wbr"}:
-            self.stack.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.stack.pop() == tag
 
 
 def at(document, *path):
@@ -386,14 +62,21 @@ def test_accepts_a_document_read_back_from_json():
         (("audits", 1, "mu"), "measured", math.inf, r"\$\.audits\[1\]\.mu\.measured: inf is not finite"),
         (("benchmark", "cells", 0), "final_mean", math.nan, r"cells\[0\]\.final_mean: nan is not finite"),
         (("audits", 0), "delta", "small", r"\$\.audits\[0\]\.delta: 'small' must be of type number"),
-        (("environment",), "extra", 1, r"\$\.environment: .* unknown properties extra"),
-        ((), "schema", "bandana/report/1", r"\$\.schema: 'bandana/report/1' must be 'bandana/report/2'"),
+        (("environments", 0), "extra", 1, r"\$\.environments\[0\]: .* unknown properties extra"),
+        ((), "schema", "bandana/report/1", r"\$\.schema: 'bandana/report/1' must be 'bandana/report/3'"),
         ((), "created", "yesterday", r"\$\.created: 'yesterday' must be an ISO 8601"),
         ((), "created", "2026-11-21T02:00:00", r"\$\.created: .* with an offset"),
         (("evidence",), "sha256", "xyz", r"\$\.evidence\.sha256: 'xyz' breaks pattern"),
-        (("environment",), "means", [0.1], r"\$\.environment\.means: \[0.1\] must have length 2"),
+        (("environments", 0), "means", [0.1], r"\$\.environments\[0\]\.means: \[0.1\] must have length 2"),
         (("benchmark",), "grid", [1, 1, 2], r"\$\.benchmark\.grid: \[1, 1, 2\] must increase"),
         (("benchmark", "cells", 1), "low", [1.0], r"cells\[1\]\.low: \[1.0\] must have length 3"),
+        (("benchmark", "cells", 1), "mu_spent", [1.0], r"cells\[1\]\.mu_spent: \[1.0\] must have length 3"),
+        (("benchmark", "cells", 1), "environment", "moon", r"cells\[1\]\.environment: 'moon' must be one of bernoulli"),
+        (("benchmark", "cells", 1), "mean", None, r"cells\[1\]\.mean: None is withheld, yet other numbers"),
+        (("audits", 0, "power"), "caught", [0.5], r"power\.caught: \[0.5\] must have length 11"),
+        (("audits", 0, "power"), "factors", [1.0] * 11, r"power\.factors: .* must increase"),
+        ((), "related", [{"label": "x", "path": "javascript:alert(1)"}], r"related\[0\]\.path: .* breaks pattern"),
+        ((), "related", [{"label": "x", "path": "/etc/passwd"}], r"related\[0\]\.path: .* breaks pattern"),
         (("benchmark", "cells", 1), "label", "ucb", r"cells\[1\]\.label: 'ucb' stands twice"),
         (
             ("audits", 0, "tradeoff"),
@@ -461,8 +144,9 @@ def test_an_accountant_may_be_loose_in_what_the_claim_is_not_held_against():
     validate(document)
 
 
-def test_every_property_of_the_schema_is_described():
-    schema = json.loads(resource("report.schema.json"))
+@pytest.mark.parametrize("name", ["report.schema.json", "comparison.schema.json"])
+def test_every_property_of_the_schema_is_described(name):
+    schema = json.loads(resource(name))
     definitions = schema["$defs"]
 
     def check(part, path):
@@ -491,7 +175,8 @@ def test_rejects_what_is_missing():
 
 
 def test_page_holds_every_figure_once(page):
-    assert page.count("<svg") == 1 + 2 + 2  # the epsilons, two trade-offs, one panel twice
+    # The epsilons, two trade-offs, the power curve that both audits share, one panel of regret twice, its budget.
+    assert page.count("<svg") == 1 + 2 + 1 + 2 + 1
     assert page.count('role="img"') == page.count("<svg")
     names = [attributes["id"] for _, attributes in Elements(page).found if "id" in attributes]
     assert len(names) == len(set(names))
@@ -541,15 +226,6 @@ def test_the_same_document_gives_the_same_bytes(page):
     assert render_pdf(small) == render_pdf(small)
 
 
-def hostile(value):
-    if isinstance(value, dict):
-        fixed = {"schema", "created", "verdict", "sha256", "budget", "view", "quantity", "expected", "caught_by", "kind"}
-        return {k: v if k in fixed else hostile(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [hostile(item) for item in value]
-    return f"{HOSTILE} {value}" if isinstance(value, str) else value
-
-
 def test_hostile_words_break_neither_page_nor_pdf():
     entries = [at_test_budget() | {"tradeoff": None}, failed(), black_box()]
     document = hostile(make(audits=entries))
@@ -561,11 +237,6 @@ def test_hostile_words_break_neither_page_nor_pdf():
     assert "&lt;script&gt;" in text
     assert "{{ 7*7 }}" in text
     assert render_pdf(document).startswith(b"%PDF")
-
-
-def words_of(html):
-    """The page's words without its tags and figures."""
-    return " ".join(re.sub(r"<[^>]*>", "", re.sub(r"<svg.*?</svg>", "", html, flags=re.DOTALL)).split())
 
 
 def text_of(*audits):
@@ -741,7 +412,7 @@ def test_other_verdicts(verdict):
 
 def test_benchmark_only():
     text = render_html(make(audits=[]))
-    assert text.count("<svg") == 2
+    assert text.count("<svg") == 3
     assert "makes no statement about privacy" in text
     assert "PASS</span>" not in text
 
@@ -793,16 +464,17 @@ def test_power_of_ten():
 
 
 def test_level_colors_do_not_depend_on_the_order():
-    assert plots.level_colors([10, 0.1, 1]) == plots.level_colors([0.1, 1, 10, 1])
-    assert len(set(plots.level_colors([0.1, 1, 10]).values())) == 3
-    assert plots.level_colors([]) == {}
+    assert drawing.level_colors([10, 0.1, 1]) == drawing.level_colors([0.1, 1, 10, 1])
+    assert len(set(drawing.level_colors([0.1, 1, 10]).values())) == 3
+    assert drawing.level_colors([]) == {}
 
 
 @pytest.mark.parametrize("final", [0.0, -5.0])
 def test_regret_that_never_grows_is_drawn(final):
     flat = cell("flat", 1.0, final)
     for is_log in (False, True):
-        svg = plots.regret_curves([1, 30, 1000], [flat], plots.level_colors([1.0]), is_log=is_log, top=max(flat["high"]))
+        colors = drawing.level_colors([1.0])
+        svg = regret_plots.regret_curves([1, 30, 1000], [flat], colors, is_log=is_log, top=max(flat["high"]))
         assert svg.startswith("<svg")
 
 
@@ -819,3 +491,100 @@ def test_figures_stand_alone_and_are_those_of_the_page():
     assert found
     assert all(svg.startswith("<svg") and svg.rstrip().endswith("</svg>") for svg in found.values())
     assert render_html(document).count("<svg") == len(found)
+
+
+# --- several environments, what is withheld, and other kinds ------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def whole_page():
+    return render_html(whole())
+
+
+def test_each_environment_has_its_own_regret(whole_page):
+    text = words_of(whole_page)
+    for word in ("Data: bernoulli", "Data: people.csv", "On bernoulli", "On people.csv", "Final regret on bernoulli after"):
+        assert word in text
+    assert text.count("What privacy costs on bernoulli") == 1
+    assert "What privacy costs on people.csv" not in text
+    assert "Budget over time on people.csv" in text
+
+
+def test_what_is_withheld_says_so_and_why(whole_page):
+    assert "Regret on people.csv is withheld: the data are private." in whole_page
+    assert whole_page.count(">withheld</td>") == 2
+    assert "Files that hold withheld regret are not listed" in words_of(whole_page)
+    assert "Their mean rewards are not known, or withheld as the data are private." in whole_page
+    document = whole()
+    document["benchmark"]["withheld"] = None
+    with pytest.raises(ValueError, match=r"benchmark\.withheld does not say why"):
+        validate(document)
+
+
+def test_an_experiment_where_all_is_withheld_is_rendered():
+    document = whole()
+    document["audits"] = []
+    for item in document["benchmark"]["cells"]:
+        item |= dict.fromkeys(REGRET)
+    text = words_of(render_html(document))
+    assert "Cumulative regret" not in text
+    assert "Budget over time on bernoulli" in text
+
+
+def test_audits_link_to_their_own_reports(whole_page):
+    links = [attributes["href"] for tag, attributes in Elements(whole_page).found if tag == "a"]
+    assert [link for link in links if not link.startswith("#")] == [f"audits/a{i}.html" for i in range(5)]
+
+
+def test_regressions_stand_in_the_headline_and_in_a_section(whole_page):
+    text = words_of(whole_page)
+    assert "1 FAIL. 1 regression against an earlier run." in text
+    assert "Held against: baseline.json." in text
+    assert "WORSE" in text
+    assert "not worse" in text
+
+
+def test_a_report_of_one_audit_says_nothing_of_regret():
+    document = make(audits=[audit()]) | {"kind": "audit", "related": [{"label": "The whole", "path": "../report.html"}]}
+    document["benchmark"] = None
+    text = render_html(document)
+    assert '<a href="../report.html">The whole</a>' in text
+    assert "egret" not in words_of(text)
+    assert [int(n) for n in re.findall(r"<h2[^>]*>(\d)", text)] == list(range(1, 9))
+
+
+def test_a_catalog_begins_with_one_table_of_everything():
+    labels = [f"block {i}" for i in range(20)]
+    document = make(audits=[audit(label) | {"tradeoff": None} for label in labels]) | {"kind": "catalog", "benchmark": None}
+    text = render_html(document)
+    first = re.search(r"<table.*?</table>", text, flags=re.DOTALL).group()
+    assert "The catalog at a glance" in text
+    assert all(f">{label}</th>" in first for label in labels)
+    for word in ("claimed", "accounted", "measured", "Faults caught", "Verdict"):
+        assert word in first
+
+
+# --- power, budget and frontier -----------------------------------------------------------------------------
+
+
+def test_audits_with_the_same_power_curve_share_a_panel():
+    text = text_of(audit("first"), audit("second"), black_box("third"))
+    assert "first, second" in text
+    drawn = figures(make(audits=[audit("first"), audit("second"), black_box("third")]))
+    assert len([name for name in drawn if name.startswith("controls-")]) == 2
+
+
+def test_the_power_curve_is_told_to_those_who_do_not_see_it():
+    page = render_html(make(audits=[audit()]) | {"benchmark": None})
+    assert "At least 5 % at × 1.004, 50 % at × 1.013, 95 % at × 1.021." in page
+
+
+def test_one_level_has_no_frontier(page):
+    assert "What privacy costs on" not in page
+    assert "final regret against ε" not in page
+
+
+@pytest.mark.parametrize("spent", [[0.0, 0.0, 0.0], [0.5, 0.5, 0.5]])
+def test_a_budget_that_never_grows_is_drawn(spent):
+    item = cell("flat", 1.0, 5.0) | {"mu_spent": spent, "mu_claimed": None}
+    assert regret_plots.budget_over_time([1, 30, 1000], [item], drawing.level_colors([1.0])).startswith("<svg")

@@ -23,7 +23,12 @@ _LONGEST_IN_TABLE = 120
 
 def span(text: str, style: str = "") -> dict[str, str]:
     """A stretch of running text; `style` is code or empty."""
-    return {"text": text, "style": style}
+    return {"text": text, "style": style, "href": ""}
+
+
+def link(text: str, path: str) -> dict[str, str]:
+    """Running text that leads to a file beside the report; on paper it is text."""
+    return {"text": text, "style": "", "href": path}
 
 
 def _spans(content: str | list[dict[str, str]]) -> list[dict[str, str]]:
@@ -57,6 +62,11 @@ def cell_of(text: str, style: str = "") -> dict[str, Any]:
     return {"spans": [span(text, style)]}
 
 
+def link_of(text: str, path: str | None) -> dict[str, Any]:
+    """A cell of words that lead to a file beside the report, if there is one."""
+    return cell_of(text) if path is None else {"spans": [link(text, path)]}
+
+
 def lines_of(lines: Sequence[str]) -> dict[str, Any]:
     """A cell of several lines."""
     return {"lines": list(lines)}
@@ -75,7 +85,7 @@ def verdict_badge(verdict: str) -> dict[str, Any]:
 # --- blocks ----------------------------------------------------------------------------------------------
 
 
-def paragraph(text: str) -> Block:
+def paragraph(text: str | list[dict[str, str]]) -> Block:
     """Running text."""
     return {"kind": "text", "spans": _spans(text)}
 

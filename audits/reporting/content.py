@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from audits.reporting import findings, plots
+from audits.reporting import audit_plots, findings
 from audits.reporting.blocks import (
     Audit,
     Block,
     at_least,
+    badge,
     bullets,
     cell_of,
     code_block,
@@ -20,6 +21,8 @@ from audits.reporting.blocks import (
     figure_block,
     heading,
     lines_of,
+    link,
+    link_of,
     pair_rows,
     paragraph,
     plain,
@@ -29,7 +32,9 @@ from audits.reporting.blocks import (
     verdict_badge,
 )
 from audits.reporting.document import broken_order, has_ledger
+from audits.reporting.drawing import ROLES
 from audits.reporting.numbers import NONE, name_of, number, symbol_of
+from audits.reporting.utility import utility
 
 _VERDICTS = {
     "PASS": "the audit found nothing against the claim, and had the power to find the planted faults",
@@ -44,6 +49,12 @@ _TRUST = {
 }
 
 
+_NO_HASH = (
+    "Files that hold withheld regret are not listed: a hash of them would let those who know all rows but one try out that "
+    "one."
+)
+
+
 def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
     """The sections of a report, in the order in which they are read.
 
@@ -53,30 +64,38 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
     Returns:
       dictionaries `id`, `title` and `blocks`; figures hold their SVG text.
     """
-    plan: list[tuple[str, str, Callable[[dict[str, Any]], list[Block]]]] = [
-        ("verdicts", "Verdict at a glance", _summary),
-        ("scope", "1  Scope and claim", _scope),
-        ("mechanism", "2  Mechanism, and how epsilon is derived", _mechanism),
-        ("measurement", "3  What the audit did and measured", findings.measurement),
-        ("controls", "4  Power and planted faults", findings.power),
-        ("structural", "5  Audit without statistics, and audit of the noise", findings.structural),
-        ("reasons", "6  Verdict and its reasons", _reasons),
-        ("regret", "7  Regret: what privacy costs", _regret),
-        ("reproduce", "8  How to reproduce", _reproduce),
-        ("evidence", "9  Evidence and sign-off", _evidence),
+    kind, is_whole = document["kind"], document["kind"] == "experiment"
+    plan: list[tuple[str, str, Callable[[dict[str, Any]], list[Block]]] | None] = [
+        ("scope", "Scope and claim", _scope),
+        ("mechanism", "Mechanism, and how epsilon is derived", _mechanism),
+        ("measurement", "What the audit did and measured", findings.measurement),
+        ("controls", "Power and planted faults", findings.power),
+        ("structural", "Audit without statistics, and audit of the noise", findings.structural),
+        ("reasons", "Verdict and its reasons", _reasons),
+        ("regret", "Regret: what privacy costs", utility) if is_whole else None,
+        ("regressions", "Against an earlier run", _regressions) if document["regressions"] is not None else None,
+        ("reproduce", "How to reproduce", _reproduce),
+        ("evidence", "Evidence and sign-off", _evidence),
     ]
-    return [{"id": key, "title": title, "blocks": write(document)} for key, title, write in plan]
+    first = ("verdicts", "The catalog at a glance" if kind == "catalog" else "Verdict at a glance", _summary(document))
+    rest = [
+        (key, f"{place}  {title}", write(document))
+        for place, (key, title, write) in enumerate((part for part in plan if part is not None), start=1)
+    ]
+    return [{"id": key, "title": title, "blocks": blocks} for key, title, blocks in (first, *rest)]
 
 
 def headline(document: dict[str, Any]) -> tuple[str, str]:
     """The worst verdict of a document (or NONE) and one sentence that counts all of them."""
     counts = Counter(audit["verdict"] for audit in document["audits"])
     total = counts.total()
+    worse = sum(row["is_worse"] for row in (document["regressions"] or {"rows": ()})["rows"])
+    more = f" {worse} regression{'s' if worse > 1 else ''} against an earlier run." if worse else ""
     if not total:
-        return "NONE", "No audit: this report makes no statement about privacy."
+        return "NONE", f"No audit: this report makes no statement about privacy.{more}"
     worst = next(verdict for verdict in ("FAIL", "INCONCLUSIVE", "PASS") if counts[verdict])
     said = ", ".join(f"{counts[v]} {v}" for v in ("PASS", "INCONCLUSIVE", "FAIL") if counts[v])
-    return worst, f"{total} audit{'s' if total > 1 else ''}: {said}."
+    return worst, f"{total} audit{'s' if total > 1 else ''}: {said}.{more}"
 
 
 def time_of(created: str) -> str:
@@ -90,45 +109,46 @@ def time_of(created: str) -> str:
 
 
 def _summary(document: dict[str, Any]) -> list[Block]:
-    audits = document["audits"]
+    audits, is_catalog = document["audits"], document["kind"] == "catalog"
+    related = _related(document)
     if not audits:
-        return [paragraph("This report holds no audit. It makes no statement about privacy.")]
+        return [*related, paragraph("This report holds no audit. It makes no statement about privacy.")]
+    own = {entry["label"]: entry["path"] for entry in document["related"]}
     deltas = {audit["delta"] for audit in audits}
     one_delta = len(deltas) == 1
     at = f"ε at δ = {number(next(iter(deltas)))}" if one_delta else "ε at δ"
-    columns = [column("Algorithm"), column("Verdict"), column("Claim")]
-    groups = [("", 3)]
-    if not one_delta:
-        columns.append(column("δ", right=True))
-        groups[0] = ("", 4)
+    columns = [column("Algorithm or building block" if is_catalog else "Algorithm"), column("Verdict")]
+    columns += [] if is_catalog else [column("Claim")]  # it has no room on a page that holds everything
+    columns += [] if one_delta else [column("δ", right=True)]
+    groups = [("", len(columns))]
     mains = list(dict.fromkeys(audit["main"]["quantity"] for audit in audits))
     for title in (at, name_of(mains[0]) if len(mains) == 1 else "Number of the claim"):
-        columns += [column(role, right=True, role=role) for role in plots.ROLES]
+        columns += [column(role, right=True, role=role) for role in ROLES]
         groups.append((title, 3))
     columns += [column("Smallest fault seen", right=True), column("Faults caught", right=True)]
     groups.append(("", 2))
     rows = []
     for audit in audits:
-        row = [cell_of(audit["label"]), verdict_badge(audit["verdict"]), cell_of(audit["claim"]["statement"])]
+        row = [link_of(audit["label"], own.get(audit["label"])), verdict_badge(audit["verdict"])]
+        row += [] if is_catalog else [cell_of(audit["claim"]["statement"])]
         row += [] if one_delta else [cell_of(number(audit["delta"]))]
-        row += [cell_of(_role_number(audit["epsilon"], role)) for role in plots.ROLES]
-        row += [cell_of(_main_number(audit["main"], role, names=len(mains) > 1)) for role in plots.ROLES]
+        row += [cell_of(_role_number(audit["epsilon"], role)) for role in ROLES]
+        row += [cell_of(_main_number(audit["main"], role, names=len(mains) > 1)) for role in ROLES]
         caught = sum(control["caught"] for control in audit["controls"])
         row += [
             cell_of(findings.factor_of(audit["measurement"]["smallest_factor"])),
             cell_of(f"{caught}/{len(audit['controls'])}"),
         ]
         rows.append(row)
-    blocks = [
-        table_block(
-            "Verdicts. Claimed: what the source promises. Accounted: what our accountant derives. Measured: a lower bound "
-            f"found by attack. A dash ({NONE}): no finite number, or no ledger to account.",
-            columns,
-            rows,
-            groups=groups,
-            widths=[1.9, 2.2, 1.9] + ([] if one_delta else [0.8]) + [1.25] * 6 + [1.1, 0.95],
-        )
-    ]
+    table = table_block(
+        "Verdicts. Claimed: what the source promises. Accounted: what our accountant derives. Measured: a lower bound "
+        f"found by attack. A dash ({NONE}): no finite number, or no ledger to account.",
+        columns,
+        rows,
+        groups=groups,
+        widths=([2.6, 2.0] if is_catalog else [1.9, 2.2, 1.9]) + ([] if one_delta else [0.8]) + [1.25] * 6 + [1.1, 0.95],
+    )
+    blocks = [*related, table]
     drawn = [audit for audit in audits if any(value is not None for value in audit["epsilon"].values())]
     for start in range(0, len(drawn), 10):
         part = drawn[start : start + 10]
@@ -137,7 +157,7 @@ def _summary(document: dict[str, Any]) -> list[Block]:
                 "The three epsilons of each audit. The claim must be at least what is accounted, and "
                 "that at least what "
                 "is measured: the marks of one audit must not move right from top to bottom.",
-                [(plots.three_epsilons(part), _describe_epsilons(part))],
+                [(audit_plots.three_epsilons(part), _describe_epsilons(part))],
                 size="medium",
             )
         )
@@ -184,15 +204,29 @@ def _summary(document: dict[str, Any]) -> list[Block]:
                     "A deliberately broken copy of the algorithm. An audit that misses it has too little power, and then "
                     "no PASS is given.",
                 ),
-                ("Regret", "Reward lost against the best action, summed over the rounds. Smaller is better."),
+                *(
+                    [("Regret", "Reward lost against the best action, summed over the rounds. Smaller is better.")]
+                    if document["benchmark"] is not None
+                    else []
+                ),
             ]
         ),
     ]
     return blocks
 
 
+def _related(document: dict[str, Any]) -> list[Block]:
+    """Links to the reports that stand in no table."""
+    labels = {audit["label"] for audit in document["audits"]}
+    others = [entry for entry in document["related"] if entry["label"] not in labels or document["kind"] == "audit"]
+    if not others:
+        return []
+    said = [[span(", ")] * (index > 0) + [link(entry["label"], entry["path"])] for index, entry in enumerate(others)]
+    return [paragraph([span("Part of the report: "), *(part for parts in said for part in parts)])]
+
+
 def _scope(document: dict[str, Any]) -> list[Block]:
-    audits, environment = document["audits"], document["environment"]
+    audits, environments = document["audits"], document["environments"]
     facts: list[tuple[str, Any]] = []
     blocks: list[Block] = []
     if audits:
@@ -216,26 +250,28 @@ def _scope(document: dict[str, Any]) -> list[Block]:
     else:
         blocks.append(paragraph("No privacy claim was audited."))
     blocks = ([fact_list(facts)] if facts else []) + blocks
-    blocks += [
-        heading("Data"),
-        fact_list(
-            [
-                ("Environment", [span(environment["name"], "code")]),
-                ("Data", environment["description"]),
-                ("Estimator", environment["estimator"]),
-                ("Horizon", f"{number(environment['horizon'])} rounds"),
-            ]
-        ),
-    ]
-    if environment["actions"]:
-        means = environment["means"]
-        columns = [column("Action")] + ([column("Mean reward", right=True)] if means else [])
-        rows = [
-            [cell_of(action)] + ([cell_of(number(means[index]))] if means else [])
-            for index, action in enumerate(environment["actions"])
-        ]
-        blocks.append(table_block("Actions" + (" and their mean reward." if means else "."), columns, rows, narrow=True))
+    for environment in environments:
+        blocks.append(heading(f"Data: {environment['label']}" if len(environments) > 1 else "Data"))
+        blocks += _data(environment)
     return blocks
+
+
+def _data(environment: dict[str, Any]) -> list[Block]:
+    actions, means = environment["actions"], environment["means"]
+    facts = fact_list(
+        [
+            ("Environment", [span(environment["name"], "code")]),
+            ("Data", environment["description"]),
+            ("Estimator", environment["estimator"]),
+            ("Horizon", f"{number(environment['horizon'])} rounds"),
+        ]
+    )
+    if not actions:
+        return [facts]
+    columns = [column("Action")] + ([column("Mean reward", right=True)] if means else [])
+    rows = [[cell_of(action)] + ([cell_of(number(means[index]))] if means else []) for index, action in enumerate(actions)]
+    told = " and their mean reward." if means else ". Their mean rewards are not known, or withheld as the data are private."
+    return [facts, table_block(f"Actions{told}", columns, rows, narrow=True)]
 
 
 def _mechanism(document: dict[str, Any]) -> list[Block]:
@@ -377,75 +413,25 @@ def _reasons(document: dict[str, Any]) -> list[Block]:
     return blocks
 
 
-def _regret(document: dict[str, Any]) -> list[Block]:
-    benchmark = document["benchmark"]
-    if benchmark is None:
-        return [paragraph("No benchmark was run: this report says nothing about utility.")]
-    cells, grid = benchmark["cells"], benchmark["grid"]
-    colors = plots.level_colors([c["epsilon"] for c in cells if c["epsilon"] is not None])
-    top = max((max(cell["high"]) for cell in cells), default=1.0)
-    twins = [cell for cell in cells if cell["epsilon"] is None]
-    families = list(dict.fromkeys(_family(cell) for cell in cells if cell["epsilon"] is not None))
-    none: list[Any] = [None]
-    blocks: list[Block] = [
-        paragraph(
-            f"Cumulative regret over {number(grid[-1])} rounds. Lines: mean over "
-            f"{number(benchmark['replications'])} "
-            f"replications. Bands: {benchmark['band']}. Left: linear axes; right: the same on logarithmic "
-            "axes. "
-            "All panels share their vertical scale."
-        )
-    ]
-    panels = []
-    for family in families or none:
-        own = [cell for cell in cells if cell["epsilon"] is not None and _family(cell) == family]
-        same = [twin for twin in twins if family is not None and twin["algorithm"] == family[0]]
-        panels.append((_family_name(family), (same or twins) + own))
-    for title, drawn in panels:
-        described = _describe_regret(title, drawn, grid[-1])
-        images = [
-            (
-                plots.regret_curves(grid, drawn, colors, is_log=is_log, top=top),
-                described + (" Logarithmic axes." if is_log else " Linear axes."),
-            )
-            for is_log in (False, True)
-        ]
-        blocks.append(figure_block(f"Regret of {title}. Dashed: not private.", images, size="large"))
-    twin = twins[0]["final_mean"] if len(twins) == 1 and twins[0]["final_mean"] > 0 else None
-    columns = [
-        column("Cell"),
-        column("Trust"),
-        column("ε", right=True),
-        column("µ", right=True),
-        column("Runs", right=True),
-        column("Final regret", right=True),
-        column("Interval", right=True),
-    ] + ([column("Times the twin", right=True)] if twin else [])
+def _regressions(document: dict[str, Any]) -> list[Block]:
+    found = document["regressions"]
+    said = [paragraph(f"Held against: {found['baseline']}.")]
+    if not found["rows"]:
+        return [*said, paragraph("Nothing in this run has a counterpart there: nothing was compared.")]
     rows = [
         [
-            cell_of(cell["label"]),
-            cell_of(cell["privacy_model"]),
-            cell_of(number(cell["epsilon"])),
-            cell_of(number(cell["mu"])),
-            cell_of(number(cell["replications"])),
-            cell_of(number(float(cell["final_mean"]))),
-            cell_of(f"{number(float(cell['final_low']))} to {number(float(cell['final_high']))}"),
+            cell_of(row["label"]),
+            cell_of(row["quantity"]),
+            cell_of(plain(row["before"]) if row["before"] is not None else NONE),
+            cell_of(plain(row["now"]) if row["now"] is not None else NONE),
+            badge("WORSE", "bad") if row["is_worse"] else badge("not worse", "good"),
+            cell_of(row["text"]),
         ]
-        + ([cell_of(f"{cell['final_mean'] / twin:.2f}")] if twin else [])
-        for cell in cells
+        for row in found["rows"]
     ]
-    note = " Times the twin: final regret over that of the same task without privacy." if twin else ""
-    blocks.append(
-        table_block(
-            f"Final regret after {number(grid[-1])} rounds, in units of reward; ε as the source of each "
-            "cell states it. "
-            f"Interval: {benchmark['band']}.{note}",
-            columns,
-            rows,
-            widths=[2.8, 1.1, 0.8, 0.9, 0.9, 1.2, 2] + ([1.2] if twin else []),
-        )
-    )
-    return blocks
+    columns = [column("Cell or audit"), column("Number"), column("Then", right=True), column("Now", right=True)]
+    columns += [column("Outcome"), column("Rule")]
+    return [*said, table_block("What was compared.", columns, rows, widths=[2, 1.6, 1.1, 1.1, 1.3, 3])]
 
 
 def _reproduce(document: dict[str, Any]) -> list[Block]:
@@ -495,6 +481,7 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
     evidence = document["evidence"]
     return [
         fact_list([("SHA-256 over all evidence", [span(evidence["sha256"], "code")])]),
+        *([paragraph(_NO_HASH)] if (document["benchmark"] or {"withheld": None})["withheld"] is not None else []),
         table_block(
             "Evidence files. A file whose hash differs is not the one that this report was made from.",
             [column("File"), column("SHA-256")],
@@ -525,23 +512,7 @@ def _describe_epsilons(audits: Sequence[dict[str, Any]]) -> str:
     return f"Dot plot of epsilon. {said}."
 
 
-def _describe_regret(title: str, cells: Sequence[dict[str, Any]], rounds: int) -> str:
-    ends = "; ".join(f"{plots.curve_name(cell, cells)}: {number(float(cell['final_mean']))}" for cell in cells)
-    return f"Regret of {title} against rounds. After {number(rounds)} rounds: {ends}."
-
-
 # --- names ----------------------------------------------------------------------------------------------
-
-
-def _family(cell: dict[str, Any]) -> tuple[str, str | None, str]:
-    return cell["algorithm"], cell["calibration"], cell["privacy_model"]
-
-
-def _family_name(family: tuple[str, str | None, str] | None) -> str:
-    if family is None:
-        return "the algorithms without privacy"
-    algorithm, calibration, model = family
-    return algorithm + (f", calibration {calibration}" if calibration else "") + f" ({model} trust)"
 
 
 def _role_number(values: dict[str, Any], role: str) -> str:

@@ -11,6 +11,8 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
+REGRET = ("mean", "low", "high", "final_mean", "final_low", "final_high")
+"""What is null in a cell whose regret is withheld."""
 _TOLERANCE = 1e-6  # relative: two ways to compute one number may differ by rounding
 
 
@@ -19,18 +21,27 @@ def resource(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
+REPORT, COMPARISON = "bandana/report/3", "bandana/comparison/1"
+_SCHEMAS = {REPORT: "report.schema.json", COMPARISON: "comparison.schema.json"}
+
+
 @cache
-def _validator() -> Any:
+def _validator(name: str) -> Any:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(json.loads(resource("report.schema.json")))
+    return Draft202012Validator(json.loads(resource(name)))
+
+
+def is_comparison(document: dict[str, Any]) -> bool:
+    """Whether a document compares two runs; it reports one otherwise."""
+    return document.get("schema") == COMPARISON
 
 
 def validate(document: dict[str, Any]) -> None:
     """Check a report document: its form, its lengths, and that no PASS contradicts what stands beside it.
 
     Args:
-      document: as `report.schema.json` describes it. Numbers are finite; null: there is none.
+      document: as `report.schema.json` or `comparison.schema.json` describes it. Numbers are finite; null: there is none.
 
     Raises:
       ValueError: the message names the JSON path, the value found there, and what is wrong with it.
@@ -38,7 +49,11 @@ def validate(document: dict[str, Any]) -> None:
     for path, number in _numbers(document, "$"):
         if not math.isfinite(number):
             raise _error(path, number, "is not finite; write null for a number that does not exist")
-    problem = min(_validator().iter_errors(document), key=lambda error: error.json_path, default=None)
+    problem = min(
+        _validator(_SCHEMAS[COMPARISON if is_comparison(document) else REPORT]).iter_errors(document),
+        key=lambda error: error.json_path,
+        default=None,
+    )
     if problem is not None:
         raise _error(problem.json_path, problem.instance, _reason(problem))
     for path, found, reason in _contradictions(document):
@@ -113,14 +128,15 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
         aware = False
     if not aware:
         yield "$.created", created, "must be an ISO 8601 time with an offset"
-    environment = document["environment"]
-    if len(environment["means"]) not in (0, len(environment["actions"])):
-        yield (
-            "$.environment.means",
-            environment["means"],
-            f"must have length {len(environment['actions'])} or 0",
-        )
-    for name, items in (("audits", document["audits"]), ("benchmark.cells", _cells(document))):
+    if is_comparison(document):
+        return
+    environments = document["environments"]
+    for index, environment in enumerate(environments):
+        if len(environment["means"]) not in (0, len(environment["actions"])):
+            path = f"$.environments[{index}].means"
+            yield path, environment["means"], f"must have length {len(environment['actions'])} or 0"
+    named = (("environments", environments), ("audits", document["audits"]), ("benchmark.cells", _cells(document)))
+    for name, items in named:
         labels = [item["label"] for item in items]
         for index, label in enumerate(labels):
             if label in labels[:index]:
@@ -130,13 +146,7 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
         if any(a >= b for a, b in pairwise(grid)):
             yield "$.benchmark.grid", grid, "must increase"
         for index, cell in enumerate(_cells(document)):
-            for key in ("mean", "low", "high"):
-                if len(cell[key]) != len(grid):
-                    yield (
-                        f"$.benchmark.cells[{index}].{key}",
-                        cell[key],
-                        f"must have length {len(grid)}, as the grid",
-                    )
+            yield from _contradictions_of_cell(cell, document, f"$.benchmark.cells[{index}]")
     for index, audit in enumerate(document["audits"]):
         path = f"$.audits[{index}]"
         tradeoff = audit["tradeoff"]
@@ -148,10 +158,31 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
                         tradeoff[key],
                         f"must have length {len(tradeoff['fpr'])}, as fpr",
                     )
+        power = audit["power"]
+        if power is not None:
+            if any(a >= b for a, b in pairwise(power["factors"])):
+                yield f"{path}.power.factors", power["factors"], "must increase"
+            if len(power["caught"]) != len(power["factors"]):
+                yield f"{path}.power.caught", power["caught"], f"must have length {len(power['factors'])}, as factors"
         yield from _contradictions_in(audit, path)
         if audit["verdict"] == "PASS":
             for reason in _against_pass(audit):
                 yield f"{path}.verdict", "PASS", f"contradicts the audit: {reason}"
+
+
+def _contradictions_of_cell(cell: dict[str, Any], document: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:
+    grid = document["benchmark"]["grid"]
+    labels = [environment["label"] for environment in document["environments"]]
+    if cell["environment"] not in labels:
+        yield f"{path}.environment", cell["environment"], f"must be one of {', '.join(labels)}"
+    for key in ("mean", "low", "high", "mu_spent"):
+        if cell[key] is not None and len(cell[key]) != len(grid):
+            yield f"{path}.{key}", cell[key], f"must have length {len(grid)}, as the grid"
+    hidden = [key for key in REGRET if cell[key] is None]
+    if hidden and len(hidden) < len(REGRET):
+        yield f"{path}.{hidden[0]}", None, "is withheld, yet other numbers of this cell's regret are shown"
+    if hidden and document["benchmark"]["withheld"] is None:
+        yield f"{path}.{hidden[0]}", None, "is withheld, and benchmark.withheld does not say why"
 
 
 def _contradictions_in(audit: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:

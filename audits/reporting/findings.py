@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from audits.reporting import plots
+from audits.reporting import audit_plots
 from audits.reporting.blocks import (
     Audit,
     Block,
@@ -84,6 +84,7 @@ KINDS = {
 }
 """What each kind of counterexample means (`audits.counterexample`)."""
 _MOST_ROWS = 24
+_LONGEST_TITLE = 110
 
 
 def factor_of(factor: float | None) -> str:
@@ -141,7 +142,7 @@ def measurement(document: dict[str, Any]) -> list[Block]:
             figure_block(
                 "Errors of the sharpest attack of each audit at its claimed budget, the limit that the claim sets, and the "
                 "curve of the measured lower bound on µ.",
-                [(plots.tradeoff_curve(audit), _describe_tradeoff(audit)) for audit in curves],
+                [(audit_plots.tradeoff_curve(audit), _describe_tradeoff(audit)) for audit in curves],
                 titles=[audit["label"] for audit in curves],
                 size="small",
             ),
@@ -287,6 +288,7 @@ def power(document: dict[str, Any]) -> list[Block]:
                 "about 1, and the faults are planted there."
             )
         )
+    said += _power_curves(audits)
     said.append(heading("Planted faults"))
     if not any(audit["controls"] for audit in audits):
         told = "No planted fault was tried. Without them an audit has no proven power, and no PASS is given."
@@ -337,6 +339,49 @@ def power(document: dict[str, Any]) -> list[Block]:
         )
     )
     return said
+
+
+def _power_curves(audits: Sequence[Audit]) -> list[Block]:
+    drawn = [audit for audit in audits if audit["power"] is not None]
+    if not drawn:
+        return []
+    told = list(dict.fromkeys(audit["power"]["text"] for audit in drawn))
+    groups: dict[str, list[Audit]] = {}
+    for audit in drawn:  # audits of one effort at one budget have the same curve
+        curve, smallest = audit["power"], audit["measurement"]["smallest_factor"]
+        rounded = [f"{value:.4g}" for value in (*curve["factors"], *curve["caught"], smallest or 0)]
+        groups.setdefault(" ".join([curve["quantity"], *rounded]), []).append(audit)
+    shared = list(groups.values())
+    return [
+        *[paragraph(text) for text in told],
+        figure_block(
+            "Power: of audits like this one, the share that would refute the claim, if the number that it is held against "
+            "were this many times as large as claimed. The diamond marks the smallest factor that 95 % of them catch.",
+            [(audit_plots.power_curve(alike[0]), _describe_power(alike)) for alike in shared],
+            titles=[_title([audit["label"] for audit in alike]) for alike in shared],
+            size="small",
+        ),
+    ]
+
+
+def _title(labels: Sequence[str]) -> str:
+    whole = ", ".join(labels)
+    if len(labels) == 1 or len(whole) <= _LONGEST_TITLE:
+        return whole
+    return f"{labels[0]}, and {len(labels) - 1} other{'s' if len(labels) > 2 else ''} with the same curve"
+
+
+def _describe_power(alike: Sequence[Audit]) -> str:
+    """The curve in words, at the first factor that reaches each of a few shares."""
+    curve = alike[0]["power"]
+    points = list(zip(curve["factors"], curve["caught"], strict=True))
+    reached = [(share, next((factor for factor, caught in points if caught >= share), None)) for share in (0.05, 0.5, 0.95)]
+    said = ", ".join(f"{number(100 * share)} % at × {number(factor)}" for share, factor in reached if factor is not None)
+    return (
+        f"Power curve of {', '.join(audit['label'] for audit in alike)}: share of audits that catch, against the factor by "
+        f"which {name_of(curve['quantity'])} exceeds the claim. "
+        f"{'At least ' + said if said else 'Less than 5 % everywhere'}."
+    )
 
 
 def _power_of(audit: Audit) -> str:

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import tempfile
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from audits.reporting import content, plots
-from audits.reporting.document import resource, validate
+from audits.reporting import changes, content
+from audits.reporting.document import is_comparison, resource, validate
+from audits.reporting.drawing import ROLES
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
 _WORD = re.compile(r"\S{15,}")
+_UNBREAKABLE = re.compile(r"[^\s/_.,:=-]{25,}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _LONG_WORD = re.compile(r"(?<![<&])\b[\w/.,:=-]{12,}\b(?![^<]*>)")
 _PUNCTUATION = re.compile(r"[/_.,:=-]+(?=\w)")
+_KICKERS = {
+    "experiment": "Report of an experiment",
+    "audit": "Privacy audit report",
+    "catalog": "Catalog report",
+    "comparison": "Comparison of two runs",
+}
 _ZERO_WIDTH_SPACE = "\u200b"
 
 
@@ -27,7 +37,7 @@ def render_html(document: dict[str, Any]) -> str:
     """The report as one HTML page, with its figures and style inside: it loads nothing and runs no script.
 
     Args:
-      document: as `report.schema.json` describes it.
+      document: as `report.schema.json` or `comparison.schema.json` describes it.
 
     Returns:
       HTML text, the same for the same document.
@@ -46,21 +56,21 @@ def render_html(document: dict[str, Any]) -> str:
                 index += 1
                 image["svg"] = Markup(_inline(image["svg"], f"f{index}-"))  # matplotlib escaped it
     style = Markup(resource("report.css"))  # our own file
-    return _environment().from_string(resource("report.html.j2")).render(**page, style=style, roles=plots.ROLES)
+    return _environment().from_string(resource("report.html.j2")).render(**page, style=style, roles=ROLES)
 
 
 def figures(document: dict[str, Any]) -> dict[str, str]:
     """The report's figures by name, each a standalone SVG.
 
     Args:
-      document: as `report.schema.json` describes it.
+      document: as `report.schema.json` or `comparison.schema.json` describes it.
 
     Raises:
       ValueError: from `validate`; the message names the JSON path, the value and the problem.
     """
     validate(document)
     found: dict[str, str] = {}
-    for section in content.sections(document):
+    for section in _sections(document):
         images = [image for block in section["blocks"] for image in block.get("images", ())]
         found |= {f"{section['id']}-{index}": image["svg"] for index, image in enumerate(images, start=1)}
     return found
@@ -70,7 +80,7 @@ def render_pdf(document: dict[str, Any]) -> bytes:
     """The report as a PDF, with the content and order of the web page.
 
     Args:
-      document: as `report.schema.json` describes it.
+      document: as `report.schema.json` or `comparison.schema.json` describes it.
 
     Returns:
       the PDF, dated as the document is, in the fonts that Typst brings along: the same for the same document.
@@ -96,21 +106,33 @@ def render_pdf(document: dict[str, Any]) -> bytes:
                     image["file"] = name
         # Typst sets every word of a user from a JSON string: nothing in it is markup.
         (root / "report.json").write_text(json.dumps(_breakable(page)), encoding="utf-8")
-        source = _environment().from_string(resource("report.typ.j2")).render(roles=plots.ROLES)
+        source = _environment().from_string(resource("report.typ.j2")).render(roles=ROLES)
         (root / "report.typ").write_text(source, encoding="utf-8")
         return bytes(typst.compile(str(root / "report.typ"), root=folder, format="pdf", ignore_system_fonts=True))
 
 
 def _page(document: dict[str, Any]) -> dict[str, Any]:
-    verdict, headline = content.headline(document)
+    verdict, headline = changes.headline(document) if is_comparison(document) else content.headline(document)
     return {
+        "kicker": _KICKERS[document["kind"]],
         "title": document["title"],
         "suite": document["suite"],
         "created": content.time_of(document["created"]),
         "verdict": verdict,
         "headline": headline,
-        "sections": content.sections(document),
+        "sections": _sections(document),
     }
+
+
+def _sections(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The sections, for the caller to change; page, PDF and figures of one document draw its figures once."""
+    return copy.deepcopy(_sections_of(json.dumps(document)))
+
+
+@lru_cache(maxsize=1)
+def _sections_of(text: str) -> list[dict[str, Any]]:
+    document = json.loads(text)
+    return changes.sections(document) if is_comparison(document) else content.sections(document)
 
 
 def _environment() -> Environment:
@@ -118,6 +140,9 @@ def _environment() -> Environment:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["soft"] = _soft
+    environment.tests["holding_long_words"] = lambda cell: (
+        _UNBREAKABLE.search(json.dumps(cell, ensure_ascii=False)) is not None
+    )
     return environment
 
 

@@ -15,12 +15,42 @@ from flows.settings import DataFolder
 
 def report(
     spec: Annotated[Path | None, typer.Argument(help="The experiment; the default is the last one.")] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(help="What changed between two runs: suites, their folders, or JSON files of reports.",
+                     metavar="RUN_A RUN_B", show_default=False),
+    ] = None,
     data: Data = None,
     debug: Debug = False,
-) -> None:
-    """Render the report again from what is stored; nothing is computed anew."""
+) -> None:  # fmt: skip
+    """Render the report again from what is stored, or show what changed between two runs; nothing is computed anew."""
     with failures(debug):
+        if compare is not None:
+            if spec is not None:
+                from flows.specs import SpecError
+
+                raise SpecError(f"{spec}: --compare takes two runs and no spec")
+            _compare(*compare, open_data(data))
+            return
         run_file(spec or _last_spec(open_data(data)), data, ["report"])
+
+
+def _compare(before: str, after: str, folder: DataFolder) -> None:
+    from rich.console import Console
+
+    from flows.compare import compare_runs, conclude, tables
+    from flows.verify import WIDTH
+
+    found, files = compare_runs(before, after, folder)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    for table in tables(found):
+        console.print(table)
+    for line in conclude(found):
+        typer.echo(line)
+    for kind, place in files.items():
+        typer.echo(f"{kind:<5} {place}")
 
 
 def _last_spec(folder: DataFolder) -> Path:

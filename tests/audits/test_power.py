@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from audits.methods import bound
-from audits.power import smallest_factor_caught
+from audits.power import share_caught, smallest_factor_caught
 from privacy_core import GaussianDP
 from tests.score_pairs import gaussian, laplace
 
@@ -89,3 +89,31 @@ def test_what_is_refused():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             smallest_factor_caught(*arguments)
+
+
+@pytest.mark.parametrize(("method", "parameters", "claimed", "n", "draw"), CASES)
+def test_the_share_caught_is_that_of_other_audits(method, parameters, claimed, n, draw):
+    """Of 60 other audits; each share has a standard deviation of 0.08 at most. It may be understated, but not overstated."""
+    smallest = smallest_factor_caught(method, parameters, 0.05, claimed, n)
+    factors = [1.0, 1 + (smallest - 1) / 2, smallest, min(64.0, 2 * smallest)]
+    shares = share_caught(method, parameters, 0.05, claimed, n, smallest, factors)
+    assert shares == sorted(shares)
+    assert shares[0] <= 0.1
+    assert shares[2] >= 0.9
+    assert shares[3] == 1.0
+    found = np.array([bound(method, *draw(factors[1], n, 9000 + seed), 0.05, **parameters) for seed in range(60)])
+    assert np.mean(found > claimed) > shares[1] - 0.25
+    assert method != "mu-curve" or abs(np.mean(found > claimed) - shares[1]) < 0.25
+
+
+def test_the_share_caught_by_a_pair_that_shows_half_needs_twice_the_mu():
+    whole, half = (smallest_factor_caught("mu-curve", {}, 0.05, 0.5, 2000, n_trials=10, reached=r) for r in (1.0, 0.5))
+    factors = np.linspace(1.0, 1.5, 6)
+    shares = share_caught("mu-curve", {}, 0.05, 0.5, 2000, whole, factors)
+    assert share_caught("mu-curve", {}, 0.05, 0.5, 2000, half, 2 * factors) == pytest.approx(shares, abs=0.03)
+
+
+def test_what_share_caught_refuses():
+    for smallest, factors, words in ((math.inf, [1.0], "smallest must lie in"), (1.1, [0.5], "factors must lie in")):
+        with pytest.raises(ValueError, match=words):
+            share_caught("mu-curve", {}, 0.05, 0.5, 2000, smallest, factors)

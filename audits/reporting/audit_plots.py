@@ -1,0 +1,179 @@
+"""The figures of audits: the three epsilons, the trade-off curve, and the power curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from audits.reporting.document import has_ledger
+from audits.reporting.drawing import INK, MARKERS, ROLES, few_ticks, log_ticks, short, svg_of
+from audits.reporting.numbers import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
+    """The claimed, accounted and measured epsilon of each audit, one row an audit.
+
+    Args:
+      audits: at least one, as in the document.
+
+    Returns:
+      SVG text. The axis is logarithmic when the numbers span more than a factor of 20; a measured 0 is then at its left end.
+    """
+    positive = [v for a in audits for v in a["epsilon"].values() if v is not None and v > 0]
+    promised = [v for a in audits for role, v in a["epsilon"].items() if role != "measured" and v is not None]
+    is_log = bool(positive) and max(positive) / min(positive) > 20 and all(v > 0 for v in promised)
+    row, gap = 1.0, 0.21
+
+    def draw(axes: Axes) -> None:
+        if is_log:
+            axes.set_xscale("log")
+            axes.set_xlim(min(positive) / 1.6, max(positive) * 3.2)
+            log_ticks(axes.xaxis)
+        else:
+            axes.set_xlim(0, (max(positive, default=1.0)) * 1.22)
+            axes.xaxis.set_major_formatter(lambda value, _: number(value))
+        for index, audit in enumerate(audits):
+            y = index * row
+            axes.axhline(y - 0.52, color="#d0d7de", linewidth=0.6, zorder=0)
+            axes.annotate(
+                short(audit["label"], 60),
+                (0, y - 0.34),
+                xycoords=("axes fraction", "data"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8.5,
+                fontweight="bold",
+            )
+            for offset, (role, color) in enumerate(ROLES.items()):
+                height, value = y + (offset - 0.5) * gap, audit["epsilon"][role]
+                if value is None:
+                    why = "none" if role == "measured" else "no finite number"
+                    why = "no ledger" if role == "accounted" and not has_ledger(audit) else why
+                    axes.annotate(
+                        f"{role}: {why}",
+                        (0, height),
+                        xycoords=("axes fraction", "data"),
+                        xytext=(10, 0),
+                        textcoords="offset points",
+                        va="center",
+                        fontsize=7.5,
+                        color=color,
+                    )
+                    continue
+                start = axes.get_xlim()[0]
+                place = max(value, start)
+                axes.plot([start, place], [height, height], color=color, linewidth=1.1, alpha=0.55)
+                axes.plot([place], [height], MARKERS[role], color=color, markersize=5, clip_on=False)
+                text = f"≥ {number(value)}" if role == "measured" else number(value)
+                axes.annotate(
+                    text,
+                    (place, height),
+                    xytext=(6, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=7.5,
+                    color=color,
+                )
+        axes.set_ylim((len(audits) - 1) * row + 0.52, -0.52)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.grid(False, axis="y")
+        deltas = {audit["delta"] for audit in audits}
+        at = f" at δ = {number(deltas.pop())}" if len(deltas) == 1 else " at each audit's δ"
+        axes.set_xlabel(f"ε{at}, in nats{' (log scale)' if is_log else ''}")
+        handles = [
+            axes.plot([], [], MARKERS[role], color=color, markersize=5, linestyle="-", linewidth=1.1, label=label)[0]
+            for (role, color), label in zip(ROLES.items(), ("claimed", "accounted", "measured (at least)"), strict=True)
+        ]
+        axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, columnspacing=1.4)
+
+    return svg_of(draw, 5.2, 0.85 + 0.62 * len(audits))
+
+
+def tradeoff_curve(audit: dict[str, Any]) -> str:
+    """How often an attack must err: the claim's curve, the attack, and the measured lower bound.
+
+    Args:
+      audit: one audit whose `tradeoff` is not null.
+
+    Returns:
+      SVG text. The axes are cut where the curves have left the corner, if the claim lets them hug it.
+    """
+    curve = audit["tradeoff"]
+    fpr = np.asarray(curve["fpr"], dtype=float)
+    corner = max(
+        float(fpr[np.argmin(np.abs(np.asarray(curve[key]) - fpr))]) for key in ("claimed", "measured", "lower_bound")
+    )
+    limit = 1.0 if corner >= 0.15 else 0.5 if corner >= 0.06 else 0.25
+
+    def draw(axes: Axes) -> None:
+        axes.fill_between(fpr, 0, curve["claimed"], color=ROLES["claimed"], alpha=0.07, linewidth=0)
+        axes.plot([0, 1], [1, 0], color="#8c959f", linewidth=0.9, linestyle=(0, (1, 2)), label="nothing leaks")
+        axes.plot(fpr, curve["measured"], color=ROLES["measured"], linewidth=4, alpha=0.4, label="attack, measured")
+        mu = curve["mu_lower"]
+        bound = "lower bound" + ("" if mu is None else f", µ ≥ {number(mu)}")
+        dash = (0, (4, 2))
+        axes.plot(fpr, curve["claimed"], color=ROLES["claimed"], linewidth=1.2, label="limit of the claim")
+        axes.plot(fpr, curve["lower_bound"], color=ROLES["measured"], linewidth=1.5, linestyle=dash, label=bound)
+        axes.set_xlim(0, limit)
+        axes.set_ylim(0, limit)
+        axes.set_aspect("equal")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(few_ticks(5))
+            axis.set_major_formatter(lambda value, _: number(value))
+        axes.set_xlabel("false-positive rate")
+        axes.set_ylabel("false-negative rate")
+        axes.legend(loc="upper right", borderaxespad=0.1, handlelength=1.7, labelspacing=0.3, fontsize=8)
+
+    return svg_of(draw, 3.05, 2.9)
+
+
+def power_curve(audit: dict[str, Any]) -> str:
+    """The share of audits that catch, against the factor by which the claim is exceeded.
+
+    Args:
+      audit: one audit whose `power` is not null.
+
+    Returns:
+      SVG text; the share of 95 % is a line, and the smallest factor that reaches it is marked.
+    """
+    curve, smallest = audit["power"], audit["measurement"]["smallest_factor"]
+
+    def draw(axes: Axes) -> None:
+        color = ROLES["measured"]
+        factors, caught = np.asarray(curve["factors"]), 100 * np.asarray(curve["caught"])
+        axes.plot(factors, caught, color=color)
+        axes.axhline(95, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
+        axes.annotate(
+            "95 %",
+            (0, 95),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, -9),
+            textcoords="offset points",
+            fontsize=8,
+        )
+        if smallest is not None:
+            axes.plot([smallest], [95], MARKERS["claimed"], color=INK, markersize=4.5)
+            axes.annotate(
+                f"× {number(smallest)}",
+                (smallest, 95),
+                xytext=(7, -11),
+                textcoords="offset points",
+                fontsize=8.5,
+                fontweight="bold",
+            )
+        axes.set_xlim(factors[0], factors[-1])
+        axes.set_ylim(0, 104)
+        axes.xaxis.set_major_locator(few_ticks(4))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
+        axes.yaxis.set_major_locator(few_ticks(5))
+        axes.set_xlabel("true value over the claimed one")
+        axes.set_ylabel("audits that catch it, in %")
+
+    return svg_of(draw, 3.05, 2.5)

@@ -1,0 +1,151 @@
+"""What all figures of a report share: colors, style, ticks, labels, and SVG text with the same bytes for the same document.
+
+One color stands for one privacy level, and one for one role (claimed, accounted, measured), in every
+figure. Both sets stay apart for color-blind readers; shape, dash and a direct label say the same again.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from audits.reporting.numbers import power_of_ten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ROLES = {"claimed": "#1f2328", "accounted": "#0072b2", "measured": "#d55e00"}
+MARKERS = {"claimed": "D", "accounted": "o", "measured": ">"}
+FAMILIES = ("#0072b2", "#d55e00", "#009e73", "#a3407a", "#3a86c8", "#8a6d00")
+"""Colors of families, apart for color-blind readers and dark enough for words (after Okabe and Ito, 2008)."""
+TWIN = "#6e7781"
+INK = "#24292f"
+GRID = "#e3e6ea"
+
+_STYLE: Any = {
+    "svg.hashsalt": "bandana",
+    "svg.fonttype": "path",  # the same in every browser and in the PDF
+    "text.parse_math": False,  # a label may hold dollar signs
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#8c959f",
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": "#57606a",
+    "ytick.color": "#57606a",
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "text.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+}
+
+
+def level_colors(levels: Sequence[float]) -> dict[float, str]:
+    """One color for each privacy level, the darkest for the most private.
+
+    Args:
+      levels: the epsilons of a document, in nats, in any order.
+
+    Returns:
+      epsilon -> color as #rrggbb.
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    ordered = sorted(set(levels))
+    return {e: to_hex(colormaps["viridis"](0.03 + 0.65 * i / max(1, len(ordered) - 1))) for i, e in enumerate(ordered)}
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    import matplotlib
+
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+def svg_of(draw: Callable[[Axes], None], width: float, height: float) -> str:
+    """What `draw` makes of one pair of axes, as SVG text; width and height in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with _style():
+        figure: Figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+        FigureCanvasAgg(figure)
+        draw(figure.add_subplot())
+        buffer = io.StringIO()
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=nothing)
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def few_ticks(count: int) -> Any:
+    """Round numbers, about so many."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(count, steps=[1, 2, 2.5, 5, 10])
+
+
+def log_ticks(axis: Any) -> None:
+    """Powers of ten on a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(10, numticks=8))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None:
+    """Name the lines at their right end, moved apart so that no two names overlap."""
+    low, high = axes.get_ylim()
+    scale = axes.get_yscale()
+    place = (lambda v: math.log(v)) if scale == "log" else (lambda v: v)
+    bottom, span = place(low), place(high) - place(low)
+    ordered = sorted(ends)
+    heights = [(place(value) - bottom) / span for value, _, _ in ordered]
+    gap = min(0.062, 1.0 / max(1, len(heights)))
+    for _ in range(100):
+        for i in range(1, len(heights)):
+            lack = gap - (heights[i] - heights[i - 1])
+            if lack > 1e-9:
+                heights[i] += lack / 2
+                heights[i - 1] -= lack / 2
+    if heights and heights[0] < 0:
+        heights = [h - heights[0] for h in heights]
+    for (value, name, color), height in zip(ordered, heights, strict=True):
+        axes.annotate(
+            name,
+            (x, value),
+            xytext=(1.045, height),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=8.5,
+            color=color,
+            fontweight="bold",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0},
+        )
+
+
+def short(text: str, length: int) -> str:
+    """One line of at most so many characters."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return plain if len(plain) <= length else plain[: length - 1] + "…"

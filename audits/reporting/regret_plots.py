@@ -1,0 +1,238 @@
+"""The figures of what privacy costs: regret and budget over rounds, and regret against epsilon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from audits.reporting.drawing import FAMILIES, INK, TWIN, few_ticks, label_ends, log_ticks, short, svg_of
+from audits.reporting.numbers import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def regret_curves(
+    grid: Sequence[int],
+    cells: Sequence[dict[str, Any]],
+    colors: dict[float, str],
+    *,
+    is_log: bool,
+    top: float,
+) -> str:
+    """Mean regret against rounds, with its band, one line a cell.
+
+    Args:
+      grid: rounds, increasing.
+      cells: the cells to draw together, as in the document.
+      colors: epsilon -> color, from `level_colors`.
+      is_log: both axes logarithmic, or both linear.
+      top: the largest regret of all panels that are compared, in units of reward.
+
+    Returns:
+      SVG text.
+    """
+
+    def draw(axes: Axes) -> None:
+        x = np.asarray(grid, dtype=float)
+        floor = max(top, 1e-12) * 1e-5 if is_log else -math.inf
+        ends = []
+        for cell in cells:
+            epsilon = cell["epsilon"]
+            color = TWIN if epsilon is None else colors[epsilon]
+            mean, low, high = (np.maximum(np.asarray(cell[key], dtype=float), floor) for key in ("mean", "low", "high"))
+            axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+            axes.plot(x, mean, color=color, linestyle=(0, (4, 1.6)) if epsilon is None else "-")
+            ends.append((float(mean[-1]), short(curve_name(cell, cells), 22), color))
+        axes.set_xlabel("round" + (" (log scale)" if is_log else ""))
+        axes.set_ylabel("regret, in units of reward")
+        if is_log:
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            starts = [v for cell in cells for v in cell["mean"][: max(1, len(grid) // 20)] if v > 0]
+            axes.set_ylim(max(floor, min(starts, default=floor) * 0.7), max(top, 1e-9) * 1.5)
+            log_ticks(axes.xaxis)
+            log_ticks(axes.yaxis)
+        else:
+            axes.set_ylim(min(0.0, *(min(cell["low"]) for cell in cells)), (top or 1.0) * 1.05)
+            axes.set_xlim(left=0)
+            axes.xaxis.set_major_locator(few_ticks(5))
+            axes.yaxis.set_major_locator(few_ticks(6))
+            axes.xaxis.set_major_formatter(lambda value, _: number(value))
+            axes.yaxis.set_major_formatter(lambda value, _: number(value))
+        label_ends(axes, float(x[-1]), ends)
+
+    return svg_of(draw, 4.3, 3.1)
+
+
+def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:
+    """Short name of a cell's line: its privacy level if that is enough to tell it from the others."""
+    if sum(other["epsilon"] == cell["epsilon"] for other in among) > 1:
+        return str(cell["label"])
+    return "not private" if cell["epsilon"] is None else f"ε = {number(cell['epsilon'])}"
+
+
+def budget_over_time(grid: Sequence[int], cells: Sequence[dict[str, Any]], colors: dict[float, str]) -> str:
+    """What the worst record has paid by each round, one line a cell, with what is claimed as a line.
+
+    Args:
+      grid: rounds, increasing.
+      cells: cells whose `mu_spent` is not null.
+      colors: epsilon -> color, from `level_colors`.
+
+    Returns:
+      SVG text. Rounds are logarithmic; the budget too, where the cells' levels span more than a factor of 10.
+    """
+    claims = [cell["mu_claimed"] for cell in cells if cell["mu_claimed"]]
+    spent = [float(cell["mu_spent"][-1]) for cell in cells]
+    top = max([*claims, *spent, 1e-12])
+    levels = [value for value in (*claims, *spent) if value > 0]
+    is_log = bool(levels) and max(levels) > 10 * min(levels)
+
+    def draw(axes: Axes) -> None:
+        x = np.asarray(grid, dtype=float)
+        ends = []
+        lowest = min(levels, default=top) / 3
+        for cell in cells:
+            color = TWIN if cell["epsilon"] is None else colors[cell["epsilon"]]
+            y = np.asarray(cell["mu_spent"], dtype=float)
+            axes.plot(x, np.maximum(y, lowest) if is_log else y, color=color, drawstyle="steps-post", clip_on=False)
+            if cell["mu_claimed"] is not None:
+                axes.axhline(cell["mu_claimed"], color=color, linewidth=1.1, linestyle=(0, (1, 1.6)))
+            ends.append((max(float(y[-1]), lowest if is_log else 0.0), short(curve_name(cell, cells), 22), color))
+        axes.set_xscale("log")
+        log_ticks(axes.xaxis)
+        if is_log:
+            axes.set_yscale("log")
+            axes.set_ylim(lowest, top * 1.5)
+            log_ticks(axes.yaxis)
+        else:
+            axes.set_ylim(0, top * 1.12)
+            axes.yaxis.set_major_locator(few_ticks(6))
+            axes.yaxis.set_major_formatter(lambda value, _: number(value))
+        axes.set_xlabel("round (log scale)")
+        axes.set_ylabel("budget, as µ" + (" (log scale)" if is_log else ""))
+        handles = [
+            axes.plot([], [], color=INK, label="spent")[0],
+            axes.plot([], [], color=INK, linewidth=1.1, linestyle=(0, (1, 1.6)), label="claimed")[0],
+        ]
+        axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=2, columnspacing=1.4)
+        label_ends(axes, float(x[-1]), ends)
+
+    return svg_of(draw, 4.3, 3.1)
+
+
+def frontier(families: Mapping[str, Sequence[dict[str, Any]]], twins: Sequence[dict[str, Any]]) -> str:
+    """Final regret with its interval against epsilon, one line a family, and the twins as horizontal bands.
+
+    Args:
+      families: name -> cells, epsilon increasing, with their regret.
+      twins: cells that are not private, with their regret.
+
+    Returns:
+      SVG text. Epsilon is logarithmic; regret too, where it spans more than a factor of 20.
+    """
+    drawn = [cell for cells in families.values() for cell in cells] + list(twins)
+    low, high = min(cell["final_low"] for cell in drawn), max(cell["final_high"] for cell in drawn)
+    is_log = low > 0 and high > 20 * low
+
+    def draw(axes: Axes) -> None:
+        ends = []
+        axes.set_xscale("log")
+        for twin in twins:
+            axes.axhspan(twin["final_low"], twin["final_high"], color=TWIN, alpha=0.22, linewidth=0)
+            axes.axhline(twin["final_mean"], color=TWIN, linewidth=1.2, linestyle=(0, (4, 1.6)))
+            ends.append(
+                (
+                    float(twin["final_mean"]),
+                    short(f"{twin['algorithm']}, not private" if len(twins) == 1 else twin["label"], 30),
+                    TWIN,
+                )
+            )
+        for index, (name, cells) in enumerate(families.items()):
+            color, marker = FAMILIES[index % len(FAMILIES)], "osD^vP"[index % 6]
+            x = [cell["epsilon"] for cell in cells]
+            y = [cell["final_mean"] for cell in cells]
+            reach = [
+                [max(0.0, cell["final_mean"] - cell["final_low"]) for cell in cells],
+                [max(0.0, cell["final_high"] - cell["final_mean"]) for cell in cells],
+            ]
+            axes.errorbar(x, y, yerr=reach, color=color, marker=marker, markersize=4.5, capsize=3, elinewidth=1)
+            ends.append((float(y[-1]), short(name, 30), color))
+        levels = sorted({cell["epsilon"] for cells in families.values() for cell in cells})
+        axes.set_xlim(levels[0] / 1.25, levels[-1] * 1.25)
+        if len(levels) <= 8:
+            axes.set_xticks(levels, [number(level) for level in levels])
+            axes.minorticks_off()
+        else:
+            log_ticks(axes.xaxis)
+        axes.set_xlabel("ε, in nats (log scale)")
+        axes.set_ylabel("final regret" + (" (log scale)" if is_log else ""))
+        if is_log:
+            axes.set_yscale("log")
+            axes.set_ylim(low / 1.3, high * 1.3)
+            log_ticks(axes.yaxis)
+        else:
+            axes.set_ylim(min(0.0, low), high * 1.08 if high > 0 else 1.0)
+            axes.yaxis.set_major_locator(few_ticks(6))
+            axes.yaxis.set_major_formatter(lambda value, _: number(value))
+        label_ends(axes, axes.get_xlim()[1], ends)
+
+    return svg_of(draw, 6.0, 3.1)
+
+
+def differences(cells: Sequence[dict[str, Any]]) -> str:
+    """Differences of final regret with their intervals, one row a cell.
+
+    Args:
+      cells: of a comparison, their `difference` not null; at least one.
+
+    Returns:
+      SVG text.
+    """
+
+    def draw(axes: Axes) -> None:
+        ends = [cell["difference"][key] for cell in cells for key in ("low", "high")] + [0.0]
+        low, high = min(ends), max(ends)
+        room = (high - low) or 1.0
+        axes.set_xlim(low - 0.06 * room, high + 0.3 * room)
+        axes.axvline(0, color=INK, linewidth=1)
+        for row, cell in enumerate(cells):
+            found = cell["difference"]
+            color, fill = (FAMILIES[1], FAMILIES[1]) if found["is_resolved"] else (TWIN, "white")
+            axes.axhline(row - 0.52, color="#d0d7de", linewidth=0.6, zorder=0)
+            axes.annotate(
+                short(cell["label"], 60),
+                (0, row - 0.28),
+                xycoords=("axes fraction", "data"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8.5,
+                fontweight="bold",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+            )
+            height = row + 0.15
+            axes.plot([found["low"], found["high"]], [height, height], color=color, linewidth=1.4)
+            axes.plot([found["mean"]], [height], "o", color=color, markerfacecolor=fill, markersize=5.5)
+            axes.annotate(
+                f"{number(float(found['mean']))}{'' if found['is_resolved'] else ', not resolved'}",
+                (found["high"], height),
+                xytext=(6, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7.5,
+                color=color,
+            )
+        axes.set_ylim(len(cells) - 0.48, -0.52)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.grid(False, axis="y")
+        axes.xaxis.set_major_locator(few_ticks(6))
+        axes.xaxis.set_major_formatter(lambda value, _: number(value))
+        axes.set_xlabel("final regret after, less before, in units of reward")
+
+    return svg_of(draw, 5.2, 0.6 + 0.42 * len(cells))

@@ -1,0 +1,102 @@
+"""The documents of a suite: what is in the store, of the whole experiment and of each audit, in the formats asked for."""
+
+import json
+
+import pytest
+import yaml
+from small_spec import SMALL
+
+from audits.reporting import validate
+from flows.audit_report import FORMATS, write_document
+from flows.plan import cells_of
+from flows.report import assemble, audit_documents
+from flows.specs import parse_spec
+from flows.store import Store
+from flows.work import audit_cell, benchmark_block
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory):
+    """A spec on public and on private data, with its results; (spec, text, store)."""
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "people.csv").write_text("stay,go\n" + "0.9,0.4\n0.8,0.3\n" * 250)
+    tree = yaml.safe_load(SMALL)
+    tree["environment"] = [tree["environment"], {"kind": "table", "path": "people.csv"}]
+    tree["audit"] |= {"replays": 2000, "examples": 10}
+    text = yaml.safe_dump(tree)
+    spec, store = parse_spec(text, "small.yaml", folder), Store(folder / "results")
+    for cell in cells_of(spec):
+        for block in cell.blocks():
+            benchmark_block(block, store)
+        if cell.is_private:
+            audit_cell(cell, store)
+    return spec, text, store
+
+
+@pytest.fixture(scope="module")
+def document(suite):
+    found = assemble(*suite)
+    validate(json.loads(json.dumps(found, allow_nan=False)))
+    return found
+
+
+def test_environments_and_cells_belong_together(document):
+    assert [e["label"] for e in document["environments"]] == ["bernoulli", "people.csv"]
+    assert [cell["environment"] for cell in document["benchmark"]["cells"]] == ["bernoulli"] * 2 + ["people.csv"] * 2
+
+
+def test_private_regret_is_withheld_and_says_so(document):
+    shown = [cell["final_mean"] is not None for cell in document["benchmark"]["cells"]]
+    assert shown == [True, True, False, False]
+    assert "Regret on people.csv is withheld" in document["benchmark"]["withheld"]
+    assert document["environments"][1]["means"] == []
+
+
+def test_the_budget_never_exceeds_the_claim(document):
+    for cell in document["benchmark"]["cells"]:
+        if cell["epsilon"] is None:
+            assert cell["mu_claimed"] is cell["mu_spent"] is None
+        else:
+            assert cell["mu_spent"] == sorted(cell["mu_spent"])
+            assert 0 < cell["mu_spent"][-1] <= cell["mu_claimed"] * (1 + 1e-9)
+
+
+def test_each_audit_has_a_power_curve_through_its_smallest_factor(document):
+    for entry in document["audits"]:
+        curve, smallest = entry["power"], entry["measurement"]["smallest_factor"]
+        assert curve["caught"][curve["factors"].index(smallest)] >= 0.9
+
+
+def test_each_audit_is_a_document_of_its_own(suite, document):
+    spec = suite[0]
+    singles = audit_documents(spec, document)
+    assert [f"audits/{name}.html" for name in singles] == [entry["path"] for entry in document["related"]]
+    for entry, single in zip(document["audits"], singles.values(), strict=True):
+        validate(single)
+        assert single["kind"] == "audit"
+        assert single["audits"] == [entry]
+        assert single["benchmark"] is None
+        assert len(single["environments"]) == 1
+        (file,) = single["evidence"]["files"]
+        assert file in document["evidence"]["files"]
+        assert single["related"][0]["path"] == "../report.html"
+
+
+def test_the_same_results_make_the_same_document(suite, document):
+    assert assemble(*suite) == document
+
+
+def test_links_lead_to_a_format_that_is_written(suite):
+    spec, text, store = suite
+    only = spec.model_copy(update={"report": spec.report.model_copy(update={"formats": ["json", "pdf"]})})
+    found = assemble(only, text, store)
+    assert all(entry["path"].endswith(".pdf") for entry in found["related"])
+
+
+def test_formats_limit_what_is_written_and_older_files_go(tmp_path, document):
+    single = document | {"benchmark": None, "audits": [], "regressions": None}
+    stem = tmp_path / "audits" / "tight-eps-0.1"
+    assert set(write_document(single, stem, FORMATS)) == set(FORMATS)
+    assert sorted(path.name for path in stem.parent.iterdir()) == [f"{stem.name}.{kind}" for kind in sorted(FORMATS)]
+    assert write_document(single, stem, ["json"]) == {"json": stem.parent / f"{stem.name}.json"}
+    assert [path.name for path in stem.parent.iterdir()] == [f"{stem.name}.json"]
