@@ -8,25 +8,28 @@ from typing import Any
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
-from prefect.task_runners import ProcessPoolTaskRunner
 
 from flows.benchmark import cell_record
-from flows.plan import Cell, Environment, cells_of
+from flows.executors import Executor, Resources, patience, task_runner
+from flows.journal import Journal, Stopwatch
+from flows.plan import Cell, cells_of, environments_of
 from flows.progress import bar
-from flows.settings import DataFolder, n_workers
+from flows.settings import DataFolder
 from flows.specs import Spec
 from flows.store import Store, link
 from flows.tracking import Tracker
-from flows.work import audit_cell, audit_entry, evidence_of
+from flows.work import audit_cell, audit_entry, evidence_of, stored_audit
 
 
-@task(name="audit-cell", task_run_name="{label}", cache_policy=NO_CACHE)
-def _audit(cell: Cell, store: Store, label: str) -> dict[str, Any]:
-    return audit_entry(cell, audit_cell(cell, store))
+@task(name="audit-cell", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
+def _audit(cell: Cell, store: Store, label: str) -> tuple[dict[str, Any], float]:
+    """The audit's entry in the report, and the seconds that it took."""
+    watch = Stopwatch()
+    return audit_entry(cell, audit_cell(cell, store)), watch.seconds
 
 
-@task(name="track-audit", cache_policy=NO_CACHE)
-def _track(cell: Cell, outcome: dict[str, Any], store: Store, tracker: Tracker) -> None:
+@task(name="track-audit", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
+def _track(cell: Cell, outcome: dict[str, Any], store: Store, tracker: Tracker, label: str) -> None:
     controls = outcome["controls"]
     metrics = {
         "audit/mu_measured": outcome["mu"]["measured"],
@@ -49,32 +52,43 @@ def _track(cell: Cell, outcome: dict[str, Any], store: Store, tracker: Tracker) 
     tracker.log_cell(cell.spec.name, record)
 
 
-# Audits take many seconds each and search with Hypothesis, which wants a process of its own.
-_RUNNER: Any = ProcessPoolTaskRunner(max_workers=n_workers())
-
-
-@flow(name="audit", task_runner=_RUNNER)
-def audit(spec: Spec, data: str) -> list[dict[str, Any]]:
+@flow(name="audit", persist_result=False)
+def audit_flow(spec: Spec, data: str) -> list[dict[str, Any]]:
     """Audits every private cell of the spec; finished audits are kept, and a rerun computes only what is missing.
 
     Returns:
       the outcomes, in the order of the spec.
     """
     folder = DataFolder(Path(data))
-    store, tracker = Store(folder.results), Tracker(folder.root)
+    store, tracker, journal = Store(folder.results), Tracker.open(folder.root), Journal(folder.journal(spec.name))
     tracker.mark_dead_runs()
     cells = [cell for cell in cells_of(spec) if cell.is_private]
-    Environment(spec).check()
+    for environment in environments_of(spec):
+        environment.check()
     tracker.experiment(spec.name, spec.description or spec.title)
-    futures = {_audit.submit(cell, store, cell.name): cell for cell in cells}
-    outcomes: dict[str, dict[str, Any]] = {}
-    with bar("audit", 2 * len(cells)) as progress:
+    found = {cell.name: stored_audit(cell, store) for cell in cells}
+    outcomes = {cell.name: audit_entry(cell, outcome) for cell in cells if (outcome := found[cell.name]) is not None}
+    missing = [cell for cell in cells if cell.name not in outcomes]
+    journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
+    examine = _audit.with_options(**patience(spec.execution.retries, spec.execution.audit_timeout))
+    futures = {examine.submit(cell, store, cell.name): cell for cell in missing}
+    with bar("audit", 2 * len(cells), done=len(outcomes)) as progress:
         for future in as_completed(list(futures)):
             cell = futures[future]
-            outcomes[cell.name] = future.result()
-            progress.advance(f"{cell.name}: {outcomes[cell.name]['verdict']}")
+            outcomes[cell.name], seconds = future.result()
+            verdict = outcomes[cell.name]["verdict"]
+            journal.write("audit done", cell=cell.name, run_key=cell.key, verdict=verdict, seconds=seconds,
+                          replays=spec.audit.replays)  # fmt: skip
+            progress.advance(f"{cell.name}: {verdict}")
         for cell in cells:
-            _track(cell, outcomes[cell.name], store, tracker)
+            _track(cell, outcomes[cell.name], store, tracker, cell.name)
             link(evidence_of(cell, store), folder.evidence(spec.name, cell.slug))
+            journal.write("cell tracked", cell=cell.name, run_key=cell.key)
             progress.advance(f"tracked {cell.name}")
     return [outcomes[cell.name] for cell in cells]
+
+
+def audit(spec: Spec, data: str, resources: Resources | None = None) -> list[dict[str, Any]]:
+    """Runs the flow on the chosen resources; processes, one a core, for None."""
+    runner = task_runner(resources or Resources(), Executor.PROCESSES)
+    return audit_flow.with_options(task_runner=runner)(spec, data)

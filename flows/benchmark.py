@@ -9,52 +9,68 @@ import numpy as np
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
-from prefect.task_runners import ThreadPoolTaskRunner
 
 from audits.summary import epsilon_of
-from flows.plan import Block, Cell, Environment, cells_of
+from flows.dataset_record import dataset_record
+from flows.executors import Executor, Resources, patience, task_runner
+from flows.journal import Journal, Stopwatch
+from flows.plan import Block, Cell, cells_of, environments_of
 from flows.progress import bar
-from flows.settings import DataFolder, n_workers
+from flows.settings import DataFolder
 from flows.specs import Spec, is_finite
 from flows.store import Store
 from flows.tracking import CellRecord, Tracker
-from flows.work import benchmark_block
+from flows.work import benchmark_block, is_played
 
 _NORMAL_95 = 1.959963984540054
 
 
-@task(name="benchmark-block", task_run_name="{label}", cache_policy=NO_CACHE)
-def _run_block(block: Block, store: Store, label: str) -> None:
+@task(name="benchmark-block", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
+def _run_block(block: Block, store: Store, label: str) -> float:
+    """Plays one block, or finds it played; the seconds that it took."""
+    watch = Stopwatch()
     benchmark_block(block, store)
+    return watch.seconds
 
 
-@task(name="track-benchmark", cache_policy=NO_CACHE)
-def _track(cell: Cell, store: Store, tracker: Tracker) -> None:
+@task(name="track-benchmark", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
+def _track(cell: Cell, store: Store, tracker: Tracker, label: str) -> None:
     tracker.log_cell(cell.spec.name, benchmark_record(cell, summarize_cell(cell, store)))
 
 
-# Blocks are NumPy and numba without the GIL: threads run them side by side and start at once.
-_RUNNER: Any = ThreadPoolTaskRunner(max_workers=n_workers())
-
-
-@flow(name="benchmark", task_runner=_RUNNER)
-def benchmark(spec: Spec, data: str) -> None:
+@flow(name="benchmark", persist_result=False)
+def benchmark_flow(spec: Spec, data: str) -> None:
     """Plays every cell of the spec; finished blocks are kept, and a rerun computes only what is missing."""
     folder = DataFolder(Path(data))
-    store, tracker = Store(folder.results), Tracker(folder.root)
+    store, tracker, journal = Store(folder.results), Tracker.open(folder.root), Journal(folder.journal(spec.name))
     tracker.mark_dead_runs()
     cells = cells_of(spec)
-    Environment(spec).check()
+    for environment in environments_of(spec):
+        environment.check()
     tracker.experiment(spec.name, spec.description or spec.title)
     blocks = [block for cell in cells for block in cell.blocks()]
-    futures = {_run_block.submit(b, store, f"{b.cell.name} block {b.index}"): b for b in blocks}
-    with bar("benchmark", len(blocks) + len(cells)) as progress:
+    missing = [block for block in blocks if not is_played(block, store)]
+    journal.write("benchmark started", suite=spec.name, cells=len(cells), blocks=len(blocks), missing=len(missing))
+    play = _run_block.with_options(**patience(spec.execution.retries, spec.execution.block_timeout))
+    futures = {play.submit(block, store, f"{block.cell.name} block {block.index}"): block for block in missing}
+    with bar("benchmark", len(blocks) + len(cells), done=len(blocks) - len(missing)) as progress:
         for future in as_completed(list(futures)):
-            future.result()
-            progress.advance(futures[future].cell.name)
+            block, seconds = futures[future], future.result()
+            journal.write("block done", cell=block.cell.name, run_key=block.cell.key, block=block.index,
+                          result=block.key, n_reps=block.n_reps, seconds=seconds)  # fmt: skip
+            progress.advance(block.cell.name)
         for cell in cells:
-            _track(cell, store, tracker)
+            _track(cell, store, tracker, cell.name)
+            journal.write("cell tracked", cell=cell.name, run_key=cell.key)
             progress.advance(f"tracked {cell.name}")
+        tracker.keep_only(spec.name, {cell.key for cell in cells})
+    journal.write("benchmark done", suite=spec.name)
+
+
+def benchmark(spec: Spec, data: str, resources: Resources | None = None) -> None:
+    """Runs the flow on the chosen resources; threads, one a core, for None."""
+    runner = task_runner(resources or Resources(), Executor.LOCAL)
+    benchmark_flow.with_options(task_runner=runner)(spec, data)
 
 
 def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
@@ -78,12 +94,12 @@ def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
 def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
     """What MLflow keeps of a cell's benchmark."""
     grid = summary["grid"].tolist()
-    metrics = {"regret/final": float(summary["mean"][-1])}
-    curves = {
-        "regret/mean": (grid, summary["mean"].tolist()),
-        "regret/low": (grid, summary["low"].tolist()),
-        "regret/high": (grid, summary["high"].tolist()),
-    }
+    metrics: dict[str, float] = {}
+    curves: dict[str, Any] = {}
+    if cell.environment.shows("regret"):
+        metrics["regret/final"] = float(summary["mean"][-1])
+        metrics["regret/final_half_width"] = float(summary["high"][-1] - summary["mean"][-1])
+        curves = {f"regret/{name}": (grid, summary[name].tolist()) for name in ("mean", "low", "high")}
     if is_finite(summary["mu"]):
         claim, delta = cell.claim(), cell.spec.audit.delta
         metrics |= {
@@ -101,7 +117,7 @@ def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
 
 def cell_record(cell: Cell, metrics: dict[str, float], curves: dict[str, Any], artifacts: list[Path]) -> CellRecord:
     """A cell's MLflow run: the benchmark and the audit write into the same one."""
-    spec, about = cell.spec, Environment(cell.spec).describe()
+    spec, environment = cell.spec, cell.environment
     return CellRecord(
         run_key=cell.key,
         name=cell.name,
@@ -112,18 +128,14 @@ def cell_record(cell: Cell, metrics: dict[str, float], curves: dict[str, Any], a
             "guarantee": cell.entry.guarantee or "none",
             **cell.parameters(),
             "delta": spec.audit.delta,
-            "environment": about["name"],
+            "environment": environment.label,
             "horizon": spec.horizon,
             "replications": spec.replications,
             "seed": spec.seed,
         },
-        tags={"environment": about["name"], "source": cell.entry.source},
+        tags={"environment": environment.label, "source": cell.entry.source},
         metrics=metrics,
         curves=curves,
         artifacts=artifacts,
-        dataset={
-            "name": about["name"],
-            "digest": cell.key[:12],
-            "source": spec.environment.model_dump_json(),
-        },
+        dataset=dataset_record(cell),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from flows.commands import accounting, audits, pages, reports, suites
+from flows.commands import accounting, audits, pages, reports, schedule, suites
 
 app = typer.Typer(
     help="Private bandits that prove their privacy: benchmarks, audits and reports.",
@@ -16,9 +16,12 @@ for command in (
     suites.demo,
     suites.check,
     suites.run,
+    suites.schema,
     audits.audit,
     audits.verify,
     reports.report,
+    schedule.serve,
+    schedule.baseline,
     pages.ui,
     accounting.list_,
     accounting.calibrate,

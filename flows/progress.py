@@ -24,9 +24,9 @@ class Bar:
 
 
 @contextmanager
-def bar(title: str, total: int) -> Iterator[Bar]:
-    """A bar of `total` pieces of work."""
+def bar(title: str, total: int, done: int = 0) -> Iterator[Bar]:
+    """A bar of `total` pieces of work, some of them done already."""
     title_column, what_column = TextColumn("{task.description:<10}"), TextColumn("{task.fields[what]}")
     columns = (title_column, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), what_column)
     with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
-        yield Bar(progress, progress.add_task(title, total=total, what=""))
+        yield Bar(progress, progress.add_task(title, total=total, completed=done, what=""))

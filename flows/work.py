@@ -18,7 +18,7 @@ from audits.faulty_ledgers import GENERIC
 from audits.outcome import Effort, Outcome, accounted_mu
 from audits.summary import summarize
 from audits.white_box import NEAR_TEST_BUDGET
-from flows.plan import Block, Cell, Environment
+from flows.plan import Block, Cell
 from flows.store import Store, code_version, content_key, write_whole
 from flows.versions import versions
 from privacy_core import LiveLedger, ReproducibleNoise
@@ -35,7 +35,7 @@ def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], 
     """
     if (found := store.load(BENCHMARK, block.key)) is not None:
         return found
-    cell, environment = block.cell, Environment(block.cell.spec)
+    cell, environment = block.cell, block.cell.environment
     stream = environment.stream(block.reward_seed)
     grid = log_grid(cell.spec.horizon)
     ledger = LiveLedger(block.n_reps, ReproducibleNoise(block.noise_seed), n_records=cell.spec.horizon)
@@ -49,9 +49,16 @@ def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], 
     return arrays, description
 
 
+def is_played(block: Block, store: Store) -> bool:
+    """Whether the block's result lies in the store; a damaged one is found, and computed again, when it is read."""
+    return store.path(BENCHMARK, block.key).exists()
+
+
 def audit_key(cell: Cell) -> str:
     """Content key of a cell's audit."""
-    return content_key({**cell.identity(), "audit": cell.spec.audit.model_dump(mode="json"), "code": code_version()})
+    replays_rows = cell.environment.shows("values")
+    return content_key({**cell.identity(), "audit": cell.spec.audit.model_dump(mode="json"), "code": code_version(),
+                        **({} if replays_rows else {"table": "drawn"})})  # fmt: skip
 
 
 def evidence_of(cell: Cell, store: Store) -> Path:
@@ -77,10 +84,13 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     """One audit with its controls; from the store if it is there."""
     if (found := stored_audit(cell, store)) is not None:
         return found
-    asked, entry, environment = cell.spec.audit, cell.entry, Environment(cell.spec)
+    asked, entry, environment = cell.spec.audit, cell.entry, cell.environment
     trial = _trial(cell, cell.settings)
     is_near = NEAR_TEST_BUDGET[0] <= trial.claim.gaussian.mu <= NEAR_TEST_BUDGET[1]
-    rounds = f"{asked.rounds} rounds x {environment.n_actions} arms of {environment.describe()['name']}"
+    data = (
+        f" of {environment.describe()['name']}" if environment.shows("values") else ", drawn at random: the data are private"
+    )
+    rounds = f"{asked.rounds} rounds x {environment.n_actions} arms{data}"
     outcome = audit(
         trial,
         CONTROLS.get(entry.name, GENERIC),
@@ -96,7 +106,7 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
 def _trial(cell: Cell, settings: Settings) -> Trial:
     assert cell.entry.promise is not None
     assert cell.entry.probes is not None
-    environment = Environment(cell.spec)
+    environment = cell.environment
     probes = cell.entry.probes(environment.n_actions)
     return Trial(cell.entry.build(settings), cell.entry.promise(settings), environment.audit_table(), probes)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from flows.commands.failures import failures
-from flows.commands.options import FAILURE, Data, Debug, open_data, option, whole
-from flows.commands.suites import run_file
+from flows.commands.options import FAILURE, AsJson, Data, Debug, DryRun, ExecutorName, Workers, open_data, option, whole
+from flows.commands.suites import begin, for_machines, resources_of, run_file
+
+if TYPE_CHECKING:
+    from flows.executors import Resources
 
 
 def audit(
@@ -33,6 +37,10 @@ def audit(
     probe: Annotated[list[int] | None, option("A record to plant a canary at; give it several times.")] = None,
     low: Annotated[float | None, option("Least reward that a function is given; 0.")] = None,
     high: Annotated[float | None, option("Largest one; 1.")] = None,
+    executor: ExecutorName = None,
+    workers: Workers = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
     data: Data = None,
     debug: Debug = False,
 ) -> None:
@@ -40,25 +48,30 @@ def audit(
     with failures(debug):
         from flows.specs import SpecError
 
-        others = ("spec", "algorithm", "all_", "only", "probe", "data", "debug")
+        others = ("spec", "algorithm", "all_", "only", "probe", "data", "debug", "executor", "workers", "dry_run", "as_json")
         given = {name: value for name, value in context.params.items() if name not in others and value is not None}
         given |= {"probes": tuple(probe)} if probe else {}
         if sum((spec is not None, algorithm is not None, all_)) != 1:
             raise SpecError("audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME")
         if only and not all_:
             raise SpecError("--only: only with --all")
+        resources = resources_of(executor, workers)
+        if dry_run and spec is None:
+            raise SpecError("--dry-run: only with a SPEC")
         if all_:
-            _audit_all(only or [], given, data)
+            _audit_all(only or [], given, data, resources, as_json=as_json)
             return
         if spec is not None:
             if given:
                 names = ", ".join("--probe" if name == "probes" else f"--{name}" for name in given)
                 raise SpecError(f"{names}: only with --algorithm; a spec has its own field `audit`")
-            run_file(spec, data, ["audit", "report"])
+            run_file(spec, data, ["audit", "report"], resources, dry_run=dry_run, as_json=as_json)
             return
+        if executor is not None or workers is not None:
+            raise SpecError("--executor, --workers: not with --algorithm, which audits in this process")
         if claim is None:
             raise SpecError('--algorithm needs --claim, such as --claim "gdp(mu=1, relation=reward)"')
-        _audit_own({"algorithm": algorithm, **given}, data)
+        _audit_own({"algorithm": algorithm, **given}, data, as_json=as_json)
 
 
 def verify(
@@ -81,7 +94,7 @@ def verify(
             raise typer.Exit(FAILURE)
 
 
-def _audit_own(asked: dict[str, Any], data: Path | None) -> None:
+def _audit_own(asked: dict[str, Any], data: Path | None, *, as_json: bool) -> None:
     """Audits one file of the user's, and says where the evidence lies."""
     from flows.audit_report import tell
     from flows.own import Request, audit_own, write_files
@@ -89,18 +102,22 @@ def _audit_own(asked: dict[str, Any], data: Path | None) -> None:
     request = Request(**asked)
     loaded, outcome = audit_own(request)
     files = write_files(loaded, outcome, request, open_data(data).root / "own")
-    for line in tell(loaded.label, outcome):
-        typer.echo(line)
-    here = Path.cwd()
-    shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
-    for kind, place in shown.items():
-        typer.echo(f"{kind:<9} {place}")
-    typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")
+    if as_json:
+        entries = json.loads(files["json"].read_text(encoding="utf-8"))["audits"]
+        typer.echo(for_machines(loaded.label, entries, {kind: str(path) for kind, path in files.items()}))
+    else:
+        for line in tell(loaded.label, outcome):
+            typer.echo(line)
+        here = Path.cwd()
+        shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
+        for kind, place in shown.items():
+            typer.echo(f"{kind:<9} {place}")
+        typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")
     if outcome.verdict != "PASS":
         raise typer.Exit(FAILURE)
 
 
-def _audit_all(only: list[str], given: dict[str, Any], data: Path | None) -> None:
+def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resources: Resources, *, as_json: bool) -> None:
     """Audits the whole catalog, or some labels of it, and says where the report lies."""
     from audits.outcome import Effort
     from audits.whole_catalog import subjects
@@ -117,18 +134,23 @@ def _audit_all(only: list[str], given: dict[str, Any], data: Path | None) -> Non
     if unknown := [label for label in only if label not in labels]:
         raise SpecError(f"--only: unknown label {unknown[0]!r}; known are {', '.join(labels)}")
     folder = open_data(data)
-    folder.prepare()
-    from flows.audit_all import audit_all
-    from flows.interrupt import stop_at_once_on_interrupt
+    begin(folder)
+    from flows import gate
+    from flows.audit_all import SUITE, audit_all
 
-    stop_at_once_on_interrupt(FAILURE)
-    done = audit_all([label for label in labels if not only or label in only], effort, str(folder.root))
-    for found in done["audits"].values():
-        for line in found["lines"]:
-            typer.echo(line)
-    for kind, path in done["files"].items():
-        typer.echo(f"{kind:<5} {path}")
+    done = audit_all([label for label in labels if not only or label in only], effort, str(folder.root), resources)
     verdicts = [found["entry"]["verdict"] for found in done["audits"].values()]
-    typer.echo(", ".join(f"{verdicts.count(v)} {v}" for v in ("PASS", "FAIL", "INCONCLUSIVE")))
-    if set(verdicts) != {"PASS"}:
+    if as_json:
+        entries = [found["entry"] for found in done["audits"].values()]
+        typer.echo(for_machines(SUITE, entries, done["files"], done["gate"], done["alarm"]))
+    else:
+        for found in done["audits"].values():
+            for line in found["lines"]:
+                typer.echo(line)
+        for line in gate.lines(done["gate"]):
+            typer.echo(line)
+        for kind, path in done["files"].items():
+            typer.echo(f"{kind:<5} {path}")
+        typer.echo(", ".join(f"{verdicts.count(v)} {v}" for v in ("PASS", "FAIL", "INCONCLUSIVE")))
+    if done["alarm"] is not None:
         raise typer.Exit(FAILURE)

@@ -31,6 +31,7 @@ class failures:  # noqa: N801  (read as: with failures(debug))
 def explain(error: BaseException) -> tuple[str, int]:
     """What to tell the user of a failure, and the exit code."""
     from flows.specs import SpecError
+    from flows.tracking_errors import TrackingError
 
     chain: list[BaseException] = []
     current: BaseException | None = error
@@ -52,6 +53,15 @@ def explain(error: BaseException) -> tuple[str, int]:
                 f"the disk is full{where}; what was finished is kept: free some space and run the same command again",
                 FAILURE,
             )
+    for link in chain:
+        if isinstance(link, TrackingError):
+            return str(link), FAILURE
+    if any(type(link).__name__ == "TaskRunTimeoutError" for link in chain):
+        return (
+            f"{error}: what was finished is kept; raise block_timeout or audit_timeout in the spec's field `execution`, "
+            "or make block_size smaller, and run the same command again",
+            FAILURE,
+        )
     if isinstance(error, PermissionError):
         return f"no permission: {error}; choose another folder with --data", FAILURE
     return f"{type(error).__name__}: {error} (run again with --debug for the traceback)", FAILURE

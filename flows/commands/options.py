@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -16,6 +16,13 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 SpecPath = Annotated[Path, typer.Argument(help="The experiment, a YAML file.", show_default=False)]
 Data = Annotated[Path | None, typer.Option("--data", help="Data folder; the default is ./bandana_data.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One object on standard output, for machines.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Explain what would be done, and what is done already; do nothing.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Side by side; one a core.", show_default=False)]
+ExecutorName = Annotated[
+    Literal["local", "processes", "dask"] | None,
+    typer.Option(help="Where blocks run: threads, processes or Dask; the numbers are the same.", show_default=False),
+]
 
 
 def whole(text: str) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,21 +13,68 @@ from flows.commands.failures import failures
 from flows.commands.options import Data, Debug, open_data
 from flows.commands.suites import suites_of
 
+if TYPE_CHECKING:
+    from flows.settings import DataFolder
+    from flows.tracking import Tracker
+
+_HOST = "127.0.0.1"
+
 
 def ui(
     data: Data = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on the loopback interface.")] = 5000,
     debug: Debug = False,
 ) -> None:
-    """Open MLflow's pages on this machine (loopback only)."""
+    """Open MLflow's pages on this machine (loopback only), and print where each suite is compared."""
     with failures(debug):
         folder = open_data(data)
         folder.prepare()
         from flows.tracking import Tracker
 
-        tracker = Tracker(folder.root)
-        typer.echo("MLflow starts; this takes up to a minute. Then open:")
-        for suite in suites_of(folder):
-            typer.echo(f"  {suite}: {tracker.compare_url(suite, f'http://127.0.0.1:{port}')}")
+        tracker = Tracker.open(folder.root)
+        links = _links(folder, tracker, f"http://{_HOST}:{port}")
+        if tracker.address.kind == "http":
+            typer.echo(f"The runs are on the server {tracker.address.shown}. Open:")
+            for line in links:
+                typer.echo(line)
+            return
+        _need_free(port)
+        typer.echo("MLflow starts; this takes up to a minute. Then open (Ctrl+C ends it):")
+        for line in links:
+            typer.echo(line)
         sys.stdout.flush()
+        os.environ.update(tracker.server_environment())
         os.execv(sys.executable, [sys.executable, *tracker.server_arguments(port)])
+
+
+def _links(folder: DataFolder, tracker: Tracker, base: str) -> list[str]:
+    """A line a suite; one that was not tracked yet says so."""
+    from flows.tracking import TrackingError
+
+    lines = []
+    for suite in suites_of(folder):
+        try:
+            lines.append(f"  {suite}: {tracker.compare_url(suite, base)}")
+        except TrackingError as error:
+            lines.append(f"  {suite}: {error}")
+    return lines or ["  no suite has run yet: `bandana demo` runs one"]
+
+
+def _need_free(port: int) -> None:
+    """Refuses a port that somebody listens on: MLflow would say so a minute later, and less clearly.
+
+    Raises:
+      SpecError: the port is taken, or is not for ordinary users.
+    """
+    from flows.specs import SpecError
+
+    with socket.socket() as probe:
+        # As the server itself asks: a port whose last owner just went is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError as error:
+            raise SpecError(
+                f"--port: {port} on {_HOST} cannot be used ({error.strerror}); close what listens there, "
+                f"or choose another one, such as --port {port + 1 if 1024 <= port < 65535 else 5001}"
+            ) from error

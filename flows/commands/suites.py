@@ -1,58 +1,94 @@
-"""Commands on specs: demo, run, check, report."""
+"""Commands on specs: demo, check, run."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from flows.commands.failures import failures
-from flows.commands.options import FAILURE, Data, Debug, SpecPath, open_data
+from flows.commands.options import FAILURE, AsJson, Data, Debug, DryRun, ExecutorName, SpecPath, Workers, open_data
 from flows.settings import DataFolder
 
 if TYPE_CHECKING:
+    from flows.executors import Resources
     from flows.specs import Spec
 
+DaskAddress = Annotated[
+    str | None, typer.Option(help="A running cluster's scheduler, such as tcp://127.0.0.1:8786.", show_default=False)
+]
 
-def demo(data: Data = None, debug: Debug = False) -> None:
+
+def demo(
+    executor: ExecutorName = None,
+    workers: Workers = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
     """The main job: benchmark, audits and report on a real trial, in one go."""
     with failures(debug):
         text = resources.files("flows").joinpath("demo.yaml").read_text(encoding="utf-8")
-        _run(text, "demo.yaml", Path.cwd(), data, ["benchmark", "audit", "report"])
+        how = resources_of(executor, workers)
+        steps = ["benchmark", "audit", "report"]
+        _run(text, "demo.yaml", Path.cwd(), data, steps, how, dry_run=dry_run, as_json=as_json)
 
 
-def run(spec: SpecPath, data: Data = None, debug: Debug = False) -> None:
+def run(
+    spec: SpecPath,
+    audit: Annotated[bool, typer.Option("--audit", help="Audit it too.")] = False,
+    executor: ExecutorName = None,
+    workers: Workers = None,
+    dask_address: DaskAddress = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
     """Benchmark a spec: regret and privacy spent, tracked in MLflow, and the report."""
     with failures(debug):
-        run_file(spec, data, ["benchmark", "report"])
+        steps = ["benchmark", *(["audit"] if audit else []), "report"]
+        run_file(spec, data, steps, resources_of(executor, workers, dask_address), dry_run=dry_run, as_json=as_json)
 
 
-def check(spec: SpecPath, debug: Debug = False) -> None:
-    """Check a spec, and tell what it will do, without running it."""
+def check(
+    spec: SpecPath,
+    as_json: AsJson = False,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Check a spec, and explain what it will do: its cells, their claims, and what it will cost; nothing is run."""
     with failures(debug):
-        from flows.plan import Environment, cells_of
         from flows.specs import load_spec
 
         checked = load_spec(spec)
-        environment = Environment(checked)
-        environment.check()
-        cells = cells_of(checked)
-        n_blocks = sum(len(cell.blocks()) for cell in cells)
-        typer.echo(f"{spec}: correct")
-        typer.echo(
-            f"  {environment.describe()['name']}: {environment.n_actions} arms, horizon {checked.horizon}, "
-            f"{checked.replications} replications, {n_blocks} blocks"
-        )
-        for cell in cells:
-            claim = f"claims that {cell.claim().statement} ({cell.claim().theorem})" if cell.is_private else "not private"
-            typer.echo(f"  {cell.name:<32} {claim}")
+        _explain(checked, ["benchmark", "audit", "report"], _if_there(data), None, as_json=as_json)
+        if not as_json:
+            typer.echo(f"{spec}: correct")
 
 
-def run_file(path: Path, data: Path | None, steps: list[str]) -> None:
+def schema() -> None:
+    """Print the JSON schema of a spec, for editors that complete and check YAML."""
+    from flows.specs import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=1))
+
+
+def run_file(
+    path: Path,
+    data: Path | None,
+    steps: list[str],
+    resources: Resources | None = None,
+    *,
+    dry_run: bool = False,
+    as_json: bool = False,
+) -> None:
     """Reads a spec and runs the steps on it."""
     from flows.specs import SpecError
 
@@ -60,45 +96,130 @@ def run_file(path: Path, data: Path | None, steps: list[str]) -> None:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: cannot be read: {error}") from error
-    _run(text, str(path), path.parent, data, steps)
+    _run(text, str(path), path.parent, data, steps, resources, dry_run=dry_run, as_json=as_json)
 
 
-def _run(text: str, source: str, where: Path, data: Path | None, steps: list[str]) -> None:
+def resources_of(executor: str | None, workers: int | None, dask_address: str | None = None) -> Resources:
+    """What to run on, checked."""
+    from flows.executors import Executor, Resources
+
+    chosen = Resources(executor=None if executor is None else Executor(executor), workers=workers, dask_address=dask_address)
+    chosen.check()
+    return chosen
+
+
+def _run(
+    text: str,
+    source: str,
+    where: Path,
+    data: Path | None,
+    steps: list[str],
+    resources: Resources | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Checks the spec, runs the steps, and says where everything lies."""
-    from flows.plan import Environment, cells_of
+    from flows.plan import cells_of, environments_of
     from flows.specs import SpecError, parse_spec
 
     spec = parse_spec(text, source, where)
     cells = cells_of(spec)
-    Environment(spec).check()
+    for environment in environments_of(spec):
+        environment.check()
     if steps[0] == "audit" and not any(cell.is_private for cell in cells):
         raise SpecError(f"{source}: algorithms: there is nothing to audit, no algorithm here is private")
+    if dry_run:
+        _explain(spec, steps, _if_there(data), resources, as_json=as_json)
+        return
     folder = open_data(data)
-    folder.prepare()
-    from flows.interrupt import stop_at_once_on_interrupt
+    begin(folder)
     from flows.store import write_whole
     from flows.suite import suite
 
+    write_whole(folder.suite(spec.name) / "spec.yaml", standing_alone(spec, text).encode())
+    done = suite(spec, text, str(folder.root), steps, resources)
+    if as_json:
+        typer.echo(for_machines(spec.name, done["audits"], done["files"], done["gate"], done["alarm"]))
+    else:
+        _say_what_was_done(done, data)
+    if done["alarm"] is not None:
+        typer.echo(f"error: {done['alarm']}", err=True)
+        raise typer.Exit(FAILURE)
+
+
+def begin(folder: DataFolder) -> None:
+    """Before Prefect is imported: its settings, its server, and how the command stops."""
+    folder.prepare()
+    from flows import temporary_server
+    from flows.interrupt import server_ended, stop, stop_at_once_on_interrupt
+    from flows.tracking import Tracker
+
+    Tracker.check(folder.root)
     stop_at_once_on_interrupt(FAILURE)
-
-    write_whole(folder.suite(spec.name) / "spec.yaml", _standing_alone(spec, text).encode())
-    done = suite(spec, text, str(folder.root), steps)
-    _say_what_was_done(spec, folder, done, data)
+    temporary_server.start(folder.prefect, lambda said: stop(server_ended(said, folder.root), FAILURE))
 
 
-def _standing_alone(spec: Spec, text: str) -> str:
-    """The spec's text with its data file's place made absolute, so that it can be run from anywhere."""
-    path = getattr(spec.environment, "path", None)
-    if path is None:
+def _if_there(data: Path | None) -> Path | None:
+    """The data folder, if it exists: explaining makes none."""
+    from flows.settings import data_root
+
+    root = data_root(data)
+    return root if root.is_dir() else None
+
+
+def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resources | None, *, as_json: bool) -> None:
+    from rich.console import Console
+
+    from flows.explain import explain, render
+    from flows.plan import environments_of
+
+    for environment in environments_of(spec):
+        environment.check()
+    found = explain(spec, steps, data, resources.workers if resources is not None else None)
+    if as_json:
+        typer.echo(json.dumps(found, indent=1, allow_nan=False))
+        return
+    console = Console()
+    (console if console.is_terminal else Console(width=150)).print(render(found))
+
+
+def standing_alone(spec: Spec, text: str) -> str:
+    """The spec's text with the places of its files made absolute, so that it can be run from anywhere."""
+    from flows.specs import TableSpec
+
+    places = [item.path if isinstance(item, TableSpec) else None for item in spec.environment]
+    if not any(places) and spec.baseline is None:
         return text
     import yaml
 
     tree = yaml.safe_load(text)
-    tree["environment"]["path"] = str(Path(path).absolute())
+    listed = tree["environment"] if isinstance(tree["environment"], list) else [tree["environment"]]
+    for item, place in zip(listed, places, strict=True):
+        if place is not None:
+            item["path"] = str(place.absolute())
+    if spec.baseline is not None:
+        tree["baseline"] = str(spec.baseline.absolute())
     return str(yaml.safe_dump(tree, sort_keys=False))
 
 
-def _say_what_was_done(spec: Spec, folder: DataFolder, done: dict[str, Any], data: Path | None) -> None:
+def for_machines(
+    suite: str,
+    audits: list[dict[str, Any]],
+    files: dict[str, str],
+    gate: dict[str, Any] | None = None,
+    alarm: str | None = None,
+) -> str:
+    """What was done, as one JSON object."""
+    shown = ("label", "verdict", "delta", "main", "mu", "epsilon", "reasons")
+    told = [{name: outcome[name] for name in shown} for outcome in audits]
+    found = {"suite": suite, "audits": told, "gate": gate, "alarm": alarm, "files": files}
+    return json.dumps(found, indent=1, allow_nan=False)
+
+
+def _say_what_was_done(done: dict[str, Any], data: Path | None) -> None:
+    from flows import gate
+
     for outcome in done["audits"]:
         mu = outcome["mu"]
         shown = "  >=  ".join(
@@ -111,14 +232,14 @@ def _say_what_was_done(spec: Spec, folder: DataFolder, done: dict[str, Any], dat
                 typer.echo(f"              {reason}")
             for line in (outcome["structural"]["counterexample"] or {"lines": ()})["lines"]:
                 typer.echo(f"              {line}")
-    for kind in ("html", "pdf", "json"):
-        typer.echo(f"{kind:<5} {done['files'][kind]}")
+    for line in gate.lines(done["gate"]):
+        typer.echo(line)
+    for kind, path in done["files"].items():
+        typer.echo(f"{kind:<5} {path}")
     option = "" if data is None else f" --data {data}"
     program = Path(sys.argv[0])
     command = "bandana" if _on_path(program) else str(program)
     typer.echo(f"Compare the runs in MLflow:  {command} ui{option}")
-    if any(outcome["verdict"] != "PASS" for outcome in done["audits"]):
-        raise typer.Exit(FAILURE)
 
 
 def _on_path(program: Path) -> bool:

@@ -5,9 +5,12 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from small_spec import SMALL
 
-from flows.plan import Environment, cells_of, read_table
-from flows.specs import SpecError, TableSpec, load_spec, parse_spec
+from flows.plan import cells_of, environments_of, read_table
+from flows.specs import SpecError, TableSpec, json_schema, load_spec, parse_spec
 
 
 def test_the_demo_and_the_ready_specs_are_correct():
@@ -17,14 +20,15 @@ def test_the_demo_and_the_ready_specs_are_correct():
     assert ready
     for path in ready:
         spec = load_spec(path)
-        Environment(spec).check()
+        for environment in environments_of(spec):
+            environment.check()
         assert cells_of(spec)
 
 
 MISTAKES = [
     ("  means: [0.8, 0.4]", "  means: [0.8, 1.4]", 6, "environment.means[1]", "1.4"),
     ("epsilon: [1]", "epsilon: [0]", 16, "algorithms[1].privacy.epsilon[0]", "0"),
-    ("epsilon: [1]", "epsilon: -2", 16, "algorithms[1].privacy.epsilon[0]", "-2"),
+    ("epsilon: [1]", "epsilon: -2", 16, "algorithms[1].privacy.epsilon", "-2"),
     ("epsilon: [1]", "epsilon: [.inf]", 16, "algorithms[1].privacy.epsilon[0]", "inf"),
     ("alpha: 2", "alpha: 1", 15, "algorithms[1].privacy.alpha", "1"),
     ("horizon: 500", "horizon: 1", 7, "horizon", "1"),
@@ -83,9 +87,9 @@ def test_the_same_cell_twice_is_refused(write_spec):
 
 
 TABLE_MISTAKES = {
-    "0.1,nan\n": r":3: the reward of action 'b' is 'nan'",
+    "0.1,nan\n": r":3: the reward of action 'b' is 'nan'; it must be a number",
     "0.1,2.5\n": r":3: the reward of action 'b' is '2.5'; it must be a number in the declared range \[0, 1\]",
-    "0.1,x\n": r":3: the reward of action 'b' is 'x'",
+    "0.1,x\n": r":3: the reward of action 'b' is 'x'; it must",
     "0.1\n": r":3: 1 values where the header names 2 actions",
 }
 
@@ -95,7 +99,15 @@ def test_a_malformed_table_is_named_with_its_line(tmp_path, row, message):
     path = tmp_path / "rewards.csv"
     path.write_text("a,b\n0,1\n" + row)
     with pytest.raises(SpecError, match=message):
+        read_table(TableSpec(kind="table", path=path, public=["values"]))
+
+
+def test_a_private_value_is_not_told(tmp_path):
+    path = tmp_path / "rewards.csv"
+    path.write_text("a,b\n0,1\n0.1,2.718\n")
+    with pytest.raises(SpecError, match=r":3: the reward of action 'b' must be a number in the declared range") as caught:
         read_table(TableSpec(kind="table", path=path))
+    assert "2.718" not in str(caught.value)
 
 
 def test_a_missing_table_and_one_that_is_too_short(tmp_path, write_spec):
@@ -104,10 +116,77 @@ def test_a_missing_table_and_one_that_is_too_short(tmp_path, write_spec):
     (tmp_path / "rewards.csv").write_text("a,b\n" + "0,1\n" * 30)
     spec = load_spec(write_spec(environment={"kind": "table", "path": "rewards.csv"}, horizon=31))
     with pytest.raises(SpecError, match="horizon: the table has 30 users, got 31"):
-        Environment(spec).check()
+        environments_of(spec)[0].check()
 
 
 def test_more_people_than_the_trial_had(write_spec):
     spec = load_spec(write_spec(environment={"kind": "thornton_hiv"}, audit__rounds=5000))
     with pytest.raises(SpecError, match="the people of the smallest arm of thornton_hiv, got 5000"):
-        Environment(spec).check()
+        environments_of(spec)[0].check()
+
+
+GRID = """
+environment:
+  - {kind: bernoulli, means: [0.8, 0.4], label: easy}
+  - {kind: bernoulli, means: [0.6, 0.5], label: hard}
+algorithms:
+  - {name: ucb, beta: [2.5, 3.1]}
+  - {name: adar-ucb, calibrations: tight, privacy: {alpha: [2, 4], epsilon: [0.1, 1]}}
+"""
+
+
+def test_a_grid_is_every_combination_and_each_cell_says_what_is_its_own(write_spec):
+    cells = cells_of(load_spec(write_spec(**yaml.safe_load(GRID))))
+    names = [cell.name for cell in cells]
+    assert len(names) == 2 * (2 + 4) == len(set(names))
+    assert "ucb beta=2.5 on easy" in names
+    assert "adar-ucb tight eps=0.1 alpha=4 on hard" in names
+    assert len({cell.key for cell in cells}) == len(cells)
+    assert len({block.key for cell in cells for block in cell.blocks()}) == 2 * len(cells)
+
+
+def test_one_value_stands_for_a_list_of_one(write_spec):
+    one = load_spec(write_spec(algorithms__1__privacy={"alpha": 2, "epsilon": 1}))
+    assert [cell.key for cell in cells_of(one)] == [cell.key for cell in cells_of(load_spec(write_spec()))]
+
+
+def test_a_name_and_what_may_be_shown_change_no_number(write_spec, tmp_path):
+    (tmp_path / "people.csv").write_text("a,b\n" + "0,1\n" * 600)
+    table = {"kind": "table", "path": "people.csv"}
+    keys = set()
+    for more in ({}, {"label": "people"}, {"public": ["regret"]}):
+        cell = cells_of(load_spec(write_spec(environment={**table, **more})))[1]
+        keys.add(cell.blocks()[0].key)
+    assert len(keys) == 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ([{"kind": "bernoulli", "means": [0.8, 0.4]}] * 2, "stands twice"),
+        ([{"kind": "bernoulli", "means": [0.8, m]} for m in (0.4, 0.5)], "'bernoulli' stands twice; give each a label"),
+        ([], "at least 1 item"),
+        ({"kind": "table", "path": "x.csv", "public": ["all"]}, "'values', 'means' or 'regret'"),
+    ],
+)
+def test_mistakes_in_a_grid(write_spec, environment, message):
+    with pytest.raises(SpecError, match=message):
+        load_spec(write_spec(environment=environment))
+
+
+def test_the_schema_accepts_what_the_parser_accepts():
+    schema = json_schema()
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    texts = [resources.files("flows").joinpath("demo.yaml").read_text(), SMALL]
+    texts += [path.read_text() for path in (Path(__file__).parents[2] / "experiments").glob("*.yaml")]
+    for text in texts:
+        assert not list(validator.iter_errors(yaml.safe_load(text)))
+    for old, new in (
+        ("means: [0.8, 0.4]", "means: [0.8, 1.4]"),
+        ("name: ucb", "name: ucb2"),
+        ("epsilon: [1]", "epsilon: 0"),
+    ):
+        assert list(validator.iter_errors(yaml.safe_load(SMALL.replace(old, new, 1)))), new
+    grid = yaml.safe_load(SMALL) | yaml.safe_load(GRID)
+    assert not list(validator.iter_errors(grid))

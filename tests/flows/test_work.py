@@ -1,5 +1,6 @@
 """Blocks: resumable, independent of each other, and the same numbers from whatever order."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -111,6 +112,22 @@ def test_a_table_is_known_by_its_content_and_not_by_its_place(write_spec, tmp_pa
     keys = []
     for name, text in (("one.csv", "a,b\n"), ("two.csv", "a,b\n"), ("three.csv", "b,a\n")):
         (tmp_path / name).write_text(text + "0,1\n" * 600)
-        spec = load_spec(write_spec(environment={"kind": "table", "path": name}))
+        spec = load_spec(write_spec(environment={"kind": "table", "path": name, "public": ["values"]}))
         keys.append(cells_of(spec)[1].blocks()[0].key)
     assert keys[0] == keys[1] != keys[2]
+
+
+def test_a_private_table_is_not_known_by_a_hash_of_its_rows_and_a_copy_has_the_same_seeds(write_spec, tmp_path):
+    """Whoever knows all rows but one could try out that one on a hash that is shown."""
+    spec = load_spec(write_spec(environment={"kind": "table", "path": "people.csv"}))
+    found = []
+    for rows in ("0,1\n" * 600, "1,0\n" * 600):
+        (tmp_path / "people.csv").write_text("a,b\n" + rows)
+        os.utime(tmp_path / "people.csv", ns=(0, 1_700_000_000_000_000_000))
+        block = cells_of(spec)[1].blocks()[0]
+        found.append((block.key, tuple(block.noise_seed.generate_state(2))))
+    os.utime(tmp_path / "people.csv", ns=(0, 1_700_000_001_000_000_000))
+    later = cells_of(spec)[1].blocks()[0]
+    assert found[0] == found[1]
+    assert later.key != found[0][0]
+    assert tuple(later.noise_seed.generate_state(2)) == found[0][1]

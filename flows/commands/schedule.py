@@ -1,0 +1,128 @@
+"""Commands on what runs by the clock: serve, baseline."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+import typer
+
+from flows.commands.failures import failures
+from flows.commands.options import Data, Debug, open_data
+from flows.settings import DataFolder
+
+
+def serve(
+    specs: Annotated[
+        list[str] | None, typer.Argument(metavar="[SPEC]...", help="YAML files; the built-in demo if none is given.")
+    ] = None,
+    nightly: Annotated[str, typer.Option(metavar="CRON", help="When specs are benchmarked.")] = "0 2 * * *",
+    weekly: Annotated[str, typer.Option(metavar="CRON", help="When the whole catalog is audited.")] = "0 3 * * 0",
+    timezone: Annotated[str, typer.Option(help="Of both, such as Europe/Berlin.")] = "UTC",
+    audit: Annotated[bool, typer.Option("--audit", help="Audit the specs each night too.")] = False,
+    run: Annotated[list[str] | None, typer.Option(help="Run it at once, too: a spec's name, or whole-catalog.")] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Of Prefect's pages, on the loopback interface.")] = 4200,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Serve Prefect's pages, a nightly benchmark of each spec, and a weekly audit of the whole catalog."""
+    with failures(debug):
+        from flows.service import check_port, service_settings
+
+        check_port(port)
+        folder = open_data(data)
+        os.environ.update(service_settings(port))
+        folder.prepare()
+        from flows.clock import Times
+
+        times = Times(nightly, weekly, timezone)
+        times.check()
+        from flows.audit_all import SUITE
+        from flows.schedule import DEMO, NIGHTLY_STEPS, deployments
+        from flows.service import register, run_until_stopped, server
+        from flows.specs import SpecError
+
+        steps = ["benchmark", "audit", *NIGHTLY_STEPS[1:]] if audit else NIGHTLY_STEPS
+        found = deployments(specs or [DEMO], times, str(folder.root), steps)
+        names = [str(deployment.name) for deployment in found]
+        if unknown := [name for name in run or () if name not in names]:
+            raise SpecError(f"--run: {unknown[0]!r} is not served; there are {', '.join(names)}")
+        typer.echo("Prefect starts; this takes up to a minute.", err=True)
+        log = folder.root / "prefect" / "server.log"
+        with server(port, log) as pages:
+            served = register(found)
+            full = {str(deployment.name): f"{deployment.flow_name}/{deployment.name}" for deployment in found}
+            typer.echo(f"Prefect's pages:  {pages}   (this machine only; the server's log: {log})\n")
+            for name in names:
+                cron = weekly if name == SUITE else nightly
+                when = served.times[name].astimezone(ZoneInfo(timezone))
+                typer.echo(f"  {full[name]:<36} {cron:<12} next {when:%a %d %b %Y %H:%M} {timezone}")
+            typer.echo(f"\nRun one at once:  PREFECT_API_URL={pages}/api prefect deployment run {full[names[0]]}")
+            typer.echo("Ctrl-C ends it, with the server; what was finished is kept.\n")
+            sys.stdout.flush()
+            run_until_stopped(served, [full[name] for name in run or ()])
+
+
+def baseline(
+    spec: Annotated[Path | None, typer.Argument(help="The experiment, a YAML file.", show_default=False)] = None,
+    all_: Annotated[bool, typer.Option("--all", help="The last audit of the whole catalog instead.")] = False,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Record the present results as the baseline that later ones are held against; nothing is computed anew."""
+    with failures(debug):
+        from flows.specs import SpecError
+
+        if (spec is None) is not all_:
+            raise SpecError("record the baseline of one: a SPEC, or the whole catalog with --all")
+        folder = open_data(data)
+        _record_catalog(folder) if spec is None else _record_spec(spec, folder)
+
+
+def _record_spec(path: Path, folder: DataFolder) -> None:
+    from flows import baseline as baselines
+    from flows.specs import SpecError, load_spec
+    from flows.store import Store
+
+    spec = load_spec(path)
+    found = baselines.record(spec, path.read_text(encoding="utf-8"), Store(folder.results))
+    if not found.cells:
+        raise SpecError(
+            f"nothing of the suite {spec.name!r} that may be shown is in the store, by the present code: "
+            f"`bandana run {path}` or `bandana audit {path}` first"
+        )
+    _write(found, baselines.place_of(spec, folder))
+    for environment in baselines.withheld(spec):
+        typer.echo(f"regret on {environment.label} is private: it stands in no baseline")
+
+
+def _record_catalog(folder: DataFolder) -> None:
+    from audits.evidence import UnusableEvidence, read
+    from flows import baseline as baselines
+    from flows.audit_all import SUITE
+    from flows.specs import SpecError
+
+    outcomes = {}
+    for path in sorted((folder.suite(SUITE) / "evidence").glob("*.npz")):
+        try:
+            outcome = read(path).outcome
+        except UnusableEvidence as error:
+            raise SpecError(f"{path}: {error}") from error
+        outcomes[outcome.subject["name"]] = outcome
+    if not outcomes:
+        raise SpecError("the whole catalog was not audited yet: `bandana audit --all` first")
+    _write(baselines.record_audits(SUITE, outcomes), baselines.place_in(folder, SUITE))
+
+
+def _write(found: object, place: Path) -> None:
+    from flows import baseline as baselines
+
+    assert isinstance(found, baselines.Baseline)
+    had = place.exists()
+    baselines.write(place, found)
+    n_regrets = sum(cell.regret is not None for cell in found.cells)
+    n_audits = sum(cell.audit is not None for cell in found.cells)
+    typer.echo(f"{'replaced' if had else 'recorded'}: {place} (regret of {n_regrets} cells, {n_audits} audits)")

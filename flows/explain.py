@@ -1,0 +1,116 @@
+"""What a spec will do: its cells, what each claims, what is done already, and what the rest will cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from flows.cost import audit_seconds, block_seconds, journal_of
+from flows.plan import Cell, cells_of, environments_of
+from flows.settings import n_workers
+from flows.specs import Spec
+from flows.store import Store
+from flows.work import evidence_of, is_played
+
+
+def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None = None) -> dict[str, Any]:
+    """The explanation as plain data.
+
+    Args:
+      spec: checked.
+      steps: what would be done with it: benchmark, audit, report.
+      data: the data folder, for what is done already; None or missing: nothing is.
+      workers: blocks side by side; None: one a core.
+
+    Returns:
+      `cells`, each with its claim, its work and what is left; `seconds` of all that is left, on so many workers.
+    """
+    store = Store(data / "results") if data is not None and data.exists() else None
+    journal = journal_of(data, spec.name)
+    cells = [_cell(cell, steps, store, journal) for cell in cells_of(spec)]
+    shared = workers or n_workers()
+    return {
+        "suite": spec.name,
+        "steps": steps,
+        "environments": [
+            {
+                "label": environment.label,
+                "name": environment.describe()["name"],
+                "arms": environment.n_actions,
+                "shown": [what for what in ("values", "means", "regret") if environment.shows(what)],
+            }
+            for environment in environments_of(spec)
+        ],
+        "horizon": spec.horizon,
+        "replications": spec.replications,
+        "cells": cells,
+        "workers": shared,
+        "seconds": round(sum(cell["seconds"] for cell in cells) / shared, 1),
+    }
+
+
+def _cell(cell: Cell, steps: list[str], store: Store | None, journal: Any) -> dict[str, Any]:
+    claim = cell.claim() if cell.is_private else None
+    blocks = cell.blocks() if "benchmark" in steps else []
+    played = sum(is_played(block, store) for block in blocks) if store is not None else 0
+    audited = cell.is_private and store is not None and evidence_of(cell, store).exists()
+    does_audit = cell.is_private and "audit" in steps
+    left = (len(blocks) - played) * block_seconds(cell) if len(blocks) > played else 0.0
+    left += audit_seconds(cell, journal) if does_audit and not audited else 0.0
+    return {
+        "name": cell.name,
+        "claim": None if claim is None else claim.statement,
+        "theorem": None if claim is None else claim.theorem,
+        "trust": cell.entry.privacy_model,
+        "mu": None if claim is None else claim.gaussian.mu,
+        "epsilon": None if claim is None else claim.gaussian.epsilon(cell.spec.audit.delta),
+        "delta": cell.spec.audit.delta,
+        "blocks": len(blocks),
+        "blocks_done": played,
+        "audit": None if not does_audit else "done" if audited else "to do",
+        "seconds": round(left, 2),
+    }
+
+
+def render(found: dict[str, Any]) -> Group:
+    """The explanation for people."""
+    words = [
+        f"{found['horizon']:,} rounds, {found['replications']:,} replications; steps: {', '.join(found['steps'])}",
+        *(f"{item['label']}: {item['arms']} arms; {_shown(item['shown'])}" for item in found["environments"]),
+    ]
+    table = Table("cell", "claims", "trust", "epsilon at delta", "blocks (done)", "audit", "left, one core")
+    for cell in found["cells"]:
+        private = cell["claim"] is not None
+        table.add_row(
+            cell["name"],
+            f"{cell['claim']} ({cell['theorem']})" if private else "not private",
+            cell["trust"] if private else "-",
+            f"{cell['epsilon']:.4g} at {cell['delta']:g}" if private else "-",
+            f"{cell['blocks']} ({cell['blocks_done']})" if cell["blocks"] else "-",
+            cell["audit"] or "-",
+            duration(cell["seconds"]),
+        )
+    total = (
+        f"{len(found['cells'])} cells; about {duration(found['seconds'])} of work on {found['workers']} workers, "
+        "estimated by short trials on this machine"
+    )
+    return Group(*(Text(line) for line in words), table, Text(total))
+
+
+def _shown(what: list[str]) -> str:
+    if len(what) == 3:
+        return "public: everything may be shown"
+    return f"private: shown is {', '.join(what)}" if what else "private: nothing of the data is shown, regret included"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people."""
+    if seconds < 1:
+        return "< 1 s" if seconds > 0 else "0 s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,53 @@
+"""What happened when, one JSON line an event, with the run keys that MLflow and the store know: `log.jsonl` of a suite.
+
+Nothing of the data stands in it: names, keys, counts and seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+
+class Journal:
+    """An append-only log; several processes may write to it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, event: str, **facts: Any) -> None:
+        """Appends one event; a line is written whole."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
+        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            os.write(handle, line.encode() + b"\n")
+        finally:
+            os.close(handle)
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Every event, oldest first; a line that was cut off by a crash is left out."""
+        if not self._path.exists():
+            return
+        for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue
+
+
+class Stopwatch:
+    """Seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """To the millisecond."""
+        return round(time.perf_counter() - self._start, 3)
