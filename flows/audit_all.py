@@ -8,23 +8,27 @@ from typing import Any
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
 from prefect.futures import as_completed
-from prefect.task_runners import ProcessPoolTaskRunner
 
 from audits import evidence
 from audits.audit import audit
 from audits.outcome import Effort
 from audits.summary import summarize
 from audits.whole_catalog import subjects
-from flows import audit_report
+from flows import audit_report, baseline, gate
+from flows.alarms import AlarmRaised, Findings, conclude
+from flows.executors import Executor, Resources, patience, task_runner
 from flows.progress import bar
-from flows.settings import DataFolder, n_workers
+from flows.settings import DataFolder
+from flows.specs import ExecutionSpec
 from flows.store import Store, code_version, content_key, link, write_whole
 from flows.tracking import CellRecord, Tracker
 from flows.work import AUDIT, about_audits, stored_outcome
 
 SUITE = "whole-catalog"
 _TITLE = "Audit of the whole catalog"
+_PATIENCE = ExecutionSpec()
 
 
 def key_of(label: str, effort: Effort) -> str:
@@ -59,26 +63,26 @@ def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
     return {"entry": summarize(outcome, about), "lines": audit_report.tell(label, outcome)}
 
 
-@task(name="audit-subject", task_run_name="{label}", cache_policy=NO_CACHE)
+@task(name="audit-subject", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
 def _audit(label: str, effort: Effort, store: Store) -> dict[str, Any]:
     return audit_subject(label, effort, store)
 
 
-_RUNNER: Any = ProcessPoolTaskRunner(max_workers=n_workers())
-
-
-@flow(name="audit-all", task_runner=_RUNNER)
-def audit_all(labels: list[str], effort: Effort, data: str) -> dict[str, Any]:
+@flow(name="audit-all", persist_result=False)
+def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, Any] | State[Any]:
     """Audits the named subjects; finished audits are kept, and a rerun computes only what is missing.
 
     Returns:
-      `audits`: label -> entry and lines; `files`: kind -> the report's file.
+      `audits`: label -> entry and lines; `gate`: see `gate.told`; `files`: kind -> the report's file; or a failed state, see
+      `alarms.conclude`.
     """
     folder = DataFolder(Path(data))
-    store, tracker = Store(folder.results), Tracker(folder.root)
+    folder.sweep()
+    store, tracker = Store(folder.results), Tracker.open(folder.root)
     tracker.mark_dead_runs()
     tracker.experiment(SUITE, _TITLE)
-    futures = {_audit.submit(label, effort, store): label for label in labels}
+    examine = _audit.with_options(**patience(_PATIENCE.retries, _PATIENCE.audit_timeout))
+    futures = {examine.submit(label, effort, store): label for label in labels}
     done: dict[str, dict[str, Any]] = {}
     with bar("audit", len(labels)) as progress:
         for future in as_completed(list(futures)):
@@ -95,6 +99,7 @@ def audit_all(labels: list[str], effort: Effort, data: str) -> dict[str, Any]:
     found = audit_report.document(
         _TITLE,
         entries,
+        kind="catalog",
         table="fair coins for the algorithms; rewards of one half for the building blocks",
         actions=["arm 0", "arm 1"],
         rounds=max((subjects()[label]().trial.table.n_users for label in labels), default=1),
@@ -103,14 +108,40 @@ def audit_all(labels: list[str], effort: Effort, data: str) -> dict[str, Any]:
         commands=[f"bandana audit --all --replays {effort.replays} --examples {effort.examples} --seed {effort.seed}"],
         evidence=places,
     )
-    files = audit_report.write(found, folder.suite(SUITE), "report")
+    held = _gate(labels, effort, folder)
+    files = audit_report.write(found | {"regressions": gate.in_report(held)}, folder.suite(SUITE), "report")
     verdicts = [entry["verdict"] for entry in entries]
     counts = {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")}
     tracker.log_suite(
         SUITE, content_key({"suite": SUITE, "evidence": found["evidence"]["sha256"]}), asdict(effort), counts,
         list(files.values()),
     )  # fmt: skip
-    return {"audits": {label: done[label] for label in labels}, "files": {kind: str(path) for kind, path in files.items()}}
+    rows, notes = (held["rows"], held["notes"]) if held else ([], [])
+    shown = {kind: str(path) for kind, path in files.items()}
+    result = {"audits": {label: done[label] for label in labels}, "gate": held, "files": shown}
+    return conclude(Findings(SUITE, entries, rows, notes, shown), result)
+
+
+@task(name="gate", cache_policy=NO_CACHE, persist_result=False)
+def _gate(labels: list[str], effort: Effort, folder: DataFolder) -> dict[str, Any] | None:
+    """Holds the audits against the baseline; None where there is none."""
+    place, store = baseline.place_in(folder, SUITE), Store(folder.results)
+    recorded = baseline.read(place)
+    if recorded is None:
+        return None
+    outcomes = {label: stored_outcome(store.path(AUDIT, key_of(label, effort))) for label in labels}
+    now = baseline.record_audits(SUITE, {label: found for label, found in outcomes.items() if found is not None})
+    asked = [cell for cell in recorded.cells if cell.label in labels or cell.label not in subjects()]
+    return gate.told(place, recorded.model_copy(update={"cells": asked}), now)
+
+
+def audit_all(labels: list[str], effort: Effort, data: str, resources: Resources | None = None) -> dict[str, Any]:
+    """Runs the flow on the chosen resources, processes, one a core, for None; `alarm` is its alarm in one line, or None."""
+    runner = task_runner(resources or Resources(), Executor.PROCESSES)
+    try:
+        return {**audit_all_flow.with_options(task_runner=runner)(labels, effort, data), "alarm": None}  # type: ignore[dict-item]
+    except AlarmRaised as alarm:
+        return {**alarm.done, "alarm": str(alarm)}
 
 
 def _record(label: str, effort: Effort, entry: dict[str, Any], place: Path) -> CellRecord:

@@ -19,6 +19,7 @@ from typing import Any
 VIEW_KEY = "bandana"
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
 VIEW_NAME = "Regret and privacy"
+SEARCH_FILTER = "tags.role = 'cell' and tags.current = 'true'"
 TAG_LIMIT = 5000  # characters; older servers take no more in an experiment's tag
 
 REGRET, PRIVACY, DETAILS = "Regret", "Privacy", "Details"
@@ -38,7 +39,7 @@ _HUES = (212, 24, 130, 285, 350, 48, 178, 320, 85, 250)
 
 
 def comparison_state() -> dict[str, Any]:
-    """The page: only cells, the lowest regret first, and the charts in sections; the details are folded."""
+    """The page: only cells, each as its newest run has it, the lowest regret first; charts in sections, details folded."""
     sections = {name: _identifier("section", name) for name in (REGRET, PRIVACY, DETAILS)}
     regret, privacy, details = sections.values()
     charts = [
@@ -61,17 +62,21 @@ def comparison_state() -> dict[str, Any]:
         *(_bar([metric], details, metric) for metric in _DETAIL_BARS),
         *(_line(metric, details, metric) for metric in _DETAIL_LINES),
     ]
-    params = ("algorithm", "calibration", "privacy_model", "epsilon", "horizon", "replications")
+    params = ("environment", "algorithm", "calibration", "privacy_model", "epsilon", "horizon", "replications")
     metrics = (FINAL_REGRET, CLAIMED, ACCOUNTED, MEASURED, "audit/controls_caught")
     return {
-        "searchFilter": "tags.role = 'cell'",
+        "searchFilter": SEARCH_FILTER,
         "orderByKey": f"metrics.`{FINAL_REGRET}`",
         "orderByAsc": True,
         "startTime": "ALL",
         "lifecycleFilter": "Active",
         "modelVersionFilter": "All Runs",
         "datasetsFilter": [],
-        "selectedColumns": [f"params.`{p}`" for p in params] + [f"metrics.`{m}`" for m in metrics],
+        "selectedColumns": [
+            *(f"params.`{name}`" for name in params),
+            *(f"metrics.`{name}`" for name in metrics),
+            "tags.`verdict`",
+        ],
         "runsExpanded": {},
         "runsPinned": [],
         "runsHidden": [],

@@ -341,6 +341,7 @@ def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: P
     return audit_report.document(
         f"Audit of {loaded.label}",
         [summarize(outcome, about)],
+        kind="audit",
         table=outcome.about["table"],
         actions=[f"arm {arm}" for arm in range(n_actions)],
         rounds=request.rounds,

@@ -19,6 +19,7 @@ _QUIET = {
     "MLFLOW_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
+    "DASK_LOGGING__DISTRIBUTED": "critical",
     # A temporary server on a busy machine needs longer than the default to start, and records tasks in batches.
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "240",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
@@ -26,10 +27,19 @@ _QUIET = {
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE": "500",
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "200",
+    # The first request waits for that start.
+    "PREFECT_API_REQUEST_TIMEOUT": "240",
+    # A command that was stopped leaves semaphores; their keeper clears them away, and need not speak of it.
+    "PYTHONWARNINGS": "ignore::UserWarning:multiprocessing.resource_tracker",
     # Blocks run side by side, one thread each.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
+
+
+def data_root(root: Path | str | None = None) -> Path:
+    """Where the data folder is, or would be."""
+    return Path(root or os.environ.get("BANDANA_DATA") or DEFAULT_DATA).absolute()
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class DataFolder:
     @classmethod
     def open(cls, root: Path | str | None = None) -> DataFolder:
         """Creates the folder where it is missing; None means `bandana_data` in the current directory."""
-        folder = cls(Path(root or os.environ.get("BANDANA_DATA") or DEFAULT_DATA).absolute())
+        folder = cls(data_root(root))
         folder.root.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -50,13 +60,28 @@ class DataFolder:
         """Finished blocks and audits, by content key."""
         return self.root / "results"
 
+    @property
+    def prefect(self) -> Path:
+        """Prefect's home: the database of its temporary server."""
+        return self.root / "prefect"
+
     def suite(self, name: str) -> Path:
         """A suite's spec, report and evidence."""
         return self.root / "suites" / name
 
+    def journal(self, suite: str) -> Path:
+        """What happened in a suite, and when."""
+        return self.suite(suite) / "log.jsonl"
+
     def evidence(self, suite: str, name: str) -> Path:
         """An audit's evidence file, under a name that people can type."""
         return self.suite(suite) / "evidence" / f"{name}.npz"
+
+    def sweep(self) -> None:
+        """Removes what killed processes left half-written; runs that go on beside this one keep theirs."""
+        from flows.scratch import sweep
+
+        sweep(place for place in self.root.iterdir() if place.is_dir() and place != self.prefect)
 
     def prepare(self) -> None:
         """Sets the environment for Prefect and MLflow; call before either is imported. A user's own settings stay.
@@ -66,7 +91,7 @@ class DataFolder:
         """
         if shutil.disk_usage(self.root).free < _NEEDED_BYTES:
             raise OSError(errno.ENOSPC, f"less than {_NEEDED_BYTES >> 20} MiB are free", str(self.root))
-        for name, value in {**_QUIET, "PREFECT_HOME": str(self.root / "prefect")}.items():
+        for name, value in {**_QUIET, "PREFECT_HOME": str(self.prefect)}.items():
             os.environ.setdefault(name, value)
 
 

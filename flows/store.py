@@ -7,6 +7,7 @@ import io
 import json
 import os
 import tempfile
+import threading
 import zipfile
 from collections.abc import Mapping
 from functools import cache
@@ -18,6 +19,7 @@ import numpy as np
 import algorithms
 import audits
 import privacy_core
+from flows import scratch
 
 _PACKAGES = (privacy_core, algorithms, audits)
 _NOT_COMPUTATION = "reporting"
@@ -49,7 +51,7 @@ def code_version() -> str:
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file so that it is there whole or not at all, also if the machine stops or the disk is full."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(scratch.SUFFIX, scratch.prefix(path.name), path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -64,7 +66,7 @@ def write_whole(path: Path, content: bytes) -> None:
 def link(source: Path, target: Path) -> None:
     """Gives a file a second name; a copy where the file system knows no links."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary = target.with_name(f"{scratch.prefix(target.name)}{threading.get_ident()}{scratch.SUFFIX}")
     temporary.unlink(missing_ok=True)
     try:
         os.link(source, temporary)

@@ -1,38 +1,81 @@
-"""The suite flow: benchmark, audits and report of one spec, one after the other."""
+"""The suite flow: benchmark, audits, regression gate and report of one spec, one after the other."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from prefect import flow
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
 
+from flows import baseline
+from flows.alarms import AlarmRaised, Findings, conclude
 from flows.audit import audit
 from flows.benchmark import benchmark
+from flows.executors import Resources
+from flows.gate import in_report, told
 from flows.report import report
+from flows.settings import DataFolder
 from flows.specs import Spec
+from flows.store import Store
+
+STEPS = ("benchmark", "audit", "gate", "report")
 
 
-@flow(name="suite")
-def suite(spec: Spec, spec_text: str, data: str, steps: list[str]) -> dict[str, Any]:
-    """Runs the named steps of one spec.
+@task(name="gate", cache_policy=NO_CACHE, persist_result=False)
+def _gate(spec: Spec, spec_text: str, data: str) -> dict[str, Any]:
+    """Holds what is in the store against the baseline."""
+    folder = DataFolder(Path(data))
+    place = baseline.place_of(spec, folder)
+    recorded = baseline.read(place)
+    if recorded is None:
+        advice = f"no baseline yet: record one with `bandana baseline {spec.name}.yaml`"
+        return {"baseline": None, "rows": [], "notes": [advice]}
+    return told(place, recorded, baseline.record(spec, spec_text, Store(folder.results)))
+
+
+@flow(name="suite", persist_result=False)
+def suite_flow(
+    spec: Spec, spec_text: str, data: str, steps: list[str], resources: Resources | None = None
+) -> dict[str, Any] | State[Any]:
+    """Runs the named steps of one spec; fails at the end if an audit did not pass, or the gate found something worse.
 
     Args:
       spec: the experiment.
       spec_text: its text, shown in the report.
       data: the data folder.
-      steps: any of benchmark, audit, report, in the order to run them.
+      steps: any of benchmark, audit, gate, report, in the order to run them. A report holds the results against the
+        baseline first, where there is one, also without the step `gate`.
+      resources: what it runs on.
 
     Returns:
-      `audits`, the outcomes; `files`, the report's files.
+      `audits`, the outcomes; `gate`, its rows and notes, None where it did not run; `files`, the report's files; or a failed
+      state, see `alarms.conclude`.
     """
-    done: dict[str, Any] = {"audits": [], "files": {}}
+    DataFolder(Path(data)).sweep()
+    done: dict[str, Any] = {"audits": [], "gate": None, "files": {}}
+    has_baseline = baseline.read(baseline.place_of(spec, DataFolder(Path(data)))) is not None  # a bad one is told at once
     for step in steps:
+        if step == "gate" or (step == "report" and has_baseline and done["gate"] is None):
+            done["gate"] = _gate(spec, spec_text, data)
         if step == "benchmark":
-            benchmark(spec, data)
+            benchmark(spec, data, resources)
         elif step == "audit":
-            done["audits"] = audit(spec, data)
+            done["audits"] = audit(spec, data, resources)
         elif step == "report":
-            done["files"] = report(spec, spec_text, data)
-        else:
-            raise ValueError(f"step must be benchmark, audit or report, got {step!r}")
-    return done
+            done["files"] = report(spec, spec_text, data, in_report(done["gate"]))
+        elif step not in STEPS:
+            raise ValueError(f"step must be one of {', '.join(STEPS)}, got {step!r}")
+    if set(steps) == {"report"}:
+        return done  # shown again, and nothing new to raise an alarm about
+    found = done["gate"] or {"rows": [], "notes": []}
+    return conclude(Findings(spec.name, done["audits"], found["rows"], found["notes"], done["files"]), done)
+
+
+def suite(spec: Spec, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> dict[str, Any]:
+    """Runs the flow; what it found is returned also where it raised an alarm, under `alarm` in one line, else None."""
+    try:
+        return {**suite_flow(spec, spec_text, data, steps, resources), "alarm": None}  # type: ignore[dict-item]
+    except AlarmRaised as alarm:
+        return {**alarm.done, "alarm": str(alarm)}

@@ -1,5 +1,7 @@
 """A small, complete spec, and a factory that changes one thing in it."""
 
+import os
+
 import pytest
 import yaml
 from small_spec import SMALL
@@ -30,3 +32,21 @@ def write_spec(tmp_path):
         return target
 
     return write
+
+
+@pytest.fixture(scope="session")
+def prefect_server():
+    """One temporary Prefect server for every flow that a test runs in its own process."""
+    from flows.settings import DataFolder
+
+    before = dict(os.environ)
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        DataFolder.open(folder).prepare()
+        from prefect.testing.utilities import prefect_test_harness
+
+        with prefect_test_harness(server_startup_timeout=240):
+            yield
+    os.environ.clear()
+    os.environ.update(before)

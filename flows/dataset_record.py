@@ -1,0 +1,34 @@
+"""What MLflow is told of the data that a cell was played on: of a private table only what its owner declared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flows.plan import Cell
+from flows.store import content_key
+
+
+def dataset_record(cell: Cell) -> dict[str, Any]:
+    """Name, digest, source, columns and profile, as `CellRecord.dataset` takes them.
+
+    The digest of public data changes with any value in them. That of a private table is made of the declared facts: with
+    one of its content, whoever knows all rows but one could find out the last.
+    """
+    environment, spec = cell.environment, cell.spec
+    interval = environment.reward_range
+    declared = {
+        "rounds": spec.horizon,
+        "arms": environment.n_actions,
+        "lowest reward": interval.low,
+        "highest reward": interval.high,
+    }
+    source = environment.item.model_dump_json()
+    identity = cell.identity()["environment"] if environment.shows("values") else {**declared, "source": source}
+    profile = {**declared, "means": environment.describe()["means"]} if environment.shows("means") else declared
+    return {
+        "name": environment.label,
+        "digest": content_key(identity)[:12],
+        "source": source,
+        "columns": list(environment.names),
+        "profile": profile,
+    }

@@ -1,0 +1,110 @@
+"""Prefect's server for the time of one command: it starts while the command still imports, and ends when the command does.
+
+Prefect would start one by itself, later: its client polls for minutes if that server dies, it outlives a client that was
+killed, and two commands may choose the same port. A server that the user named (PREFECT_API_URL, a profile, a file with
+settings of Prefect in the working directory) is used instead.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+_HOST = "127.0.0.1"
+_GRACE = 5.0
+_SETTINGS = {
+    "PREFECT_UI_ENABLED": "0",
+    "PREFECT__SERVER_EPHEMERAL": "1",
+    "PREFECT__SERVER_FINAL": "1",
+    "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",  # nobody looks for them here
+}
+_FILES = ("prefect.toml", "pyproject.toml", ".env")
+
+
+def start(home: Path, ended: Callable[[str], None]) -> None:
+    """Starts the server, and points Prefect at it; call after `DataFolder.prepare`, before Prefect is imported.
+
+    The server needs seconds to answer; its port listens at once, so that the first request waits and nobody polls.
+
+    Args:
+      home: PREFECT_HOME, where its database and its log lie.
+      ended: called from a thread, with what the server said last, if it ends before this process does.
+    """
+    if "prefect" in sys.modules or _is_configured(home):
+        return
+    home.mkdir(parents=True, exist_ok=True)
+    log = home / "server.log"
+    with socket.create_server((_HOST, 0), backlog=128) as listening, log.open("ab") as sink:
+        port = listening.getsockname()[1]
+        # In a session of its own: Ctrl-C reaches the command alone. Its input ends with this process, however that ends.
+        process = subprocess.Popen(
+            [sys.executable, "-P", __file__, str(listening.fileno())],
+            env={**os.environ, **_SETTINGS, "PREFECT_HOME": str(home)}, pass_fds=[listening.fileno()],
+            stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True,
+        )  # fmt: skip
+    os.environ["PREFECT_API_URL"] = f"http://{_HOST}:{port}/api"
+    stopping = threading.Event()
+
+    def watch() -> None:
+        code = process.wait()
+        if not stopping.is_set():
+            ended(f"Prefect's temporary server ended with code {code}: {_last_line(log)}")
+
+    def stop() -> None:
+        stopping.set()
+        process.terminate()
+        try:
+            process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+    threading.Thread(target=watch, name="prefect-server", daemon=True).start()
+    # Registered before Prefect is imported, and so called after Prefect has sent its last events.
+    atexit.register(stop)
+
+
+def _is_configured(home: Path) -> bool:
+    if any(os.environ.get(name) for name in ("PREFECT_API_URL", "PREFECT_PROFILE")):
+        return True
+    if os.environ.get("PREFECT_HOME", str(home)) != str(home):
+        return True
+    return any(name == "prefect.toml" or _names_prefect(Path(name)) for name in _FILES if Path(name).exists())
+
+
+def _names_prefect(path: Path) -> bool:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return "[tool.prefect" in text if path.suffix == ".toml" else "PREFECT_" in text
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+
+def _serve(listening: int) -> None:
+    """The server's own process."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    import uvicorn
+    from prefect.server.api.server import create_app
+
+    config = uvicorn.Config(create_app, factory=True, log_level="error", lifespan="on")
+    uvicorn.Server(config).run([socket.socket(fileno=listening)])
+
+
+def _end_with_parent() -> None:
+    os.read(0, 1)  # returns when the other end is closed: by its owner's end, whatever ended it
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    _serve(int(sys.argv[1]))

@@ -1,0 +1,77 @@
+"""What MLflow keeps of one cell, as plain data that is checked before anything is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+NAME_LENGTH = 250
+_RUN_KEY = re.compile(r"[A-Za-z0-9._:-]{1,200}")
+_KEY_NAME = re.compile(r"[A-Za-z0-9_./ :-]{1,250}")
+
+
+@dataclass(frozen=True)
+class CellRecord:
+    """What MLflow keeps of one cell: one algorithm with one set of parameters on one environment.
+
+    Attributes:
+      run_key: content hash of the cell; equal keys share one run.
+      name: what people read, for example 'adar-ucb tight eps=1'. A new run supersedes those of its suite with this name.
+      params: public parameters; `epsilon` is a number, or absent where the run is not private.
+      tags: further labels.
+      metrics: final scalars, for example 'regret/final'; values that are not finite are left out.
+      curves: name -> (rounds, values), 150 to 250 log-spaced rounds; the page shows at most 320.
+      artifacts: files or folders to keep with the run.
+      dataset: the data played on, or None: `name`, `digest`, `source` (text); where it helps also `context` (of its use,
+        'benchmark' unless said), `columns` (names) and `profile` (facts about the table that may be known).
+      note: Markdown at the head of the run's page.
+    """
+
+    run_key: str
+    name: str
+    params: Mapping[str, str | float | int] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    curves: Mapping[str, tuple[Sequence[int], Sequence[float]]] = field(default_factory=dict)
+    artifacts: list[Path] = field(default_factory=list)
+    dataset: Mapping[str, Any] | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if not _RUN_KEY.fullmatch(self.run_key):
+            raise ValueError(f"run_key holds at most 200 letters, digits and . _ : -, got {self.run_key!r}")
+        for name in (*self.params, *self.metrics, *self.curves):
+            if not _KEY_NAME.fullmatch(name):
+                raise ValueError(f"a name holds at most {NAME_LENGTH} letters, digits, spaces and _ - . : /, got {name!r}")
+        if both := set(self.metrics) & set(self.curves):
+            raise ValueError(f"{sorted(both)} are both metrics and curves; give each under one name")
+        for name, (rounds, values) in self.curves.items():
+            if len(rounds) != len(values):
+                raise ValueError(f"curve {name!r}: {len(rounds)} rounds, {len(values)} values; they pair up")
+        names = [path.name for path in self.artifacts]
+        if len(set(names)) < len(names):
+            raise ValueError(f"artifacts need different file names, got {sorted(names)}")
+
+    @property
+    def digest(self) -> str:
+        """Short hash of all that is to be written: a run that names it holds it, and need not be read to know."""
+        curves = {name: (list(rounds), list(values)) for name, (rounds, values) in self.curves.items()}
+        names = [path.name for path in self.artifacts]
+        content = (self.name, dict(self.params), self.tags, self.metrics, curves, names, self.dataset, self.note)
+        return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a number can be logged: MLflow would store an infinite one as 1.8e308."""
+    return value is not None and math.isfinite(value)
+
+
+def is_loggable(value: Any) -> bool:
+    """Whether a parameter says anything."""
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))

@@ -1,0 +1,224 @@
+"""What runs by the clock: mistakes told before anything starts, and `bandana serve` for real on the loopback interface."""
+
+import inspect
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from flows.clock import Times
+from flows.processes import Process, end
+from flows.service import check_port
+from flows.specs import SpecError
+
+_ROOT = Path(__file__).parents[2]
+
+
+def _command(*arguments):
+    return [sys.executable, "-c", "from flows.cli import main; main()", *map(str, arguments)]
+
+
+def _environment():
+    """Ours but for Prefect's settings, with the packages found from any folder."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    return {**kept, "PYTHONPATH": os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        (Times(nightly="61 2 * * *"), "--nightly: '61 2 \\* \\* \\*' is no cron schedule: minute hour day month weekday"),
+        (Times(weekly="sunday"), "--weekly: 'sunday' is no cron schedule"),
+        (Times(timezone="Mars/Olympus"), "--timezone: 'Mars/Olympus' is none, such as UTC or Europe/Berlin"),
+    ],
+)
+def test_what_is_no_schedule_is_told_with_its_option(times, message):
+    with pytest.raises(SpecError, match=message):
+        times.check()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--nightly", "61 2 * * *"], "--nightly"),
+        (["--run", "other"], "--run: 'other' is not served; there are demo, whole"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_starts(tmp_path, free_port, arguments, message):
+    done = subprocess.run(
+        _command("serve", "--port", free_port, "--data", tmp_path, *arguments),
+        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120, env=_environment(),
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "prefect" / "server.log").exists()
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_a_port_in_use_is_told():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(SpecError, match=f"--port: {other.getsockname()[1]} cannot be used"):
+            check_port(other.getsockname()[1])
+
+
+def test_each_spec_has_a_night_and_the_catalog_a_week(write_spec):
+    from flows.schedule import Times, deployments
+
+    path = write_spec()
+    night, week = deployments([str(path)], Times("5 1 * * *", "6 2 * * 3", "Europe/Berlin"), "/data")
+    assert (night.flow_name, night.name, week.flow_name, week.name) == (
+        "nightly-benchmark", "small", "weekly-audit", "whole-catalog",
+    )  # fmt: skip
+    for deployment, cron in ((night, "5 1 * * *"), (week, "6 2 * * 3")):
+        (schedule,) = deployment.schedules
+        assert (schedule.schedule.cron, schedule.schedule.timezone) == (cron, "Europe/Berlin")
+        assert deployment.concurrency_limit == 1
+        assert deployment.description
+        assert "bandana" in deployment.tags
+    assert night.parameters == {"spec": str(path), "data": "/data", "steps": ["benchmark", "gate", "report"]}
+
+
+def test_two_specs_of_one_name_are_refused(write_spec, tmp_path):
+    from flows.schedule import Times, deployments
+
+    path = write_spec()
+    (tmp_path / "other.yaml").write_text(path.read_text())
+    with pytest.raises(SpecError, match="two specs have the name 'small'"):
+        deployments([str(path), str(tmp_path / "other.yaml")], Times(), "/data")
+
+
+def test_the_deployments_of_work_pools_name_flows_that_take_their_parameters():
+    from prefect.client.schemas.schedules import CronSchedule
+
+    from flows import schedule
+
+    tree = yaml.safe_load((_ROOT / "prefect.yaml").read_text())
+    assert {item["name"] for item in tree["deployments"]} == {"demo-pool", "whole-catalog-pool"}
+    for item in tree["deployments"]:
+        path, name = item["entrypoint"].split(":")
+        assert (_ROOT / path).exists()
+        assert set(item["parameters"]) <= set(inspect.signature(getattr(schedule, name).fn).parameters)
+        (clock,) = item["schedules"]
+        CronSchedule(cron=clock["cron"], timezone=clock["timezone"])
+        assert item["concurrency_limit"] == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell of processes")
+def test_grandchildren_that_ignore_a_request_are_ended():
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(100)"
+    program = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {deaf!r}]).wait()"
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "1\n"  # the grandchild is deaf by now
+    family = _family(child.pid)
+    assert len(family) == 2
+    end(family, patience=0.5)
+    child.wait(timeout=10)
+    assert not [process for process in family if _is_alive(process)]
+
+
+def test_another_process_of_the_same_number_is_left_alone():
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
+    try:
+        end([Process(child.pid, "1")], patience=0.1)
+        assert child.poll() is None
+    finally:
+        child.kill()
+        child.wait()
+
+
+def _family(pid):
+    """A process and all its descendants, with their starting times."""
+    found, waiting = [], [pid]
+    while waiting:
+        pid = waiting.pop()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        found.append(Process(pid, fields[19]))
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            waiting += map(int, path.read_text().split())
+    return found
+
+
+def _is_alive(process):
+    try:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return fields[19] == process.started and fields[0] not in "ZX"
+
+
+def _ask(port, path, **body):
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/api{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell of processes")
+def test_serve_schedules_runs_and_ends_without_a_trace(write_spec, tmp_path, free_port):
+    """Deployments and their next runs through the API, one run to its end, then SIGTERM: nobody is left."""
+    data = tmp_path / "data"
+    process = subprocess.Popen(
+        _command("serve", write_spec(), "--port", free_port, "--data", data, "--run", "small"),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        env=_environment(),
+    )  # fmt: skip
+    try:
+        screen = []
+        for line in process.stdout:
+            screen.append(line)
+            if "Ctrl-C ends it" in line:
+                break
+        told = "".join(screen)
+        assert f"http://127.0.0.1:{free_port} " in told, told
+        assert "nightly-benchmark/small" in told
+        assert "weekly-audit/whole-catalog" in told
+        served = {item["name"]: item for item in _ask(free_port, "/deployments/filter")}
+        assert set(served) == {"small", "whole-catalog"}
+        planned = _ask(
+            free_port, "/flow_runs/filter", sort="EXPECTED_START_TIME_ASC",
+            deployments={"id": {"any_": [served["whole-catalog"]["id"]]}},
+        )  # fmt: skip
+        first = datetime.fromisoformat(planned[0]["expected_start_time"])
+        assert (first.weekday(), first.hour, first.minute) == (6, 3, 0)
+        assert first > datetime.now(UTC)
+        deadline = time.monotonic() + 150
+        wanted = {"deployments": {"id": {"any_": [served["small"]["id"]]}}}
+        ended = {"state": {"type": {"any_": ["COMPLETED", "FAILED", "CRASHED"]}}}
+        while not (runs := _ask(free_port, "/flow_runs/filter", flow_runs=ended, **wanted)):
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.5)
+        assert runs[0]["state"]["name"] == "Completed", runs[0]["state"]
+        assert (data / "suites" / "small" / "report.html").exists()
+        family = _family(process.pid)
+        assert len(family) >= 2
+        process.send_signal(signal.SIGTERM)
+        rest, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, rest
+        assert "Traceback" not in rest
+        assert not [one for one in family if _is_alive(one)]
+        check_port(free_port)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
