@@ -7,7 +7,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import accounting, end_to_end, episodes, false_alarms, replays, tightness
+from benchmarks import accounting, end_to_end, episodes, false_alarms, orchestration, replays, tightness, tracking
 
 
 def main() -> int:
@@ -15,7 +15,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print an array of results")
     parser.add_argument("--skip-demo", action="store_true", help="leave the whole demo out (it takes about a minute)")
     chosen = parser.parse_args()
-    parts = [episodes, replays, tightness, false_alarms, accounting] + ([] if chosen.skip_demo else [end_to_end])
+    parts = [episodes, replays, tightness, false_alarms, accounting, tracking, orchestration]
+    parts += [] if chosen.skip_demo else [end_to_end]
     results = [result for part in parts for result in part.measure()]
     if chosen.json:
         print(json.dumps([{**result._asdict(), "is_met": result.is_met} for result in results], indent=1))

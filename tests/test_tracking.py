@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -90,7 +91,9 @@ def test_a_cell_is_one_flat_finished_run_with_everything_that_finds_it_again(tra
     expected = {"suite": "demo", "role": "cell", "run_key": CELL.run_key, "attempt": "1"}
     assert run.data.tags["pid"] == str(os.getpid())
     assert expected.items() <= run.data.tags.items()
-    assert {"host", "bandana.version", "environment", "mlflow.runColor"} <= set(run.data.tags)
+    assert {"host", "bandana.version", "bandana.code", "environment", "mlflow.runColor"} <= set(run.data.tags)
+    assert run.data.tags["current"] == "true"
+    assert "benchmark" in run.data.tags["mlflow.note.content"]
     assert run.data.params == {k: str(v) for k, v in CELL.params.items()}
     assert points(tracker, run_id, "regret/mean") == list(zip(*CELL.curves["regret/mean"], strict=True))
     assert names_of(tracker, run_id) == {"curves.parquet"}
@@ -171,6 +174,83 @@ def test_a_suite_run_holds_the_newest_report(tracker: Tracker, tmp_path: Path) -
     assert (run.data.tags["role"], run.data.metrics) == ("suite", {"audit/pass": 6.0})
     kept = client_of(tracker).download_artifacts(first, "report.html", str(tmp_path / "data"))
     assert Path(kept).read_text() == "new"
+
+
+# --- what is current ------------------------------------------------------------------------------
+
+
+def shown(tracker: Tracker, suite: str = "demo") -> set[str]:
+    """Keys of the runs that the comparison page lists: its own filter."""
+    client = client_of(tracker)
+    experiment = client.get_experiment_by_name(suite)
+    runs = client.search_runs([experiment.experiment_id], comparison_state()["searchFilter"])
+    return {run.data.tags["run_key"] for run in runs}
+
+
+def test_a_run_of_newer_code_supersedes_the_older_one_and_the_way_back_is_open(open_tracker: Callable[[], Tracker]) -> None:
+    old = open_tracker().log_cell("demo", CELL)
+    other = open_tracker().log_cell("demo", replace(CELL, run_key="other", name="ucb"))
+    new = open_tracker().log_cell("demo", replace(CELL, run_key="newer", metrics={"regret/final": 30.0}))
+    tags = {run.info.run_id: run.data.tags for run in all_runs(open_tracker())}
+    assert len({old, other, new} & tags.keys()) == 3, "nothing is deleted"
+    assert (tags[old]["current"], tags[old]["superseded_by"]) == ("false", new)
+    assert shown(open_tracker()) == {"newer", "other"}
+    # The older code again: its run is the current one, unchanged otherwise.
+    assert open_tracker().log_cell("demo", CELL) == old
+    tags = {run.info.run_id: run.data.tags for run in all_runs(open_tracker())}
+    assert "superseded_by" not in tags[old]
+    assert (tags[new]["current"], tags[new]["superseded_by"]) == ("false", old)
+    assert shown(open_tracker()) == {CELL.run_key, "other"}
+    assert (len(all_runs(open_tracker())), tags[old]["attempt"]) == (3, "1")
+
+
+def test_cells_that_a_spec_no_longer_names_leave_the_page_and_stay_stored(open_tracker: Callable[[], Tracker]) -> None:
+    for key in ("one", "two", "three"):
+        open_tracker().log_cell("demo", replace(CELL, run_key=key, name=key))
+    assert open_tracker().keep_only("demo", {"one", "three"}) == 1
+    assert open_tracker().keep_only("demo", {"one", "three"}) == 0
+    assert shown(open_tracker()) == {"one", "three"}
+    assert len(all_runs(open_tracker())) == 3
+    open_tracker().log_cell("demo", replace(CELL, run_key="two", name="two"))
+    assert shown(open_tracker()) == {"one", "two", "three"}
+
+
+def test_a_rerun_asks_once_for_all_cells_and_writes_nothing(
+    open_tracker: Callable[[], Tracker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = [replace(CELL, run_key=f"key{n}", name=f"cell {n}") for n in range(5)]
+    first = [open_tracker().log_cell("demo", cell) for cell in cells]
+    asked: list[str] = []
+    tracker = open_tracker()
+    client = tracker._impatient
+    for name in ("search_runs", "log_batch", "log_artifact", "set_tag", "create_run", "get_run", "list_artifacts"):
+        real = getattr(client, name)
+        monkeypatch.setattr(client, name, lambda *a, _n=name, _r=real, **k: (asked.append(_n), _r(*a, **k))[1])
+    assert [tracker.log_cell("demo", cell) for cell in cells] == first
+    assert asked == ["search_runs"]
+
+
+def test_of_two_runs_of_one_key_the_older_stays_current(tracker: Tracker, open_tracker: Callable[[], Tracker]) -> None:
+    """What two machines on one server may leave behind: it has no lock to offer."""
+    first = tracker.log_cell("demo", CELL)
+    client = client_of(tracker)
+    (run,) = all_runs(tracker)
+    twin = client.create_run(run.info.experiment_id, tags=run.data.tags, run_name=CELL.name).info.run_id
+    assert open_tracker().log_cell("demo", replace(CELL, metrics={"audit/epsilon_measured": 0.5})) == first
+    tags = {one.info.run_id: one.data.tags for one in all_runs(tracker)}
+    assert (tags[first]["current"], tags[twin]["current"]) == ("true", "false")
+    assert tags[twin]["superseded_by"] == first
+
+
+def test_the_dataset_tells_its_columns_and_only_the_facts_that_were_given(tracker: Tracker) -> None:
+    data = {"name": "trial.csv", "digest": "abc", "source": "{}", "context": "audit",
+            "columns": ["control", "treated"], "profile": {"rows": 40, "reward": [0, 1]}}  # fmt: skip
+    tracker.log_cell("demo", replace(CELL, dataset=data))
+    (used,) = all_runs(tracker)[0].inputs.dataset_inputs
+    columns = json.loads(used.dataset.schema)["mlflow_colspec"]
+    assert [column["name"] for column in columns] == ["control", "treated"]
+    assert json.loads(used.dataset.profile) == {"rows": 40, "reward": [0, 1]}
+    assert [(tag.key, tag.value) for tag in used.tags] == [("mlflow.data.context", "audit")]
 
 
 # --- crashes --------------------------------------------------------------------------------------
@@ -323,7 +403,8 @@ def test_the_page_holds_the_charts_and_the_encoding_goes_both_ways() -> None:
         ("Privacy", "BAR", "audit/epsilon_measured"),
     ]
     assert len({chart["uuid"] for chart in state["compareRunCharts"]}) == len(state["compareRunCharts"])
-    assert state["searchFilter"] == "tags.role = 'cell'"
+    assert state["searchFilter"] == "tags.role = 'cell' and tags.current = 'true'"
+    assert state["runsHiddenMode"] == "SHOW_ALL"
     with pytest.raises(ValueError, match="deflate"):
         decode_view('{"state": "plain"}')
 
@@ -357,10 +438,13 @@ def test_colors_tell_families_and_epsilons_apart(tracker: Tracker) -> None:
 
 
 def test_the_server_of_the_store_listens_on_the_loopback_interface_only(tracker: Tracker) -> None:
-    arguments = tracker.server_arguments(5005)
+    arguments, environment = tracker.server_arguments(5005), tracker.server_environment()
     assert arguments[:3] == ["-m", "mlflow", "server"]
     assert arguments[arguments.index("--host") + 1] == "127.0.0.1"
-    assert arguments[arguments.index("--backend-store-uri") + 1] == tracker.tracking_uri
+    # Not among the arguments: every user of the machine sees those, and an address may hold a password.
+    assert tracker.tracking_uri not in " ".join(arguments)
+    assert environment["MLFLOW_BACKEND_STORE_URI"] == tracker.tracking_uri
+    assert environment["MLFLOW_DISABLE_TELEMETRY"] == "true"
 
 
 # --- errors that help -----------------------------------------------------------------------------

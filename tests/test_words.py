@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def _texts():
-    return {path: path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]}
+    return {path: path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]}
 
 
 def test_every_command_that_is_named_exists():

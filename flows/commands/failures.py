@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import BrokenExecutor
 
 import typer
 
@@ -56,6 +57,12 @@ def explain(error: BaseException) -> tuple[str, int]:
     for link in chain:
         if isinstance(link, TrackingError):
             return str(link), FAILURE
+    if any(isinstance(link, BrokenExecutor) for link in chain):
+        return (
+            "a worker process was killed, by hand or for want of memory (fewer --workers need less of it); "
+            "what was finished is kept, run the same command again to continue",
+            FAILURE,
+        )
     if any(type(link).__name__ == "TaskRunTimeoutError" for link in chain):
         return (
             f"{error}: what was finished is kept; raise block_timeout or audit_timeout in the spec's field `execution`, "

@@ -6,9 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
+from runs import family, is_alive, killable, outcome, runs_of, start
 from small_spec import SMALL
 
 from audits.reporting import validate
@@ -20,11 +23,16 @@ from flows.work import BENCHMARK
 pytestmark = pytest.mark.slow
 
 
-def _start(command, spec, data):
-    return subprocess.Popen(
-        [sys.executable, "-c", "from flows.cli import main; main()", command, str(spec), "--data", str(data)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+def _start(command, spec, data, *options):
+    return start(spec, data, *(options or ("--executor", "local")), command=command, audit=False)
+
+
+def _wait_for_blocks(process, data):
+    deadline = time.monotonic() + 200
+    while not list((data / "results").rglob("*.npz")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
 
 
 def _finish(process):
@@ -111,11 +119,7 @@ def test_a_killed_run_continues_and_ends_with_the_same_numbers(done, tmp_path, w
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert _finish(_start("run", spec, whole))[0] == 0
     process = _start("run", spec, broken)
-    deadline = time.monotonic() + 200
-    while not list((broken / "results").rglob("*.npz")):
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
+    _wait_for_blocks(process, broken)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     kept = {path: path.stat().st_mtime_ns for path in (broken / "results").rglob("*.npz")}
@@ -154,14 +158,98 @@ def test_a_full_disk_ends_with_one_clear_line_and_keeps_what_was_finished(write_
     assert not [path for path in (tmp_path / "data" / "results").rglob("*") if path.is_file()]
 
 
-def test_an_interrupted_run_stops_at_once_with_one_line(write_spec, tmp_path):
-    process = _start("run", write_spec(horizon=200_000, replications=40, name="stopped"), tmp_path / "data")
-    deadline = time.monotonic() + 200
-    while not list((tmp_path / "data" / "results").rglob("*.npz")):
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+@pytest.fixture
+def small_disk(tmp_path):
+    """A real file system of 192 MiB, and how to fill what is left of it."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=192m", "tmpfs", str(place)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"a file system of its own cannot be mounted here: {mounted.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def _fill(disk):
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"0" * (1 << 16)):
+            continue
+    return ballast
+
+
+def test_a_disk_that_fills_up_keeps_what_was_finished_and_a_rerun_continues(small_disk, write_spec):
+    spec = write_spec(horizon=30_000, replications=40, name="filled")
+    data = small_disk / "data"
+    process = _start("run", spec, data)
+    _wait_for_blocks(process, data)
+    ballast = _fill(small_disk)
+    code, _, err = _finish(process)
+    assert code == 1, err
+    assert len(err.strip().splitlines()) == 1, err
+    assert "the disk is full" in err
+    assert "what was finished is kept: free some space and run the same command again" in err
+    kept = {path: path.stat().st_mtime_ns for path in (data / "results").rglob("*.npz")}
+    expected = len(_numbers(spec, data))
+    assert 0 < len(kept) < expected
+    ballast.unlink()
+    code, _, err = _finish(_start("run", spec, data))
+    assert code == 0, err
+    assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
+    assert len(list((data / "results").rglob("*"))) == 1 + expected
+    assert outcome(data, "filled")["unfinished files"] == []
+
+
+EXECUTORS = {"local": (), "processes": ("--executor", "processes"), "dask": ("--executor", "dask", "--workers", "2")}
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="what a command started is found in /proc")
+@pytest.mark.parametrize(
+    ("sign", "executor"),
+    [(signal.SIGINT, "local"), (signal.SIGTERM, "local"), (signal.SIGINT, "processes"), (signal.SIGTERM, "processes"),
+     (signal.SIGTERM, "dask")],
+)  # fmt: skip
+def test_a_canceled_run_stops_at_once_with_all_that_it_started(write_spec, tmp_path, sign, executor):
+    if executor == "dask":
+        pytest.importorskip("prefect_dask")
+    data = tmp_path / "data"
+    process = _start("run", write_spec(horizon=200_000, replications=40, name="stopped"), data, *EXECUTORS[executor])
+    _wait_for_blocks(process, data)
+    members = family(process.pid)
+    assert any("temporary_server" in member.command for member in members)
+    assert executor == "local" or sum("spawn_main" in member.command for member in members) >= 2
+    process.send_signal(sign)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 1
     assert err.strip() == "error: interrupted; what was finished is kept, run the same command again to continue"
+    deadline = time.monotonic() + 30
+    while left := [member for member in members if is_alive(member)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def test_a_canceled_audit_goes_on_where_it_stood_and_leaves_no_run_behind(tmp_path):
+    """Canceled while it writes to MLflow, in the worst moment: its run is RUNNING, and whole after the rerun."""
+    spec, data = killable(tmp_path), tmp_path / "data"
+    program = (
+        "import os, signal, time\n"
+        "from mlflow import MlflowClient\n"
+        "def stop(*_, **__):\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    time.sleep(60)\n"
+        "MlflowClient.set_terminated = stop\n"
+        "from flows.cli import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", program, "run", str(spec), "--audit", "--data", str(data)]
+    stopped = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert stopped.returncode == 1
+    assert stopped.stderr.strip() == "error: interrupted; what was finished is kept, run the same command again to continue"
+    assert [run["status"] for run in runs_of(data)] == ["RUNNING"]
+    process = start(spec, data)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, (out, err)
+    assert {run["status"] for run in runs_of(data)} == {"FINISHED"}
+    assert [run["name"] for run in runs_of(data)] == ["adar-ucb tight eps=1", "ucb", "suite small"]

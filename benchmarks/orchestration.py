@@ -1,0 +1,102 @@
+"""What the orchestration costs: beside blocks of ten seconds, and where two hundred cells have nothing to compute."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.result import Result
+from flows.plan import cells_of
+from flows.specs import parse_spec
+from flows.store import Store
+from flows.work import benchmark_block
+
+_BLOCK_SECONDS, _BLOCKS, _CELLS = 10.0, 12, 200
+_SPEC: dict[str, Any] = {
+    "name": "orchestration",
+    "seed": 1,
+    "environment": {"kind": "bernoulli", "means": [0.8, 0.4]},
+    "horizon": 10_000,
+    "replications": _BLOCKS,
+    "block_size": 1,
+    "algorithms": [{"name": "ucb"}],
+}
+
+
+def _run(spec: dict[str, Any], folder: Path, *options: str) -> tuple[float, list[dict[str, Any]]]:
+    """Seconds of the whole command on an empty data folder, and its journal."""
+    path = folder / "spec.yaml"
+    path.write_text(yaml.safe_dump(spec))
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "flows", "run", str(path), *options, "--data", str(folder / "data")]
+    subprocess.run(command, check=True, capture_output=True)
+    seconds = time.perf_counter() - start
+    journal = folder / "data" / "suites" / spec["name"] / "log.jsonl"
+    return seconds, [json.loads(line) for line in journal.read_text().splitlines()]
+
+
+def _when(event: dict[str, Any]) -> float:
+    return datetime.fromisoformat(event["time"]).timestamp()
+
+
+def _horizon_of_long_blocks() -> int:
+    """Rounds of a block that takes about ten seconds, from one that is short."""
+    spec = parse_spec(yaml.safe_dump(_SPEC), "orchestration", Path())
+    blocks = cells_of(spec)[0].blocks()
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder))
+        benchmark_block(blocks[0], store)  # compiles
+        start = time.perf_counter()
+        benchmark_block(blocks[1], store)
+        seconds = time.perf_counter() - start
+    return int(spec.horizon * _BLOCK_SECONDS / seconds)
+
+
+def _beside_long_blocks(executor: str, horizon: int, workers: int) -> tuple[float, float, float]:
+    """The share of a flow's time, from its first submit to its last result, in which no block was computed.
+
+    Returns:
+      share: of the wall time of the flow. seconds: of a block, the mean. rest: seconds of the command beside the flow: its
+      interpreter and imports, Prefect's server, tracking and the report.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--executor", executor, "--workers", str(workers))
+        whole, journal = _run({**_SPEC, "horizon": horizon}, Path(folder), *options)
+    blocks = [event for event in journal if event["event"] == "block done"]
+    submitted = next(_when(event) for event in journal if event["event"] == "benchmark started")
+    wall = max(map(_when, blocks)) - submitted
+    worked = sum(event["seconds"] for event in blocks) / workers
+    return 1 - worked / wall, sum(event["seconds"] for event in blocks) / len(blocks), whole - wall
+
+
+def _many_cells() -> float:
+    epsilons = [round(0.05 * (i + 1), 2) for i in range(_CELLS)]
+    spec = {
+        **_SPEC,
+        "horizon": 50,
+        "replications": 1,
+        "algorithms": [{"name": "adar-ucb", "calibrations": "tight", "privacy": {"alpha": 2, "epsilon": epsilons}}],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        seconds, journal = _run(spec, Path(folder))
+    assert sum(event["event"] == "cell tracked" for event in journal) == _CELLS
+    return seconds
+
+
+def measure() -> list[Result]:
+    workers = min(2, len(os.sched_getaffinity(0)))
+    horizon = _horizon_of_long_blocks()
+    results = []
+    for executor in ("local", "processes"):
+        share, block, rest = _beside_long_blocks(executor, horizon, workers)
+        about = f"{_BLOCKS} blocks of {block:.0f} s, {executor}, {workers} workers"
+        results.append(Result(f"orchestration beside {about}", 100 * share, 5, "% of the flow"))
+        results.append(Result(f"the command beside its flow: {about}", rest, 30, "s"))
+    return [*results, Result(f"{_CELLS} cells of trivial work, the whole command", _many_cells(), 30, "s")]

@@ -1,0 +1,44 @@
+"""MkDocs hook: the reference pages that are written from the code at each build, so that they cannot go stale."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # the code beside the documentation, whatever is installed
+
+import catalog_page  # noqa: E402
+import command_line  # noqa: E402
+import python_api  # noqa: E402
+import report_format  # noqa: E402
+import spec_fields  # noqa: E402
+
+WRITERS = {
+    "reference/command-line.md": command_line.markdown,
+    "reference/spec.md": spec_fields.markdown,
+    "reference/algorithms.md": catalog_page.markdown,
+    "reference/report-format.md": report_format.markdown,
+    "reference/comparison-format.md": report_format.comparison,
+}
+
+
+def on_config(config: Any) -> Any:
+    """Lists a page for each module where the navigation says `Python API`."""
+    for section in config.nav:
+        for pages in section.values():
+            for page in pages if isinstance(pages, list) else ():
+                if isinstance(page, dict) and "Python API" in page:
+                    page["Python API"] = python_api.navigation(ROOT)
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Adds the pages."""
+    written = {place: writer() for place, writer in WRITERS.items()} | python_api.pages(ROOT)
+    for place, text in written.items():
+        files.append(File.generated(config, place, content=text))
+    return files

@@ -1,0 +1,102 @@
+"""How the tests read the documentation: its pages, links, commands, and the blocks that are to be run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+_FENCE = re.compile(
+    r"^(?:<!-- (?P<mark>[^>]*) -->\n)?```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")
+
+
+def pages() -> list[Path]:
+    """Every page that people read: those of the site and those beside the code."""
+    beside = [ROOT / "mlflow" / "README.md", ROOT / "experiments" / "README.md"]
+    return [*sorted(ROOT.glob("*.md")), *(path for path in beside if path.exists()), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+class Block(NamedTuple):
+    """A fenced block, with the comment right before it."""
+
+    mark: str
+    language: str
+    body: str
+
+
+def blocks(text: str) -> list[Block]:
+    """All fenced blocks, in order."""
+    return [Block(*(found[key] or "" for key in ("mark", "language", "body"))) for found in _FENCE.finditer(text)]
+
+
+def links(text: str) -> list[str]:
+    """Where the links and images of a page lead, those in code left out."""
+    return _LINK.findall(re.sub(r"`[^`\n]*`", "", _FENCE.sub("", text)))
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as they are made from their text."""
+    headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def command_lines(text: str) -> list[str]:
+    """Each use of the command `bandana`, in blocks and in the text, without its output."""
+    found = []
+    for block in blocks(text):
+        if block.language != "python":
+            body = block.body.replace("\\\n", " ")
+            found += re.findall(r"(?:^|\$ |&& |; |bin/|run: |=)(bandana [^\n]*)", body, re.MULTILINE)
+    found += re.findall(r"`(bandana [^`\n]*)`", _FENCE.sub("", text))
+    return found
+
+
+def words(line: str) -> list[str]:
+    """A command line's words up to where the shell takes over; brackets of what is optional are dropped."""
+    split = shlex.split(re.sub(r"(?<=\s)\[|\](?=\s|$)", "", line), comments=True)
+    end = next((i for i, word in enumerate(split) if word in ("|", ">", ">>", "&", "&&", ";", "||", "2>")), len(split))
+    return [word for word in split[:end] if word != "..."]
+
+
+def console(body: str) -> Iterator[tuple[str, str]]:
+    """Each command of a console block, with what is shown as its output."""
+    for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, _, output = part.replace("\\\n", " ").partition("\n")
+        yield command, output
+
+
+def is_as_shown(shown: str, printed: str) -> bool:
+    """Whether the output is the one shown; `...` stands for anything."""
+    pattern = r".*?".join(re.escape(part) for part in shown.strip().split("..."))
+    return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
+
+
+class Built(HTMLParser):
+    """A built page: what it loads, where it links to, and its anchors."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.text = path.read_text(encoding="utf-8")
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(self.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Sorts a tag's addresses."""
+        given = {name: value or "" for name, value in attrs}
+        self.anchors |= {given[name] for name in ("id", "name") if given.get(name)}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        elif tag == "link" and given.get("rel") not in ("canonical", "prev", "next", "alternate"):
+            self.loads.append(given.get("href", ""))
+        else:
+            self.loads += [given[name] for name in ("src", "data", "poster") if given.get(name) and name in given]
+            self.loads += [part.split()[0] for part in given.get("srcset", "").split(",") if part.split()]

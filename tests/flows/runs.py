@@ -1,0 +1,148 @@
+"""Whole commands in processes of their own: what they started, and what they ended with."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from small_spec import SMALL
+
+from flows.journal import Journal
+from flows.scratch import SUFFIX
+from flows.settings import DataFolder
+
+# Seconds of work in blocks and in an audit with all its controls, small enough to be done forty times.
+KILLABLE: dict[str, Any] = {
+    "horizon": 5000,
+    "replications": 8,
+    "block_size": 2,
+    "audit": {"rounds": 8, "replays": 2000, "examples": 5},
+    "report": {"formats": ["html", "json"]},
+}
+PROCESSES = ("--executor", "processes", "--workers", "2")
+
+
+def killable(folder: Path, **changes: Any) -> Path:
+    """The spec of a small experiment with a benchmark, an audit and a report."""
+    path = folder / "small.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(SMALL), **KILLABLE, **changes}, sort_keys=False))
+    return path
+
+
+def start(spec, data, *options, command="run", audit=True):
+    """A command of its own, in a session of its own."""
+    words = [command, str(spec), *(["--audit"] if audit and command == "run" else []), *(options or PROCESSES)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "flows", *words, "--data", str(data)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+class Member(NamedTuple):
+    pid: int
+    started: str
+    command: str
+
+
+def family(pid: int) -> list[Member]:
+    """What a process started, and what that started, without itself."""
+    found, waiting = [], [pid]
+    while waiting:
+        try:
+            listed = [path.read_text().split() for path in Path(f"/proc/{waiting.pop()}/task").glob("*/children")]
+        except OSError:
+            continue
+        for child in (int(child) for children in listed for child in children):
+            if (started := _started(child)) is not None:
+                found.append(Member(child, started, _command(child)))
+                waiting.append(child)
+    return found
+
+
+def is_alive(member: Member) -> bool:
+    return _started(member.pid) == member.started
+
+
+def _started(pid: int) -> str | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+def events_of(data: Path, suite: str = "small") -> list[tuple[str, float]]:
+    """The journal: names and times."""
+    journal = Journal(DataFolder(data).journal(suite))
+    return [(event["event"], datetime.fromisoformat(event["time"]).timestamp()) for event in journal.read()]
+
+
+def results_of(data: Path) -> dict[str, str]:
+    """Every file of the store, whatever its name, and what it holds."""
+    return {
+        str(path.relative_to(data)): sha256(path.read_bytes()).hexdigest()
+        for path in sorted((data / "results").rglob("*"))
+        if path.is_file()
+    }
+
+
+def outcome(data: Path, suite: str = "small") -> dict[str, Any]:
+    """All that a run ends with and that does not depend on when it ran."""
+    report = json.loads((data / "suites" / suite / "report.json").read_text())
+    del report["created"]
+    return {
+        "results": results_of(data),
+        "runs": runs_of(data),
+        "report": report,
+        "files of the suite": sorted(str(path.relative_to(data)) for path in (data / "suites").rglob("*") if path.is_file()),
+        "unfinished files": sorted(str(path) for path in data.rglob(f"*{SUFFIX}")),
+        "databases": {name: _check(data / name) for name in ("mlflow/mlflow.db", "prefect/prefect.db")},
+    }
+
+
+def runs_of(data: Path) -> list[dict[str, Any]]:
+    """Every MLflow run that is not deleted: its state, tags, parameters, points and artifacts."""
+    with closing(sqlite3.connect(data / "mlflow" / "mlflow.db")) as database:
+
+        def rows(query: str, *values: str) -> list[Any]:
+            return sorted(database.execute(query, values).fetchall())
+
+        found = []
+        for run, name, status, artifacts in rows("SELECT run_uuid, name, status, artifact_uri FROM runs"):
+            tags = dict(rows("SELECT key, value FROM tags WHERE run_uuid = ?", run))
+            folder = Path(artifacts.removeprefix("file://"))
+            found.append(
+                {
+                    "name": name,
+                    "status": status,
+                    "tags": {k: tags.get(k) for k in ("suite", "role", "run_key", "current", "verdict", "bandana.content")},
+                    "params": rows("SELECT key, value FROM params WHERE run_uuid = ?", run),
+                    "points": rows("SELECT key, step, value, is_nan FROM metrics WHERE run_uuid = ?", run),
+                    "latest": rows("SELECT key, step, value, is_nan FROM latest_metrics WHERE run_uuid = ?", run),
+                    "artifacts": {
+                        # A report holds the time when it was made.
+                        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() * (path.suffix == ".npz")
+                        for path in sorted(folder.rglob("*"))
+                        if path.is_file()
+                    },
+                }
+            )
+    return sorted(found, key=lambda run: (run["tags"]["role"], run["name"], run["tags"]["run_key"]))
+
+
+def _check(database: Path) -> str:
+    with closing(sqlite3.connect(database)) as opened:
+        return str(opened.execute("PRAGMA integrity_check").fetchone()[0])

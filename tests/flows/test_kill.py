@@ -1,0 +1,143 @@
+"""kill -9 at twenty moments of an experiment: one rerun ends with what the uninterrupted run ends with, bit for bit.
+
+The victims are the command itself, one of its worker processes, and Prefect's server, in turn. Moments are drawn along the
+journal of an uninterrupted run, from its first event to its end, so that a slow machine is hit in the same phases.
+"""
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from runs import events_of, family, is_alive, killable, outcome, start
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="victims are found in /proc"),
+]
+
+SEED, KILLS = 20261121, 20
+FLOW, WORKER, SERVER = VICTIMS = ("flow", "worker", "server")
+MARKS = {WORKER: "multiprocessing.spawn", SERVER: "temporary_server"}
+WITH_WORKERS = ("benchmark started", "block done", "audit started")
+BOUND = 60  # seconds for a command whose worker or server died to end by itself, and for all that it started to be gone
+
+
+class Moment(NamedTuple):
+    """`delay` seconds after event number `event` of the journal, which is `phase`."""
+
+    victim: str
+    event: int
+    delay: float
+    phase: str
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """The spec, what an uninterrupted run ends with, where its moments lie, and a folder that is prepared and empty."""
+    folder = tmp_path_factory.mktemp("killed")
+    spec = killable(folder)
+    whole, empty = folder / "whole", folder / "empty"
+    process = start(spec, whole)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, (out, err)
+    end = time.time()
+    # Databases with their tables and no rows of ours: laying them out is half of a first run, and not what is killed here.
+    shutil.copytree(whole / "prefect", empty / "prefect")
+    from flows.tracking import Tracker
+
+    Tracker(empty)
+    return spec, outcome(whole), [*moments(events_of(whole), end)], empty
+
+
+def moments(events: list[tuple[str, float]], end: float) -> Iterator[Moment]:
+    """Twenty, of each victim as evenly over its part of the run as random ones can be."""
+    generator = random.Random(SEED)
+    times = [when for _, when in events] + [end]
+    for kind, victim in enumerate(VICTIMS):
+        count = len(range(kind, KILLS, len(VICTIMS)))
+        spans = [i for i, (name, _) in enumerate(events) if victim != WORKER or name in WITH_WORKERS]
+        lengths = [times[i + 1] - times[i] for i in spans]
+        for k in range(count):
+            left = (k + generator.random()) / count * sum(lengths)
+            for i, length in zip(spans, lengths, strict=True):
+                if left < length or i == spans[-1]:
+                    yield Moment(victim, i, min(left, length), events[i][0])
+                    break
+                left -= length
+
+
+def victim_of(process, kind: str) -> int | None:
+    if kind == FLOW:
+        return process.pid
+    found = [member for member in family(process.pid) if MARKS[kind] in member.command]
+    return found[0].pid if found else None
+
+
+def strike(moment: Moment, spec, empty: Path, data: Path) -> tuple[str, float]:
+    """Starts a run on a copy of the prepared folder and kills; what it said, and the seconds until all of it was gone."""
+    for delay in (moment.delay, moment.delay / 2, 0.0):
+        shutil.rmtree(data, ignore_errors=True)
+        shutil.copytree(empty, data)
+        process = start(spec, data)
+        while process.poll() is None and len(events_of(data)) <= moment.event:
+            time.sleep(0.02)
+        time.sleep(delay)
+        while (pid := victim_of(process, moment.victim)) is None and process.poll() is None:
+            time.sleep(0.01)
+        if pid is None or process.poll() is not None:
+            process.communicate()
+            continue  # this time it was quicker
+        members = family(process.pid)
+        os.kill(pid, signal.SIGKILL)
+        struck = time.monotonic()
+        _, err = process.communicate(timeout=BOUND)
+        while left := [member for member in members if is_alive(member)]:
+            assert time.monotonic() < struck + BOUND, f"still there: {left}"
+            time.sleep(0.05)
+        seconds = time.monotonic() - struck
+        if moment.victim == FLOW:
+            assert process.returncode == -signal.SIGKILL
+        elif process.returncode != 0:  # 0: it was not needed any more
+            assert process.returncode == 1, err
+            assert len(err.strip().splitlines()) == 1, err
+            assert "what was finished is kept, run the same command again to continue" in err
+        return err.strip(), seconds
+    raise AssertionError("every time the run ended before it could be killed")
+
+
+def test_after_each_of_twenty_kills_one_rerun_ends_with_the_same(uninterrupted, tmp_path):
+    spec, expected, chosen, empty = uninterrupted
+    assert len(chosen) == KILLS
+    lines, failed = dict[int, str](), list[int]()
+
+    def kill_and_rerun(number: int) -> None:
+        moment, data = chosen[number], tmp_path / str(number)
+        try:
+            said, seconds = strike(moment, spec, empty, data)
+            process = start(spec, data)
+            out, err = process.communicate(timeout=300)
+            assert process.returncode == 0, (out, err)
+            found = outcome(data)
+            assert not [name for name in expected if found[name] != expected[name]], _first_difference(found, expected)
+            lines[number] = f"{moment}: gone in {seconds:.1f} s; {said}"
+            shutil.rmtree(data)
+        except Exception as error:
+            failed.append(number)
+            lines[number] = f"{moment}: {type(error).__name__}: {error}"
+        print(f"{number:2} {lines[number]}")
+
+    with ThreadPoolExecutor(2) as lanes:
+        list(lanes.map(kill_and_rerun, range(KILLS)))
+    assert not failed, "\n".join(lines[number] for number in failed)
+
+
+def _first_difference(found, expected) -> str:
+    name = next(name for name in expected if found[name] != expected[name])
+    return f"{name}: {found[name]!r:.2000} is not {expected[name]!r:.2000}"

@@ -1,0 +1,133 @@
+"""A private data file's values reach no log, no tracking store and no report: everything that a run writes is searched."""
+
+import json
+import re
+import subprocess
+import sys
+import zlib
+
+import numpy as np
+import pytest
+import yaml
+
+from flows.plan import cells_of
+from flows.specs import load_spec
+from flows.store import Store
+from flows.work import BENCHMARK
+
+pytestmark = pytest.mark.slow
+
+
+def _run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "flows", *map(str, arguments)],
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[[], ["regret"]], ids=["nothing public", "regret public"])
+def ran(request, tmp_path_factory):
+    """A benchmark with audits, the gate and --debug logs on a private table; (spec path, rows, data folder, outputs)."""
+    from small_spec import SMALL
+
+    folder = tmp_path_factory.mktemp("private")
+    rows = np.round(np.random.default_rng(5).uniform(0.1, 0.9, (600, 2)) * np.array([1.0, 0.7]), 9)
+    text = "stay,go\n" + "".join(f"{a!r},{b!r}\n" for a, b in rows.tolist())
+    (folder / "people.csv").write_text(text)
+    tree = yaml.safe_load(SMALL) | {"environment": {"kind": "table", "path": "people.csv", "public": request.param}}
+    spec = folder / "spec.yaml"
+    spec.write_text(yaml.safe_dump(tree))
+    data = folder / "data"
+    outputs = []
+    commands = [["run"]] if request.param else [["run", "--audit", "--debug"], ["baseline"], ["run", "--json"], ["check"]]
+    for command in commands:
+        done = _run(*command, spec, "--data", data)
+        assert done.returncode == 0, done.stderr
+        outputs.append(done.stdout + done.stderr)
+    return spec, rows, data, outputs
+
+
+def _texts(data, outputs):
+    """Everything that was written but the store of results: whole files, and what is packed inside PDFs."""
+    yield from (("output", text.encode()) for text in outputs)
+    for path in sorted(data.rglob("*")):
+        if not path.is_file() or (data / "results") in path.parents or path.stat().st_size == 0:
+            continue
+        content = path.read_bytes()
+        yield str(path.relative_to(data)), content
+        if content.startswith(b"%PDF"):
+            for packed in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", content, re.S):
+                try:
+                    yield f"{path.name}, unpacked", zlib.decompress(packed)
+                except zlib.error:
+                    continue
+
+
+def _digits(values, kept=7):
+    """How a number would be written, to so many digits; and as the bytes of a float."""
+    found = set()
+    for value in values:
+        text = f"{value:.15g}"
+        if len(text.replace(".", "").lstrip("0")) >= kept + 1:
+            found.add(text[: text.index(".") + 1 + kept].encode() if "." in text else text.encode())
+            found |= {np.float64(value).tobytes(), np.float64(value).byteswap().tobytes()}
+    return found
+
+
+def _regrets(spec, data):
+    store = Store(data / "results")
+    found = []
+    for cell in cells_of(load_spec(spec)):
+        curves = np.concatenate([store.load(BENCHMARK, block.key)[0]["regret"] for block in cell.blocks()])
+        found += curves.mean(axis=0)[-20:].tolist() + curves[:, -1].tolist()
+    return [value for value in found if value % 1 > 1e-4]
+
+
+def test_no_value_of_the_file_is_written_anywhere(ran):
+    _, rows, data, outputs = ran
+    secrets = _digits(rows.ravel()[:400]) | _digits(rows.mean(axis=0)) | _digits(rows[:500].mean(axis=0))
+    assert len(secrets) > 1000
+    seen = 0
+    for where, content in _texts(data, outputs):
+        seen += 1
+        leaked = [secret for secret in secrets if secret in content]
+        assert not leaked, (where, leaked[:3])
+    assert seen > 20
+
+
+def test_the_search_finds_a_planted_value(ran):
+    secret = ran[1][3, 1]
+    for content in (f"reward {secret!r} of user 3".encode(), np.array([0.5, secret]).tobytes()):
+        assert any(found in content for found in _digits([secret]))
+
+
+def test_regret_is_shown_only_where_it_is_declared_public(ran):
+    spec, _, data, outputs = ran
+    is_public = bool(load_spec(spec).environment[0].public)
+    secrets = _digits(_regrets(spec, data))
+    assert len(secrets) > 30
+    found = {where for where, content in _texts(data, outputs) if any(secret in content for secret in secrets)}
+    assert bool(found) == is_public, found
+    report = json.loads((data / "suites" / "small" / "report.json").read_text())
+    assert [cell["final_mean"] is None for cell in report["benchmark"]["cells"]] == [not is_public] * 2
+    assert all(environment["means"] == [] for environment in report["environments"])
+    assert (report["benchmark"]["withheld"] is None) == is_public
+
+
+def test_an_audit_of_a_private_table_replays_rewards_that_are_drawn(ran):
+    table = cells_of(load_spec(ran[0]))[1].environment.audit_table()
+    assert table.rewards.shape == (16, 2)
+    assert set(np.unique(table.rewards)) == {0.0, 1.0}
+
+
+def test_a_malformed_row_is_told_without_its_value(tmp_path):
+    (tmp_path / "people.csv").write_text("stay,go\n0.25,0.75\n0.5,7.654321\n")
+    from small_spec import SMALL
+
+    tree = yaml.safe_load(SMALL) | {"environment": {"kind": "table", "path": "people.csv"}}
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(tree))
+    for command in (["check"], ["run", "--debug"]):
+        done = _run(*command, tmp_path / "spec.yaml", "--data", tmp_path / "data")
+        assert done.returncode != 0
+        assert "people.csv:3: the reward of action 'go' must be a number in the declared range" in done.stderr
+        assert "7.654321" not in done.stdout + done.stderr

@@ -1,0 +1,67 @@
+"""Two commands on one spec in one data folder at once: both right, and together no more than one."""
+
+import time
+from pathlib import Path
+
+import pytest
+from runs import events_of, killable, outcome, start
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The spec, and what one run with audits ends with."""
+    folder = tmp_path_factory.mktemp("alone")
+    spec = killable(folder)
+    process = start(spec, folder / "data")
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, (out, err)
+    return spec, outcome(folder / "data")
+
+
+def _finish(*processes):
+    for process in processes:
+        out, err = process.communicate(timeout=600)
+        assert process.returncode == 0, (out, err)
+        assert err == ""
+        assert "report.html" in out
+
+
+def _are_side_by_side(data: Path) -> bool:
+    """Whether both had started before either was done."""
+    names = [name for name, _ in events_of(data)]
+    return names.index("benchmark started") < names.index("benchmark done") and names[:2].count("benchmark started") == 2
+
+
+def test_two_runs_at_once_end_as_one_alone(alone, tmp_path):
+    spec, expected = alone
+    data = tmp_path / "data"
+    first = start(spec, data)
+    time.sleep(0.5)
+    second = start(spec, data)
+    _finish(first, second)
+    names = [name for name, _ in events_of(data)]
+    assert names.count("benchmark done") == 2
+    found = outcome(data)
+    for name in expected:
+        assert found[name] == expected[name], name
+
+
+def test_a_run_and_an_audit_at_once_end_as_one_after_the_other(alone, tmp_path):
+    spec, expected = alone
+    data = tmp_path / "data"
+    _finish(start(spec, data, audit=False), start(spec, data, command="audit"))
+    found = outcome(data)
+    for name in ("results", "unfinished files", "databases"):
+        assert found[name] == expected[name], name
+    cells = [run for run in found["runs"] if run["tags"]["role"] == "cell"]
+    assert [(run["name"], run["status"]) for run in cells] == [("adar-ucb tight eps=1", "FINISHED"), ("ucb", "FINISHED")]
+    for run, lone in zip(cells, expected["runs"], strict=False):
+        for name in ("params", "points", "latest"):
+            assert run[name] == lone[name], (run["name"], name)
+    # Whichever came last found the other's work in the store, or did not ask for it; one more report holds all of it.
+    _finish(start(spec, data, command="report", audit=False, options=()) if False else start(spec, data))
+    again = outcome(data)
+    assert again["report"] == expected["report"]
+    assert again["results"] == expected["results"]

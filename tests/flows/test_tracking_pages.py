@@ -1,0 +1,160 @@
+"""`bandana ui`: the compare links and the loopback interface; and the files that describe a shared server."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from flows.cli import app
+from flows.settings import DataFolder
+from flows.tracking import CellRecord, Tracker
+from flows.tracking_address import URI_VARIABLE
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "mlflow"
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with one tracked suite and one that never got so far."""
+    monkeypatch.delenv(URI_VARIABLE, raising=False)
+    monkeypatch.setattr(DataFolder, "prepare", lambda _: None)
+    tracker = Tracker(tmp_path)
+    tracker.experiment("demo", "text")
+    tracker.log_cell("demo", CellRecord("key", "ucb"))
+    for suite in ("demo", "begun"):
+        DataFolder(tmp_path).suite(suite).mkdir(parents=True)
+    return tmp_path
+
+
+def test_the_pages_open_on_loopback_with_a_link_a_suite(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Any] = []
+    monkeypatch.setattr("os.execv", lambda *command: started.append(command))
+    for name in ("MLFLOW_BACKEND_STORE_URI", "MLFLOW_DEFAULT_ARTIFACT_ROOT"):
+        monkeypatch.setenv(name, "of another project")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    done = CliRunner().invoke(app, ["ui", "--data", str(data), "--port", str(port)])
+    assert done.exit_code == 0, done.output
+    assert f"  demo: http://127.0.0.1:{port}/#/experiments/1/runs?" in done.output
+    assert "  begun: MLflow has no experiment 'begun' yet" in done.output
+    ((_, command),) = started
+    assert command[command.index("--host") + 1] == "127.0.0.1"
+    import os
+
+    assert os.environ["MLFLOW_BACKEND_STORE_URI"] == f"sqlite:///{data}/mlflow/mlflow.db"
+
+
+def test_a_port_in_use_is_told_before_anything_starts(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.execv", lambda *_: pytest.fail("started"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = CliRunner().invoke(app, ["ui", "--data", str(data), "--port", str(port)])
+    assert done.exit_code == 2
+    assert f"--port: {port} on 127.0.0.1 cannot be used (Address already in use)" in done.output
+
+
+def test_the_searches_of_the_manual_find_what_they_say(tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    tracker = Tracker(tmp_path)
+    params = {"algorithm": "adar-ucb", "environment": "bernoulli"}
+    metrics = {"privacy/epsilon_accounted": 0.5, "regret/final": 100.0}
+    tracker.log_cell("demo", CellRecord("old", "a cell", params=params, metrics=metrics))
+    tracker.log_cell("demo", CellRecord("new", "a cell", params=params, metrics=metrics, tags={"verdict": "FAIL"}))
+    tracker.log_suite("demo", "suite", {}, {}, [])
+    client = MlflowClient(tracking_uri=tracker.tracking_uri)
+    number = client.get_experiment_by_name("demo").experiment_id
+    text = (ROOT / "docs" / "tracking.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"## Search\n.*?```text\n(.*?)```", text, re.DOTALL)
+    found = [
+        sorted(run.data.tags["run_key"] for run in client.search_runs([number], line)) for line in block.strip().splitlines()
+    ]
+    assert found == [["new"], ["new", "old"], ["new"], ["new", "old"], [], ["old"]]
+
+
+def test_the_manual_names_every_tag_and_the_run_holds_every_tag_of_the_manual(tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    tracker = Tracker(tmp_path)
+    tags = {"verdict": "PASS", "environment": "bernoulli", "source": "a paper"}
+    tracker.log_cell("demo", CellRecord("old", "a cell", tags=tags))
+    tracker.log_cell("demo", CellRecord("new", "a cell", tags=tags))
+    client = MlflowClient(tracking_uri=tracker.tracking_uri)
+    runs = client.search_runs([client.get_experiment_by_name("demo").experiment_id])
+    held = {tag for run in runs for tag in run.data.tags}
+    text = (ROOT / "docs" / "tracking.md").read_text(encoding="utf-8")
+    table = text[text.index("| tag | says |") : text.index("!!! warning")]
+    columns = [row.split("|")[1] for row in table.splitlines() if row.startswith("|")]
+    named = {name for column in columns for name in re.findall(r"`([a-z_.A-Z]+)`", column)}
+    assert named == held - {"mlflow.runName", "mlflow.source.name", "mlflow.source.type", "mlflow.user"}
+
+
+# --- the folder mlflow/ ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8")))
+
+
+def settings_of(name: str) -> dict[str, str]:
+    lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def test_every_variable_of_the_compose_file_is_in_its_example_and_no_secret_has_a_value() -> None:
+    text = (FOLDER / "compose.yaml").read_text(encoding="utf-8")
+    used = dict(re.findall(r"\$\{([A-Z_]+)(:[?-])", text))
+    example = settings_of("compose.env.example")
+    assert used.keys() == example.keys()
+    secrets = {name for name in example if re.search("PASSWORD|SECRET|AUTH", name)}
+    assert len(secrets) == 4
+    for name in secrets:
+        assert example[name] == "", f"{name} has a value that everybody knows"
+        assert used[name] == ":?", f"{name} must stop the start while it is empty"
+    assert "*.env" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
+def test_everything_listens_on_loopback_and_is_watched(compose: dict[str, Any]) -> None:
+    assert set(compose["services"]) == {"database", "mlflow", "prefect"}
+    for name, service in compose["services"].items():
+        assert service["ports"], name
+        assert all(port.startswith("127.0.0.1:") for port in service["ports"]), name
+        assert service["healthcheck"]["test"], name
+        assert "privileged" not in service
+        assert "network_mode" not in service
+    for name in ("mlflow", "prefect"):
+        assert compose["services"][name]["depends_on"]["database"]["condition"] == "service_healthy"
+    declared = set(compose["volumes"])
+    mounted = {volume.split(":")[0] for service in compose["services"].values() for volume in service.get("volumes", ())}
+    assert {name for name in mounted if not name.startswith(".")} == declared
+    assert all((FOLDER / name).exists() for name in mounted if name.startswith("."))
+
+
+def test_versions_are_those_of_the_project_and_nothing_is_reported_home(compose: dict[str, Any]) -> None:
+    pinned = dict(
+        re.split("==", line.strip())
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if "==" in line and not line.startswith("#")
+    )
+    image = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
+    assert f'"mlflow[auth]=={pinned["mlflow"]}"' in image
+    assert f'"psycopg2-binary=={pinned["psycopg2-binary"]}"' in image
+    services = compose["services"]
+    assert services["prefect"]["image"].startswith(f"prefecthq/prefect:{pinned['prefect']}-")
+    assert services["mlflow"]["image"] == f"bandana-mlflow:{pinned['mlflow']}"
+    assert all(":" in service["image"] and "latest" not in service["image"] for service in services.values())
+    assert services["mlflow"]["environment"]["MLFLOW_DISABLE_TELEMETRY"] == "true"
+    assert services["prefect"]["environment"]["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
+    assert services["mlflow"]["command"][:4] == ["mlflow", "server", "--app-name", "basic-auth"]
+    assert "NO_PERMISSIONS" in (FOLDER / "basic_auth.ini").read_text(encoding="utf-8")

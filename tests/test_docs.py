@@ -1,0 +1,289 @@
+"""The documentation: it builds, loads nothing from elsewhere, leads nowhere that is not, and shows what really happens."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from documentation import ROOT, Built, anchors, blocks, command_lines, console, is_as_shown, links, pages, words
+from typer.main import get_command
+
+from flows.cli import app
+from flows.plan import cells_of, environments_of
+from flows.specs import Spec, load_spec
+
+DOCS = ROOT / "docs"
+MARKED = [path for path in pages() if any(block.mark.startswith("run") for block in blocks(path.read_text("utf-8")))]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built as `make docs` builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return [Built(path) for path in sorted(folder.rglob("*.html"))]
+
+
+@pytest.fixture
+def hooks(monkeypatch):
+    """What writes the pages of the reference."""
+    monkeypatch.syspath_prepend(str(DOCS / "hooks"))
+    import catalog_page
+    import command_line
+    import formulas
+    import python_api
+    import report_format
+    import spec_fields
+
+    return {
+        module.__name__: module for module in (catalog_page, command_line, formulas, python_api, report_format, spec_fields)
+    }
+
+
+def _is_elsewhere(address):
+    return address.startswith("//") or urlsplit(address).scheme not in ("", "data")
+
+
+# --- the site ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_every_page_of_the_source_is_in_the_site(site):
+    places = {page.path.name for page in site}
+    assert {path.with_suffix(".html").name for path in DOCS.rglob("*.md")} <= places | {"README.html"}
+
+
+@pytest.mark.slow
+def test_pages_load_nothing_from_elsewhere(site):
+    assert any(page.loads for page in site)
+    for page in site:
+        assert not [address for address in page.loads if _is_elsewhere(address)], page.path
+        # Each of these makes the theme's script fetch something.
+        assert 'class="mermaid"' not in page.text
+        assert 'data-md-component="source"' not in page.text
+    folder = site[0].path.parent
+    sheets = list(folder.rglob("*.css"))
+    assert sheets
+    for sheet in sheets:
+        asked = re.findall(r"(?:url\(|@import)\s*['\"]?([^'\")\s;]+)", sheet.read_text(encoding="utf-8"))
+        assert not [address for address in asked if _is_elsewhere(address)], sheet
+
+
+@pytest.mark.slow
+def test_every_link_of_the_site_leads_to_a_page_and_an_anchor(site):
+    by_path = {page.path.resolve(): page for page in site}
+    n_checked = 0
+    for page in site:
+        if page.path.name == "404.html":
+            continue  # its addresses start at the root of a server
+        for address in [*page.links, *page.loads]:
+            parts = urlsplit(address)
+            if _is_elsewhere(address) or parts.scheme == "data":
+                continue
+            target = (page.path.parent / unquote(parts.path)).resolve() if parts.path else page.path.resolve()
+            target = target / "index.html" if target.is_dir() else target
+            assert target.exists(), f"{page.path.name} leads to {address}"
+            if parts.fragment and target in by_path and parts.fragment != "__skip":
+                assert unquote(parts.fragment) in by_path[target].anchors, f"{page.path.name} leads to {address}"
+            n_checked += 1
+    assert n_checked > 1000
+
+
+@pytest.mark.slow
+def test_formulas_are_drawn_and_not_spelled_out(site):
+    (page,) = [page for page in site if page.path.name == "privacy.html"]
+    assert page.text.count("<math") > 50
+    assert "arithmatex" not in page.text
+
+
+# --- links of the source, which people also read where the code lies -------------------------------------------------
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_and_images_of_the_source_exist(path):
+    for address in links(path.read_text(encoding="utf-8")):
+        parts = urlsplit(address)
+        if parts.scheme:
+            assert parts.scheme == "https", address
+            continue
+        target = (path.parent / parts.path).resolve() if parts.path else path
+        if target.is_relative_to(DOCS / "reference"):
+            continue  # written while the site is built, whose own test looks at these
+        assert target.exists(), f"{path.name} leads to {address}"
+        assert target.is_relative_to(ROOT)
+        if parts.fragment:
+            assert parts.fragment in anchors(target.read_text(encoding="utf-8")), f"{path.name} leads to {address}"
+
+
+def test_every_image_is_shown_somewhere():
+    shown = {(path.parent / address).resolve() for path in pages() for address in links(path.read_text(encoding="utf-8"))}
+    images = {path.resolve() for path in (DOCS / "images").glob("*.png")}
+    assert images
+    assert images <= shown, sorted(path.name for path in images - shown)
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+def _mistake(line):
+    """What is wrong with a command line; None if nothing is."""
+    command, given = get_command(app), words(line)[1:]
+    while given and hasattr(command, "commands"):
+        if given[0].startswith("--") or given[0].isupper():
+            break
+        if given[0] not in command.commands:
+            return f"no command {given[0]}"
+        command = command.commands[given.pop(0)]
+    options = {flag: option for option in command.params for flag in [*option.opts, *option.secondary_opts]}
+    n_arguments = 0
+    while given:
+        word, _, value = given.pop(0).partition("=")
+        if word == "--help":
+            continue
+        if word.startswith("-"):
+            if word not in options:
+                return f"no option {word}"
+            if not options[word].is_flag and not value:
+                del given[: options[word].nargs]
+        else:
+            n_arguments += 1
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    is_open = any(p.nargs == -1 for p in arguments) or hasattr(command, "commands")
+    return "too many arguments" if n_arguments > len(arguments) and not is_open else None
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_command_line_that_is_shown_exists(path):
+    for line in command_lines(path.read_text(encoding="utf-8")):
+        assert _mistake(line) is None, f"{path.name}: {line}: {_mistake(line)}"
+
+
+def test_command_lines_are_found_and_wrong_ones_are_noticed():
+    text = "See `bandana list --json`.\n\n```console\n$ bandana check a.yaml\na.yaml: correct\n```\n"
+    assert command_lines(text) == ["bandana check a.yaml", "bandana list --json"]
+    assert sum(len(command_lines(path.read_text(encoding="utf-8"))) for path in pages()) > 40
+    assert _mistake("bandana verify a.npz --port 1") == "no option --port"
+    assert _mistake("bandana chekc a.yaml") == "no command chekc"
+    assert _mistake("bandana check a.yaml b.yaml") == "too many arguments"
+    assert _mistake("bandana audit [SPEC] --replays 1e5 | tee log") is None
+
+
+# --- blocks that are marked to be run ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", MARKED, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_page_shows_is_what_its_commands_print(path, tmp_path):
+    """`<!-- file: NAME -->` before a block writes it, `<!-- run -->` runs it and compares; `...` stands for anything."""
+    for folder in ("examples", "experiments"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("BANDANA_", "PREFECT_", "MLFLOW_"))
+    }
+    environment |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "150"}
+    for block in blocks(path.read_text(encoding="utf-8")):
+        if block.mark.startswith("file: "):
+            (tmp_path / block.mark.removeprefix("file: ")).write_text(block.body, encoding="utf-8")
+        if not block.mark.startswith("run"):
+            continue
+        expected = int(block.mark.partition("exit ")[2] or 0)
+        commands = list(console(block.body))
+        assert commands, f"a block that is to be run shows no command:\n{block.body}"
+        for command, shown in commands:
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=tmp_path, env=environment, text=True, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            assert done.returncode == (expected if command == commands[-1][0] else 0), f"{command}\n{done.stdout}"
+            assert is_as_shown(shown, done.stdout), f"{command} printed\n{done.stdout}\nand the page shows\n{shown}"
+
+
+def test_marks_are_understood():
+    text = "<!-- file: a.txt -->\n```text\none\n```\n\n<!-- run: exit 1 -->\n```console\n$ cat a.txt\none\n$ false\n```\n"
+    assert [block.mark for block in blocks(text)] == ["file: a.txt", "run: exit 1"]
+    assert list(console(blocks(text)[1].body)) == [("cat a.txt", "one\n"), ("false", "")]
+    assert is_as_shown("took ... s\n", "took 1.5 s")
+    assert not is_as_shown("took ... s\n", "took 1.5 min")
+
+
+# --- the reference, which is written from the code -------------------------------------------------------------------------
+
+
+def test_the_reference_names_every_command_with_every_option(hooks):
+    text = hooks["command_line"].markdown()
+    n_options = 0
+    for name, command in hooks["command_line"].commands():
+        (section,) = re.findall(rf"^## {name}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+        for parameter in command.params:
+            shown = parameter.opts if parameter.param_type_name == "option" else [hooks["command_line"].named(parameter)]
+            assert all(f"`{flag}`" in section for flag in shown), f"{name}: {shown}"
+            n_options += 1
+    assert n_options > 40
+    assert "## bandana audit\n" in text
+    assert "Exit codes" in text
+
+
+def test_the_reference_names_every_field_of_a_spec(hooks):
+    text = hooks["spec_fields"].markdown()
+    schema = Spec.model_json_schema()
+    for name, model in [("Spec", schema), *schema["$defs"].items()]:
+        for field, facts in model.get("properties", {}).items():
+            assert f"| `{field}` |" in text, f"{name}.{field}"
+            assert "$ref" in facts or field == "kind" or facts.get("description"), f"{name}.{field} has no description"
+    assert "None" not in text
+
+
+@pytest.mark.parametrize(("file", "writer"), [("report", "markdown"), ("comparison", "comparison")])
+def test_the_reference_names_every_field_of_a_report(hooks, file, writer):
+    schema = json.loads((ROOT / "audits" / "reporting" / f"{file}.schema.json").read_text(encoding="utf-8"))
+    text = getattr(hooks["report_format"], writer)()
+    assert schema["properties"]["schema"]["const"] in text
+    for model in [schema, *schema.get("$defs", {}).values()]:
+        for field in model.get("properties", {}):
+            assert f"| `{field}` |" in text, field
+
+
+def test_every_module_has_a_page(hooks):
+    written = hooks["python_api"].pages(ROOT)
+    for package in hooks["python_api"].PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            parts = [part for part in path.relative_to(ROOT).with_suffix("").parts if part != "__init__"]
+            assert parts[-1] == "__main__" or f"reference/api/{'.'.join(parts)}.md" in written, path
+    assert "privacy_core.ledger.LiveLedger" in written["reference/api/privacy_core.md"]
+
+
+def test_a_formula_becomes_mathml(hooks):
+    drawn = hooks["formulas"].on_page_content(r'<span class="arithmatex">\(a &lt; b\)</span>')
+    assert drawn.startswith('<span class="formula"><math')
+    assert "<mi>a</mi>" in drawn
+    assert hooks["formulas"].on_page_content("<p>$5</p>") == "<p>$5</p>"
+
+
+# --- ready specs -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_of_experiments_is_the_folder():
+    folder = ROOT / "experiments"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `([\w./-]+)` \|", text, re.MULTILINE))
+    assert listed == {str(path.relative_to(folder)) for path in folder.rglob("*") if path.suffix in (".yaml", ".csv")}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_ready_spec_is_correct_and_named_like_its_file(path):
+    spec = load_spec(path)
+    assert spec.name == path.stem
+    assert spec.description
+    for environment in environments_of(spec):
+        environment.check()
+    assert len(cells_of(spec)) >= 2
