@@ -85,6 +85,7 @@ def audit_flow(spec: Spec, data: str) -> list[dict[str, Any]]:
             link(evidence_of(cell, store), folder.evidence(spec.name, cell.slug))
             journal.write("cell tracked", cell=cell.name, run_key=cell.key)
             progress.advance(f"tracked {cell.name}")
+    tracker.keep_only(spec.name, {cell.key for cell in cells_of(spec)})
     return [outcomes[cell.name] for cell in cells]
 
 
