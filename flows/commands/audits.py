@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,6 +77,7 @@ def audit(
 
 def verify(
     evidence: Annotated[Path, typer.Argument(help="An evidence file, *.evidence.npz.", show_default=False)],
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Recompute the bounds and the verdict of an evidence file from its scores, without the algorithm."""
@@ -85,6 +87,10 @@ def verify(
         from flows.verify import WIDTH, check, conclude, render
 
         found = check(evidence)
+        if as_json:
+            lines = [asdict(line) for line in found.lines]
+            typer.echo(json.dumps({"evidence": str(evidence), "is_verified": found.is_verified, "lines": lines}, indent=1))
+            raise typer.Exit(0 if found.is_verified else FAILURE)
         console = Console()
         if not console.is_terminal:
             console = Console(width=WIDTH)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from flows.commands.failures import failures
-from flows.commands.options import Data, Debug, open_data
+from flows.commands.options import AsJson, Data, Debug, open_data
 from flows.commands.suites import run_file, suites_of
 from flows.settings import DataFolder
 
@@ -20,6 +21,7 @@ def report(
         typer.Option(help="What changed between two runs: suites, their folders, or JSON files of reports.",
                      metavar="RUN_A RUN_B", show_default=False),
     ] = None,
+    as_json: AsJson = False,
     data: Data = None,
     debug: Debug = False,
 ) -> None:  # fmt: skip
@@ -30,18 +32,23 @@ def report(
                 from flows.specs import SpecError
 
                 raise SpecError(f"{spec}: --compare takes two runs and no spec")
-            _compare(*compare, open_data(data))
+            _compare(*compare, open_data(data), as_json=as_json)
             return
-        run_file(spec or _last_spec(open_data(data)), data, ["report"])
+        run_file(spec or _last_spec(open_data(data)), data, ["report"], as_json=as_json)
 
 
-def _compare(before: str, after: str, folder: DataFolder) -> None:
+def _compare(before: str, after: str, folder: DataFolder, *, as_json: bool) -> None:
     from rich.console import Console
 
     from flows.compare import compare_runs, conclude, tables
     from flows.verify import WIDTH
 
     found, files = compare_runs(before, after, folder)
+    if as_json:
+        typer.echo(
+            json.dumps({**found, "files": {kind: str(place) for kind, place in files.items()}}, indent=1, allow_nan=False)
+        )
+        return
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)

@@ -54,6 +54,16 @@ def test_verified_evidence_ends_with_0_and_a_table(file):
     assert done.stdout.rstrip().split("\n")[-1].startswith("e.npz: verified, ")
 
 
+def test_machines_read_the_same_as_one_object(file, content):
+    done = CliRunner().invoke(app, ["verify", str(file), "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["is_verified"] is True
+    assert {"what", "stated", "recomputed", "is_ok"} == set(found["lines"][0])
+    file.write_bytes(content[:-40] + bytes(40))
+    assert CliRunner().invoke(app, ["verify", str(file), "--json"]).exit_code != 0
+
+
 def test_it_works_with_nothing_but_the_file(file, tmp_path):
     """From an empty folder, without a home, and without leaving anything."""
     folder = tmp_path / "elsewhere"
