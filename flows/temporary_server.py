@@ -19,6 +19,7 @@ from pathlib import Path
 
 _HOST = "127.0.0.1"
 _GRACE = 5.0
+_LOG = "server.log"
 _SETTINGS = {
     "PREFECT_UI_ENABLED": "0",
     "PREFECT__SERVER_EPHEMERAL": "1",
@@ -39,23 +40,13 @@ def start(home: Path, ended: Callable[[str], None]) -> None:
     """
     if "prefect" in sys.modules or _is_configured(home):
         return
-    home.mkdir(parents=True, exist_ok=True)
-    log = home / "server.log"
-    with socket.create_server((_HOST, 0), backlog=128) as listening, log.open("ab") as sink:
-        port = listening.getsockname()[1]
-        # In a session of its own: Ctrl-C reaches the command alone. Its input ends with this process, however that ends.
-        process = subprocess.Popen(
-            [sys.executable, "-P", __file__, str(listening.fileno())],
-            env={**os.environ, **_SETTINGS, "PREFECT_HOME": str(home)}, pass_fds=[listening.fileno()],
-            stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True,
-        )  # fmt: skip
-    os.environ["PREFECT_API_URL"] = f"http://{_HOST}:{port}/api"
+    process, os.environ["PREFECT_API_URL"] = spawn(home)
     stopping = threading.Event()
 
     def watch() -> None:
         code = process.wait()
         if not stopping.is_set():
-            ended(f"Prefect's temporary server ended with code {code}: {_last_line(log)}")
+            ended(f"Prefect's temporary server ended with code {code}: {_last_line(home / _LOG)}")
 
     def stop() -> None:
         stopping.set()
@@ -68,6 +59,19 @@ def start(home: Path, ended: Callable[[str], None]) -> None:
     threading.Thread(target=watch, name="prefect-server", daemon=True).start()
     # Registered before Prefect is imported, and so called after Prefect has sent its last events.
     atexit.register(stop)
+
+
+def spawn(home: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """A server's process, which ends with this one or with its standard input, and the address that it will answer at."""
+    home.mkdir(parents=True, exist_ok=True)
+    with socket.create_server((_HOST, 0), backlog=128) as listening, (home / _LOG).open("ab") as sink:
+        # In a session of its own: Ctrl-C reaches the command alone. Its input ends with this process, however that ends.
+        process = subprocess.Popen(
+            [sys.executable, "-P", __file__, str(listening.fileno())],
+            env={**os.environ, **_SETTINGS, "PREFECT_HOME": str(home)}, pass_fds=[listening.fileno()],
+            stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True,
+        )  # fmt: skip
+        return process, f"http://{_HOST}:{listening.getsockname()[1]}/api"
 
 
 def _is_configured(home: Path) -> bool:

@@ -1,6 +1,7 @@
 """Whole commands in processes of their own: what they started, and what they ended with."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -35,12 +36,13 @@ def killable(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def start(spec, data, *options, command="run", audit=True):
-    """A command of its own, in a session of its own."""
+def start(spec, data, *options, command="run", audit=True, server=None):
+    """A command of its own, in a session of its own; with a Prefect server of its own unless there is one."""
     words = [command, str(spec), *(["--audit"] if audit and command == "run" else []), *(options or PROCESSES)]
     return subprocess.Popen(
         [sys.executable, "-m", "flows", *words, "--data", str(data)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, **({} if server is None else {"PREFECT_API_URL": server})},
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """`bandana report --compare`: runs are found by suite, folder or file, and what is no report is refused in one line."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -89,6 +90,15 @@ def test_the_terminal_shows_what_changed(data):
     assert result.exit_code == 0, result.output
     for word in ("PASS → INCONCLUSIVE", "1 verdict became worse.", "The specifications differ.", "html"):
         assert word in result.output
+
+
+def test_machines_read_what_changed_as_one_object(data):
+    result = CliRunner().invoke(app, ["report", "--compare", "then", "now", "--data", str(data.root), "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert set(found["files"]) == {"html", "pdf", "json"}
+    written = json.loads(Path(found["files"]["json"]).read_text())
+    assert written == {key: value for key, value in found.items() if key != "files"}
 
 
 def test_words_of_a_user_are_no_markup():

@@ -17,6 +17,8 @@ from typing import NamedTuple
 import pytest
 from runs import events_of, family, is_alive, killable, outcome, start
 
+from flows.temporary_server import spawn
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="victims are found in /proc"),
@@ -26,6 +28,7 @@ SEED, KILLS = 20261121, 20
 FLOW, WORKER, SERVER = VICTIMS = ("flow", "worker", "server")
 MARKS = {WORKER: "multiprocessing.spawn", SERVER: "temporary_server"}
 WITH_WORKERS = ("benchmark started", "block done", "audit started")
+AGAIN = ("--executor", "processes", "--workers", "1")
 BOUND = 60  # seconds for a command whose worker or server died to end by itself, and for all that it started to be gone
 
 
@@ -80,12 +83,21 @@ def victim_of(process, kind: str) -> int | None:
     return found[0].pid if found else None
 
 
-def strike(moment: Moment, spec, empty: Path, data: Path) -> tuple[str, float]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server for the runs whose server is not killed, and no part of what is tested."""
+    process, address = spawn(tmp_path_factory.mktemp("server"))
+    yield address
+    process.stdin.close()
+    process.wait(30)
+
+
+def strike(moment: Moment, spec, empty: Path, data: Path, server: str | None) -> tuple[str, float]:
     """Starts a run on a copy of the prepared folder and kills; what it said, and the seconds until all of it was gone."""
     for delay in (moment.delay, moment.delay / 2, 0.0):
         shutil.rmtree(data, ignore_errors=True)
         shutil.copytree(empty, data)
-        process = start(spec, data)
+        process = start(spec, data, server=server)
         while process.poll() is None and len(events_of(data)) <= moment.event:
             time.sleep(0.02)
         time.sleep(delay)
@@ -112,7 +124,7 @@ def strike(moment: Moment, spec, empty: Path, data: Path) -> tuple[str, float]:
     raise AssertionError("every time the run ended before it could be killed")
 
 
-def test_after_each_of_twenty_kills_one_rerun_ends_with_the_same(uninterrupted, tmp_path):
+def test_after_each_of_twenty_kills_one_rerun_ends_with_the_same(uninterrupted, server, tmp_path):
     spec, expected, chosen, empty = uninterrupted
     assert len(chosen) == KILLS
     lines, failed = dict[int, str](), list[int]()
@@ -120,8 +132,9 @@ def test_after_each_of_twenty_kills_one_rerun_ends_with_the_same(uninterrupted, 
     def kill_and_rerun(number: int) -> None:
         moment, data = chosen[number], tmp_path / str(number)
         try:
-            said, seconds = strike(moment, spec, empty, data)
-            process = start(spec, data)
+            # That a server ends with its killed command is seen where it is its own.
+            said, seconds = strike(moment, spec, empty, data, server if moment.victim == WORKER else None)
+            process = start(spec, data, *AGAIN, server=None if moment.victim == SERVER else server)
             out, err = process.communicate(timeout=300)
             assert process.returncode == 0, (out, err)
             found = outcome(data)
