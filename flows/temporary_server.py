@@ -8,6 +8,7 @@ settings of Prefect in the working directory) is used instead.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import signal
 import socket
@@ -46,7 +47,8 @@ def start(home: Path, ended: Callable[[str], None]) -> None:
     def watch() -> None:
         code = process.wait()
         if not stopping.is_set():
-            ended(f"Prefect's temporary server ended with code {code}: {_last_line(home / _LOG)}")
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}: {_last_line(home / _LOG)}"
+            ended(f"Prefect's temporary server {how}")
 
     def stop() -> None:
         stopping.set()
@@ -101,8 +103,16 @@ def _serve(listening: int) -> None:
     import uvicorn
     from prefect.server.api.server import create_app
 
+    class OneAtATime(uvicorn.Server):
+        """Lays out its database, or finds it laid out, while no other server of this home does."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            with open(Path(os.environ["PREFECT_HOME"], "server.lock"), "w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                await super().startup(sockets)
+
     config = uvicorn.Config(create_app, factory=True, log_level="error", lifespan="on")
-    uvicorn.Server(config).run([socket.socket(fileno=listening)])
+    OneAtATime(config).run([socket.socket(fileno=listening)])
 
 
 def _end_with_parent() -> None:

@@ -28,7 +28,7 @@ SEED, KILLS = 20261121, 20
 FLOW, WORKER, SERVER = VICTIMS = ("flow", "worker", "server")
 MARKS = {WORKER: "multiprocessing.spawn", SERVER: "temporary_server"}
 WITH_WORKERS = ("benchmark started", "block done", "audit started")
-AGAIN = ("--executor", "processes", "--workers", "1")
+AGAIN = (("--executor", "processes", "--workers", "1"), ("--executor", "local"))  # no number depends on it
 BOUND = 60  # seconds for a command whose worker or server died to end by itself, and for all that it started to be gone
 
 
@@ -134,7 +134,7 @@ def test_after_each_of_twenty_kills_one_rerun_ends_with_the_same(uninterrupted, 
         try:
             # That a server ends with its killed command is seen where it is its own.
             said, seconds = strike(moment, spec, empty, data, server if moment.victim == WORKER else None)
-            process = start(spec, data, *AGAIN, server=None if moment.victim == SERVER else server)
+            process = start(spec, data, *AGAIN[number % 2], server=None if moment.victim == SERVER else server)
             out, err = process.communicate(timeout=300)
             assert process.returncode == 0, (out, err)
             found = outcome(data)

@@ -1,0 +1,86 @@
+"""Prefect's temporary server: where it is wanted, and that it never outlives the command."""
+
+import urllib.request
+from contextlib import suppress
+
+import pytest
+
+from flows import temporary_server
+from flows.temporary_server import spawn, start
+
+
+@pytest.fixture
+def spawned(tmp_path, monkeypatch):
+    """Homes of the servers that `start` started, in a working directory without files, before Prefect was imported."""
+    found = []
+    monkeypatch.chdir(tmp_path)
+    for name in ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delitem(temporary_server.sys.modules, "prefect", raising=False)
+
+    class StartedError(Exception):
+        pass
+
+    def spawning(home):
+        found.append(home)
+        raise StartedError
+
+    monkeypatch.setattr(temporary_server, "spawn", spawning)
+
+    def begin(home):
+        with suppress(StartedError):
+            start(home, found.append)
+        return found
+
+    return begin
+
+
+def test_it_is_started_where_the_user_named_no_other(spawned, tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text('dependencies = ["prefect"]\n')
+    (tmp_path / ".env").write_text("HOME_PAGE=1\n")
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "prefect"))
+    assert spawned(tmp_path / "prefect") == [tmp_path / "prefect"]
+
+
+@pytest.mark.parametrize("name", ["PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_HOME"])
+def test_a_server_named_in_the_environment_is_used(spawned, tmp_path, monkeypatch, name):
+    monkeypatch.setenv(name, "http://127.0.0.1:1/api")
+    assert spawned(tmp_path / "prefect") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("prefect.toml", ""), ("pyproject.toml", '[tool.prefect]\napi.url = "x"\n'), (".env", "PREFECT_API_URL=x\n")],
+)
+def test_a_server_named_in_a_file_is_used(spawned, tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert spawned(tmp_path / "prefect") == []
+
+
+def test_a_program_that_has_imported_prefect_keeps_its_settings(spawned, tmp_path, monkeypatch):
+    monkeypatch.setitem(temporary_server.sys.modules, "prefect", temporary_server)
+    assert spawned(tmp_path / "prefect") == []
+
+
+@pytest.mark.slow
+def test_its_first_answer_waits_for_it_and_it_ends_with_its_input(tmp_path):
+    process, address = spawn(tmp_path)
+    with urllib.request.urlopen(f"{address}/health", timeout=240) as answer:
+        assert answer.read() == b"true"
+    process.stdin.close()
+    process.wait(30)
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(f"{address}/health", timeout=5)
+
+
+@pytest.mark.slow
+def test_two_at_once_lay_out_one_database(tmp_path):
+    """Each by itself would find the other's half of the tables, and end."""
+    spawned = [spawn(tmp_path) for _ in range(2)]
+    for process, address in spawned:
+        with urllib.request.urlopen(f"{address}/health", timeout=240) as answer:
+            assert answer.read() == b"true"
+        assert process.poll() is None
+    for process, _ in spawned:
+        process.stdin.close()
+        process.wait(30)
