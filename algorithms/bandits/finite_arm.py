@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.bandits.indices import KULLBACK_LEIBLER, LAPLACE, SUB_GAUSSIAN, Index
+from algorithms.bandits.indices import KULLBACK_LEIBLER, LAPLACE, SUB_GAMMA, SUB_GAUSSIAN, Index
 from algorithms.numerics import arms
 from algorithms.protocol import FloatArray, IntArray, Record
 from privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
@@ -51,7 +51,7 @@ class Released(NamedTuple):
 class EpisodicUCB:
     r"""Upper confidence bounds, one arm an episode, the index from noisy episode means.
 
-    Every arm is pulled once. Then, at the start of each episode, the arm with the largest index (see `indices`), for AdaR
+    Every arm is pulled once. Then, at each episode's start, the arm with the largest index (see `indices`), for AdaR-UCB
 
         mean_a + sqrt(2 v_a beta log t),
 
@@ -164,7 +164,7 @@ def _in_episodes(n_arms: int, epsilon: float, beta: float, reward_range: Interva
     # Not below the theorem's noise: rounded up by one part in 1e12.
     sums = PhaseSum(Laplace(reward_range.width, (1 + 1e-12) / epsilon, Relation.REPLACE_REWARD))
     return EpisodicUCB(
-        n_arms, reward_range, sums, sums, 1.0, doubling=True, combines=False, beta=beta, index=index
+        n_arms, reward_range, sums, sums, 1.0, doubling=True, combines=index.combines, beta=beta, index=index
     )  # fmt: skip
 
 
@@ -204,8 +204,8 @@ def adar_ucb(
     )
 
 
-def adap_ucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval) -> EpisodicUCB:
-    r"""AdaP-UCB with total privacy epsilon-DP: `EpisodicUCB` with Laplace noise of scale width / epsilon and its index.
+def adap_ucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval, calibration: str) -> EpisodicUCB:
+    r"""AdaP-UCB with total privacy epsilon-DP: `EpisodicUCB` with Laplace noise of scale width / epsilon.
 
     Unit of privacy: one reward (one round). Claim: epsilon-DP of all actions (Theorem 6), central model. Sensitivity: as for
     AdaR-UCB in L1, the width of the range for the one episode's sum that holds the reward, so one Laplace release touches it
@@ -215,7 +215,10 @@ def adap_ucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval) -
 
     First pulls: the paper's Lap(2 / (epsilon N)) reads Lap(2 / epsilon) for N = 1, its Example 2 says r + Lap(1 / epsilon);
     one sample was taken, so the latter is meant. First pulls enter the index with their noise, as Theorem 6 needs.
-    Departures from the paper: none else.
+    Departures from the paper, none of which touches the noise, for the claim is exact with it:
+      `printed` has none else.
+      `tight` combines all past episode means of an arm, post-processing of what was released anyway, and bounds them as what
+        they are, sub-gamma variables (`SubGammaIndex`): half the regret where epsilon is 1 or more.
     Source: Azize and Basu (2022), When Privacy Meets Partial Information, Algorithm 1, eq. (7), Theorems 6 and 7.
 
     Args:
@@ -223,8 +226,11 @@ def adap_ucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval) -
       epsilon: above 0.
       beta: exploration, the paper's alpha; its theorem needs more than 3, its figure takes 3.1.
       reward_range: declared range of a reward.
+      calibration: `printed` or `tight`, see above.
     """
-    return _in_episodes(n_arms, epsilon, beta, reward_range, LAPLACE)
+    if calibration not in ("printed", "tight"):
+        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+    return _in_episodes(n_arms, epsilon, beta, reward_range, LAPLACE if calibration == "printed" else SUB_GAMMA)
 
 
 def adap_klucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval) -> EpisodicUCB:

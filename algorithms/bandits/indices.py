@@ -126,6 +126,43 @@ class LaplaceIndex(_LastEpisode):
 
 
 @dataclass(frozen=True)
+class SubGammaIndex:
+    r"""mean + sqrt(2 v x) + c x, x = beta log t, v and c of all episodes of an arm together.
+
+    A Laplace variable of scale c has log E exp(s L) = -log(1 - s^2 c^2) <= s^2 c^2 / (1 - |s| c); with the samples' variance
+    proxy, an episode's mean is sub-gamma with v = 1/(4n) + 2 b^2 / n^2, the sum of both variances, and c = b / n. Of
+    independent ones weighted by w_k the v add, times w_k^2, and c is the largest w_k c_k; the weights are inverse to v. The
+    true mean is above the index with probability at most t^-beta (Boucheron, Lugosi and Massart 2013, section 2.4). As in
+    `EpisodicUCB`, the k-th episode of an arm has a length that does not depend on data, so that the combination is fixed.
+    """
+
+    combines: ClassVar[bool] = True
+
+    def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
+        """See `Index.choose`."""
+        upper_bounds.sub_gamma_optimistic_arms(
+            released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta, out
+        )  # fmt: skip
+
+    def learn(
+        self,
+        released: Released,
+        reps: IntArray,
+        arm: IntArray,
+        noisy: FloatArray,
+        n_samples: IntArray,
+        share: float,
+        scale: float,
+        width: float,
+        combines: bool,
+    ) -> None:
+        """See `Index.learn`; a sample counts as a whole one."""
+        upper_bounds.sub_gamma_estimate(
+            released.mean, released.deviation, released.tail, reps, arm, noisy, n_samples, scale, width, combines
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class KullbackLeiblerIndex(_LastEpisode):
     r"""max {q in [0, 1] : n kl(p, q) <= beta log t}, p = mean + beta log(t) b / n moved into [0, 1].
 
@@ -143,4 +180,5 @@ class KullbackLeiblerIndex(_LastEpisode):
         )  # fmt: skip
 
 
-SUB_GAUSSIAN, LAPLACE, KULLBACK_LEIBLER = SubGaussianIndex(), LaplaceIndex(), KullbackLeiblerIndex()
+SUB_GAUSSIAN, LAPLACE = SubGaussianIndex(), LaplaceIndex()
+SUB_GAMMA, KULLBACK_LEIBLER = SubGammaIndex(), KullbackLeiblerIndex()

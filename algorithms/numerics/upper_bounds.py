@@ -171,6 +171,68 @@ def laplace_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, widt
 
 
 @_kernel
+def sub_gamma_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, out):  # type: ignore[no-untyped-def]
+    """out[r] = arm[r] in the middle of an episode, else argmax_a mean + sqrt(2 x) deviation + x tail, x = confidence log t.
+
+    Shapes as in `laplace_optimistic_arms`; deviation^2 is the variance factor of a sub-gamma estimate, tail its scale.
+    """
+    n_reps, n_arms = mean.shape
+    for r in range(n_reps):
+        if left[r] > 0:
+            out[r] = arm[r]
+            continue
+        level = confidence * math.log(max(clock[r] + 1, 2))
+        factor = math.sqrt(2.0 * level)
+        best, best_index = 0, -math.inf
+        for a in range(n_arms):
+            index = mean[r, a] + factor * deviation[r, a] + level * tail[r, a]
+            if index > best_index:
+                best_index = index
+                best = a
+        out[r] = best
+
+
+def sub_gamma_optimistic_arms_reference(
+    mean: FloatArray,
+    deviation: FloatArray,
+    tail: FloatArray,
+    arm: IntArray,
+    left: IntArray,
+    clock: IntArray,
+    confidence: float,
+) -> IntArray:
+    """The same in NumPy."""
+    level = confidence * np.log(np.maximum(clock + 1, 2))
+    index = mean + np.sqrt(2.0 * level)[:, None] * deviation + level[:, None] * tail
+    return np.where(left > 0, arm, np.argmax(index, axis=1))
+
+
+@_kernel
+def sub_gamma_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, width, combines):  # type: ignore[no-untyped-def]
+    """Takes each ended episode's noisy sum into its arm's estimate, in place; rows as in `arms.estimate`.
+
+    An episode's mean is sub-gamma with variance factor v = width^2 / (4n) + 2 scale^2 / n^2 and scale c = scale / n. If
+    `combines`, episodes are weighted by 1/v, and of weighted sums the factors add with squared weights, while the largest
+    weighted scale stays.
+    """
+    for i in range(len(reps)):
+        r, a = reps[i], arm[i]
+        inverse = 1.0 / n[i]
+        value, c = noisy_sum[i] * inverse, scale * inverse
+        v = 0.25 * width * width * inverse + 2.0 * c * c
+        if combines and deviation[r, a] < np.inf:
+            before = deviation[r, a] * deviation[r, a]
+            weight = before / (before + v)
+            mean[r, a] += (value - mean[r, a]) * weight
+            deviation[r, a] = math.sqrt(v * weight)
+            tail[r, a] = max(tail[r, a] * (1.0 - weight), c * weight)
+        else:
+            mean[r, a] = value
+            deviation[r, a] = math.sqrt(v)
+            tail[r, a] = c
+
+
+@_kernel
 def laplace_sum_quantile(n_draws, level):  # type: ignore[no-untyped-def]
     r"""A y with P(L_1 + ... + L_m >= y) <= e^-level, for m = n_draws independent standard Laplace variables; 0 for none.
 

@@ -46,7 +46,7 @@ def test_adap_ucb_for_twelve_rounds(noise, by_hand):
     With -2 on every draw a sum loses 1, first pulls too, so at t = 10 arm 0 has 1.90 - 1/4 = 1.65 and arm 1 has 1.38.
     """
     table = RewardTable(np.tile([1.0, 0.0], (12, 1)), UNIT)
-    found, (_, released) = actions_of(adap_ucb(2, 2.0, 1.0, UNIT), table, LiveLedger(1, ConstantNoise(noise)))
+    found, (_, released) = actions_of(adap_ucb(2, 2.0, 1.0, UNIT, "printed"), table, LiveLedger(1, ConstantNoise(noise)))
     assert found.tolist() == [by_hand]
     assert adap_reference(table.rewards.tolist(), [noise] * 12, 2.0, 1.0, False) == by_hand
     assert released.tail[0, 0] == pytest.approx(0.5 / 4, rel=1e-11)
@@ -68,8 +68,9 @@ def test_adap_klucb_for_twelve_rounds():
 def test_adap_plays_the_papers_pseudocode(seed, n_arms, epsilon, alpha, is_kl):
     rewards = np.random.default_rng(seed).random((400, n_arms)) * np.linspace(0.3, 1.0, n_arms)
     table = RewardTable(rewards, UNIT)
-    build = adap_klucb if is_kl else adap_ucb
-    found, _ = actions_of(build(n_arms, epsilon, alpha, UNIT), table, OwnNoiseLedger([seed]))
+    settings = (n_arms, epsilon, alpha, UNIT)
+    algorithm = adap_klucb(*settings) if is_kl else adap_ucb(*settings, "printed")
+    found, _ = actions_of(algorithm, table, OwnNoiseLedger([seed]))
     noise = np.random.default_rng(seed).laplace(size=400)
     assert found[0].tolist() == adap_reference(table.rewards.tolist(), noise.tolist(), epsilon, alpha, is_kl)
 
@@ -138,25 +139,28 @@ def test_the_twin_of_dp_ucb_is_ucb1():
     assert np.array_equal(found, expected)
 
 
-@pytest.mark.parametrize(("build", "noisy"), [(adap_ucb, [1.5] * 4), (adap_klucb, [1.5] * 4)])
-def test_noise_is_that_of_the_range(build, noisy):
+@pytest.mark.parametrize("more", [(adap_ucb, "printed"), (adap_ucb, "tight"), (adap_klucb,)])
+def test_noise_is_that_of_the_range(more):
     """In a range of width 3 at epsilon = 2 every sum, the first ones too, gets noise of scale 3/2."""
     wide = Interval(-1.0, 2.0)
     ledger = LiveLedger(1, ConstantNoise(1.0), keeps_transcript=True)
-    run(build(2, 2.0, 3.1, wide), RewardTable(np.full((8, 2), 0.5), wide), ledger)
+    build, *calibration = more
+    run(build(2, 2.0, 3.1, wide, *calibration), RewardTable(np.full((8, 2), 0.5), wide), ledger)
     found = [float(entry.output[0] - entry.value[0]) for entry in ledger.transcript]
-    assert found[:4] == pytest.approx(noisy, rel=1e-11)
+    assert found == pytest.approx([1.5] * len(found), rel=1e-11)
+    assert len(found) > 3
 
 
 @pytest.mark.parametrize(
     "build",
     [
-        lambda span: adap_ucb(3, 1.0, 2.0, span),
+        lambda span: adap_ucb(3, 1.0, 2.0, span, "printed"),
+        lambda span: adap_ucb(3, 1.0, 2.0, span, "tight"),
         lambda span: adap_klucb(3, 1.0, 2.0, span),
         lambda span: dp_se(3, 1.0, 0.1, span, 1 / 100),
         lambda span: dp_ucb(3, 40.0, 4.0, span, 512),
     ],
-    ids=["adap-ucb", "adap-klucb", "dp-se", "dp-ucb"],
+    ids=["adap-ucb", "adap-ucb-tight", "adap-klucb", "dp-se", "dp-ucb"],
 )
 def test_rewards_of_another_range_are_measured_in_units_of_it(build):
     """Powers of two: every number scales exactly."""
@@ -171,9 +175,10 @@ def test_rewards_of_another_range_are_measured_in_units_of_it(build):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: adap_ucb(1, 1.0, 3.1, UNIT), "n_actions must be at least 2, got 1"),
+        (lambda: adap_ucb(1, 1.0, 3.1, UNIT, "tight"), "n_actions must be at least 2, got 1"),
         (lambda: adap_klucb(2, 0.0, 3.1, UNIT), "epsilon must be .* got 0.0"),
-        (lambda: adap_ucb(2, 1.0, -1.0, UNIT), "beta must be .* got -1.0"),
+        (lambda: adap_ucb(2, 1.0, -1.0, UNIT, "printed"), "beta must be .* got -1.0"),
+        (lambda: adap_ucb(2, 1.0, 3.1, UNIT, "loose"), "calibration must be 'printed' or 'tight', got 'loose'"),
         (lambda: dp_se(2, -1.0, 0.1, UNIT), "epsilon must be .* got -1.0"),
         (lambda: dp_se(2, 1.0, 1.5, UNIT), "failure must .* got 1.5"),
         (lambda: dp_se(2, 1.0, 0.5, UNIT, 0.0), "length_scale must be .* got 0.0"),

@@ -29,7 +29,8 @@ from privacy_core import (
 UNIT = Interval(0.0, 1.0)
 TABLE = RewardTable(np.random.default_rng(5).random((150, 3)), UNIT)
 BUILDERS = {
-    "adap-ucb": lambda epsilon, span=UNIT: adap_ucb(3, epsilon, 3.1, span),
+    "adap-ucb": lambda epsilon, span=UNIT: adap_ucb(3, epsilon, 3.1, span, "printed"),
+    "adap-ucb-tight": lambda epsilon, span=UNIT: adap_ucb(3, epsilon, 3.1, span, "tight"),
     "adap-klucb": lambda epsilon, span=UNIT: adap_klucb(3, epsilon, 3.1, span),
     # At any epsilon an epoch is over before the table is.
     "dp-se": lambda epsilon, span=UNIT: dp_se(3, epsilon, 0.1, span, min(1 / 64, epsilon / 40)),

@@ -28,12 +28,41 @@ def states(seed, n_reps, n_arms, unpulled):
     return mean, deviation, tail, arm, left, clock
 
 
-@given(seeds, st.integers(1, 20), st.integers(2, 6), st.floats(0.1, 8.0), st.booleans())
-def test_laplace_optimistic_arms(seed, n_reps, n_arms, beta, unpulled):
+@pytest.mark.parametrize("name", ["laplace_optimistic_arms", "sub_gamma_optimistic_arms"])
+@given(
+    seed=seeds, n_reps=st.integers(1, 20), n_arms=st.integers(2, 6), beta=st.floats(0.1, 8.0), unpulled=st.booleans()
+)  # fmt: skip
+def test_optimistic_arms(name, seed, n_reps, n_arms, beta, unpulled):
     state = states(seed, n_reps, n_arms, unpulled)
     found = np.full(n_reps, -1)
-    upper_bounds.laplace_optimistic_arms(*state, beta, found)
-    assert np.array_equal(found, upper_bounds.laplace_optimistic_arms_reference(*state, beta))
+    getattr(upper_bounds, name)(*state, beta, found)
+    assert np.array_equal(found, getattr(upper_bounds, f"{name}_reference")(*state, beta))
+
+
+@given(st.floats(-0.999, 0.999), st.floats(1e-3, 10.0))
+def test_a_laplace_variable_is_sub_gamma(place, c):
+    """log E exp(s L) <= v s^2 / (2 (1 - |s| c)) with v = 2 c^2, for |s| c < 1."""
+    s = place / c
+    assert -math.log1p(-((s * c) ** 2)) <= 2 * c**2 * s**2 / (2 * (1 - abs(s) * c)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("combines", [False, True])
+def test_sub_gamma_estimate(combines):
+    """Three episodes of one arm, by the sums that define them."""
+    scale, width, lengths, sums = 1.5, 2.0, [1, 1, 2], [0.7, -0.4, 2.2]
+    mean, deviation, tail = np.zeros((1, 2)), np.full((1, 2), np.inf), np.zeros((1, 2))
+    one = np.zeros(1, dtype=np.int64)
+    for n, total in zip(lengths, sums, strict=True):
+        upper_bounds.sub_gamma_estimate(
+            mean, deviation, tail, one, one, np.array([total]), np.array([n]), scale, width, combines
+        )
+    v = [width**2 / (4 * n) + 2 * scale**2 / n**2 for n in lengths]
+    weights = np.array([1 / x for x in v] if combines else [0, 0, 1])
+    weights = weights / weights.sum()
+    assert mean[0, 0] == pytest.approx(sum(w * x / n for w, x, n in zip(weights, sums, lengths, strict=True)), rel=1e-12)
+    assert deviation[0, 0] ** 2 == pytest.approx(sum(w**2 * x for w, x in zip(weights, v, strict=True)), rel=1e-12)
+    assert tail[0, 0] == pytest.approx(max(w * scale / n for w, n in zip(weights, lengths, strict=True)), rel=1e-12)
+    assert np.isinf(deviation[0, 1])
 
 
 @given(seeds, st.integers(1, 20), st.integers(2, 6), st.floats(0.1, 8.0), st.booleans(), st.sampled_from([1.0, 3.0]))
