@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numba import njit
 
@@ -41,6 +43,44 @@ class RegretCurve:
             self._next,
             self.curve,
         )
+
+
+class HasMeanRewards(Protocol):
+    """A stream that knows what its actions are worth."""
+
+    def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
+        """(n_reps, n_actions) mean rewards of the actions that user[r] was offered."""
+        ...
+
+
+class ContextualRegretCurve:
+    """Cumulative pseudo-regret on a grid of rounds: against the best action of each user's own contexts.
+
+    Attributes:
+      curve: (n_reps, n_grid), in units of reward, regret after `grid` rounds.
+    """
+
+    def __init__(self, stream: HasMeanRewards, grid: IntArray, n_reps: int) -> None:
+        self._stream = stream
+        self._grid = grid
+        self._total = np.zeros(n_reps)
+        self._next = 0
+        self.curve = np.zeros((n_reps, len(grid)))
+
+    def observe(self, record: Record) -> None:
+        """Adds the round's gap; where users have contexts, all replicates play round by round.
+
+        Raises:
+          ValueError: the record has no contexts.
+        """
+        if record.contexts is None:
+            raise ValueError("this regret compares actions of one user's contexts; the stream offers none: use RegretCurve")
+        means = self._stream.mean_rewards(record.user, record.contexts)
+        played = means[np.arange(len(means)), record.actions[:, 0]]
+        self._total += np.where(record.n_records > 0, means.max(axis=1) - played, 0.0)
+        if self._next < len(self._grid) and self._grid[self._next] == int(record.user[0]) + 1:
+            self.curve[:, self._next] = self._total
+            self._next += 1
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ copies it first.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,8 @@ class Record(NamedTuple):
     n_records: IntArray
     """(n_reps,) how many consecutive records."""
     contexts: FloatArray | None
-    """(n_reps, horizon + 1, ...), or None where there are none."""
+    """In a contextual bandit (n_reps, n_actions, d), what the user was offered; in episodes (n_reps, horizon + 1, ...); None
+    where there are none."""
     actions: IntArray
     """(n_reps, horizon)"""
     rewards: FloatArray
@@ -44,7 +45,10 @@ class Record(NamedTuple):
 
 
 class Algorithm(Protocol):
-    """A frozen dataclass of public parameters: no state, no generator."""
+    """A frozen dataclass of public parameters: no state, no generator.
+
+    One that decides from contexts says their dimension as `context_dimension`; the loop holds the stream to it.
+    """
 
     @property
     def n_actions(self) -> int:
@@ -86,6 +90,20 @@ class Stream(Protocol):
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) sum of the rewards of users user, ..., user + n_records - 1 to the given actions."""
+        ...
+
+
+@runtime_checkable
+class ContextualStream(Stream, Protocol):
+    """A stream that shows each user's actions as vectors, before one of them is chosen.
+
+    The loop asks for the contexts of each user once, just before it asks for the answer: an environment draws them then.
+    """
+
+    context_dimension: int
+
+    def contexts(self, user: IntArray) -> FloatArray:
+        """(n_reps, n_actions, d) features of the actions that user[r] may choose, norm at most 1; not to be written to."""
         ...
 
 

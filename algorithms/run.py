@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.protocol import Algorithm, Observer, Record, Stream
+from algorithms.protocol import Algorithm, ContextualStream, FloatArray, Observer, Record, Stream
 from privacy_core import Ledger
 
 
@@ -29,34 +29,47 @@ def run(
       horizon: number of users, at most the stream's; None means all of them.
       observers: called with each record.
       jump: absorb a phase with one action at once. False plays record by record, with the same decisions, and on a
-        table with the same numbers bit for bit.
+        table with the same numbers bit for bit. Where users have contexts the loop never jumps.
 
     Returns:
       the final sensitive and released states.
 
     Raises:
-      ValueError: the stream and the algorithm disagree on the number of actions, or the horizon does not fit.
+      ValueError: the stream and the algorithm disagree on the number of actions or on the contexts, or the horizon does
+        not fit.
     """
     total = stream.n_users if horizon is None else horizon
     if stream.n_actions != algorithm.n_actions:
         raise ValueError(f"the algorithm has {algorithm.n_actions} actions, the stream {stream.n_actions}")
-    if not algorithm.n_actions <= total <= stream.n_users:
+    is_contextual = isinstance(stream, ContextualStream)
+    if not (1 if is_contextual else algorithm.n_actions) <= total <= stream.n_users:
+        least = "1" if is_contextual else f"the number of actions ({algorithm.n_actions})"
         raise ValueError(
-            f"horizon must lie between the number of actions ({algorithm.n_actions}) and the number of users in the "
-            f"stream ({stream.n_users}), got {total}"
+            f"horizon must lie between {least} and the number of users in the stream ({stream.n_users}), got {total}"
         )
     stream = stream.clipped(algorithm.reward_range)
+    offered = stream if isinstance(stream, ContextualStream) else None
+    _check_contexts(algorithm, offered)
     sensitive, released = algorithm.init(ledger.n_reps)
     user = np.zeros(ledger.n_reps, dtype=np.int64)
     while True:
-        actions = algorithm.act(released, None, 0)
+        context: FloatArray | None = None if offered is None else offered.contexts(user)
+        actions = algorithm.act(released, context, 0)
         left = total - user
-        n_records = np.minimum(algorithm.hold(released, actions) if jump else 1, left)
+        n_records = np.minimum(algorithm.hold(released, actions) if jump and offered is None else 1, left)
         rewards = stream.respond(user, n_records, actions)
-        record = Record(user, n_records, None, actions[:, None], rewards[:, None])
+        record = Record(user, n_records, context, actions[:, None], rewards[:, None])
         for observer in observers:
             observer.observe(record)
         sensitive, released = algorithm.absorb(sensitive, released, record, ledger)
         user = user + n_records  # a new array: records keep theirs
         if int(user.min()) == total:
             return sensitive, released
+
+
+def _check_contexts(algorithm: Algorithm, offered: ContextualStream | None) -> None:
+    wanted = getattr(algorithm, "context_dimension", None)
+    found = None if offered is None else offered.context_dimension
+    if wanted is not None and wanted != found:
+        told = "has no contexts" if found is None else f"has contexts of dimension {found}"
+        raise ValueError(f"the algorithm decides from contexts of dimension {wanted}, the stream {told}")

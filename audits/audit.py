@@ -21,7 +21,7 @@ from audits.methods import bound
 from audits.neighbors import Pair, canary_pairs
 from audits.noise_reuse import NOISE
 from audits.outcome import MU, ONE_RUN, Effort, Outcome, TriedControl, accounted_as, main_quantity
-from privacy_core import Event, GaussianDP, GaussianEvent, LiveLedger, PureDP, ReproducibleNoise
+from privacy_core import Event, GaussianDP, GaussianEvent, LiveLedger, PureDP, Relation, ReproducibleNoise
 
 _LONGEST_SEARCHED = 24
 _NOISE_REPLICATES = 4096
@@ -45,6 +45,11 @@ class Trial:
     claim: Claim
     table: RewardTable
     probes: tuple[int, ...]
+
+    @property
+    def private_contexts(self) -> bool:
+        """Whether a record is contexts and rewards, or rewards alone."""
+        return self.claim.relation is not Relation.REPLACE_REWARD
 
 
 def derive(algorithm: Algorithm, table: RewardTable, seed: int, n_reps: int = 1024) -> tuple[tuple[Event, int], ...]:
@@ -106,8 +111,8 @@ def _examine(
 ) -> Outcome:
     algorithm, claim, table = trial.algorithm, trial.claim, trial.table
     looks = looks_of(claim.stated, effort.delta)
-    canaries = canary_pairs(table, trial.probes)
-    worst = worst_pair.find(algorithm, table, trial.probes, effort.seed)
+    canaries = canary_pairs(table, trial.probes, trial.private_contexts)
+    worst = worst_pair.find(algorithm, table, trial.probes, effort.seed, trial.private_contexts)
     pairs = (*canaries, worst.pair)
     on_progress("search for the worst pair")
     events = derive(algorithm, table, effort.seed)
@@ -203,7 +208,9 @@ def _search(
 ) -> Counterexample | None:
     """A counterexample among searched cases, or on the worst pair; the declared range is the honest algorithm's."""
     rounds = min(_LONGEST_SEARCHED, trial.table.n_users)
-    found = sensitivity.search(trial.algorithm, trial.table.reward_range, limit, effort.examples, rounds, shrinks)
+    found = sensitivity.search(
+        trial.algorithm, trial.table.reward_range, limit, effort.examples, rounds, shrinks, trial.private_contexts
+    )
     return found or sensitivity.examine_pair(trial.algorithm, worst(), limit, effort.seed)
 
 
@@ -214,11 +221,11 @@ def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort
     events = derive(faulty.algorithm, trial.table, effort.seed)
     claimed = trial.claim.gaussian.mu if main == MU else main.limit(trial.claim.stated)
     limit, measured = min(claimed, accounted_as(main, events)), 0.0
-    canaries = canary_pairs(trial.table, trial.probes)
+    canaries = canary_pairs(trial.table, trial.probes, trial.private_contexts)
 
     @cache
     def worst() -> Pair:
-        return worst_pair.find(faulty.algorithm, trial.table, trial.probes, effort.seed).pair
+        return worst_pair.find(faulty.algorithm, trial.table, trial.probes, effort.seed, trial.private_contexts).pair
 
     def pairs() -> Iterator[Pair]:
         yield from canaries

@@ -46,6 +46,12 @@ class Wrapped(ABC):
         span: Interval = self.honest.reward_range
         return span
 
+    @property
+    def context_dimension(self) -> int | None:
+        """As the algorithm's; None where it decides without contexts."""
+        dimension: int | None = getattr(self.honest, "context_dimension", None)
+        return dimension
+
     def init(self, n_reps: int) -> tuple[Any, Any]:
         """As the algorithm."""
         sensitive, released = self.honest.init(n_reps)

@@ -24,12 +24,28 @@ _MOST_ROWS = 200
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to try: a table, a record of it, and what replaces that record."""
+    """One thing to try: a table, a record of it, and what replaces that record.
+
+    Attributes:
+      rewards: of each user to each action.
+      record: which one is replaced.
+      replacement: its rewards then.
+      seed: of the noise.
+      features: of each user's actions, where users have contexts.
+      replaced_features: the record's features then; None where they stay.
+    """
 
     rewards: tuple[tuple[float, ...], ...]
     record: int
     replacement: tuple[float, ...]
     seed: int
+    features: tuple[tuple[tuple[float, ...], ...], ...] | None = None
+    replaced_features: tuple[tuple[float, ...], ...] | None = None
+
+    @property
+    def hidden_record(self) -> int:
+        """The record, where its own action may differ since its contexts do; else -1."""
+        return -1 if self.replaced_features is None else self.record
 
 
 @dataclass(frozen=True)
@@ -168,6 +184,10 @@ class Counterexample:
             f"{self.n_replicates})",
             self.reason,
         ]
+        if case.features is not None:
+            mine, theirs = case.features[case.record], case.replaced_features
+            told = "" if theirs is None else f" and become {_vectors(theirs)} on D'"
+            found.insert(1, f"its contexts are {_vectors(mine)}{told}")
         found = [line for told in found for line in textwrap.wrap(told, _WIDTH)]
         found += ["", *self._data_lines()]
         if self.rows:
@@ -229,6 +249,7 @@ class Counterexample:
                 "after": list(case.replacement),
                 "seed": case.seed,
                 "rewards": _runs(case.rewards),
+                **_contexts(case),
             },
             "data": [
                 {
@@ -267,6 +288,17 @@ def _runs(rewards: Sequence[tuple[float, ...]]) -> list[dict[str, Any]]:
     return found
 
 
+def _contexts(case: Case) -> dict[str, Any]:
+    """What the case holds beside rewards, where users have contexts."""
+    if case.features is None:
+        return {}
+    replaced = case.replaced_features
+    return {
+        "features": [[list(vector) for vector in user] for user in case.features],
+        "replaced_features": None if replaced is None else [list(vector) for vector in replaced],
+    }
+
+
 # --- text -----------------------------------------------------------------------------------------------------------
 
 
@@ -276,6 +308,12 @@ def _number(value: float) -> str:
 
 def _bracketed(values: Iterable[float]) -> str:
     return f"[{', '.join(_cut_middle([_number(value) for value in values]))}]"
+
+
+def _vectors(vectors: Sequence[tuple[float, ...]]) -> str:
+    if all(vector == vectors[0] for vector in vectors):
+        return f"all {_bracketed(vectors[0])}"
+    return ", ".join(_cut_middle([_bracketed(vector) for vector in vectors]))
 
 
 def _values(values: Iterable[float]) -> str:

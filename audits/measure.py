@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.environments.tables import RewardTable
+from algorithms.environments.tables import ContextTable, RewardTable
 from algorithms.protocol import Algorithm, FloatArray
 from audits import attacks, methods, one_run_audit
 from audits.attacks import ACTIONS, REPORT, TRANSCRIPT
@@ -186,6 +186,8 @@ def measure_one_run(
     times = -(-_ONE_RUN_ROUNDS // table.n_users)
     span = table.reward_range
     data = RewardTable(np.full((times * table.n_users, table.n_actions), span.low), span)
+    if isinstance(table, ContextTable):
+        data = ContextTable(np.tile(table.features, (times, 1, 1)), data.rewards, span)
     try:
         found = one_run_audit.examine(
             algorithm, data, np.full(table.n_actions, span.high), effort.seed, claim=claim, delta=effort.delta, level=level

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from algorithms.environments.tables import RewardTable
+from algorithms.environments.tables import ContextTable, RewardTable
 from algorithms.protocol import Algorithm, FloatArray, IntArray, Record
 from algorithms.run import run
 from audits import one_run
@@ -364,16 +364,15 @@ class _Tables:
         mixed[records[is_in]] = rows[records[is_in]]
         rest[records] = (data.rewards[records] + rows[records]) / 2
 
-        def table(rewards: FloatArray) -> RewardTable:
-            return RewardTable(rewards, data.reward_range)
-
-        return cls(table(mixed), data, table(rows), None if is_local else table(rest), records)
+        kind = _ContextTables if isinstance(data, ContextTable) else cls
+        others = None if is_local else data.with_rewards(rest)
+        return kind(data.with_rewards(mixed), data, data.with_rewards(rows), others, records)
 
     def clipped(self, reward_range: Interval) -> _Tables:
         """All tables, clipped; they lie in the algorithm's range, so that nothing changes."""
         rest = None if self.rest is None else self.rest.clipped(reward_range)
         mixed, out, in_ = (table.clipped(reward_range) for table in (self.mixed, self.out, self.in_))
-        return _Tables(mixed, out, in_, rest, self.records)
+        return type(self)(mixed, out, in_, rest, self.records)
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """See `Stream.respond`."""
@@ -390,6 +389,21 @@ class _Tables:
             own = table.rewards[place] - self.rest.rewards[place]
             answers.append(self.rest.respond(first, count, played) + np.where(holds, own, 0.0))
         return np.concatenate(answers)
+
+
+class _ContextTables(_Tables):
+    """The same where users have contexts: all tables share them."""
+
+    @property
+    def context_dimension(self) -> int:
+        """That of the tables."""
+        assert isinstance(self.mixed, ContextTable)
+        return self.mixed.context_dimension
+
+    def contexts(self, user: IntArray) -> FloatArray:
+        """See `ContextualStream.contexts`."""
+        assert isinstance(self.mixed, ContextTable)
+        return self.mixed.contexts(user)
 
 
 class _Asked(NamedTuple):

@@ -179,7 +179,10 @@ def _replay_block(algorithm: Algorithm, pair: Pair, on_neighbor: bool, found: Re
     shadow = ActionLog()
     run(algorithm, there, scripted, observers=[shadow])
     scripted.finish()
-    differs, sign = (scripted.diverged >= 0) | actions_differ(actions, shadow), -1.0 if on_neighbor else 1.0
+    differs, sign = (
+        (scripted.diverged >= 0) | actions_differ(actions, shadow, pair.hidden_record),
+        -1.0 if on_neighbor else 1.0,
+    )
     found.log_ratio[:] = sign * np.where(differs, -np.inf, scripted.log_ratio)
     found.report_log_ratio[:] = sign * np.where(differs, -np.inf, scripted.report_log_ratio)
     found.action_code[:] = action_codes(actions, record, algorithm.n_actions)
@@ -211,18 +214,25 @@ class ScoringLedger(ScriptedLedger):
             self.report_log_ratio[reps] += np.where(is_own, ratio, 0.0)
 
 
-def actions_differ(first: ActionLog, second: ActionLog) -> np.ndarray:
-    """(n_reps,) whether two runs played different arms, or held them for different times, anywhere."""
+def actions_differ(first: ActionLog, second: ActionLog, besides: IntArray | int = -1) -> np.ndarray:
+    """(n_reps,) whether two runs played different arms, or held them for different times, anywhere.
+
+    Args:
+      first: of one run.
+      second: of the other.
+      besides: a record whose own action does not count, for all replicates or (n_reps,) one each; -1 for none. Joint privacy
+        hides a user's contexts from the others, not from the own action.
+    """
     differ = np.zeros(len(first.actions[0]), dtype=bool)
     if len(first.actions) != len(second.actions):
         common = min(len(first.actions), len(second.actions))
         longer = first if len(first.actions) > common else second
         for n_records in longer.n_records[common:]:
             differ |= n_records > 0
-    for mine, theirs, n_mine, n_theirs in zip(
-        first.actions, second.actions, first.n_records, second.n_records, strict=False
+    for user, mine, theirs, n_mine, n_theirs in zip(
+        first.user, first.actions, second.actions, first.n_records, second.n_records, strict=False
     ):
-        differ |= (n_mine != n_theirs) | ((mine != theirs) & (n_mine > 0))
+        differ |= (n_mine != n_theirs) | ((mine != theirs) & (n_mine > 0) & (user != besides))
     return differ
 
 

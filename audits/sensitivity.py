@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 from numpy.typing import NDArray
 
-from algorithms.environments.tables import RewardTable
+from algorithms.environments.tables import ContextTable, RewardTable
 from algorithms.observers import ActionLog
 from algorithms.protocol import Algorithm, FloatArray, IntArray
 from algorithms.run import run
@@ -107,7 +107,16 @@ def examine_pair(algorithm: Algorithm, pair: Pair, claim: GaussianDP | None, see
     """
     rows = tuple(map(tuple, pair.data.rewards.tolist()))
     case = Case(rows, pair.record, tuple(pair.neighbor.rewards[pair.record].tolist()), seed)
+    if isinstance(pair.data, ContextTable) and isinstance(pair.neighbor, ContextTable):
+        case = replace(case, features=_plain(pair.data.features))
+        if pair.hidden_record >= 0:
+            case = replace(case, replaced_features=_plain(pair.neighbor.features[pair.record]))
     return examine(algorithm, case, pair.data.reward_range, claim)
+
+
+def _plain(array: FloatArray) -> Any:
+    """The same as nested tuples."""
+    return tuple(map(_plain, array)) if array.ndim > 1 else tuple(array.tolist())
 
 
 class _Call(NamedTuple):
@@ -180,9 +189,13 @@ class _Sides(NamedTuple):
 
 
 def _play(algorithm: Algorithm, case: Case, reward_range: Interval) -> _Sides:
-    data = RewardTable(case.rewards, reward_range)
     wide = Interval(min(reward_range.low, *case.replacement), max(reward_range.high, *case.replacement))
-    neighbor = data.replaced(case.record, case.replacement, wide)
+    if case.features is None:
+        data = RewardTable(case.rewards, reward_range)
+        neighbor = data.replaced(case.record, case.replacement, wide)
+    else:
+        data = ContextTable(case.features, case.rewards, reward_range)
+        neighbor = data.replaced(case.record, case.replacement, wide, case.replaced_features)
     noise = ReproducibleNoise(np.random.SeedSequence(case.seed))
     live = LiveLedger(_REPLICATES, noise, keeps_transcript=True, n_records=data.n_users)
     first = _Noted(live, ActionLog())
@@ -200,7 +213,7 @@ def _play(algorithm: Algorithm, case: Case, reward_range: Interval) -> _Sides:
 def _decisions(case: Case, sides: _Sides) -> Counterexample | None:
     """Schedules or actions that differ although both runs saw the same released values."""
     diverged = sides.scripted.diverged
-    parted = (diverged >= 0) | actions_differ(sides.data.log, sides.neighbor.log)
+    parted = (diverged >= 0) | actions_differ(sides.data.log, sides.neighbor.log, case.hidden_record)
     if not parted.any():
         return None
     rep = int(np.argmax(diverged)) if (diverged >= 0).any() else int(np.argmax(parted))
@@ -208,7 +221,7 @@ def _decisions(case: Case, sides: _Sides) -> Counterexample | None:
         case, sides, DECISION, rep, int(diverged[rep]),
         "both runs saw the same released values, yet their schedules or actions differ: something "
         "was decided from values that were not released",
-        difference=_first_difference(sides, rep, len(case.rewards)),
+        difference=_first_difference(sides, rep, len(case.rewards), case.hidden_record),
     )  # fmt: skip
 
 
@@ -348,9 +361,11 @@ def _dearest(transcript: list[Release], n_records: int) -> tuple[int, int]:
     return place // (n_records + 1), place % (n_records + 1)
 
 
-def _first_difference(sides: _Sides, rep: int, n_rounds: int) -> Difference:
+def _first_difference(sides: _Sides, rep: int, n_rounds: int, besides: int) -> Difference:
     """Where the runs of one replicate part: an arm, the length of a phase, or a release, whichever comes first."""
     mine, theirs = (side.arms(rep, n_rounds) for side in (sides.data, sides.neighbor))
+    if besides >= 0:
+        theirs[besides] = mine[besides]
     asked = [[(_asked(side.calls[call], row), rounds) for call, row, rounds in side.own(rep)] for side in sides[:2]]
     other = _first([name for name, _ in asked[0]], [name for name, _ in asked[1]])
     released = min((side[other][1] for side in asked if other < len(side)), default=n_rounds + 1)
@@ -453,11 +468,15 @@ class _Menu:
       n_actions: number of arms.
       reward_range: where the table lies.
       max_rounds: longest table.
+      dimension: of the contexts; None where there are none.
+      private_contexts: whether the record that changes may change its contexts.
     """
 
     n_actions: int
     reward_range: Interval
     max_rounds: int
+    dimension: int | None = None
+    private_contexts: bool = False
 
     @property
     def inside(self) -> list[float]:
@@ -490,6 +509,38 @@ class _Menu:
         places = np.resize(np.frombuffer(drawn, dtype=np.uint8), (n_rounds, self.n_actions))
         return np.asarray(np.array(self.inside)[places % 4])
 
+    def vectors(self) -> FloatArray:
+        """(n_vectors, d) what actions look like: axes first, then between two of them, against them, short ones, none."""
+        assert self.dimension is not None
+        axes = np.eye(self.dimension)
+        between = (axes + np.roll(axes, 1, axis=0)) / math.sqrt(2) if self.dimension > 1 else axes[:0]
+        share = min(1.0, (self.reward_range.width / 2) ** 2)
+        turned = share * axes[0] + math.sqrt(1 - share**2) * axes[-1] if self.dimension > 1 else axes[0]
+        return np.concatenate([axes, [turned], between, -axes, axes / 2, 0 * axes[:1]])
+
+    def features(self, n_rounds: int, place: int, drawn: bytes) -> FloatArray:
+        """(n_rounds, n_actions, d): one vector for all, an axis an action, axes by turns, or one byte a vector."""
+        vectors = self.vectors()
+        rounds, actions = np.indices((n_rounds, self.n_actions))
+        axes = actions % (self.dimension or 1), (actions + rounds) % (self.dimension or 1)
+        places = [0 * actions, *axes, np.resize(np.frombuffer(drawn, dtype=np.uint8), actions.shape) % len(vectors)]
+        return np.asarray(vectors[places[place]])
+
+    def with_contexts(self, case: Case, draw: Callable[[Any], Any]) -> Case:
+        """The case with contexts, and other ones for the record where they are private."""
+        n_rounds, place = len(case.rewards), draw(st.integers(0, 3))
+        size = min(n_rounds * self.n_actions, _CELLS)
+        features = self.features(n_rounds, place, draw(st.binary(min_size=size, max_size=size)) if place == 3 else b"\0")
+        replaced = None
+        if self.private_contexts and draw(st.booleans()):
+            vectors = self.vectors()
+            replaced = _plain(np.tile(vectors[draw(st.integers(0, len(vectors) - 1))], (self.n_actions, 1)))
+            if draw(st.booleans()):
+                features[case.record] = vectors[0]
+            if replaced == _plain(features[case.record]):
+                replaced = None
+        return replace(case, features=_plain(features), replaced_features=replaced)
+
     def cases(self) -> st.SearchStrategy[Case]:
         """Cases, the simplest first: short tables of one value, of which one record jumps to the other end."""
         n_actions, inside = self.n_actions, self.inside
@@ -514,7 +565,8 @@ class _Menu:
             row, replacement = tuple(table[record].tolist()), draw(replacements)
             if replacement == row:
                 replacement = (inside[1] if row[0] < inside[1] else inside[0],) * n_actions
-            return Case(tuple(map(tuple, table.tolist())), record, replacement, draw(st.integers(0, 2**16)))
+            case = Case(tuple(map(tuple, table.tolist())), record, replacement, draw(st.integers(0, 2**16)))
+            return case if self.dimension is None else self.with_contexts(case, draw)
 
         return cases()
 
@@ -526,6 +578,7 @@ def search(
     max_examples: int,
     max_rounds: int = _SHORT,
     shrinks: bool = True,
+    private_contexts: bool = False,
 ) -> Counterexample | None:
     """Searches tables, records and replacements for a counterexample, the same ones each time, and shrinks it.
 
@@ -540,11 +593,13 @@ def search(
       max_examples: how many cases to try.
       max_rounds: longest table; one case in four may be longer than 24 rounds.
       shrinks: look for the smallest counterexample; without, any one will do.
+      private_contexts: whether a record is contexts and rewards; it matters only to algorithms that decide from contexts.
 
     Returns:
       a counterexample, or None.
     """
     last: list[Counterexample] = []
+    dimension: int | None = getattr(algorithm, "context_dimension", None)
 
     def breaks(case: Case) -> bool:
         if (found := examine(algorithm, case, reward_range, claim)) is not None:
@@ -553,7 +608,7 @@ def search(
 
     try:
         smallest = find(
-            _Menu(algorithm.n_actions, reward_range, max_rounds).cases(),
+            _Menu(algorithm.n_actions, reward_range, max_rounds, dimension, private_contexts).cases(),
             breaks,
             settings=settings(
                 max_examples=max_examples,

@@ -37,7 +37,7 @@ from audits.tampering import (
     square_root_of_the_scale,
     upper_only,
 )
-from audits.testbeds import GramBed, PhaseTotal, Released, RepeatedSum
+from audits.testbeds import GramBed, Released, RepeatedSum
 from privacy_core import (
     DoublingSum,
     Exact,
@@ -45,6 +45,7 @@ from privacy_core import (
     Interval,
     Ledger,
     LocalSum,
+    PhaseTotal,
     Span,
     SymmetricGaussian,
     TreeSum,

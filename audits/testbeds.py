@@ -32,9 +32,8 @@ from privacy_core import (
     JointGaussian,
     Ledger,
     LocalSum,
-    Mechanism,
-    OpenPhase,
     PhaseSum,
+    PhaseTotal,
     PrivateSum,
     Releases,
     Span,
@@ -272,51 +271,6 @@ class GramBed(Bed):
         else:
             score = np.diagonal(np.linalg.inv(gram), axis1=1, axis2=2)
         return np.asarray(score[:, : self.n_actions].argmax(axis=1))
-
-
-class Adding(NamedTuple):
-    """A phase sum, and the total of what it answered."""
-
-    phase: OpenPhase
-    total: FloatArray
-    """(n_reps, ...) noisy."""
-
-
-@dataclass(frozen=True)
-class PhaseTotal:
-    """The running total of a phase sum's answers: post-processing, at the price of one release a record.
-
-    Its noise accumulates, sqrt(t) after t phases. Source: Azize and Basu, AdaR-OFUL, whose noise terms Y_1, ..., Y_l add up.
-
-    Attributes:
-      phases: where each phase's sum is released, once.
-    """
-
-    phases: PhaseSum
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """The phases'."""
-        return self.phases.mechanism
-
-    def init(self, n_reps: int, shape: tuple[int, ...] = ()) -> Adding:
-        """No phase yet."""
-        return Adding(self.phases.init(n_reps, shape), np.zeros((n_reps, *shape)))
-
-    def add(self, state: Adding, value: FloatArray, n_records: IntArray) -> Adding:
-        """Adds records to the open phase."""
-        return state._replace(phase=self.phases.add(state.phase, value, n_records))
-
-    def close(self, state: Adding, ledger: Ledger, reps: IntArray | None = None) -> tuple[Adding, FloatArray, IntArray]:
-        """Releases the phase's sum and answers the total."""
-        phase, noisy, n_records = self.phases.close(state.phase, ledger, reps)
-        rows = slice(None) if reps is None else reps
-        state.total[rows] += noisy
-        return Adding(phase, state.total), np.asarray(state.total[rows].copy()), n_records
-
-    def noise_deviation(self, step: int) -> float:
-        """One variance a phase."""
-        return math.sqrt(step) * self.phases.noise_deviation(1)
 
 
 @dataclass(frozen=True)

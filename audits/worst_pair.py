@@ -21,11 +21,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
-from algorithms.environments.tables import RewardTable
+from algorithms.environments.tables import ContextTable, RewardTable
 from algorithms.observers import ActionLog
 from algorithms.protocol import Algorithm, FloatArray, IntArray
 from algorithms.run import run
-from audits.neighbors import Pair
+from audits.neighbors import CanaryContexts, Pair, canary_contexts
 from audits.replay import actions_differ
 from privacy_core import Interval, LaplaceEvent, LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
 from privacy_core.checks import at_least
@@ -49,9 +49,11 @@ class Value(NamedTuple):
 
     data: float
     neighbor: float
+    contexts: str = ""
+    """What its contexts become, a key of `canary_contexts`; empty where they stay."""
 
     def __str__(self) -> str:
-        return f"every reward {self.data:g} becomes {self.neighbor:g}"
+        return self.contexts or f"every reward {self.data:g} becomes {self.neighbor:g}"
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,16 @@ class Candidate:
     def pair(self, table: RewardTable) -> Pair:
         """The two data sets; `table` is the context, whose range the neighbor's reward may leave."""
         span, row = table.reward_range, np.ones(table.n_actions)
-        wide = [Interval(min(span.low, reward), max(span.high, reward)) for reward in self.value]
+        data: RewardTable
+        neighbor: RewardTable
+        wide = [Interval(min(span.low, reward), max(span.high, reward)) for reward in self.value[:2]]
+        if self.value.contexts and isinstance(table, ContextTable):
+            own = canary_contexts(table)[self.value.contexts]
+            table = table.replaced(self.record, table.rewards[self.record], features=own.data)
+            neighbor = table.replaced(self.record, self.value.neighbor * row, wide[1], own.neighbor)
+        else:
+            neighbor = table.replaced(self.record, self.value.neighbor * row, wide[1])
         data = table.replaced(self.record, self.value.data * row, wide[0])
-        neighbor = table.replaced(self.record, self.value.neighbor * row, wide[1])
         return Pair(data, neighbor, self.record, str(self))
 
 
@@ -178,6 +187,48 @@ class StackedTables:
         return np.asarray(sums + np.where(holds, extra, 0.0))
 
 
+class StackedContextTables(StackedTables):
+    """The same where users have contexts: those of the tables, which all share them, but for canaries that have their own.
+
+    Attributes:
+      context_dimension: d.
+
+    Args:
+      contexts: tables of one shape and with the same features.
+      context: (n_reps,) which of them.
+      record: (n_reps,) the canary's position.
+      reward: (n_reps,) the canary's reward to any action.
+      own: (n_reps,) which of `features` are the canary's; -1 for those of the table.
+      features: (n_features, n_actions, d)
+    """
+
+    def __init__(
+        self, contexts: Sequence[ContextTable], context: IntArray, record: IntArray, reward: FloatArray, own: IntArray,
+        features: FloatArray,
+    ) -> None:  # fmt: skip
+        super().__init__(contexts, context, record, reward)
+        self.context_dimension = contexts[0].context_dimension
+        self._table, self._own, self._features = contexts[0], own, features
+
+    def clipped(self, reward_range: Interval) -> StackedTables:
+        """The same with every reward moved into the range."""
+        moved = super().clipped(reward_range)
+        if moved is self:
+            return self
+        tables = [self._table.with_rewards(table.rewards, table.reward_range) for table in moved._contexts]
+        return StackedContextTables(tables, self._context, self._record, moved._reward, self._own, self._features)
+
+    def contexts(self, user: IntArray) -> FloatArray:
+        """(n_reps, n_actions, d) of the given users' actions."""
+        offered = self._table.contexts(user)
+        rows = np.flatnonzero((user == self._record) & (self._own >= 0))
+        if not len(rows):
+            return offered
+        offered = offered.copy()
+        offered[rows] = self._features[self._own[rows]]
+        return offered
+
+
 class LossLedger(ScriptedLedger):
     """A scripted ledger that keeps what the noise of each release leaves of the difference between both sides.
 
@@ -239,7 +290,10 @@ def losses(
     context = np.repeat([names.index(candidate.context) for candidate in tried], n_replays)
     record = np.repeat([candidate.record for candidate in tried], n_replays)
     on_neighbor = np.tile(np.arange(n_replays) % 2, len(tried)).astype(bool)
-    values = np.repeat(np.array([candidate.value for candidate in tried], dtype=float), n_replays, axis=0)
+    values = np.repeat(np.array([candidate.value[:2] for candidate in tried], dtype=float), n_replays, axis=0)
+    own, features = _own_contexts(tables, tried)
+    own = np.repeat(own, n_replays, axis=0)
+    mine, theirs = (np.where(on_neighbor, own[:, 1 - s], own[:, s]) for s in (0, 1))
     here = np.where(on_neighbor, values[:, 1], values[:, 0])
     there = np.where(on_neighbor, values[:, 0], values[:, 1])
     size = max(n_replays, _CELLS // tables[0].n_users)
@@ -249,7 +303,8 @@ def losses(
     for start, child in zip(starts, seeds, strict=True):
         rows = slice(start, start + size)
         live_side, scripted_side = (
-            StackedTables(tables, context[rows], record[rows], reward[rows]) for reward in (here, there)
+            _stacked(tables, context[rows], record[rows], reward[rows], which[rows], features)
+            for reward, which in ((here, mine), (there, theirs))
         )
         n_reps = len(context[rows])
         live = LiveLedger(n_reps, ReproducibleNoise(child), keeps_transcript=True, n_records=tables[0].n_users)
@@ -258,12 +313,39 @@ def losses(
         scripted = LossLedger(n_reps, live.transcript)
         run(algorithm, scripted_side, scripted, observers=[shadow])
         scripted.finish()
-        is_lost = (scripted.diverged >= 0) | actions_differ(actions, shadow)
+        hidden = np.where(own[rows, 0] >= 0, record[rows], -1)
+        is_lost = (scripted.diverged >= 0) | actions_differ(actions, shadow, hidden)
         pure = 2 * ndtri(expit(scripted.epsilon))
         mus.append(np.where(is_lost, np.inf, np.sqrt(scripted.mu_squared + pure**2)))
         epsilons.append(np.where(is_lost | (scripted.mu_squared > 0), np.inf, scripted.epsilon))
     shape = (len(tried), n_replays)
     return Losses(np.concatenate(mus).reshape(shape), np.concatenate(epsilons).reshape(shape))
+
+
+def _own_contexts(tables: Sequence[RewardTable], tried: Sequence[Candidate]) -> tuple[IntArray, FloatArray]:
+    """(n_candidates, 2) which contexts the canary has on the data set and in its neighbor, -1 for the table's; and those."""
+    found = np.full((len(tried), 2), -1, dtype=np.int64)
+    table = tables[0]
+    if not isinstance(table, ContextTable):
+        return found, np.zeros((0, 0, 0))
+    known = canary_contexts(table)
+    names = list(known)
+    for row, candidate in enumerate(tried):
+        if candidate.value.contexts:
+            place = names.index(candidate.value.contexts)
+            found[row] = 2 * place, 2 * place + 1
+    stacked = [part for canary in known.values() for part in (canary.data, canary.neighbor)]
+    return found, np.array(stacked).reshape(len(stacked), *table.features.shape[1:])
+
+
+def _stacked(
+    tables: Sequence[RewardTable], context: IntArray, record: IntArray, reward: FloatArray, own: IntArray,
+    features: FloatArray,
+) -> StackedTables:  # fmt: skip
+    shown = [table for table in tables if isinstance(table, ContextTable)]
+    if shown:
+        return StackedContextTables(shown, context, record, reward, own, features)
+    return StackedTables(tables, context, record, reward)
 
 
 def visible_mu(mus: FloatArray) -> float:
@@ -360,7 +442,9 @@ class _Search:
         return sorted(ranked, key=lambda item: -round(item[0] / _EQUAL) if math.isfinite(item[0]) else -math.inf)
 
 
-def find(algorithm: Algorithm, table: RewardTable, probes: Sequence[int], seed: int) -> WorstPair:
+def find(
+    algorithm: Algorithm, table: RewardTable, probes: Sequence[int], seed: int, private_contexts: bool = False
+) -> WorstPair:
     """Searches canary positions, values and contexts for the pair with the largest analytic privacy loss.
 
     First every context is tried with a canary from lowest to highest at every probe, and canaries outside the range, with 64
@@ -373,6 +457,7 @@ def find(algorithm: Algorithm, table: RewardTable, probes: Sequence[int], seed: 
       probes: positions that are tried besides early and late ones, each in [0, table.n_users).
       seed: of the contexts and the pilot; the same seed finds the same pair. Pilot replays are used for nothing else, so
         that bounds on the pair stay valid.
+      private_contexts: whether a record is contexts and rewards; then canaries are tried whose contexts change too.
 
     Returns:
       the pair; the first of those that are equally bad: early canaries, as more of what follows may tell them.
@@ -384,11 +469,15 @@ def find(algorithm: Algorithm, table: RewardTable, probes: Sequence[int], seed: 
     if any(not 0 <= probe < rounds for probe in probes):
         raise ValueError(f"probes must lie in [0, {rounds}), got {tuple(probes)}")
     contexts = even_contexts(rounds, table.n_actions, span, seed)
+    if isinstance(table, ContextTable):
+        contexts = {told: table.with_rewards(even.rewards) for told, even in contexts.items()}
     first = next(iter(contexts))
     contexts["all others as in the table"] = table
     late = {rounds // 2, 3 * rounds // 4, max(rounds - 2, 0), rounds - 1}
     positions = sorted({*early_probes(rounds, table.n_actions), *probes, *late})
     plain, *others = _values(span)
+    if private_contexts and isinstance(table, ContextTable):
+        others += [_with_contexts(span, told, canary) for told, canary in canary_contexts(table).items()]
     state = _Search(algorithm, contexts, seed)
     tried = [Candidate(record, plain, told) for record in positions for told in contexts]
     tried += [Candidate(record, value, first) for value in others for record in positions[:3]]
@@ -409,6 +498,10 @@ def _values(span: Interval) -> tuple[Value, ...]:
     return (
         Value(low, high), Value(low, above), Value(high, below), Value(high, low), Value(low, middle), Value(middle, high)
     )  # fmt: skip
+
+
+def _with_contexts(span: Interval, told: str, canary: CanaryContexts) -> Value:
+    return Value(span.low, span.high if canary.moves_reward else span.low, told)
 
 
 def _improve(
@@ -449,6 +542,6 @@ def _near(state: _Search, record: int) -> list[str]:
     for told, rewards in changing.items():
         name = f"{told} (record {record})" if "it" in told.split() else told
         if name not in tables:
-            tables[name] = RewardTable(np.broadcast_to(rewards, shape), span)
+            tables[name] = first.with_rewards(np.broadcast_to(rewards, shape), span)
             names.append(name)
     return names

@@ -23,7 +23,7 @@ from privacy_core.matrices import EQUAL, GOE, JointGaussian, SymmetricGaussian
 from privacy_core.mechanisms import DiscreteGaussian, Exact, Gaussian, Laplace, Mechanism
 from privacy_core.noise import ContinuousNoise, NoiseSource, ReproducibleNoise, SecureNoise
 from privacy_core.structures import Factorized, Mixture, Releases, Structure, Tree
-from privacy_core.sums import LocalSum, OpenPhase, PhaseSum, PrivateSum
+from privacy_core.sums import LocalSum, OpenPhase, PhaseSum, PhaseTotal, PrivateSum
 from privacy_core.tree import TreeSum
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "DiscreteGaussian", "DoublingSum", "Event", "Exact", "Factorized", "FactorizedSum", "Gaussian", "GaussianDP",
     "GaussianEvent", "Guarantee", "Interval", "JointGaussian", "Laplace", "LaplaceEvent", "Ledger", "LiveLedger",
     "LocalSum", "Mechanism", "Mixture", "NoPrivacy", "NoSuchConversion", "NoiseSource", "NonPrivateEvent", "OpenPhase",
-    "PhaseSum", "PrivacyCurve", "PrivateSum", "PureDP", "Relation", "Release", "Releases", "RenyiDP", "ReproducibleNoise",
-    "ScriptedLedger", "SecureNoise", "Span", "Structure", "SymmetricGaussian", "Tree", "TreeSum", "TrustModel", "account",
-    "calibrate", "classical",
+    "PhaseSum", "PhaseTotal", "PrivacyCurve", "PrivateSum", "PureDP", "Relation", "Release", "Releases", "RenyiDP",
+    "ReproducibleNoise", "ScriptedLedger", "SecureNoise", "Span", "Structure", "SymmetricGaussian", "Tree", "TreeSum",
+    "TrustModel", "account", "calibrate", "classical",
 ]  # fmt: skip

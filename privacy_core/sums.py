@@ -4,6 +4,7 @@ All have the same three verbs: `init` an empty sum, `add` what the next records 
 closings records gather in an open phase; what a closing answers depends on the sum:
 
   PhaseSum       the phase's own sum, forgotten afterwards
+  PhaseTotal     the running total of a phase sum's answers
   LocalSum       the running sum of messages that each record noised itself
   TreeSum        the running sum, from a binary tree                     (`privacy_core.tree`)
   FactorizedSum  the running sum, from a matrix factorization            (`privacy_core.factorized`)
@@ -148,6 +149,53 @@ class PhaseSum:
         """That of one release, whichever step."""
         at_least("step", step, 1)
         return self.mechanism.deviation
+
+
+class AddedPhases(NamedTuple):
+    """A phase sum, and the total of what it answered."""
+
+    phase: OpenPhase
+    total: FloatArray
+    """(n_reps, ...) noisy."""
+
+
+@dataclass(frozen=True)
+class PhaseTotal:
+    """The running total of a phase sum's answers: post-processing, at the price of one release a record.
+
+    Its noise accumulates, sqrt(t) after t phases. Source: Azize and Basu, AdaR-OFUL, whose noise terms Y_1, ..., Y_l add up.
+
+    Attributes:
+      phases: where each phase's sum is released, once.
+    """
+
+    phases: PhaseSum
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The phases'."""
+        return self.phases.mechanism
+
+    def init(self, n_reps: int, shape: tuple[int, ...] = ()) -> AddedPhases:
+        """No phase yet."""
+        return AddedPhases(self.phases.init(n_reps, shape), np.zeros((n_reps, *shape)))
+
+    def add(self, state: AddedPhases, value: FloatArray, n_records: IntArray) -> AddedPhases:
+        """Adds records to the open phase."""
+        return state._replace(phase=self.phases.add(state.phase, value, n_records))
+
+    def close(
+        self, state: AddedPhases, ledger: Ledger, reps: IntArray | None = None
+    ) -> tuple[AddedPhases, FloatArray, IntArray]:
+        """Releases the phase's sum and answers the total."""
+        phase, noisy, n_records = self.phases.close(state.phase, ledger, reps)
+        rows = slice(None) if reps is None else reps
+        state.total[rows] += noisy
+        return AddedPhases(phase, state.total), np.asarray(state.total[rows].copy()), n_records
+
+    def noise_deviation(self, step: int) -> float:
+        """One variance a phase."""
+        return math.sqrt(at_least("step", step, 1)) * self.phases.noise_deviation(1)
 
 
 class RunningState(NamedTuple, Generic[M]):

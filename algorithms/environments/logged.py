@@ -27,7 +27,7 @@ from functools import cache
 import numpy as np
 
 from algorithms.environments.bandits import BernoulliArms
-from algorithms.environments.tables import RewardTable
+from algorithms.environments.tables import ContextTable, RewardTable
 from privacy_core import Interval
 
 ARM_NAMES = ("no incentive", "up to $0.70", "up to $1.40", "up to $2.10", "more")
@@ -84,3 +84,125 @@ def people_table(seed: np.random.SeedSequence, n_users: int | None = None) -> Re
     generator = np.random.Generator(np.random.SFC64(seed))
     columns = [generator.permutation(group)[: n_users or available] for group in groups]
     return RewardTable(np.stack(columns, axis=1), Interval(0.0, 1.0), ARM_NAMES)
+
+
+# --- contexts --------------------------------------------------------------------------------------------------------
+
+RANDHIE_ARMS = ("free", "25 %", "50 %", "95 %", "100 %")
+_RANDHIE_CODES = (0.0, 3.258096, 3.931826, 4.564348, 4.615120)
+_RANDHIE_COVARIATES = ("lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp", "idp")
+
+
+@cache
+def randhie() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The RAND health insurance experiment: covariates (20190, 8) in [0, 1], the arm of each row, whether a doctor was seen.
+
+    A row is one person in one year. People were randomized to plans that let them pay a share of their bills; the arms are
+    the five values of `lncoins`, the log of 1 + that share in percent (100 stands for the plan with a deductible). The
+    reward, 1 if there was a visit to a doctor (`mdvis` above 0), is a medical fact that must stay private. Covariates are
+    scaled by their smallest and largest values. Public domain; from the package statsmodels (Manning et al. 1987; Cameron
+    and Trivedi 2005).
+
+    Raises:
+      RuntimeError: the data cannot be read or are not what they were.
+    """
+    try:
+        from statsmodels.datasets import randhie as dataset
+
+        frame = dataset.load_pandas().data
+    except (ImportError, OSError, ValueError) as error:
+        raise RuntimeError(
+            f"the data set randhie of the package statsmodels cannot be read ({error}); "
+            "reinstall it with: pip install --force-reinstall statsmodels"
+        ) from error
+    missing = {"mdvis", "lncoins", *_RANDHIE_COVARIATES} - set(frame.columns)
+    if missing:
+        raise RuntimeError(f"the data set randhie lacks the columns {sorted(missing)}; reinstall statsmodels")
+    codes = frame["lncoins"].to_numpy(dtype=float)
+    distance = np.abs(codes[:, None] - np.array(_RANDHIE_CODES))
+    if not len(frame) or distance.min(axis=1).max() > 1e-3:
+        raise RuntimeError("the column lncoins of randhie must hold the five rates; reinstall statsmodels")
+    covariates = frame[list(_RANDHIE_COVARIATES)].to_numpy(dtype=float)
+    low, high = covariates.min(axis=0), covariates.max(axis=0)
+    return (
+        (covariates - low) / (high - low),
+        distance.argmin(axis=1),
+        (frame["mdvis"].to_numpy(dtype=float) > 0).astype(float),
+    )
+
+
+def randhie_table(seed: np.random.SeedSequence, n_users: int = 4096) -> ContextTable:
+    r"""People of the RAND experiment as a contextual bandit: five plans, 21 features, reward 1 if a doctor was seen.
+
+    A person was observed under one plan; what the person would have done under another is taken from the most similar row
+    of that plan, by distance of the scaled covariates (nearest-neighbor matching, Abadie and Imbens 2006). So every reward
+    is one that a person gave. The data are a benchmark, and a record is a row of this table: a person may have lent an
+    outcome to several rows, so that no claim here protects the people of the experiment.
+
+    Features of plan a for covariates z in [0, 1]^8: (e_a, z/sqrt 8, r_a z/sqrt 8)/sqrt 3 with r_a the rate that is paid: an
+    effect of each plan, of each covariate, and of the price on those who have it; norm at most 1.
+
+    Args:
+      seed: of the choice and order of the rows.
+      n_users: rows, at most 20190.
+
+    Raises:
+      ValueError: more rows than there are.
+    """
+    from scipy.spatial import cKDTree
+
+    covariates, arm, rewards = randhie()
+    if not 1 <= n_users <= len(rewards):
+        raise ValueError(f"randhie has {len(rewards)} rows; n_users must be 1 to {len(rewards)}, got {n_users}")
+    rows = np.random.Generator(np.random.SFC64(seed)).permutation(len(rewards))[:n_users]
+    z, n_arms = covariates[rows] / np.sqrt(covariates.shape[1]), len(RANDHIE_ARMS)
+    answers = np.empty((n_users, n_arms))
+    features = np.zeros((n_users, n_arms, n_arms + 2 * z.shape[1]))
+    for a in range(n_arms):
+        members = np.flatnonzero(arm == a)
+        nearest = cKDTree(covariates[members]).query(covariates[rows])[1]
+        answers[:, a] = np.where(arm[rows] == a, rewards[rows], rewards[members[nearest]])
+        features[:, a, a] = 1.0
+        features[:, a, n_arms : n_arms + z.shape[1]] = z
+        features[:, a, n_arms + z.shape[1] :] = z * np.expm1(_RANDHIE_CODES[a]) / 100
+    return ContextTable(features / np.sqrt(3), answers, Interval(0.0, 1.0), RANDHIE_ARMS)
+
+
+def digits_table(seed: np.random.SeedSequence, n_users: int | None = None, n_projected: int = 6) -> ContextTable:
+    r"""Handwritten digits as a contextual bandit: ten actions, reward 1 if the action names the digit.
+
+    An image of 8 x 8 pixels, centered, is projected to `n_projected` dimensions by a public random matrix and scaled to norm
+    1, which is z; action a has the features e_a (x) z, a parameter of its own for each digit: d = 10 n_projected.
+    The images are those of the package scikit-learn (UCI, Alpaydin and Kaynak 1998).
+
+    Args:
+      seed: of the projection and of the order of the images.
+      n_users: images, at most 1797; None: all.
+      n_projected: 1 to 64.
+
+    Raises:
+      ValueError: more images than there are.
+      RuntimeError: the data cannot be read.
+    """
+    try:
+        from sklearn.datasets import load_digits
+
+        images, labels = load_digits(return_X_y=True)
+    except (ImportError, OSError, ValueError) as error:
+        raise RuntimeError(f"the digits of scikit-learn cannot be read ({error}); reinstall scikit-learn") from error
+    count = len(labels) if n_users is None else n_users
+    if not 1 <= count <= len(labels):
+        raise ValueError(f"there are {len(labels)} digits; n_users must be 1 to {len(labels)}, got {n_users}")
+    if not 1 <= n_projected <= images.shape[1]:
+        raise ValueError(f"n_projected must be 1 to {images.shape[1]}, got {n_projected!r}")
+    generator = np.random.Generator(np.random.SFC64(seed))
+    projection = generator.standard_normal((images.shape[1], n_projected))
+    rows = generator.permutation(len(labels))[:count]
+    z = (images - images.mean(axis=0))[rows] @ projection
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    n_actions = 10
+    features = np.zeros((count, n_actions, n_actions, n_projected))
+    features[:, np.arange(n_actions), np.arange(n_actions)] = z[:, None, :]
+    rewards = (labels[rows][:, None] == np.arange(n_actions)).astype(float)
+    names = tuple(f"digit {a}" for a in range(n_actions))
+    return ContextTable(features.reshape(count, n_actions, -1), rewards, Interval(0.0, 1.0), names)

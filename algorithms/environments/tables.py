@@ -69,6 +69,15 @@ class RewardTable:
         span_sums(self._prefix, _GRID, user, n_records, actions, sums)
         return sums
 
+    def with_rewards(self, rewards: ArrayLike, reward_range: Interval | None = None) -> RewardTable:
+        """The same users with other rewards.
+
+        Args:
+          rewards: (n_users, n_actions)
+          reward_range: declared range, this table's if None.
+        """
+        return RewardTable(rewards, reward_range or self.reward_range, self.names)
+
     def replaced(self, user: int, row: ArrayLike, reward_range: Interval | None = None) -> RewardTable:
         """The neighbor in which one user's row is another one.
 
@@ -89,3 +98,104 @@ class RewardTable:
     def means(self) -> FloatArray:
         """(n_actions,) mean of each column: against its best the regret on a table is counted (hindsight)."""
         return np.asarray(self.rewards.mean(axis=0))
+
+
+_LONG = 1e-9
+"""Norms above 1 by no more than this are rounding, and are divided out."""
+
+
+class ContextTable(RewardTable):
+    """A table whose users show their actions as vectors: row t holds user t's features and potential rewards.
+
+    A record is both; where an algorithm declares contexts public, it is the rewards alone.
+
+    Attributes:
+      features: (n_users, n_actions, d), norm at most 1; read-only.
+      context_dimension: d.
+    """
+
+    def __init__(
+        self, features: ArrayLike, rewards: ArrayLike, reward_range: Interval, names: tuple[str, ...] | None = None
+    ) -> None:
+        super().__init__(rewards, reward_range, names)
+        self.features = checked_features(features, self.rewards.shape)
+        self.context_dimension = int(self.features.shape[2])
+
+    def clipped(self, reward_range: Interval) -> ContextTable:
+        """The table with every reward moved into the range; itself if that changes nothing."""
+        if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
+            return self
+        return self.with_rewards(reward_range.clip(self.rewards), reward_range)
+
+    def contexts(self, user: IntArray) -> FloatArray:
+        """(n_reps, n_actions, d) features of the given users' actions; one user's are not copied for each replicate."""
+        first = int(user[0])
+        if (user == first).all():
+            return np.broadcast_to(self.features[first], (len(user), *self.features.shape[1:]))
+        return self.features[user]
+
+    def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
+        """(n_reps, n_actions) what the users would answer: regret is counted against the best of it, in hindsight."""
+        return self.rewards[user]
+
+    def with_rewards(self, rewards: ArrayLike, reward_range: Interval | None = None) -> ContextTable:
+        """The same users and contexts with other rewards."""
+        return ContextTable(self.features, rewards, reward_range or self.reward_range, self.names)
+
+    def replaced(
+        self, user: int, row: ArrayLike, reward_range: Interval | None = None, features: ArrayLike | None = None
+    ) -> ContextTable:
+        """The neighbor in which one user's record is another one.
+
+        Args:
+          user: which row, in [0, n_users).
+          row: (n_actions,) the new potential rewards.
+          reward_range: the neighbor's declared range, if the new row leaves this table's.
+          features: (n_actions, d) the new features; None keeps them, as where contexts are public.
+        """
+        replaced = super().replaced(user, row, reward_range)
+        kept = self.features
+        if features is not None:
+            if np.shape(features) != kept.shape[1:]:
+                raise ValueError(f"features must be of shape {kept.shape[1:]}, got {np.shape(features)}")
+            kept = kept.copy()
+            kept[user] = features
+        return ContextTable(kept, replaced.rewards, replaced.reward_range, self.names)
+
+
+def checked_features(features: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    """The features as a read-only array, of norm at most 1.
+
+    Args:
+      features: (n_users, n_actions, d)
+      shape: (n_users, n_actions), of the rewards.
+
+    Raises:
+      ValueError: users differ in dimension, the shape is not that of the rewards, or an entry is not finite or a vector too
+        long; the message names the user.
+    """
+    try:
+        array = np.array(features, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"features must be numbers of shape (n_users, n_actions, d), with one d for all users ({error})"
+        ) from error
+    if array.ndim != 3 or array.shape[:2] != shape or not array.shape[2]:
+        raise ValueError(
+            f"features must be of shape (n_users, n_actions, d) = ({shape[0]}, {shape[1]}, d), d >= 1; got {array.shape}"
+        )
+    bad = ~np.isfinite(array)
+    if bad.any():
+        user, action, entry = (int(i) for i in np.argwhere(bad)[0])
+        value = float(array[user, action, entry])
+        raise ValueError(f"feature {entry} of user {user}, action {action} is {value!r}; it must be a finite number")
+    norms = np.linalg.norm(array, axis=2)
+    if (norms > 1 + _LONG).any():
+        user, action = (int(i) for i in np.argwhere(norms > 1 + _LONG)[0])
+        raise ValueError(
+            f"the features of user {user}, action {action} have norm {float(norms[user, action]):.6g}; it must be at most "
+            "1: divide all features by a public bound on the norm"
+        )
+    array /= np.maximum(norms, 1.0)[:, :, None]
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,184 @@
+"""What an episode's noisy sum says of its arm, and which arm is the most promising: the indices of optimistic policies.
+
+An index reads the law of the noise in one place: how its scale enters the estimate. On exact sums the scale is 0 and each
+index is that of the non-private twin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from algorithms.numerics import arms, upper_bounds
+from algorithms.protocol import FloatArray, IntArray
+from privacy_core import Interval
+
+if TYPE_CHECKING:
+    from algorithms.bandits.finite_arm import Released
+
+
+class Index(Protocol):
+    """An upper confidence bound on each arm's mean, from its noisy episode sums."""
+
+    combines: ClassVar[bool]
+    """Whether it knows how to weight several episodes of an arm."""
+
+    def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
+        """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
+        ...
+
+    def learn(
+        self,
+        released: Released,
+        reps: IntArray,
+        arm: IntArray,
+        noisy: FloatArray,
+        n_samples: IntArray,
+        share: float,
+        scale: float,
+        width: float,
+        combines: bool,
+    ) -> None:
+        """Takes ended episodes into their arms' estimates, in place.
+
+        Args:
+          released: the estimates.
+          reps: (n_rows,) the replicates.
+          arm: (n_rows,) the arms.
+          noisy: (n_rows,) noisy sums of rewards.
+          n_samples: (n_rows,) rewards in each.
+          share: the part of the samples that the bonus counts.
+          scale: of the noise on a sum, as its mechanism says it.
+          width: of the reward range.
+          combines: whether past episodes count too.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SubGaussianIndex:
+    """mean + sqrt(2 v beta log t), v the variance proxy of the estimate: of its samples and of its Gaussian noise."""
+
+    combines: ClassVar[bool] = True
+
+    def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
+        """See `Index.choose`."""
+        arms.optimistic_arms(
+            released.mean, released.deviation, released.arm, released.left, released.clock, beta, out
+        )  # fmt: skip
+
+    def learn(
+        self,
+        released: Released,
+        reps: IntArray,
+        arm: IntArray,
+        noisy: FloatArray,
+        n_samples: IntArray,
+        share: float,
+        scale: float,
+        width: float,
+        combines: bool,
+    ) -> None:
+        """See `Index.learn`; the variance of the noise is scale^2."""
+        arms.estimate(
+            released.mean, released.deviation, reps, arm, noisy, n_samples, share, scale**2, width, combines
+        )  # fmt: skip
+
+
+class _LastEpisode:
+    """Estimates from the last episode alone, with Laplace noise kept apart from what was sampled."""
+
+    combines: ClassVar[bool] = False
+
+    def learn(
+        self,
+        released: Released,
+        reps: IntArray,
+        arm: IntArray,
+        noisy: FloatArray,
+        n_samples: IntArray,
+        share: float,
+        scale: float,
+        width: float,
+        combines: bool,
+    ) -> None:
+        """See `Index.learn`; the noise's Laplace scale on the mean is scale / n. A sample counts as a whole one."""
+        upper_bounds.laplace_estimate(
+            released.mean, released.deviation, released.tail, reps, arm, noisy, n_samples, scale, width
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LaplaceIndex(_LastEpisode):
+    r"""mean + sqrt(beta log(2t) / (2n)) + beta log(t) b / n: n rewards in [0, 1], Laplace noise of scale b on their sum.
+
+    The true mean is above it with probability at most (2t)^-beta + t^-beta / 2 <= t^-beta: Hoeffding, and the Laplace tail.
+    Rewards of another range scale it. Source: Azize and Basu (2022), eq. (7), with b = 1 / epsilon; no difference. (The
+    paper's text explains the bound with log t in both places. Without the printed 2 the regret on their instance is 3 to
+    5 % lower from epsilon = 0.25 on.)
+    """
+
+    def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
+        """See `Index.choose`."""
+        upper_bounds.laplace_optimistic_arms(
+            released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta, out
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SubGammaIndex:
+    r"""mean + sqrt(2 v x) + c x, x = beta log t, v and c of all episodes of an arm together.
+
+    A Laplace variable of scale c has log E exp(s L) = -log(1 - s^2 c^2) <= s^2 c^2 / (1 - |s| c); with the samples' variance
+    proxy, an episode's mean is sub-gamma with v = 1/(4n) + 2 b^2 / n^2, the sum of both variances, and c = b / n. Of
+    independent ones weighted by w_k the v add, times w_k^2, and c is the largest w_k c_k; the weights are inverse to v. The
+    true mean is above the index with probability at most t^-beta (Boucheron, Lugosi and Massart 2013, section 2.4). As in
+    `EpisodicUCB`, the k-th episode of an arm has a length that does not depend on data, so that the combination is fixed.
+    """
+
+    combines: ClassVar[bool] = True
+
+    def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
+        """See `Index.choose`."""
+        upper_bounds.sub_gamma_optimistic_arms(
+            released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta, out
+        )  # fmt: skip
+
+    def learn(
+        self,
+        released: Released,
+        reps: IntArray,
+        arm: IntArray,
+        noisy: FloatArray,
+        n_samples: IntArray,
+        share: float,
+        scale: float,
+        width: float,
+        combines: bool,
+    ) -> None:
+        """See `Index.learn`; a sample counts as a whole one."""
+        upper_bounds.sub_gamma_estimate(
+            released.mean, released.deviation, released.tail, reps, arm, noisy, n_samples, scale, width, combines
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KullbackLeiblerIndex(_LastEpisode):
+    r"""max {q in [0, 1] : n kl(p, q) <= beta log t}, p = mean + beta log(t) b / n moved into [0, 1].
+
+    For n rewards in [0, 1] and Laplace noise of scale b on their sum; kl is that of Bernoulli variables, of which Chernoff's
+    bound holds for any law on [0, 1]. Rewards of another range are brought to [0, 1]. By it and the Laplace tail the true
+    mean is above the index with probability at most (3/2) t^-beta.
+    Source: Azize and Basu (2022), the display after eq. (7), with b = 1 / epsilon; no difference.
+    """
+
+    def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
+        """See `Index.choose`."""
+        upper_bounds.kl_optimistic_arms(
+            released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta,
+            reward_range.low, reward_range.width, out,
+        )  # fmt: skip
+
+
+SUB_GAUSSIAN, LAPLACE = SubGaussianIndex(), LaplaceIndex()
+SUB_GAMMA, KULLBACK_LEIBLER = SubGammaIndex(), KullbackLeiblerIndex()

@@ -1,0 +1,202 @@
+r"""Environments whose users bring actions drawn from the unit sphere, and a check of the papers' assumption on contexts.
+
+Azize and Basu, Assumption 2 (after Gentile, Li, Zappella 2014): |A| = 1, E[A A^T] has a least eigenvalue lambda_0 > 0, and
+for every unit vector z the variance of (z^T A)^2 is at most lambda_0^2 / (8 log(4 K)).
+
+No law of unit vectors meets it in d >= 2. Let v be a unit eigenvector of lambda_0, u any other one, and nu^2 the largest
+variance. With z = (v + u)/sqrt 2 and z' = (v - u)/sqrt 2, (z^T A)^2 - (z'^T A)^2 = 2 (v^T A)(u^T A), which has mean 0; its
+variance 4 E[(v^T A)^2 (u^T A)^2] is at most (2 nu)^2. Summed over the d - 1 other eigenvectors u, as (u^T A)^2 then sum to
+1 - (v^T A)^2: lambda_0 - lambda_0^2 - nu^2 <= (d - 1) nu^2. So lambda_0 (1 - lambda_0) <= d nu^2 <= d lambda_0^2 /
+(8 log(4 K)), and as lambda_0 <= 1/d <= 1/2 this says 1/2 <= 1/(8 log 4) = 0.09. What depends on the assumption has no proof;
+`check_assumption_2` says by how much it fails.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.environments.tables import ContextTable, checked_features
+from algorithms.numerics import regression
+from algorithms.protocol import FloatArray, IntArray
+from privacy_core import Interval
+from privacy_core.checks import at_least
+
+_STARTS = 64
+_STEPS = 200
+
+
+@dataclass(frozen=True)
+class ContextLaw:
+    """What Assumption 2 asks of contexts, computed.
+
+    Attributes:
+      least_eigenvalue: lambda_0, of E[A A^T].
+      variance: the largest variance of (z^T A)^2 over unit vectors z; of a sample the largest that was found.
+      variance_limit: lambda_0^2 / (8 log(4 K)).
+      is_unit: whether |A| = 1.
+    """
+
+    least_eigenvalue: float
+    variance: float
+    variance_limit: float
+    is_unit: bool
+
+    @property
+    def holds(self) -> bool:
+        """Whether Assumption 2 holds."""
+        return self.is_unit and self.least_eigenvalue > 0 and self.variance <= self.variance_limit
+
+    def __str__(self) -> str:
+        told = "holds" if self.holds else "does not hold"
+        unit = "" if self.is_unit else "; vectors are not of norm 1"
+        return (
+            f"Assumption 2 {told}: least eigenvalue {self.least_eigenvalue:.4g}, variance {self.variance:.4g}, at most "
+            f"{self.variance_limit:.4g} allowed{unit}"
+        )
+
+
+def uniform_sphere_law(dimension: int, n_actions: int) -> ContextLaw:
+    """That of the uniform sphere in closed form: lambda_0 = 1/d, variance 3/(d (d + 2)) - 1/d^2 in every direction."""
+    d = at_least("dimension", dimension, 1)
+    return ContextLaw(1 / d, 3 / (d * (d + 2)) - 1 / d**2, _variance_limit(1 / d, n_actions), True)
+
+
+def check_assumption_2(features: ArrayLike) -> ContextLaw:
+    """Of the law that draws each action of the given contexts with the same probability.
+
+    Args:
+      features: (n_users, n_actions, d)
+
+    The variance is that of the direction at which a power iteration on the fourth moments ends, the best of 64 starts: a
+    lower bound, which can refute the assumption.
+    """
+    array = np.asarray(features, dtype=float)
+    array = checked_features(array, array.shape[:2])
+    n_actions, d = array.shape[1:]
+    flat = array.reshape(-1, d)
+    second = flat.T @ flat / len(flat)
+    values, vectors = np.linalg.eigh(second)
+    generator = np.random.Generator(np.random.SFC64(0))
+    z = np.concatenate([vectors.T, (vectors[0] + vectors.T[1:]) / math.sqrt(2), generator.standard_normal((_STARTS, d))])
+    z = z[np.linalg.norm(z, axis=1) > 0]
+    outer = (flat[:, :, None] * flat[:, None, :]).reshape(len(flat), d * d)
+    covariance = np.cov(outer, rowvar=False, bias=True).reshape(d, d, d, d)
+    for _ in range(_STEPS):  # ascent of a convex function on the sphere
+        z = z / np.linalg.norm(z, axis=1, keepdims=True)
+        slope = np.einsum("ijkl,nj,nk,nl->ni", covariance, z, z, z)
+        if not (np.abs(slope).max(axis=1) > 1e-15).any():
+            break
+        z = np.where(np.linalg.norm(slope, axis=1, keepdims=True) > 1e-15, slope, z)
+    z = z / np.linalg.norm(z, axis=1, keepdims=True)
+    variance = float(np.einsum("ijkl,ni,nj,nk,nl->n", covariance, z, z, z, z).max())
+    is_unit = bool(np.allclose(np.linalg.norm(flat, axis=1), 1.0, atol=1e-9))
+    least = max(0.0, float(values[0]))
+    return ContextLaw(least, max(0.0, variance), _variance_limit(least, n_actions), is_unit)
+
+
+def _variance_limit(least: float, n_actions: int) -> float:
+    return least**2 / (8 * math.log(4 * n_actions))
+
+
+def sphere_table(
+    n_users: int, n_actions: int, dimension: int, reward_range: Interval, seed: np.random.SeedSequence
+) -> ContextTable:
+    """A fixed data set for audits: contexts from the unit sphere, rewards at both ends of the range by fair coins."""
+    generator = np.random.Generator(np.random.SFC64(seed))
+    features = generator.standard_normal((n_users, n_actions, dimension))
+    regression.normalize(features.reshape(-1, dimension))
+    ends = np.array([reward_range.low, reward_range.high])
+    return ContextTable(features, ends[generator.integers(0, 2, (n_users, n_actions))], reward_range)
+
+
+class SphereContexts:
+    """Users bring actions drawn from the uniform unit sphere; the mean reward is the range's middle plus <theta, action>.
+
+    Attributes:
+      theta: (d,) norm at most half of the range.
+      n_users: rounds that can be asked for.
+      n_actions: of each user.
+      context_dimension: d.
+      reward_range: where every reward lies.
+      names: what the actions are called.
+      law: `ContextLaw` of the contexts.
+
+    Args:
+      noise: `two-point`, rewards at the ends of the range; or `uniform`, on the widest interval around the mean.
+    """
+
+    def __init__(
+        self,
+        theta: ArrayLike,
+        n_actions: int,
+        n_users: int,
+        seed: np.random.SeedSequence,
+        reward_range: Interval = Interval(-1.0, 1.0),  # noqa: B008  (frozen)
+        noise: str = "two-point",
+    ) -> None:
+        array = np.asarray(theta, dtype=float)
+        if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
+            raise ValueError(f"theta must be a vector of finite numbers, got {array!r}")
+        norm, half = float(np.linalg.norm(array)), reward_range.width / 2
+        if norm > half * (1 + 1e-12):
+            raise ValueError(
+                f"theta has norm {norm:.6g}; for mean rewards in {reward_range} it must be at most {half:g}, half its width"
+            )
+        if noise not in ("two-point", "uniform"):
+            raise ValueError(f"noise must be 'two-point' or 'uniform', got {noise!r}")
+        self.theta: FloatArray = array
+        self.n_users = at_least("n_users", n_users, 1)
+        self.n_actions = at_least("n_actions", n_actions, 2)
+        self.context_dimension = len(array)
+        self.reward_range = reward_range
+        self.names = tuple(f"action {a}" for a in range(n_actions))
+        self.law = uniform_sphere_law(len(array), n_actions)
+        self._is_two_point = noise == "two-point"
+        self._generator = np.random.Generator(np.random.SFC64(seed))
+        self._offered: FloatArray | None = None
+
+    @property
+    def _middle(self) -> float:
+        return (self.reward_range.low + self.reward_range.high) / 2
+
+    def clipped(self, reward_range: Interval) -> Self:
+        """Itself: its rewards must lie in the range.
+
+        Raises:
+          ValueError: they do not; clipping would move their means.
+        """
+        if reward_range.low > self.reward_range.low or reward_range.high < self.reward_range.high:
+            raise ValueError(f"rewards lie in {self.reward_range}; declare a reward range that holds it, not {reward_range}")
+        return self
+
+    def contexts(self, user: IntArray) -> FloatArray:
+        """(n_reps, n_actions, d) fresh contexts; `respond` answers to the last ones that were asked for."""
+        drawn = self._generator.standard_normal((len(user), self.n_actions, self.context_dimension))
+        regression.normalize(drawn.reshape(-1, self.context_dimension))
+        self._offered = drawn
+        return drawn
+
+    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """(n_reps,) rewards to the actions among the contexts last offered; 0 where no record is asked for.
+
+        Raises:
+          ValueError: more than one record at once, or contexts were not asked for.
+        """
+        if self._offered is None or len(self._offered) != len(actions) or n_records.max() > 1:
+            raise ValueError("each user must be asked alone, after the contexts of that user")
+        answers = np.empty(len(actions))
+        regression.linear_answers(
+            self.theta, self._offered, actions, self._generator.random(len(actions)), self._middle,
+            self.reward_range.low, self.reward_range.high, self._is_two_point, answers,
+        )  # fmt: skip
+        answers[n_records == 0] = 0.0
+        return answers
+
+    def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
+        """(n_reps, n_actions) mean rewards of the given contexts."""
+        return np.asarray(self._middle + contexts @ self.theta)

@@ -1,0 +1,233 @@
+"""Kernels of linear regression with a set of actions for each user: optimistic choice, rank-one updates, symmetric inverses.
+
+All arrays have a leading replicate axis, and each replicate is computed by itself: a replicate of a batch gets the same
+numbers as alone.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from algorithms.protocol import FloatArray, IntArray
+
+_kernel = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_kernel
+def optimistic_actions(theta, inverse, width, contexts, out):  # type: ignore[no-untyped-def]
+    """out[r] = argmax_a <theta[r], x_a> + width[r] sqrt(x_a^T inverse[r] x_a), x_a = contexts[r, a].
+
+    theta: (n_reps, d), inverse: (n_reps, d, d) symmetric, width, out: (n_reps,), contexts: (n_reps, n_actions, d). Of the
+    inverse the upper triangle is read. Ties go to the lowest action.
+    """
+    n_reps, n_actions, d = contexts.shape
+    # One row a coordinate, so that the inner loops run over actions and are vectorized.
+    x = np.empty((d, n_actions))
+    mean, square, row = np.empty(n_actions), np.empty(n_actions), np.empty(n_actions)
+    for r in range(n_reps):
+        for a in range(n_actions):
+            for i in range(d):
+                x[i, a] = contexts[r, a, i]
+            mean[a] = 0.0
+            square[a] = 0.0
+        for i in range(d):
+            slope, weight = theta[r, i], inverse[r, i, i]
+            for a in range(n_actions):
+                mean[a] += slope * x[i, a]
+                row[a] = weight * x[i, a]
+            for j in range(i + 1, d):
+                weight = 2.0 * inverse[r, i, j]
+                for a in range(n_actions):
+                    row[a] += weight * x[j, a]
+            for a in range(n_actions):
+                square[a] += x[i, a] * row[a]
+        best, best_index = 0, -math.inf
+        for a in range(n_actions):
+            index = mean[a] + width[r] * math.sqrt(max(square[a], 0.0))
+            if index > best_index:
+                best_index = index
+                best = a
+        out[r] = best
+
+
+def optimistic_actions_reference(
+    theta: FloatArray, inverse: FloatArray, width: FloatArray, contexts: FloatArray
+) -> IntArray:
+    """The same in NumPy."""
+    mean = np.einsum("ri,rai->ra", theta, contexts)
+    square = np.einsum("rai,rij,raj->ra", contexts, inverse, contexts)
+    return np.asarray(np.argmax(mean + width[:, None] * np.sqrt(np.maximum(square, 0.0)), axis=1))
+
+
+@_kernel
+def take(contexts, actions, out):  # type: ignore[no-untyped-def]
+    """out[r] = contexts[r, actions[r]]; contexts: (n_reps, n_actions, d), out: (n_reps, d)."""
+    for r in range(len(actions)):
+        for i in range(contexts.shape[2]):
+            out[r, i] = contexts[r, actions[r], i]
+
+
+@_kernel
+def add_rank_one(gram, inverse, log_det, x):  # type: ignore[no-untyped-def]
+    """Adds x x^T to `gram`, and updates its inverse (Sherman and Morrison 1950) and log-determinant, in place.
+
+    gram, inverse: (n_reps, d, d) symmetric, log_det: (n_reps,), x: (n_reps, d). With w = inverse x and q = x^T w:
+    inverse -= w w^T / (1 + q), log_det += log(1 + q) (the matrix determinant lemma). A replicate with x = 0 is not touched.
+    """
+    n_reps, d = x.shape
+    w = np.empty(d)
+    for r in range(n_reps):
+        q = 0.0
+        for i in range(d):
+            sum_ = 0.0
+            for j in range(d):
+                sum_ += inverse[r, i, j] * x[r, j]
+            w[i] = sum_
+            q += x[r, i] * sum_
+        if q == 0.0:
+            continue
+        scale = 1.0 / (1.0 + q)
+        for i in range(d):
+            xi, wi = x[r, i], w[i] * scale
+            for j in range(d):
+                gram[r, i, j] += xi * x[r, j]
+                inverse[r, i, j] -= wi * w[j]
+        log_det[r] += math.log1p(q)
+
+
+@_kernel
+def factor(gram, inverse, log_det, is_positive):  # type: ignore[no-untyped-def]
+    """Inverse and log-determinant of symmetric matrices by Cholesky's factorization; whether each is positive definite.
+
+    gram, inverse: (n_reps, d, d), log_det, is_positive: (n_reps,). Of `gram` the lower triangle is read; where a pivot is
+    not above 1e-14 of its diagonal entry the matrix is taken for not positive definite and nothing else is written.
+    """
+    n_reps, d = gram.shape[0], gram.shape[1]
+    low = np.empty((d, d))
+    for r in range(n_reps):
+        positive, total = True, 0.0
+        for i in range(d):
+            for j in range(i + 1):
+                sum_ = gram[r, i, j]
+                for k in range(j):
+                    sum_ -= low[i, k] * low[j, k]
+                if j < i:
+                    low[i, j] = sum_ / low[j, j]
+                elif sum_ > 1e-14 * abs(gram[r, i, i]):  # false for NaN
+                    low[i, i] = math.sqrt(sum_)
+                    total += math.log(sum_)
+                else:
+                    positive = False
+                    break
+            if not positive:
+                break
+        is_positive[r] = positive
+        if not positive:
+            continue
+        log_det[r] = total
+        for i in range(d):  # low becomes its own inverse, column by column from the left
+            low[i, i] = 1.0 / low[i, i]
+            for j in range(i):
+                sum_ = 0.0
+                for k in range(j, i):
+                    sum_ += low[i, k] * low[k, j]
+                low[i, j] = -sum_ * low[i, i]
+        for i in range(d):
+            for j in range(i + 1):
+                sum_ = 0.0
+                for k in range(i, d):
+                    sum_ += low[k, i] * low[k, j]
+                inverse[r, i, j] = sum_
+                inverse[r, j, i] = sum_
+
+
+@_kernel
+def least_eigenvalues(matrix, out):  # type: ignore[no-untyped-def]
+    """out[r] = the smallest eigenvalue of matrix[r], by Jacobi's rotations.
+
+    matrix: (n_reps, d, d) symmetric, out: (n_reps,). Within 1e-13 of the matrix's Frobenius norm, after at most 32 sweeps.
+    """
+    n_reps, d = matrix.shape[0], matrix.shape[1]
+    m = np.empty((d, d))
+    for r in range(n_reps):
+        size = 0.0
+        for i in range(d):
+            for j in range(d):
+                m[i, j] = matrix[r, i, j]
+                size += m[i, j] * m[i, j]
+        for _ in range(32):
+            off = 0.0
+            for i in range(d):
+                for j in range(i):
+                    off += m[i, j] * m[i, j]
+            if not off > 1e-26 * size:
+                break
+            for p in range(d - 1):
+                for q in range(p + 1, d):
+                    if m[p, q] == 0.0:
+                        continue
+                    turn = (m[q, q] - m[p, p]) / (2.0 * m[p, q])
+                    t = 1.0 / (abs(turn) + math.sqrt(1.0 + turn * turn))
+                    t = t if turn >= 0.0 else -t
+                    c = 1.0 / math.sqrt(1.0 + t * t)
+                    s = t * c
+                    for k in range(d):
+                        one, two = m[k, p], m[k, q]
+                        m[k, p] = c * one - s * two
+                        m[k, q] = s * one + c * two
+                    for k in range(d):
+                        one, two = m[p, k], m[q, k]
+                        m[p, k] = c * one - s * two
+                        m[q, k] = s * one + c * two
+        least = m[0, 0]
+        for i in range(1, d):
+            least = min(least, m[i, i])
+        out[r] = least
+
+
+@_kernel
+def solve(inverse, vector, out):  # type: ignore[no-untyped-def]
+    """out[r] = inverse[r] vector[r]; inverse: (n_reps, d, d), vector, out: (n_reps, d)."""
+    n_reps, d = vector.shape
+    for r in range(n_reps):
+        for i in range(d):
+            sum_ = 0.0
+            for j in range(d):
+                sum_ += inverse[r, i, j] * vector[r, j]
+            out[r, i] = sum_
+
+
+@_kernel
+def normalize(vectors):  # type: ignore[no-untyped-def]
+    """Scales each row of (n_rows, d) to norm 1, in place; a row of zeros becomes the first axis."""
+    for r in range(vectors.shape[0]):
+        square = 0.0
+        for i in range(vectors.shape[1]):
+            square += vectors[r, i] * vectors[r, i]
+        if square == 0.0:
+            vectors[r, 0] = 1.0
+            continue
+        scale = 1.0 / math.sqrt(square)
+        for i in range(vectors.shape[1]):
+            vectors[r, i] *= scale
+
+
+@_kernel
+def linear_answers(theta, contexts, actions, uniform, middle, low, high, is_two_point, out):  # type: ignore[no-untyped-def]
+    """out[r] = a reward in [low, high] with mean m = middle + <theta, contexts[r, actions[r]]>, from one uniform number.
+
+    Two-point: high with probability (m - low) / (high - low), else low. Otherwise uniform on the widest interval around m
+    that lies in the range.
+    """
+    for r in range(len(actions)):
+        mean = middle
+        for i in range(contexts.shape[2]):
+            mean += theta[i] * contexts[r, actions[r], i]
+        mean = min(max(mean, low), high)
+        if is_two_point:
+            out[r] = high if uniform[r] * (high - low) < mean - low else low
+        else:
+            out[r] = mean + (2.0 * uniform[r] - 1.0) * min(mean - low, high - mean)

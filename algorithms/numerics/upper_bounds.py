@@ -1,0 +1,310 @@
+"""Kernels of upper confidence bounds on means that were released with Laplace noise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from scipy.optimize import brentq
+from scipy.special import lambertw, rel_entr
+
+from algorithms.protocol import FloatArray, IntArray
+
+_kernel = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_kernel
+def laplace_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, out):  # type: ignore[no-untyped-def]
+    """out[r] = arm[r] in the middle of an episode, else the arm with the largest mean + sampling width + noise width.
+
+    The widths are sqrt(2 confidence log(2t)) deviation and confidence log(t) tail, t = clock + 1 and at least 2.
+    mean, deviation, tail: (n_reps, n_arms), deviation infinite for an arm without a sample, tail the scale b of Laplace
+    noise on the mean; arm, left, clock, out: (n_reps,). Ties go to the lowest arm.
+    """
+    n_reps, n_arms = mean.shape
+    for r in range(n_reps):
+        if left[r] > 0:
+            out[r] = arm[r]
+            continue
+        logarithm = math.log(max(clock[r] + 1, 2))
+        factor = math.sqrt(2.0 * confidence * (math.log(2.0) + logarithm))
+        best, best_index = 0, -math.inf
+        for a in range(n_arms):
+            index = mean[r, a] + factor * deviation[r, a] + confidence * logarithm * tail[r, a]
+            if index > best_index:
+                best_index = index
+                best = a
+        out[r] = best
+
+
+def laplace_optimistic_arms_reference(
+    mean: FloatArray,
+    deviation: FloatArray,
+    tail: FloatArray,
+    arm: IntArray,
+    left: IntArray,
+    clock: IntArray,
+    confidence: float,
+) -> IntArray:
+    """The same in NumPy."""
+    logarithm = np.log(np.maximum(clock + 1, 2))
+    factor = np.sqrt(2.0 * confidence * (np.log(2.0) + logarithm))
+    index = mean + factor[:, None] * deviation + (confidence * logarithm)[:, None] * tail
+    return np.where(left > 0, arm, np.argmax(index, axis=1))
+
+
+@_kernel
+def largest_bernoulli_mean(p, budget):  # type: ignore[no-untyped-def]
+    """The largest q in [p, 1] with kl(p, q) <= budget, for p in [0, 1] and budget >= 0, to a few units in the last place.
+
+    Newton's method on kl(p, .), which is convex and increasing on [p, 1): from a point beyond the root it never passes it.
+    Two such points are p + sqrt(budget / 2) (Pinsker) and 1 - exp(-(budget + h(p)) / (1 - p)), h the entropy, since
+    kl(p, q) >= -h(p) - (1 - p) log(1 - q). The way is measured in 1 - q, which keeps its digits near 1.
+    """
+    if p >= 1.0 or budget <= 0.0:
+        return min(p, 1.0)
+    if p <= 0.0:
+        return -math.expm1(-budget)
+    other = 1.0 - p
+    entropy = -p * math.log(p) - other * math.log1p(-p)
+    rest = max(other - math.sqrt(0.5 * budget), math.exp(-(budget + entropy) / other))
+    for _ in range(60):
+        if rest <= 1e-300:
+            return 1.0
+        gain = other - rest  # q - p
+        if gain <= 0.0:
+            return p
+        # Written so that little cancels for q near p, and for q near 1.
+        last = math.log(rest / other) if rest < 0.5 * other else math.log1p(-gain / other)
+        excess = -p * math.log1p(gain / p) - other * last - budget
+        if excess <= 0.0:
+            break
+        step = excess * (1.0 - rest) * rest / gain
+        rest += step
+        if step <= 1e-15 * rest:
+            break
+    return max(1.0 - rest, p)
+
+
+def largest_bernoulli_mean_reference(p: float, budget: float) -> float:
+    """The same by a bracketing root finder."""
+    if p >= 1:
+        return 1.0
+
+    def excess(q: float) -> float:
+        return float(rel_entr(p, q) + rel_entr(1 - p, 1 - q)) - budget
+
+    highest = math.nextafter(1.0, 0.0)
+    if excess(highest) <= 0:
+        return 1.0
+    return p if budget == 0 else float(brentq(excess, p, highest, xtol=1e-15, rtol=4 * np.finfo(float).eps))
+
+
+@_kernel
+def kl_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, low, width, out):  # type: ignore[no-untyped-def]
+    """out[r] = arm[r] in the middle of an episode, else the arm with the largest Kullback-Leibler index.
+
+    The index is max {q : n kl(p, q) <= confidence log t}, p the mean plus confidence log(t) tail, moved into [0, 1], where
+    rewards are brought to [0, 1] from [low, low + width] and n = (width / deviation)^2 / 4 is the number of samples.
+    Shapes as in `laplace_optimistic_arms`. An arm whose Pinsker bound p + sqrt(confidence log(t) / (2 n)) is not above the
+    best index so far is not looked at closer: its index is below that bound. Ties go to the lowest arm.
+    """
+    n_reps, n_arms = mean.shape
+    for r in range(n_reps):
+        if left[r] > 0:
+            out[r] = arm[r]
+            continue
+        level = confidence * math.log(max(clock[r] + 1, 2))
+        best, best_index = 0, -math.inf
+        for a in range(n_arms):
+            if deviation[r, a] == math.inf:
+                best = a
+                break
+            p = (mean[r, a] + level * tail[r, a] - low) / width
+            p = min(max(p, 0.0), 1.0)
+            relative = deviation[r, a] / width
+            budget = 4.0 * level * relative * relative
+            if p + math.sqrt(0.5 * budget) <= best_index:
+                continue
+            index = largest_bernoulli_mean(p, budget)
+            if index > best_index:
+                best_index = index
+                best = a
+        out[r] = best
+
+
+def kl_optimistic_arms_reference(
+    mean: FloatArray,
+    deviation: FloatArray,
+    tail: FloatArray,
+    arm: IntArray,
+    left: IntArray,
+    clock: IntArray,
+    confidence: float,
+    low: float,
+    width: float,
+) -> IntArray:
+    """The same in NumPy, without the short cut."""
+    level = (confidence * np.log(np.maximum(clock + 1, 2)))[:, None]
+    p = np.clip((mean + level * tail - low) / width, 0.0, 1.0)
+    budget = np.where(np.isinf(deviation), np.inf, 4 * level * (deviation / width) ** 2)
+    index = [
+        [np.inf if np.isinf(c) else largest_bernoulli_mean_reference(x, c) for x, c in zip(*row, strict=True)]
+        for row in zip(p.tolist(), budget.tolist(), strict=True)
+    ]
+    return np.where(left > 0, arm, np.argmax(np.array(index), axis=1))
+
+
+@_kernel
+def laplace_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, width):  # type: ignore[no-untyped-def]
+    """The last episode's mean takes the place of its arm's estimate; rows as in `arms.estimate`.
+
+    deviation becomes width / (2 sqrt n), the square root of Hoeffding's variance proxy; tail becomes scale / n, the Laplace
+    scale of the noise on the mean.
+    """
+    for i in range(len(reps)):
+        r, a = reps[i], arm[i]
+        mean[r, a] = noisy_sum[i] / n[i]
+        deviation[r, a] = 0.5 * width / math.sqrt(n[i])
+        tail[r, a] = scale / n[i]
+
+
+@_kernel
+def sub_gamma_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, out):  # type: ignore[no-untyped-def]
+    """out[r] = arm[r] in the middle of an episode, else argmax_a mean + sqrt(2 x) deviation + x tail, x = confidence log t.
+
+    Shapes as in `laplace_optimistic_arms`; deviation^2 is the variance factor of a sub-gamma estimate, tail its scale.
+    """
+    n_reps, n_arms = mean.shape
+    for r in range(n_reps):
+        if left[r] > 0:
+            out[r] = arm[r]
+            continue
+        level = confidence * math.log(max(clock[r] + 1, 2))
+        factor = math.sqrt(2.0 * level)
+        best, best_index = 0, -math.inf
+        for a in range(n_arms):
+            index = mean[r, a] + factor * deviation[r, a] + level * tail[r, a]
+            if index > best_index:
+                best_index = index
+                best = a
+        out[r] = best
+
+
+def sub_gamma_optimistic_arms_reference(
+    mean: FloatArray,
+    deviation: FloatArray,
+    tail: FloatArray,
+    arm: IntArray,
+    left: IntArray,
+    clock: IntArray,
+    confidence: float,
+) -> IntArray:
+    """The same in NumPy."""
+    level = confidence * np.log(np.maximum(clock + 1, 2))
+    index = mean + np.sqrt(2.0 * level)[:, None] * deviation + level[:, None] * tail
+    return np.where(left > 0, arm, np.argmax(index, axis=1))
+
+
+@_kernel
+def sub_gamma_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, width, combines):  # type: ignore[no-untyped-def]
+    """Takes each ended episode's noisy sum into its arm's estimate, in place; rows as in `arms.estimate`.
+
+    An episode's mean is sub-gamma with variance factor v = width^2 / (4n) + 2 scale^2 / n^2 and scale c = scale / n. If
+    `combines`, episodes are weighted by 1/v, and of weighted sums the factors add with squared weights, while the largest
+    weighted scale stays.
+    """
+    for i in range(len(reps)):
+        r, a = reps[i], arm[i]
+        inverse = 1.0 / n[i]
+        value, c = noisy_sum[i] * inverse, scale * inverse
+        v = 0.25 * width * width * inverse + 2.0 * c * c
+        if combines and deviation[r, a] < np.inf:
+            before = deviation[r, a] * deviation[r, a]
+            weight = before / (before + v)
+            mean[r, a] += (value - mean[r, a]) * weight
+            deviation[r, a] = math.sqrt(v * weight)
+            tail[r, a] = max(tail[r, a] * (1.0 - weight), c * weight)
+        else:
+            mean[r, a] = value
+            deviation[r, a] = math.sqrt(v)
+            tail[r, a] = c
+
+
+@_kernel
+def laplace_sum_quantile(n_draws, level):  # type: ignore[no-untyped-def]
+    r"""A y with P(L_1 + ... + L_m >= y) <= e^-level, for m = n_draws independent standard Laplace variables; 0 for none.
+
+    Chernoff: log E exp(lambda L) = -log(1 - lambda^2), and the best lambda is (sqrt(m^2 + y^2) - m) / y, which gives
+
+        P(L_1 + ... + L_m >= y) <= exp(-m (2u - 2 - log u)),      u = (sqrt(m^2 + y^2) / m + 1) / 2.
+
+    Newton's method finds v = u - 1 with 2v - log(1 + v) = level / m; it comes from the right, where it never passes the
+    root of a convex function: from v = level / m, as log(1 + v) <= v.
+    """
+    if n_draws == 0 or level <= 0.0:
+        return 0.0
+    c = level / n_draws
+    v = c
+    for _ in range(60):
+        step = (2.0 * v - math.log1p(v) - c) * (1.0 + v) / (1.0 + 2.0 * v)
+        v -= step
+        if step <= 1e-15 * v:
+            break
+    return 2.0 * n_draws * math.sqrt(v * (1.0 + v))
+
+
+def laplace_sum_quantile_reference(n_draws: int, level: float) -> float:
+    """The same by Lambert's function: u = -W_{-1}(-2 e^(-2 - level / m)) / 2."""
+    if n_draws == 0 or level <= 0:
+        return 0.0
+    u = float(-lambertw(-2 * math.exp(-2 - level / n_draws), k=-1).real / 2)
+    return 2 * n_draws * math.sqrt(u * (u - 1))
+
+
+@_kernel
+def tree_optimistic_arms(total, pulls, clock, confidence, scale, width, out):  # type: ignore[no-untyped-def]
+    """out[r] = argmax_a total / n + width sqrt(confidence log t / (2 n)) + scale q / n; an arm without a pull goes first.
+
+    total: (n_reps, n_arms) noisy sums; pulls: (n_reps, n_arms), n; clock, out: (n_reps,), t = clock + 1 and at least 2; q
+    the quantile at confidence log t of the sum of as many Laplace variables as the clock has binary digits 1, see
+    `laplace_sum_quantile`. Ties go to the lowest arm.
+    """
+    n_reps, n_arms = total.shape
+    last_clock, sampling, noise = np.int64(-1), 0.0, 0.0
+    for r in range(n_reps):
+        if clock[r] != last_clock:
+            last_clock = clock[r]
+            level = confidence * math.log(max(last_clock + 1, 2))
+            n_draws, rest = 0, last_clock
+            while rest:
+                rest &= rest - 1
+                n_draws += 1
+            sampling = width * math.sqrt(0.5 * level)
+            noise = scale * laplace_sum_quantile(n_draws, level)
+        best, best_index = 0, -math.inf
+        for a in range(n_arms):
+            n = pulls[r, a]
+            if n == 0:
+                best = a
+                break
+            index = (total[r, a] + noise) / n + sampling / math.sqrt(n)
+            if index > best_index:
+                best_index = index
+                best = a
+        out[r] = best
+
+
+def tree_optimistic_arms_reference(
+    total: FloatArray, pulls: IntArray, clock: IntArray, confidence: float, scale: float, width: float
+) -> IntArray:
+    """The same in NumPy."""
+    level = confidence * np.log(np.maximum(clock + 1, 2))
+    noise = [
+        scale * laplace_sum_quantile_reference(int(t).bit_count(), x)
+        for t, x in zip(clock.tolist(), level.tolist(), strict=True)
+    ]
+    n = np.maximum(pulls, 1)
+    index = (total + np.array(noise)[:, None]) / n + width * np.sqrt(level[:, None] / (2 * n))
+    return np.asarray(np.argmax(np.where(pulls == 0, np.inf, index), axis=1))

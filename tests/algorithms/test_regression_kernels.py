@@ -1,0 +1,121 @@
+"""The kernels of linear regression against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from algorithms.numerics import regression
+
+shapes = st.tuples(st.integers(1, 4), st.integers(2, 12), st.integers(1, 7), st.integers(0, 10**6))
+
+
+def positive_definite(rng, n_reps, d, ridge=0.5):
+    x = rng.standard_normal((n_reps, 3 * d, d))
+    return np.einsum("rni,rnj->rij", x, x) / d + ridge * np.eye(d)
+
+
+@given(shapes)
+def test_optimistic_actions(shape):
+    n_reps, n_actions, d, seed = shape
+    rng = np.random.default_rng(seed)
+    inverse = positive_definite(rng, n_reps, d)
+    theta, width = rng.standard_normal((n_reps, d)), rng.random(n_reps)
+    contexts = rng.standard_normal((n_reps, n_actions, d))
+    out = np.empty(n_reps, dtype=np.int64)
+    regression.optimistic_actions(theta, inverse, width, contexts, out)
+    assert np.array_equal(out, regression.optimistic_actions_reference(theta, inverse, width, contexts))
+
+
+def test_contexts_that_are_shared_are_not_copied():
+    rng = np.random.default_rng(0)
+    theta, inverse, width = rng.standard_normal((5, 3)), positive_definite(rng, 5, 3), rng.random(5)
+    shared = np.broadcast_to(rng.standard_normal((4, 3)), (5, 4, 3))
+    first, second = np.empty(5, dtype=np.int64), np.empty(5, dtype=np.int64)
+    regression.optimistic_actions(theta, inverse, width, shared, first)
+    regression.optimistic_actions(theta, inverse, width, shared.copy(), second)
+    assert np.array_equal(first, second)
+    x = np.empty((5, 3))
+    regression.take(shared, first, x)
+    assert np.array_equal(x, shared[np.arange(5), first])
+
+
+def test_ties_go_to_the_lowest_action():
+    out = np.empty(1, dtype=np.int64)
+    regression.optimistic_actions(np.zeros((1, 2)), np.eye(2)[None], np.ones(1), np.ones((1, 3, 2)), out)
+    assert out.tolist() == [0]
+
+
+@pytest.mark.parametrize(("d", "n_steps"), [(1, 10_000), (3, 10_000), (10, 3000), (40, 300)])
+def test_rank_one_updates_over_many_rounds(d, n_steps):
+    rng = np.random.default_rng(d)
+    n_reps = 2
+    gram, inverse, log_det = np.tile(np.eye(d), (n_reps, 1, 1)), np.tile(np.eye(d), (n_reps, 1, 1)), np.zeros(n_reps)
+    for _ in range(n_steps):
+        x = rng.standard_normal((n_reps, d))
+        regression.add_rank_one(gram, inverse, log_det, x / np.linalg.norm(x, axis=1, keepdims=True))
+    np.testing.assert_allclose(inverse, np.linalg.inv(gram), rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(log_det, np.linalg.slogdet(gram)[1], rtol=1e-12)
+    before = gram.copy(), inverse.copy(), log_det.copy()
+    regression.add_rank_one(gram, inverse, log_det, np.zeros((n_reps, d)))
+    assert all(np.array_equal(a, b) for a, b in zip(before, (gram, inverse, log_det), strict=True))
+
+
+@given(shapes)
+def test_inverse_and_log_determinant(shape):
+    n_reps, _, d, seed = shape
+    rng = np.random.default_rng(seed)
+    gram = positive_definite(rng, n_reps, d)
+    inverse, log_det, is_positive = np.empty_like(gram), np.empty(n_reps), np.empty(n_reps, dtype=np.bool_)
+    regression.factor(gram, inverse, log_det, is_positive)
+    assert is_positive.all()
+    np.testing.assert_allclose(inverse, np.linalg.inv(gram), rtol=1e-9, atol=1e-12)
+    assert np.array_equal(inverse, inverse.transpose(0, 2, 1))
+    np.testing.assert_allclose(log_det, np.linalg.slogdet(gram)[1], rtol=1e-9, atol=1e-11)
+    vector, out = rng.standard_normal((n_reps, d)), np.empty((n_reps, d))
+    regression.solve(inverse, vector, out)
+    np.testing.assert_allclose(out, np.linalg.solve(gram, vector[:, :, None])[:, :, 0], rtol=1e-8, atol=1e-11)
+
+
+def test_a_matrix_that_is_not_positive_definite_is_told_and_left():
+    gram = np.stack([np.eye(2), np.diag([1.0, -1.0]), np.ones((2, 2)), np.full((2, 2), np.nan)])
+    inverse, log_det, is_positive = np.full_like(gram, 7.0), np.full(4, 7.0), np.empty(4, dtype=np.bool_)
+    regression.factor(gram, inverse, log_det, is_positive)
+    assert is_positive.tolist() == [True, False, False, False]
+    assert (inverse[1:] == 7).all()
+    assert log_det.tolist() == [0, 7, 7, 7]
+
+
+@given(shapes, st.floats(0.0, 1e5))
+def test_least_eigenvalues(shape, spread):
+    n_reps, _, d, seed = shape
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n_reps, d))
+    matrix = positive_definite(rng, n_reps, d) + spread * x[:, :, None] * x[:, None, :]
+    out = np.empty(n_reps)
+    regression.least_eigenvalues(matrix, out)
+    size = np.linalg.norm(matrix, axis=(1, 2))
+    assert (np.abs(out - np.linalg.eigvalsh(matrix)[:, 0]) <= 1e-12 * size).all()
+
+
+def test_normalize():
+    rows = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
+    regression.normalize(rows)
+    np.testing.assert_allclose(rows, [[0.6, 0.8], [1.0, 0.0], [0.0, -1.0]])
+
+
+@pytest.mark.parametrize("is_two_point", [True, False])
+def test_answers_have_their_mean_and_stay_in_the_range(is_two_point):
+    n = 100_000
+    rng = np.random.default_rng(0)
+    contexts = np.broadcast_to(np.array([[0.6, 0.0], [-0.5, 0.5]]), (n, 2, 2))
+    actions, out = np.tile([0, 1], n // 2), np.empty(n)
+    regression.linear_answers(np.array([0.5, 0.2]), contexts, actions, rng.random(n), 0.5, 0.0, 1.0, is_two_point, out)
+    assert out.min() >= 0
+    assert out.max() <= 1
+    for action, mean in ((0, 0.8), (1, 0.35)):
+        # Six standard deviations of at most 1/2 over sqrt(50000): false alarm below 1e-8.
+        assert out[actions == action].mean() == pytest.approx(mean, abs=6 * 0.5 / np.sqrt(n / 2))
+    assert set(np.unique(out)) <= {0.0, 1.0} or not is_two_point

@@ -1,0 +1,111 @@
+"""Contexts drawn from the sphere, and the assumption on contexts that no law meets."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from algorithms.environments.contexts import SphereContexts, check_assumption_2, sphere_table, uniform_sphere_law
+from privacy_core import Interval
+
+SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
+
+
+def draw(dimension, n_actions, n_reps, seed=0):
+    env = SphereContexts(np.eye(dimension)[0], n_actions, 10, np.random.SeedSequence(seed))
+    return env.contexts(np.zeros(n_reps, dtype=np.int64))
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_the_law_of_the_sphere(dimension):
+    drawn = draw(dimension, 10, 20_000)
+    assert np.allclose(np.linalg.norm(drawn, axis=2), 1.0)
+    exact, found = uniform_sphere_law(dimension, 10), check_assumption_2(drawn)
+    assert exact.least_eigenvalue == 1 / dimension
+    assert exact.variance == pytest.approx(2 * (dimension - 1) / (dimension**2 * (dimension + 2)))
+    # 200000 vectors: relative errors of a few in a thousand; 5 % is beyond ten deviations.
+    assert found.least_eigenvalue == pytest.approx(exact.least_eigenvalue, rel=0.05)
+    assert found.variance == pytest.approx(exact.variance, rel=0.05, abs=1e-12)
+    assert found.is_unit
+    assert exact.holds == found.holds == (dimension == 1)
+
+
+def test_what_the_check_says():
+    law = uniform_sphere_law(5, 10)
+    assert law.variance_limit == pytest.approx(0.04 / (8 * math.log(40)))
+    assert str(law) == ("Assumption 2 does not hold: least eigenvalue 0.2, variance 0.04571, at most 0.001355 allowed")
+    assert "not of norm 1" in str(check_assumption_2(np.full((3, 2, 1), 0.5)))
+
+
+@settings(max_examples=60)
+@given(st.integers(2, 4), st.integers(2, 9), st.integers(0, 10**6), st.floats(0.0, 20.0))
+def test_no_law_of_unit_vectors_meets_the_assumption(dimension, n_support, seed, pull):
+    """The proof in the module, on laws of few vectors, also such as lie close to each other or to a frame."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((1, n_support, dimension)) + pull * np.eye(dimension)[rng.integers(0, dimension)]
+    vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+    law = check_assumption_2(vectors)
+    assert not law.holds
+    least, variance = law.least_eigenvalue, law.variance
+    assert least * (1 - least) <= dimension * variance * (1 + 1e-6) + 1e-12, "the inequality of the proof"
+
+
+def test_rewards_follow_the_linear_model():
+    theta = np.array([0.3, -0.2, 0.1])
+    n_reps = 50_000
+    for noise in ("two-point", "uniform"):
+        env = SphereContexts(theta, 4, 5, np.random.SeedSequence(1), UNIT, noise)
+        user = np.zeros(n_reps, dtype=np.int64)
+        x = env.contexts(user)
+        actions = np.argmax(x @ theta, axis=1)
+        answers = env.respond(user, user + 1, actions)
+        means = env.mean_rewards(user, x)[np.arange(n_reps), actions]
+        assert means == pytest.approx(0.5 + (x @ theta)[np.arange(n_reps), actions])
+        # Residuals of deviation at most 1/2: six deviations.
+        assert abs((answers - means).mean()) < 6 * 0.5 / math.sqrt(n_reps)
+        assert answers.min() >= 0
+        assert answers.max() <= 1
+        assert (env.respond(user, user, actions) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"theta": [1.0, 0.5]}, "theta has norm 1.11803; .* at most 1"),
+        ({"theta": [0.6], "reward_range": UNIT}, "at most 0.5"),
+        ({"theta": [np.nan]}, "finite numbers"),
+        ({"n_actions": 1}, "n_actions must be a whole number of at least 2"),
+        ({"n_users": 0}, "n_users must be a whole number of at least 1"),
+        ({"noise": "normal"}, "'two-point' or 'uniform', got 'normal'"),
+    ],
+)
+def test_refusals(arguments, message):
+    given_ = {"theta": [1.0], "n_actions": 2, "n_users": 3, "seed": np.random.SeedSequence(0)} | arguments
+    with pytest.raises(ValueError, match=message):
+        SphereContexts(**given_)
+
+
+def test_the_table_for_audits():
+    table = sphere_table(40, 3, 2, UNIT, np.random.SeedSequence(0))
+    assert table.features.shape == (40, 3, 2)
+    assert np.allclose(np.linalg.norm(table.features, axis=2), 1.0)
+    assert np.unique(table.rewards).tolist() == [0.0, 1.0]
+    again = sphere_table(40, 3, 2, UNIT, np.random.SeedSequence(0))
+    assert np.array_equal(again.features, table.features)
+
+
+def test_what_may_not_be_asked():
+    env = SphereContexts([1.0], 2, 3, np.random.SeedSequence(0))
+    ones = np.ones(2, dtype=np.int64)
+    with pytest.raises(ValueError, match="after the contexts"):
+        env.respond(0 * ones, ones, 0 * ones)
+    env.contexts(0 * ones)
+    with pytest.raises(ValueError, match="asked alone"):
+        env.respond(0 * ones, 2 * ones, 0 * ones)
+    assert env.clipped(Interval(-2.0, 1.0)) is env
+    with pytest.raises(ValueError, match="declare a reward range that holds it"):
+        env.clipped(UNIT)

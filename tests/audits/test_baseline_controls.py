@@ -1,0 +1,136 @@
+"""Each planted fault of the pure-DP baselines is caught by the audits that must catch it, and the honest one by none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from doubles import ConstantNoise
+
+from algorithms.bandits.finite_arm import adap_klucb, adap_ucb
+from algorithms.bandits.successive_elimination import dp_se
+from algorithms.bandits.tree_ucb import dp_ucb
+from algorithms.environments.tables import RewardTable
+from algorithms.observers import ActionLog
+from algorithms.run import run
+from audits import noise_reuse, sensitivity, worst_pair
+from audits.audit import Trial, audit, derive
+from audits.baseline_controls import BASELINE_CONTROLS
+from audits.claims import Quantity, parse
+from audits.controls import SAMPLING, STRUCTURAL
+from audits.measure import looks_of, measure
+from audits.neighbors import canary_pairs
+from audits.noise_reuse import NOISE
+from audits.outcome import Effort, Verdict, accounted_as
+from audits.white_box import random_table
+from privacy_core import Interval, LiveLedger, ReproducibleNoise
+
+UNIT = Interval(0.0, 1.0)
+ROUNDS, REPLAYS = 32, 20_000
+CLAIM = parse("pure(epsilon=1, relation=reward)")
+EPSILON = Quantity("epsilon")
+TABLE = random_table(ROUNDS, 2, UNIT, 0)
+HONEST = {
+    "adap-ucb": (adap_ucb(2, 1.0, 3.1, UNIT, "printed"), (0, 2)),
+    "adap-klucb": (adap_klucb(2, 1.0, 3.1, UNIT), (0, 2)),
+    # Epochs of 3, 7, ... pulls instead of 650, 1700, ...
+    "dp-se": (dp_se(2, 1.0, 0.1, UNIT, 1 / 256), (0,)),
+    "dp-ucb": (dp_ucb(2, 1.0, 4.0, UNIT, ROUNDS), (0,)),
+}
+FAULTS = [(name, control) for name, controls in BASELINE_CONTROLS.items() for control in controls]
+
+
+def measured(name, algorithm, enough):
+    effort = Effort(REPLAYS, 0.95, 1e-5, 1, 1)
+    looks = tuple(look for look in looks_of(CLAIM.stated, 1e-5) if look.quantity == EPSILON)
+    probes = HONEST[name][1]
+    pairs = (*canary_pairs(TABLE, probes), worst_pair.find(algorithm, TABLE, probes, 1).pair)
+    return measure(algorithm, pairs, effort, looks, enough=enough).lower(EPSILON)
+
+
+def of(kind):
+    chosen = [fault for fault in FAULTS if kind in fault[1].caught_by]
+    return pytest.mark.parametrize(("name", "control"), chosen, ids=[f"{name}-{control.name}" for name, control in chosen])
+
+
+def test_each_baseline_has_faults_for_each_audit():
+    assert set(BASELINE_CONTROLS) == set(HONEST)
+    for controls in BASELINE_CONTROLS.values():
+        for kind in (SAMPLING, STRUCTURAL, NOISE):
+            assert any(kind in control.caught_by for control in controls)
+
+
+@of(SAMPLING)
+def test_replays_catch_it(name, control):
+    assert measured(name, control.plant(HONEST[name][0]), 1.0) > 1
+
+
+@of(STRUCTURAL)
+def test_the_audit_without_statistics_catches_it(name, control):
+    assert sensitivity.search(control.plant(HONEST[name][0]), UNIT, None, 60, shrinks=False) is not None
+
+
+@of(NOISE)
+def test_the_audit_of_the_noise_catches_it(name, control):
+    assert noise_reuse.examine(control.plant(HONEST[name][0]), TABLE) is not None
+
+
+@pytest.mark.parametrize("name", list(HONEST))
+def test_the_honest_one_is_blamed_by_none(name):
+    """With 95 % for this seed, and 1e-6."""
+    algorithm = HONEST[name][0]
+    accounted = accounted_as(EPSILON, derive(algorithm, TABLE, 0, 8))
+    assert 1 - 1e-9 < accounted <= 1
+    found = measured(name, algorithm, np.inf)
+    assert 0.7 < found <= accounted
+    assert sensitivity.search(algorithm, UNIT, None, 60, shrinks=False) is None
+    assert noise_reuse.examine(algorithm, TABLE) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*HONEST, "adap-ucb-tight"])
+def test_the_whole_audit_passes_and_has_power(name):
+    entry = name.removesuffix("-tight")
+    algorithm, probes = HONEST[entry]
+    if name != entry:
+        algorithm = adap_ucb(2, 1.0, 3.1, UNIT, "tight")
+    found = audit(Trial(algorithm, CLAIM, TABLE, probes), BASELINE_CONTROLS[entry], Effort(REPLAYS, 0.95, 1e-5, 60, 0))
+    assert found.verdict is Verdict.PASS
+    assert all(control.is_caught for control in found.controls)
+
+
+def test_elimination_with_one_scalar_draw_is_a_function_of_the_data():
+    """The public defect: fixed rewards, any seed, the same actions."""
+    honest = dp_se(2, 1.0, 0.9, UNIT, 1 / 64)
+    (control,) = (c for c in BASELINE_CONTROLS["dp-se"] if c.name == "one-noise-for-all-arms")
+    table = RewardTable(np.tile([0.9, 0.1], (400, 1)), UNIT)
+
+    def played(algorithm):
+        log = ActionLog()
+        ledger = LiveLedger(300, ReproducibleNoise(np.random.SeedSequence(1)))
+        run(algorithm, table, ledger, observers=[log])
+        rows = zip(*(np.repeat(a, 1) for a in log.actions), strict=True)
+        return {tuple(row) for row in rows}
+
+    assert len(played(control.plant(honest))) == 1
+    assert len(played(honest)) > 1
+
+
+def test_a_first_pull_without_noise_decides_the_third_action():
+    """The public defect: the third action is arm 1 where the second reward was 1, and arm 0 where it was 0."""
+    (control,) = (c for c in BASELINE_CONTROLS["adap-ucb"] if c.name == "first-pull-exact")
+    faulty = control.plant(HONEST["adap-ucb"][0])
+    for second in (0.0, 1.0):
+        log = ActionLog()
+        table = RewardTable([[0.5, 0.5], [0.0, second], [0.5, 0.5]], UNIT)
+        run(faulty, table, LiveLedger(200, ReproducibleNoise(np.random.SeedSequence(1))), observers=[log])
+        assert set(log.actions[2].tolist()) == {int(second)}
+
+
+def test_controls_leave_the_honest_algorithm_as_it_is():
+    for name, control in FAULTS:
+        before = repr(HONEST[name][0])
+        control.plant(HONEST[name][0])
+        assert repr(HONEST[name][0]) == before
+    ledger = LiveLedger(1, ConstantNoise())
+    run(HONEST["dp-se"][0], TABLE, ledger)
+    assert ledger.noise.calls > 2

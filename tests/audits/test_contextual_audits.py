@@ -1,0 +1,211 @@
+"""Audits of algorithms that decide from contexts: pairs, replays, searches, and planted faults."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from algorithms.bandits.contextual_linear import adar_oful, lin_ucb_joint, lin_ucb_local, oful
+from algorithms.catalog import Claim
+from algorithms.environments.tables import ContextTable, RewardTable
+from algorithms.observers import ActionLog
+from audits import noise_reuse, worst_pair
+from audits.audit import Trial, audit
+from audits.contextual_controls import ADAR_OFUL, CONTEXTUAL_CONTROLS, LINUCB_JOINT
+from audits.controls import SAMPLING, STRUCTURAL
+from audits.measure import measure_one_run
+from audits.neighbors import Pair, canary_contexts, canary_pairs
+from audits.outcome import Effort
+from audits.replay import actions_differ, replay
+from audits.rescaled import rescaled
+from audits.sensitivity import examine_pair, search
+from privacy_core import GaussianDP, Interval, JointGaussian, Relation, RenyiDP, TrustModel
+
+SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
+N_ACTIONS, DIMENSION, HORIZON = 3, 3, 24
+SHAPE = (N_ACTIONS, DIMENSION, HORIZON)
+EPSILON = 4.377  # (4.377, 1e-5)-DP is 1-GDP for Gaussian noise
+
+
+def context_table(span, n_users=HORIZON):
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((n_users, N_ACTIONS, DIMENSION))
+    features /= np.linalg.norm(features, axis=2, keepdims=True)
+    return ContextTable(features, span.low + span.width * rng.integers(0, 2, (n_users, N_ACTIONS)), span)
+
+
+OFUL = {calibration: adar_oful(*SHAPE, 2.0, 1.0, SYMMETRIC, calibration) for calibration in ("printed", "tight")}
+PRIVATE = {
+    "joint": lin_ucb_joint(*SHAPE, EPSILON, 1e-5, UNIT, "tight"),
+    "joint tree": lin_ucb_joint(*SHAPE, EPSILON, 1e-5, UNIT, "tree"),
+    "local": lin_ucb_local(*SHAPE, EPSILON, 1e-5, UNIT, "tight"),
+}
+
+
+def test_canaries_keep_public_contexts_and_change_private_ones():
+    table = context_table(UNIT)
+    for pair in canary_pairs(table, (0, 5)):
+        assert np.array_equal(pair.data.features, pair.neighbor.features)
+        assert pair.hidden_record == -1
+    private = canary_pairs(table, (0, 5), private_contexts=True)
+    moved = [pair for pair in private if pair.hidden_record >= 0]
+    assert [pair.hidden_record for pair in moved] == [0, 0]
+    for pair in moved:
+        others = np.arange(HORIZON) != 0
+        assert np.array_equal(pair.data.features[others], pair.neighbor.features[others])
+        assert np.array_equal(pair.data.rewards[others], pair.neighbor.rewards[others])
+    plain = RewardTable(table.rewards, UNIT)
+    assert len(canary_pairs(plain, (0, 5), private_contexts=True)) == len(canary_pairs(plain, (0, 5)))
+    assert canary_pairs(plain, (0,))[0].hidden_record == -1
+
+
+@pytest.mark.parametrize("span", [UNIT, SYMMETRIC, Interval(-0.25, 0.25)], ids=str)
+@pytest.mark.parametrize("ratio", [1.0, 2.0])
+def test_some_canary_reaches_the_sensitivity_of_the_joint_statistic(span, ratio):
+    """The largest change over the canaries, contexts that stay included, is the closed form of `JointGaussian`."""
+    half = span.width / 2
+    mechanism = JointGaussian(1.0, half, 1.0, diagonal_ratio=ratio)
+    table, reached = context_table(span), []
+    pairs = [(c.data[0], c.neighbor[0], c.moves_reward) for c in canary_contexts(table).values()]
+    for x, other, moves in [*pairs, (np.eye(3)[0], np.eye(3)[0], True)]:
+        one, two = (
+            JointGaussian.statistic(v[None], np.array([y])) for v, y in ((x, -half), (other, half if moves else -half))
+        )
+        reached.append(float(mechanism.change(one, two)[0]))
+    assert max(reached) == pytest.approx(mechanism.sensitivity, rel=1e-9)
+
+
+def test_contexts_of_one_dimension_cannot_turn():
+    assert canary_contexts(ContextTable(np.ones((2, 2, 1)), np.zeros((2, 2)), UNIT)) == {}
+
+
+def test_the_canarys_own_action_does_not_count_where_its_contexts_differ():
+    first, second = ActionLog(), ActionLog()
+    for log, played in ((first, [0, 1, 0]), (second, [0, 0, 0])):
+        for user, action in enumerate(played):
+            log.user.append(np.full(2, user))
+            log.n_records.append(np.ones(2, dtype=np.int64))
+            log.actions.append(np.full(2, action))
+    assert actions_differ(first, second).tolist() == [True, True]
+    assert actions_differ(first, second, 1).tolist() == [False, False]
+    assert actions_differ(first, second, np.array([1, -1])).tolist() == [False, True]
+    assert actions_differ(first, second, 2).tolist() == [True, True]
+
+
+@pytest.mark.parametrize("calibration", list(OFUL))
+def test_the_likelihood_ratio_of_oful_is_that_of_its_claim(calibration):
+    pair = canary_pairs(context_table(SYMMETRIC), (0,))[0]
+    sides = [replay(OFUL[calibration], pair, bool(s), 6000, np.random.SeedSequence(s)) for s in (0, 1)]
+    gap = sides[1].log_ratio.mean() - sides[0].log_ratio.mean()
+    # The first round's record is in every row of the factorized sum up to the last update: nearly all of mu^2 = 1.
+    # Each mean has deviation at most 1/sqrt(6000): six of them, twice, is 0.16.
+    assert 0.75 < gap < 1.16
+    assert not np.isinf(sides[0].log_ratio).any()
+
+
+@pytest.mark.parametrize("name", list(PRIVATE))
+def test_private_contexts_can_be_replayed(name):
+    algorithm, table = PRIVATE[name], context_table(UNIT)
+    for pair in canary_pairs(table, (0,), private_contexts=True):
+        seen = replay(algorithm, pair, False, 1000, np.random.SeedSequence(1))
+        assert np.isfinite(seen.log_ratio).all()
+        assert (seen.log_ratio != 0).all()
+        # A message of its own under local privacy; under joint privacy the first record's own release is one of all.
+        assert ((seen.report_log_ratio == seen.log_ratio).all()) == (name == "local")
+
+
+@pytest.mark.parametrize("name", list(PRIVATE))
+def test_the_worst_pair_reaches_the_claim(name):
+    found = worst_pair.find(PRIVATE[name], context_table(UNIT), (0, 5), 0, private_contexts=True)
+    assert found.mu_analytic == pytest.approx(1.0, abs=1e-3)
+    assert found.pair.hidden_record == found.pair.record
+    assert examine_pair(PRIVATE[name], found.pair, GaussianDP(1.001), 0) is None
+    public = worst_pair.find(PRIVATE[name], context_table(UNIT), (0, 5), 0)
+    assert public.mu_analytic == pytest.approx(0.8, abs=1e-3), "rewards alone: 2 Y / (1 + Y^2) at Y = 1/2"
+    assert public.pair.hidden_record == -1
+
+
+def test_the_worst_pair_of_oful():
+    for algorithm, least in ((OFUL["printed"], 0.999), (OFUL["tight"], 0.9)):
+        found = worst_pair.find(algorithm, context_table(SYMMETRIC), (0,), 0)
+        assert least < found.mu_analytic <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("algorithm", [*OFUL.values(), *PRIVATE.values()])
+def test_the_audit_without_statistics_finds_nothing(algorithm):
+    is_private = algorithm not in OFUL.values()
+    assert search(algorithm, algorithm.reward_range, GaussianDP(1.001), 100, private_contexts=is_private) is None
+    assert noise_reuse.examine(algorithm, context_table(algorithm.reward_range)) is None
+
+
+@pytest.mark.parametrize(
+    ("honest", "controls"),
+    [(OFUL["printed"], ADAR_OFUL), (OFUL["tight"], ADAR_OFUL), *((one, LINUCB_JOINT) for one in PRIVATE.values())],
+)
+def test_each_structural_fault_is_found(honest, controls):
+    is_private = honest not in OFUL.values()
+    for control in controls:
+        if STRUCTURAL in control.caught_by:
+            found = search(
+                control.plant(honest), honest.reward_range, GaussianDP(1.001), 150, shrinks=False,
+                private_contexts=is_private,
+            )  # fmt: skip
+            assert found is not None, control.name
+
+
+def test_public_contexts_that_are_taken_for_private_are_a_counterexample():
+    """AdaR-OFUL protects rewards alone: a neighbor with other contexts is told apart, and the counterexample says where."""
+    found = search(OFUL["tight"], SYMMETRIC, GaussianDP(1.0), 200, private_contexts=True)
+    assert found is not None
+    assert found.case.replaced_features is not None
+    assert "and become all [" in "\n".join(found.lines())
+    described = json.loads(json.dumps(found.describe()))["case"]
+    assert np.array(described["features"]).shape == (described["n_rounds"], N_ACTIONS, DIMENSION)
+    assert np.array(described["replaced_features"]).shape == (N_ACTIONS, DIMENSION)
+
+
+def test_a_counterexample_without_contexts_is_described_as_before():
+    found = search(oful(*SHAPE, SYMMETRIC), SYMMETRIC, GaussianDP(1.0), 20)
+    assert found is not None
+    assert found.case.features is not None
+    assert "its contexts are" in found.lines()[1]
+    plain = canary_pairs(RewardTable(np.zeros((4, 2)), UNIT), (0,))[0]
+    assert isinstance(plain, Pair)
+
+
+def test_algorithms_behind_other_ledgers_keep_their_contexts():
+    assert rescaled(OFUL["tight"], 2.0).context_dimension == DIMENSION
+    pair = canary_pairs(context_table(SYMMETRIC), (0,))[0]
+    weak = replay(rescaled(OFUL["printed"], 2.0), pair, True, 4000, np.random.SeedSequence(0)).log_ratio.mean()
+    assert weak == pytest.approx(0.5 * 0.25, abs=6 * 0.5 / np.sqrt(4000))
+
+
+def test_one_run_of_many_messages():
+    """Under local privacy each message is a canary of its own: rewards alone, 2 Y / (1 + Y^2) = 0.8 of the claim at most."""
+    promise = GaussianDP(1.0, trust=TrustModel.LOCAL)
+    found = measure_one_run(PRIVATE["local"], context_table(UNIT), promise, Effort(1000, 0.95, 1e-5, 1, 0), 0.05)
+    best = max(bound.lower for bound in found.bounds if bound.method == "one-run-sequential-mu")
+    assert 0.5 < best <= 0.8
+
+
+def trial(algorithm):
+    return Trial(
+        algorithm,
+        Claim(
+            RenyiDP(2.0, 1.0, relation=Relation.REPLACE_REWARD), GaussianDP(1.0, relation=Relation.REPLACE_REWARD),
+            "all actions", "Theorem 9", "Azize and Basu", Relation.REPLACE_REWARD, TrustModel.CENTRAL, "one reward",
+        ),
+        context_table(SYMMETRIC),
+        (0,),
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_whole_audit():
+    controls = tuple(c for c in CONTEXTUAL_CONTROLS["adar-oful"] if c.name != "noise-sqrt2")
+    found = audit(trial(OFUL["printed"]), controls, Effort(4000, 0.95, 1e-5, 60, 0))
+    assert str(found.verdict) == "PASS"
+    assert {control.name for control in found.controls if control.is_caught} == {control.name for control in controls}
+    assert all(SAMPLING in control.caught_by for control in found.controls)
