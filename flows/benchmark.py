@@ -15,7 +15,7 @@ from flows.dataset_record import dataset_record
 from flows.executors import Executor, Resources, patience, task_runner
 from flows.journal import Journal, Stopwatch
 from flows.plan import Block, Cell, cells_of, environments_of
-from flows.progress import bar
+from flows.progress import Bar, bar
 from flows.settings import DataFolder
 from flows.specs import Spec, is_finite
 from flows.store import Store
@@ -33,9 +33,13 @@ def _run_block(block: Block, store: Store, label: str) -> float:
     return watch.seconds
 
 
-@task(name="track-benchmark", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def _track(cell: Cell, store: Store, tracker: Tracker, label: str) -> None:
-    tracker.log_cell(cell.spec.name, benchmark_record(cell, summarize_cell(cell, store)))
+@task(name="track-benchmark", cache_policy=NO_CACHE, persist_result=False)
+def _track(cells: list[Cell], store: Store, tracker: Tracker, journal: Journal, progress: Bar) -> None:
+    """Writes every cell to MLflow; one task for all of them, because each task costs as much as a small cell."""
+    for cell in cells:
+        tracker.log_cell(cell.spec.name, benchmark_record(cell, summarize_cell(cell, store)))
+        journal.write("cell tracked", cell=cell.name, run_key=cell.key)
+        progress.advance(f"tracked {cell.name}")
 
 
 @flow(name="benchmark", persist_result=False)
@@ -59,10 +63,7 @@ def benchmark_flow(spec: Spec, data: str) -> None:
             journal.write("block done", cell=block.cell.name, run_key=block.cell.key, block=block.index,
                           result=block.key, n_reps=block.n_reps, seconds=seconds)  # fmt: skip
             progress.advance(block.cell.name)
-        for cell in cells:
-            _track(cell, store, tracker, cell.name)
-            journal.write("cell tracked", cell=cell.name, run_key=cell.key)
-            progress.advance(f"tracked {cell.name}")
+        _track(cells, store, tracker, journal, progress)
         tracker.keep_only(spec.name, {cell.key for cell in cells})
     journal.write("benchmark done", suite=spec.name)
 

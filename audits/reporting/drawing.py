@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_NAMES = 24  # at the ends of lines, one below the other, as many as a panel has room for
 ROLES = {"claimed": "#1f2328", "accounted": "#0072b2", "measured": "#d55e00"}
 MARKERS = {"claimed": "D", "accounted": "o", "measured": ">"}
 FAMILIES = ("#0072b2", "#d55e00", "#009e73", "#a3407a", "#3a86c8", "#8a6d00")
@@ -114,12 +115,14 @@ def log_ticks(axis: Any) -> None:
 
 
 def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None:
-    """Name the lines at their right end, moved apart so that no two names overlap."""
+    """Name the lines at their right end, moved apart so that no two names overlap; of too many, some from low to high."""
     low, high = axes.get_ylim()
     scale = axes.get_yscale()
     place = (lambda v: math.log(v)) if scale == "log" else (lambda v: v)
     bottom, span = place(low), place(high) - place(low)
     ordered = sorted(ends)
+    if len(ordered) > _NAMES:
+        ordered = [ordered[round(i * (len(ordered) - 1) / (_NAMES - 1))] for i in range(_NAMES)]
     heights = [(place(value) - bottom) / span for value, _, _ in ordered]
     gap = min(0.062, 1.0 / max(1, len(heights)))
     for _ in range(100):

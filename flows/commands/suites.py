@@ -136,7 +136,9 @@ def _run(
     begin(folder)
     from flows.store import write_whole
     from flows.suite import suite
+    from flows.tracking import Tracker
 
+    Tracker.open(folder.root)  # while Prefect's server starts: MLflow's import and tables take seconds too
     write_whole(folder.suite(spec.name) / "spec.yaml", standing_alone(spec, text).encode())
     done = suite(spec, text, str(folder.root), steps, resources)
     if as_json:

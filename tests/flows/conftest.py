@@ -34,9 +34,23 @@ def write_spec(tmp_path):
     return write
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(autouse=True)
+def _own_environment():
+    """What a test or the code under test puts into the environment ends with the test: later tests start commands too."""
+    before = dict(os.environ)
+    yield
+    if dict(os.environ) != before:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture(scope="module")
 def prefect_server():
-    """One temporary Prefect server for every flow that a test runs in its own process."""
+    """One temporary Prefect server for every flow that a module's tests run in their own process.
+
+    Its settings stand in the environment meanwhile, so that it must not outlive the module: commands that later tests start
+    would take its folder for a Prefect that the user has set up.
+    """
     from flows.settings import DataFolder
 
     before = dict(os.environ)
