@@ -85,9 +85,7 @@ def one_core(replays: int) -> dict[str, float]:
 def plan(measured: dict[str, float]) -> list[dict[str, float]]:
     """Hours that 1e10 replays take on so many machines, if their cores are as fast as this one."""
     core_hours = GOAL / measured["replays_per_second"] / 3600
-    return [
-        {"machines": machines, "cores": cores, "hours": core_hours / (machines * cores)} for machines, cores in MACHINES
-    ]
+    return [{"machines": machines, "cores": cores, "hours": core_hours / (machines * cores)} for machines, cores in MACHINES]
 
 
 def markdown(measured: dict[str, float]) -> str:
