@@ -63,7 +63,7 @@ class Parts(NamedTuple):
     """Of a command with long blocks, in seconds but for `share`.
 
     Attributes:
-      share: of the wall time from the beginning to the last result, in which a worker computed no block.
+      share: of the wall time from the first submit to the last result, in which a worker computed no block.
       start: from the first submit to the first block, in which worker processes start.
       block: of a block, the mean.
       rest: the command beside its flow: its interpreter and imports, Prefect's server, tracking and the report.
@@ -75,7 +75,7 @@ class Parts(NamedTuple):
     rest: float
 
 
-def _with_long_blocks(executor: str, horizon: int, workers: int, *, counts_start: bool) -> Parts:
+def _with_long_blocks(executor: str, horizon: int, workers: int) -> Parts:
     with tempfile.TemporaryDirectory() as folder:
         options = ("--executor", executor, "--workers", str(workers))
         whole, journal = _run({**_SPEC, "horizon": horizon}, Path(folder), *options)
@@ -83,15 +83,16 @@ def _with_long_blocks(executor: str, horizon: int, workers: int, *, counts_start
     submitted = next(_when(event) for event in journal if event["event"] == "benchmark started")
     begun, last = min(_when(event) - event["seconds"] for event in blocks), max(map(_when, blocks))
     worked = sum(event["seconds"] for event in blocks)
-    wall = last - (submitted if counts_start else begun)
-    return Parts(1 - worked / workers / wall, begun - submitted, worked / len(blocks), whole - (last - submitted))
+    return Parts(
+        1 - worked / workers / (last - submitted), begun - submitted, worked / len(blocks), whole - (last - submitted)
+    )
 
 
 def _many_cells() -> float:
     epsilons = [round(0.05 * (i + 1), 2) for i in range(_CELLS)]
     spec = {
         **_SPEC,
-        "horizon": 20,
+        "horizon": 50,
         "replications": 1,
         "algorithms": [{"name": "adar-ucb", "calibrations": "tight", "privacy": {"alpha": 2, "epsilon": epsilons}}],
     }
@@ -104,9 +105,7 @@ def _many_cells() -> float:
 def measure() -> list[Result]:
     workers = min(2, len(os.sched_getaffinity(0)))
     horizon = _horizon_of_long_blocks()
-    local = _with_long_blocks("local", horizon, workers, counts_start=True)
-    # Started once a flow, and therefore a number of its own: no share of blocks of any length.
-    pool = _with_long_blocks("processes", horizon, workers, counts_start=False)
+    local, pool = (_with_long_blocks(executor, horizon, workers) for executor in ("local", "processes"))
     return [
         Result(
             f"orchestration beside {_BLOCKS} blocks of {local.block:.0f} s, threads", 100 * local.share, 5, "% of the flow"
@@ -114,7 +113,7 @@ def measure() -> list[Result]:
         Result(
             f"orchestration beside {_BLOCKS} blocks of {pool.block:.0f} s, processes", 100 * pool.share, 5, "% of the flow"
         ),
-        Result(f"start of {workers} worker processes", pool.start, 30, "s"),
+        Result(f"of it, the start of {workers} worker processes", pool.start, 30, "s"),
         Result("the rest of a command: imports, server, tracking, report", max(local.rest, pool.rest), 30, "s"),
         Result(f"{_CELLS} cells of trivial work, the whole command", _many_cells(), 30, "s"),
     ]
