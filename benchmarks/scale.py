@@ -103,7 +103,7 @@ def markdown(measured: dict[str, float]) -> str:
     ]
     told = ["| measured, or computed from it | |", "|---|--:|", *(f"| {name} | {value} |" for name, value in rows), ""]
     told += ["| machines | cores of each | hours for 1e10 replays |", "|--:|--:|--:|"]
-    told += [f"| {row['machines']} | {row['cores']} | {row['hours']:,.1f} |" for row in plan(measured)]
+    told += [f"| {row['machines']} | {row['cores']} | {row['hours']:.2g} |" for row in plan(measured)]
     return "\n".join(told)
 
 

@@ -19,6 +19,7 @@ _KERNEL = re.compile(r"\[Errno -?\d+\] [A-Za-z ,]+|too many \d+ error responses|
 _FULL = ("disk is full", "disk full", "no space left")
 _AWAY = (
     "connection refused", "connection reset", "connection aborted", "connection already closed", "connection timed out",
+    "connection broken", "incompleteread",
     "could not connect", "failed to establish", "max retries", "name or service not known", "name resolution",
     "read timed out", "remote end closed", "server closed the connection", "ssl connection has been closed",
     "terminating connection", "timeout expired", "no route to host",
