@@ -65,14 +65,16 @@ def task_runner(resources: Resources, default: Executor, module: str) -> Any:
         one meanwhile. Threads are one by default: two that share the interpreter's lock took longer than one alone.
       module: where the tasks are defined; a worker imports it before it is asked for one.
     """
-    from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
+    from prefect.task_runners import ThreadPoolTaskRunner
 
     workers = resources.workers or n_workers()
     match resources.executor or default:
         case Executor.LOCAL:
             return ThreadPoolTaskRunner(max_workers=resources.workers or 1)
         case Executor.PROCESSES:
-            return ProcessPoolTaskRunner(max_workers=workers, initializer=partial(_start_worker, module))
+            from flows.process_pool import ProcessPool
+
+            return ProcessPool(max_workers=workers, initializer=partial(_start_worker, module))
     from prefect_dask.task_runners import DaskTaskRunner
 
     if resources.dask_address is not None:
