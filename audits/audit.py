@@ -29,6 +29,7 @@ _NOISE_REPLICATES = 4096
 _MOST_NOISE_REPLICATES = 1 << 16
 _POWER_TRIALS = 40
 _PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 512
+_PART, _FEWEST_OF_PART = 8, 2048
 OnProgress = Callable[[str], None]
 
 
@@ -230,8 +231,16 @@ def _promise(algorithm: Algorithm, pair: Pair, seed: int) -> float:
     return math.sqrt(max(0.0, float(scores[1].mean() - scores[0].mean())))
 
 
+def _tries(effort: Effort, looks: tuple[Look, ...]) -> list[tuple[Effort, tuple[Look, ...]]]:
+    """The transcripts of a part of the replays, then the whole effort: most faults are caught with the first."""
+    whole = (effort, looks)
+    if effort.replays < _PART * _FEWEST_OF_PART:
+        return [whole]
+    return [(replace(effort, replays=effort.replays // _PART), looks[:1]), whole]
+
+
 def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort, failure: float) -> TriedControl:
-    """Plants a fault and looks as hard as at the honest one; it is caught where an inequality of the verdict breaks."""
+    """Plants a fault and looks no harder than at the honest one; it is caught where an inequality of the verdict breaks."""
     faulty = replace(trial, algorithm=control.plant(trial.algorithm))  # type: ignore[arg-type]
     main = looks[0].quantity
     events = derive(faulty.algorithm, trial.table, effort.seed)
@@ -243,10 +252,11 @@ def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort
     def worst() -> Pair:
         return worst_pair.find(faulty.algorithm, trial.table, trial.probes, effort.seed, trial.private_contexts).pair
 
+    # The order changes no bound; one that is enough comes sooner.
+    told = [_promise(faulty.algorithm, pair, effort.seed) for pair in canaries]
+    by_promise = [canaries[i] for i in sorted(range(len(canaries)), key=lambda i: -told[i])]
+
     def pairs() -> Iterator[Pair]:
-        # The order changes no bound; one that is enough comes sooner.
-        told = [_promise(faulty.algorithm, pair, effort.seed) for pair in canaries]
-        by_promise = [canaries[i] for i in sorted(range(len(canaries)), key=lambda i: -told[i])]
         if max(told) > limit:
             yield from by_promise
             yield worst()
@@ -254,12 +264,17 @@ def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort
             yield worst()
             yield from by_promise
 
-    try:
-        asked = tuple(look for look in looks if look.quantity == main and look.view != ONE_RUN)
-        found = measure(faulty.algorithm, pairs(), effort, asked, failure=failure, n_pairs=len(canaries) + 1, enough=limit)
-        measured = found.lower(main)
-    except NotANumber:
-        pass
+    asked = tuple(look for look in looks if look.quantity == main and look.view != ONE_RUN)
+    tries = _tries(effort, asked)
+    for part, seen in tries:
+        share = failure / len(tries)
+        try:
+            found = measure(faulty.algorithm, pairs(), part, seen, failure=share, n_pairs=len(canaries) + 1, enough=limit)
+        except NotANumber:
+            break
+        measured = max(measured, found.lower(main))
+        if measured > limit:
+            break
     caught = [SAMPLING] if measured > limit else []
     book = _book_limit(trial.claim, events)
     if STRUCTURAL in control.caught_by and _search(faulty, worst, book, effort, shrinks=False) is not None:

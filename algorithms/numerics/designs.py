@@ -89,7 +89,7 @@ def optimal_design(features: FloatArray, tolerance: float = 1e-3) -> Design:
 
 def rank_of(features: FloatArray) -> int:
     """Dimension of the span of the rows (k, d)."""
-    return len(_pivots(features))
+    return len(_pivots(np.asarray(features, dtype=float)))
 
 
 def spanning_coordinates(features: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -100,7 +100,7 @@ def spanning_coordinates(features: FloatArray) -> tuple[FloatArray, IntArray]:
     Raises:
       ValueError: all rows are 0.
     """
-    chosen = _pivots(features)
+    chosen: IntArray = _pivots(np.asarray(features, dtype=float))
     if not len(chosen):
         raise ValueError("features must hold a vector other than 0")
     directions, _ = np.linalg.qr(features[chosen].T)
@@ -108,22 +108,40 @@ def spanning_coordinates(features: FloatArray) -> tuple[FloatArray, IntArray]:
     return np.ascontiguousarray(np.linalg.solve(along[chosen].T, along.T).T), chosen
 
 
-def _pivots(features: FloatArray) -> IntArray:
-    left = np.array(features, dtype=float)
-    chosen: list[int] = []
+@_kernel
+def _pivots(features):  # type: ignore[no-untyped-def]
+    """Rows (rank,) of features (k, d), each the farthest from the span of those before it."""
+    k, d = features.shape
+    left, square = features.copy(), np.empty(k)
+    direction = np.empty(d)
+    chosen = np.empty(min(k, d), dtype=np.int64)
     smallest = 0.0
-    for _ in range(min(left.shape)):
-        norms = np.einsum("kd,kd->k", left, left)
+    for n in range(len(chosen)):
+        largest = 0.0
+        for a in range(k):
+            square[a] = 0.0
+            for i in range(d):
+                square[a] += left[a, i] * left[a, i]
+            largest = max(largest, square[a])
+        if largest <= smallest:
+            return chosen[:n]
         # Among equals the lowest, also where rounding makes them differ: unit vectors are common.
-        farthest = int(np.argmax(norms >= norms.max() * (1 - 1e-9)))
-        if norms[farthest] <= smallest:
-            break
-        smallest = smallest or norms[farthest] * RANK_TOLERANCE**2
-        direction = left[farthest] / np.sqrt(norms[farthest])
-        left -= np.outer(left @ direction, direction)
+        farthest = 0
+        while square[farthest] < largest * (1 - 1e-9):
+            farthest += 1
+        if n == 0:
+            smallest = largest * RANK_TOLERANCE**2
+        for i in range(d):
+            direction[i] = left[farthest, i] / math.sqrt(square[farthest])
+        for a in range(k):
+            along = 0.0
+            for i in range(d):
+                along += left[a, i] * direction[i]
+            for i in range(d):
+                left[a, i] -= along * direction[i]
         left[farthest] = 0.0
-        chosen.append(farthest)
-    return np.array(chosen, dtype=np.int64)
+        chosen[n] = farthest
+    return chosen
 
 
 def inverse_of(coordinates: FloatArray, weights: FloatArray) -> FloatArray:
