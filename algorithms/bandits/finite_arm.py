@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from algorithms.bandits.indices import KULLBACK_LEIBLER, LAPLACE, SUB_GAMMA, SUB_GAUSSIAN, Ended, Index
 from algorithms.numerics import arms
@@ -247,87 +246,3 @@ def adap_klucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval)
       reward_range: declared range of a reward.
     """
     return _in_episodes(n_arms, epsilon, beta, reward_range, KULLBACK_LEIBLER)
-
-
-def theorem_5_bound(
-    horizon: ArrayLike, means: ArrayLike, alpha: float, epsilon: float, beta: float, reward_range: Interval
-) -> FloatArray:
-    r"""Theorem 5 with its constants: a bound on the expected regret of AdaR-UCB, in both calibrations.
-
-    In units of the range's width, with gaps D_a, over the arms of D_a > 0,
-
-        R_T <= sum_a 8 beta log(T) / D_a + 8 sqrt(beta (alpha / epsilon) log T) + 2 beta / (beta - 3),
-
-    and never more than T times the largest gap. Proof, as printed: arm a is not played again once its last episode had
-    n = 2^l >= 2 beta log(T) / D_a^2 + 2 sqrt(beta (alpha / epsilon) log T) / D_a rounds, but with probability 1/T; it has
-    then 2^(l + 1) <= 4 times that many. The optimal arm's index fails in all rounds together beta / (beta - 3) times.
-    `tight` combines episodes: its variance proxy is at most that of the last episode alone, which is all that is used of
-    it. First pulls of `printed` have a bonus for half a sample, which is more than their noise needs.
-
-    Args:
-      horizon: numbers of rounds, any shape.
-      means: (n_arms,) mean rewards.
-      alpha: Renyi order.
-      epsilon: Renyi divergence bound.
-      beta: exploration, above 3.
-      reward_range: declared range of a reward.
-
-    Returns:
-      in units of reward, the shape of `horizon`.
-
-    Raises:
-      ValueError: `beta` is not above 3, for which nothing is proved.
-
-    Source: Azize and Basu, Theorem 5 and Appendix B.2, for [0, 1]; scaled to the range.
-    """
-    if not beta > 3:
-        raise ValueError(f"the regret bound holds for a beta above 3, got {beta!r}")
-    rounds, gaps = np.asarray(horizon, dtype=float), _gaps(means, reward_range)
-    log = np.log(rounds)
-    noise = 8 * np.sqrt(beta * alpha / epsilon * log) + 2 * beta / (beta - 3)
-    bound = 8 * beta * log * (1 / gaps).sum() + len(gaps) * noise
-    return _at_most_the_largest(bound, rounds, gaps, reward_range)
-
-
-def ucb_bound(horizon: ArrayLike, means: ArrayLike, beta: float, reward_range: Interval) -> FloatArray:
-    r"""A bound on the expected regret of UCB with one-round episodes; at beta = 4 it is UCB1's, with a smaller constant.
-
-    In units of the range's width, with gaps D_a, over the arms of D_a > 0,
-
-        R_T <= sum_a 2 beta log(T) / D_a + D_a (1 + 2 (beta - 1) / (beta - 2)),
-
-    and never more than T times the largest gap. Proof, that of UCB1: after n >= 2 beta log(T) / D_a^2 pulls the bonus
-    sqrt(beta log(t) / (2 n)) is at most D_a / 2, so arm a is played only if its mean or the best arm's is off by its bonus.
-    Each has probability at most t^-beta at each of at most t counts: in all 2 sum_t t^(1 - beta) <= 2 (beta - 1) /
-    (beta - 2) rounds. Auer et al. count pairs of counts, and have pi^2 / 3 at beta = 4 where this has 3.
-
-    Args:
-      horizon: numbers of rounds, any shape.
-      means: (n_arms,) mean rewards.
-      beta: exploration, above 2.
-      reward_range: declared range of a reward.
-
-    Returns:
-      in units of reward, the shape of `horizon`.
-
-    Raises:
-      ValueError: `beta` is not above 2, for which nothing is proved.
-
-    Source: Auer, Cesa-Bianchi and Fischer (2002), Theorem 1.
-    """
-    if not beta > 2:
-        raise ValueError(f"the regret bound holds for a beta above 2, got {beta!r}")
-    rounds, gaps = np.asarray(horizon, dtype=float), _gaps(means, reward_range)
-    bound = 2 * beta * np.log(rounds) * (1 / gaps).sum() + gaps.sum() * (1 + 2 * (beta - 1) / (beta - 2))
-    return _at_most_the_largest(bound, rounds, gaps, reward_range)
-
-
-def _gaps(means: ArrayLike, reward_range: Interval) -> FloatArray:
-    """Those above 0, in units of the range's width."""
-    array = np.asarray(means, dtype=float)
-    gaps = (array.max() - array) / reward_range.width
-    return np.asarray(gaps[gaps > 0])
-
-
-def _at_most_the_largest(bound: FloatArray, rounds: FloatArray, gaps: FloatArray, reward_range: Interval) -> FloatArray:
-    return np.asarray(reward_range.width * np.minimum(bound, rounds * gaps.max(initial=0.0)))

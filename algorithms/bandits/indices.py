@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
+import numpy as np
+
 from algorithms.numerics import arms, upper_bounds
 from algorithms.protocol import FloatArray, IntArray
 from privacy_core import Interval
@@ -46,6 +48,13 @@ class Index(Protocol):
 
     combines: ClassVar[bool]
     """Whether it knows how to weight several episodes of an arm."""
+    misses: ClassVar[float]
+    """c: in round t the true mean is above the index, or the mean above the true one by the width, each with probability
+    at most c t^-beta."""
+
+    def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
+        """How far the index is above the noisy mean at most, where log t is `logarithm`; all of shapes that broadcast."""
+        ...
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
         """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
@@ -61,6 +70,11 @@ class SubGaussianIndex:
     """mean + sqrt(2 v beta log t), v the variance proxy of the estimate: of its samples and of its Gaussian noise."""
 
     combines: ClassVar[bool] = True
+    misses: ClassVar[float] = 1.0
+
+    def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
+        """See `Index.width`."""
+        return np.asarray(np.sqrt(2 * beta * logarithm) * deviation)
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
         """See `Index.choose`."""
@@ -93,11 +107,17 @@ class _LastEpisode:
 class LaplaceIndex(_LastEpisode):
     r"""mean + sqrt(beta log(2t) / (2n)) + beta log(t) b / n: n rewards in [0, 1], Laplace noise of scale b on their sum.
 
-    The true mean is above it with probability at most (2t)^-beta + t^-beta / 2 <= t^-beta: Hoeffding, and the Laplace tail.
+    The true mean is above it with probability at most (2t)^-beta + t^-beta / 2: Hoeffding, and the Laplace tail.
     Rewards of another range scale it. Source: Azize and Basu (2022), eq. (7), with b = 1 / epsilon; no difference. (The
     paper's text explains the bound with log t in both places. Without the printed 2 the regret on their instance is 3 to
     5 % lower from epsilon = 0.25 on.)
     """
+
+    misses: ClassVar[float] = 1.5
+
+    def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
+        """See `Index.width`."""
+        return _tailed_width(deviation, tail, beta, logarithm, _LOG_2)
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
         """See `Index.choose`."""
@@ -118,6 +138,11 @@ class SubGammaIndex:
     """
 
     combines: ClassVar[bool] = True
+    misses: ClassVar[float] = 1.0
+
+    def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
+        """See `Index.width`."""
+        return _tailed_width(deviation, tail, beta, logarithm, 0.0)
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
         """See `Index.choose`."""
@@ -143,12 +168,23 @@ class KullbackLeiblerIndex(_LastEpisode):
     Source: Azize and Basu (2022), the display after eq. (7), with b = 1 / epsilon; no difference.
     """
 
+    misses: ClassVar[float] = 1.5
+
+    def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
+        """See `Index.width`; by Pinsker's inequality, and as means lie in the range that p is moved into."""
+        return _tailed_width(deviation, tail, beta, logarithm, 0.0)
+
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
         """See `Index.choose`."""
         upper_bounds.kl_optimistic_arms(
             released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta,
             reward_range.low, reward_range.width, out,
         )  # fmt: skip
+
+
+def _tailed_width(deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray, more: float) -> FloatArray:
+    """As `upper_bounds.tailed_optimistic_arms` has it."""
+    return np.asarray(np.sqrt(2 * beta * (more + logarithm)) * deviation + beta * logarithm * tail)
 
 
 SUB_GAUSSIAN, LAPLACE = SubGaussianIndex(), LaplaceIndex()

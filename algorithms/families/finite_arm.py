@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from algorithms.bandits.finite_arm import adap_klucb, adap_ucb, adar_ucb, theorem_5_bound, ucb, ucb_bound
+from algorithms.bandits.finite_arm import EpisodicUCB, adap_klucb, adap_ucb, adar_ucb, ucb
+from algorithms.bandits.regret_bounds import elimination_bound, episodic_bound, theorem_5_bound, tree_bound, ucb_bound
 from algorithms.bandits.successive_elimination import SuccessiveElimination, dp_se, successive_elimination
-from algorithms.bandits.tree_ucb import dp_ucb
-from algorithms.entry import Claim, Entry, RegretBound, Settings
+from algorithms.bandits.tree_ucb import TreeUCB, dp_ucb
+from algorithms.entry import Bound, Claim, Entry, RegretBound, Settings
 from algorithms.families.shared import AZIZE_BASU, calibration_of, fitting, pure_of, renyi_of, reward_claim
 from algorithms.protocol import Algorithm, FloatArray, IntArray
 
@@ -23,7 +24,7 @@ def _ucb(settings: Settings) -> Algorithm:
     return ucb(problem.n_actions, settings.parameters["beta"], problem.reward_range)
 
 
-def _episodic_ucb(settings: Settings) -> Algorithm:
+def _episodic_ucb(settings: Settings) -> EpisodicUCB:
     problem = settings.problem
     return ucb(problem.n_actions, settings.parameters["beta"], problem.reward_range, doubling=True)
 
@@ -36,17 +37,17 @@ def _adar_ucb(settings: Settings) -> Algorithm:
     )  # fmt: skip
 
 
-def _adap_ucb(settings: Settings) -> Algorithm:
+def _adap_ucb(settings: Settings) -> EpisodicUCB:
     problem, beta = settings.problem, settings.parameters["beta"]
     return adap_ucb(problem.n_actions, pure_of(settings).epsilon, beta, problem.reward_range, calibration_of(settings))
 
 
-def _adap_klucb(settings: Settings) -> Algorithm:
+def _adap_klucb(settings: Settings) -> EpisodicUCB:
     problem = settings.problem
     return adap_klucb(problem.n_actions, pure_of(settings).epsilon, settings.parameters["beta"], problem.reward_range)
 
 
-def _dp_ucb(settings: Settings) -> Algorithm:
+def _dp_ucb(settings: Settings) -> TreeUCB:
     problem, beta = settings.problem, settings.parameters["beta"]
     return dp_ucb(problem.n_actions, pure_of(settings).epsilon, beta, problem.reward_range, problem.known_horizon)
 
@@ -102,6 +103,57 @@ def _theorem_1(settings: Settings, means: FloatArray | None, grid: IntArray) -> 
     )
 
 
+_WORST_FIRST = "the regret of as many pulls, the worst arms first; gaps D in units of the range's width"
+
+
+def _in_episodes(build: Callable[[Settings], EpisodicUCB], theorem: str) -> Bound:
+    """The bound of an index in doubling episodes, its constants those of the algorithm that is built."""
+
+    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+        if means is None:
+            return None
+        algorithm = build(settings)
+        noise = f", epsilon = {pure_of(settings).epsilon:g}" if settings.privacy is not None else ""
+        return RegretBound(
+            episodic_bound(algorithm, grid, means),
+            f"{theorem}, with exact widths, expected regret: 2^k pulls of an arm, k the last release with 2 w_k(t) >= D, "
+            f"w_k the index's width after release k, and sum_k 2^k c ((2^k + K)^-beta + sum_j (2^j + 2^k + K - 1)^-beta), "
+            f"beta = {algorithm.beta:g}, c = {algorithm.index.misses:g}, K = {algorithm.n_actions}{noise}; {_WORST_FIRST}",
+        )
+
+    return bound
+
+
+def _in_epochs(build: Callable[[Settings], SuccessiveElimination], source: str) -> Bound:
+    """The bound of successive elimination."""
+
+    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+        if means is None:
+            return None
+        algorithm = build(settings)
+        return RegretBound(
+            elimination_bound(algorithm, grid, means),
+            f"{source}, its regret's proof with the real lengths: R_e(K) pulls of an arm in each epoch e up to the first "
+            f"with 4 (h_e + c_e) < D, K = {algorithm.n_actions}, noise = {algorithm.noise:.3g}, length_scale = "
+            f"{algorithm.length_scale:g}; {_WORST_FIRST}; exceeded with probability at most {algorithm.failure:.3g}",
+        )
+
+    return bound
+
+
+def _in_a_tree(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+    algorithm = _dp_ucb(settings)
+    if means is None or algorithm.beta <= 2:
+        return None
+    return RegretBound(
+        tree_bound(algorithm, grid, means),
+        "Auer, Cesa-Bianchi and Fischer (2002), Theorem 1, its proof with the noise of the tree, expected regret: n + 1 + "
+        "2 (K^(2 - beta) / (beta - 2) + K^(1 - beta) / (beta - 1)) pulls of an arm, sqrt(2 beta log(t) / n) + 2 b q / n = "
+        f"D, q the quantile of a prefix's noise at beta log t, beta = {algorithm.beta:g}, b = "
+        f"{algorithm.sums.mechanism.scale / algorithm.reward_range.width:.3g}, K = {algorithm.n_actions}; {_WORST_FIRST}",
+    )
+
+
 def _first_release(n_actions: int) -> tuple[int, ...]:
     return (0,)
 
@@ -134,6 +186,7 @@ ENTRIES = (
         source=f"{_ADAP}, Algorithm 1 without noise",
         build=_episodic_ucb,
         parameters={"beta": 3.1},
+        bound=_in_episodes(_episodic_ucb, f"{_ADAP}, Theorem 7 without noise"),
     ),
     Entry(
         name="adar-ucb",
@@ -161,6 +214,7 @@ ENTRIES = (
         parameters={"beta": 3.1},
         promise=_claim("Theorem 6", _ADAP),
         probes=_first_pull_and_first_index,
+        bound=_in_episodes(_adap_ucb, f"{_ADAP}, the proof of Theorem 7"),
     ),
     Entry(
         name="adap-klucb",
@@ -174,6 +228,7 @@ ENTRIES = (
         parameters={"beta": 3.1},
         promise=_claim("Theorem 6", _ADAP),
         probes=_first_pull_and_first_index,
+        bound=_in_episodes(_adap_klucb, f"{_ADAP}, the proof of Theorem 7, by Pinsker's inequality"),
     ),
     Entry(
         name="se",
@@ -186,6 +241,7 @@ ENTRIES = (
         build=_se,
         parameters={"failure": None, "length_scale": 1.0},
         in_audit=_short_epochs(_se),
+        bound=_in_epochs(_se, _EVEN_DAR),
     ),
     Entry(
         name="dp-se",
@@ -200,6 +256,7 @@ ENTRIES = (
         promise=_claim("privacy theorem of Algorithm 2", _SAJED_SHEFFET),
         probes=_first_release,
         in_audit=_short_epochs(_dp_se),
+        bound=_in_epochs(_dp_se, _SAJED_SHEFFET),
     ),
     Entry(
         name="dp-ucb",
@@ -213,5 +270,6 @@ ENTRIES = (
         parameters={"beta": 4.0},
         promise=_claim("privacy theorem of Algorithm 1", _MISHRA_THAKURTA),
         probes=_first_release,
+        bound=_in_a_tree,
     ),
 )

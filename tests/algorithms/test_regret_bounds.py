@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 
 from algorithms.bandits.contextual_linear import adar_oful, oful
-from algorithms.bandits.finite_arm import theorem_5_bound, ucb_bound
+from algorithms.bandits.finite_arm import adap_klucb, adap_ucb, ucb
+from algorithms.bandits.regret_bounds import (
+    elimination_bound,
+    episodic_bound,
+    largest_regret,
+    theorem_5_bound,
+    tree_bound,
+    ucb_bound,
+)
+from algorithms.bandits.successive_elimination import dp_se, successive_elimination
+from algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
 from algorithms.catalog import CATALOG, find
 from algorithms.entry import Problem
 from algorithms.environments.bandits import BernoulliArms
 from algorithms.environments.contexts import SphereContexts
 from algorithms.environments.linear import LinearArms, random_arms
+from algorithms.numerics.upper_bounds import laplace_sum_quantile_reference
 from algorithms.observers import ContextualRegretCurve, RegretCurve, log_grid
 from algorithms.run import run
 from privacy_core import Interval, LiveLedger, PureDP, RenyiDP, ReproducibleNoise
@@ -66,7 +78,7 @@ def test_the_mean_regret_of_real_runs_is_below_its_bound(entry, calibration):
 
 def test_who_has_a_bound():
     names = {entry.name for entry, _ in BOUNDED}
-    assert names == {"ucb", "adar-ucb", "gope", "adar-gope", "adar-gope-pure", "oful", "adar-oful"}
+    assert names == {entry.name for entry in CATALOG} - {"linucb", "linucb-joint", "linucb-local"}
 
 
 @pytest.mark.parametrize(
@@ -74,6 +86,7 @@ def test_who_has_a_bound():
     [
         ("adar-ucb", {"beta": 3.0}),
         ("ucb", {"beta": 2.0}),
+        ("dp-ucb", {"beta": 2.0}),
         ("gope", {"beta_scale": 0.99}),
         ("adar-gope", {"beta_scale": 0.99}),
         ("adar-gope-pure", {"beta_scale": 0.5}),
@@ -88,7 +101,7 @@ def test_there_is_no_bound_where_nothing_is_proved(name, parameters):
         assert entry.bound(settings, np.array([0.8, 0.5, 0.8]), np.array([10, 100])) is None
 
 
-@pytest.mark.parametrize("name", ["ucb", "adar-ucb"])
+@pytest.mark.parametrize("name", [entry.name for entry, _ in BOUNDED if entry.family == "finite_arm"])
 def test_a_bound_in_gaps_needs_them(name):
     entry = find(name)
     settings = settings_of(entry, (entry.calibrations or (None,))[-1])
@@ -115,6 +128,94 @@ def test_the_bound_of_ucb1_is_that_of_its_paper_or_less():
     assert found < 8 * math.log(horizon) / gap + (1 + math.pi**2 / 3) * gap
     with pytest.raises(ValueError, match="a beta above 2, got 2"):
         ucb_bound(10, [0.5, 0.9], 2, UNIT)
+
+
+def test_the_worst_arms_come_first():
+    gaps, pulls = np.array([0.1, 0.5, 0.3]), np.array([4.0, 2.0, 5.0])
+    for rounds in range(14):
+        most = max((0.1 * a + 0.5 * b + 0.3 * c) for a, b, c in product(range(5), range(3), range(6)) if a + b + c <= rounds)
+        assert float(largest_regret(np.array(float(rounds)), gaps, pulls)) == pytest.approx(most)
+    several = largest_regret(np.array([1.0, 3.0]), gaps, np.array([[4.0, 0.5, 5.0], [4.0, 2.0, 5.0]]))
+    assert several == pytest.approx([0.5 * 0.5 + 0.5 * 0.3, 1.3])
+
+
+def rare_pulls(horizon, n_arms, beta, misses):
+    """As the docstring has it, term by term."""
+    total, k = 0.0, 0
+    while 2**k + n_arms <= horizon:
+        total += 2**k * misses * (2**k + n_arms) ** -beta
+        total += 2**k * misses * sum((2**j + 2**k + n_arms - 1) ** -beta for j in range(60))
+        k += 1
+    return total
+
+
+@pytest.mark.parametrize("horizon", [10, 1000, 10**7])
+def test_the_bound_of_episodes_by_hand(horizon):
+    gap, beta, log = 0.4, 4.0, math.log(horizon)
+    # All episodes count: after k of them the variance proxy is 1 / (4 2^k).
+    k = max([0, *(k + 1 for k in range(40) if 2 * math.sqrt(2 * beta * log / (4 * 2**k)) >= gap)])
+    found = float(episodic_bound(ucb(2, beta, UNIT, doubling=True), horizon, [0.5, 0.9]))
+    assert found == pytest.approx(gap * min(horizon, 2**k + rare_pulls(horizon, 2, beta, 1.0)))
+    # The last episode alone counts, with the noise of 1 / epsilon on its sum; the two arms have one gap each.
+    last = [(1, 1), *((2**k, 2 ** (k - 1)) for k in range(1, 40))]
+
+    def width(n, more):
+        return math.sqrt(beta * (log + more) / (2 * n)) + beta * log / 0.5 / n
+
+    for algorithm, more in ((adap_ucb(3, 0.5, beta, UNIT, "printed"), math.log(2)), (adap_klucb(3, 0.5, beta, UNIT), 0.0)):
+        pulls = [
+            max([1, *(2 * pulled for pulled, n in last if 2 * width(n, more) >= gap)]) + rare_pulls(horizon, 3, beta, 1.5)
+            for gap in (0.4, 0.2)
+        ]
+        first = min(horizon, pulls[0])
+        expected = 0.4 * first + 0.2 * min(horizon - first, pulls[1])
+        assert float(episodic_bound(algorithm, horizon, [0.5, 0.9, 0.7])) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="single rounds"):
+        episodic_bound(ucb(2, beta, UNIT), horizon, [0.5, 0.9])
+
+
+def test_a_bound_scales_with_the_range():
+    wide = [-3 + 4 * mean for mean in (0.5, 0.9, 0.7)]
+    for build, bound in (
+        (lambda span: adap_ucb(3, 1.0, 3.1, span, "tight"), episodic_bound),
+        (lambda span: dp_se(3, 1.0, 0.01, span), elimination_bound),
+        (lambda span: dp_ucb(3, 1.0, 4.0, span, 1000), tree_bound),
+    ):
+        found = bound(build(UNIT), [1, 100, 1000], [0.5, 0.9, 0.7])
+        assert found[0] == pytest.approx(0.4), "one round costs the largest gap at most"
+        assert bound(build(WIDE), [1, 100, 1000], wide) == pytest.approx(4 * found)
+        assert bound(build(UNIT), 100, [0.5, 0.5]) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [None, 0.1])
+def test_the_bound_of_elimination_by_hand(epsilon):
+    failure, gap, noise = 0.01, 0.3, 0.0 if epsilon is None else 1 / epsilon
+    algorithm = successive_elimination(2, failure, UNIT) if epsilon is None else dp_se(2, epsilon, failure, UNIT)
+    pulls = epoch = 0
+    reach = math.inf
+    while reach >= gap:
+        epoch += 1
+        sampling, tail = math.log(16 * epoch**2 / failure), math.log(8 * epoch**2 / failure)
+        n = math.floor(max(32 * sampling * 4**epoch, 8 * tail * noise * 2**epoch)) + 1
+        pulls, reach = pulls + n, 4 * (math.sqrt(sampling / (2 * n)) + noise * tail / n)
+    assert reach <= 2.0**-epoch, "an epoch settles the gaps that it is made for"
+    for horizon in (10, pulls, 10 * pulls):
+        assert float(elimination_bound(algorithm, horizon, [0.5, 0.8])) == pytest.approx(gap * min(horizon, pulls))
+
+
+def test_the_bound_of_a_tree_by_hand():
+    horizon, gap, beta = 10**6, 0.3, 4.0
+    found = float(tree_bound(tree_ucb(2, beta, UNIT, horizon), horizon, [0.5, 0.8]))
+    n = 2 * beta * math.log(horizon) / gap**2
+    rare = 2 * (2**-2 / 2 + 2**-3 / 3)
+    assert found == pytest.approx(gap * (n + 1 + rare))
+    assert rare >= 2 * sum(t**-3 + t**-4 for t in range(3, 10**5))
+    private = dp_ucb(2, 1.0, beta, UNIT, horizon)
+    n = float(tree_bound(private, horizon, [0.5, 0.8])) / gap - 1 - rare
+    noise = private.sums.mechanism.scale * laplace_sum_quantile_reference(19, beta * math.log(horizon))
+    assert math.sqrt(2 * beta * math.log(horizon) / n) + 2 * noise / n == pytest.approx(gap)
+    with pytest.raises(ValueError, match="a beta above 2, got 2"):
+        tree_bound(dp_ucb(2, 1.0, 2.0, UNIT, 10), 10, [0.5, 0.8])
 
 
 def test_the_bound_of_oful_by_hand():
