@@ -6,11 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
+from algorithms.numerics.kernels import Kernel
+from algorithms.numerics.pool import Pool
 from algorithms.protocol import Algorithm, FloatArray, IntArray
 from privacy_core import ApproxDP, GaussianDP, Guarantee, Interval, PureDP, Relation, RenyiDP, TrustModel
 
-FINITE, LINEAR, CONTEXTUAL = "finite", "linear", "contextual"
-"""What actions are: arms; arms with known features; vectors that each user brings."""
+FINITE, LINEAR, CONTEXTUAL, KERNEL, POOLED = "finite", "linear", "contextual", "kernel", "pooled"
+"""What actions are: arms; arms with known features; vectors that each user brings; points of [-1, 1]^d that each user
+brings, with a kernel for how alike they are; such points, of a finite public pool."""
+FROM_USERS = (CONTEXTUAL, KERNEL, POOLED)
+"""Kinds in which users bring the actions."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,9 @@ class Problem:
       reward_range: declared range of a reward.
       horizon: rounds; None where nobody asked.
       features: (n_actions, d) of linear arms.
-      dimension: d of the vectors that users bring.
+      dimension: d of the vectors or points that users bring.
+      kernel: of the points; they lie in [-1, 1]^d.
+      pool: all that users may bring, if that is a finite public set.
     """
 
     n_actions: int
@@ -30,10 +37,27 @@ class Problem:
     horizon: int | None = None
     features: tuple[tuple[float, ...], ...] | None = None
     dimension: int | None = None
+    kernel: Kernel | None = None
+    pool: Pool | None = None
+
+    def __post_init__(self) -> None:
+        if self.kernel is not None and self.dimension is None:
+            raise ValueError("dimension must be given with a kernel: it is that of the points")
+        if self.pool is None:
+            return
+        if self.kernel is None:
+            raise ValueError("a pool is one of points: give its kernel too")
+        if (self.pool.n_actions, self.pool.dimension) != (self.n_actions, self.dimension):
+            raise ValueError(
+                f"pool has {self.pool.n_actions} actions of dimension {self.pool.dimension}, and the problem "
+                f"{self.n_actions} of dimension {self.dimension}: they must agree"
+            )
 
     @property
     def kind(self) -> str:
-        """finite, linear or contextual."""
+        """finite, linear, contextual, kernel or pooled."""
+        if self.kernel is not None:
+            return KERNEL if self.pool is None else POOLED
         if self.dimension is not None:
             return CONTEXTUAL
         return FINITE if self.features is None else LINEAR

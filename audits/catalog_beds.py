@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from algorithms.entry import CONTEXTUAL, LINEAR, Entry, Problem, Settings
+from algorithms.entry import CONTEXTUAL, KERNEL, LINEAR, POOLED, Entry, Problem, Settings
 from algorithms.environments.contexts import sphere_table
 from algorithms.environments.linear import fan_arms
-from algorithms.environments.tables import RewardTable, random_table
+from algorithms.environments.tables import ContextTable, RewardTable, random_table
+from algorithms.numerics.kernels import SquaredExponential
+from algorithms.numerics.pool import Pool
 from audits.audit import derive
 from audits.white_box import NEAR_TEST_BUDGET
 from privacy_core import ApproxDP, Guarantee, Interval, PureDP, RenyiDP
@@ -17,6 +19,8 @@ from privacy_core.accounting import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
 _TRIES, _FEW = 3, 64
+_KERNEL = SquaredExponential(0.5)
+_CONTEXTS = 4
 _SAMPLES: dict[str, Guarantee] = {
     "renyi": RenyiDP(2.0, 1.0), "pure": PureDP(1.0), "approximate": ApproxDP(1.0, 1e-5),
 }  # fmt: skip
@@ -36,6 +40,16 @@ def bed_of(entry: Entry, rounds: int, seed: int, n_actions: int | None = None) -
     kind = entry.plays_on[0]
     if kind == CONTEXTUAL:
         return Problem(n, UNIT, rounds, dimension=d), sphere_table(rounds, n, d, UNIT, np.random.SeedSequence(seed))
+    if kind == KERNEL:
+        table: RewardTable = sphere_table(rounds, n, d, UNIT, np.random.SeedSequence(seed))
+        return Problem(n, UNIT, rounds, dimension=d, kernel=_KERNEL), table
+    if kind == POOLED:
+        pool = Pool(
+            sphere_table(_CONTEXTS, n, d, UNIT, np.random.SeedSequence(seed)).features, np.full(_CONTEXTS, 1 / _CONTEXTS)
+        )
+        brought = pool.drawn(rounds, np.random.Generator(np.random.SFC64(seed)))
+        table = ContextTable(pool.points[brought], random_table(rounds, n, UNIT, seed).rewards, UNIT)
+        return Problem(n, UNIT, rounds, dimension=d, kernel=_KERNEL, pool=pool), table
     features = tuple(tuple(row) for row in fan_arms(n).tolist()) if kind == LINEAR else None
     return Problem(n, UNIT, rounds, features), random_table(rounds, n, UNIT, seed)
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from algorithms.entry import CONTEXTUAL, FINITE, LINEAR, Problem
+from algorithms.entry import CONTEXTUAL, FINITE, FROM_USERS, LINEAR, Problem
 from algorithms.environments.bandits import BernoulliArms
 from algorithms.environments.contexts import ContextLaw, SphereContexts, check_assumption_2, sphere_table
 from algorithms.environments.linear import LinearArms, random_arms
@@ -137,7 +137,7 @@ class Environment(ABC, Generic[Item]):
             ("horizon", self.spec.horizon, self.n_actions),
             ("audit.rounds", self.spec.audit.rounds, self.n_actions + 1),
         ):
-            if self.kind != CONTEXTUAL and value < least:
+            if self.kind not in FROM_USERS and value < least:
                 raise SpecError(f"{name}: must be at least {least} for {self.n_actions} arms, got {value}")
             if (most := self.most_users.get(name)) is not None and value > most:
                 raise SpecError(f"{name}: {self._whose(name)} has {most} users, got {value}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from algorithms.entry import CONTEXTUAL, Settings
+from algorithms.entry import FROM_USERS, Settings
 from algorithms.environments.tables import RewardTable
 from audits import evidence
 from audits.audit import Trial, audit
@@ -62,7 +62,7 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     data = (
         f" of {environment.describe()['name']}" if environment.shows("values") else ", drawn at random: the data are private"
     )
-    what = "actions" if environment.kind == CONTEXTUAL else "arms"
+    what = "actions" if environment.kind in FROM_USERS else "arms"
     rounds = f"{asked.rounds} rounds x {environment.n_actions} {what}{data}{_played_with(cell, main, near)}"
     trial = _trial(cell, main, table)
     outcome = audit(

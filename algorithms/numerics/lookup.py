@@ -1,0 +1,40 @@
+"""Finding rows of a fixed table among given ones, many at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from algorithms.protocol import FloatArray, IntArray
+
+
+class Rows:
+    """The distinct rows of a table, found again by their values.
+
+    Rows are sorted by their product with a fixed vector, which is only a hash: a row is found where all its numbers agree.
+
+    Attributes:
+      values: (n, width) the rows.
+    """
+
+    def __init__(self, values: FloatArray) -> None:
+        self.values = np.ascontiguousarray(values, dtype=float)
+        width = self.values.shape[1]
+        self._vector = np.random.Generator(np.random.SFC64(width)).standard_normal(width)
+        keys = self.values @ self._vector
+        self._order = np.argsort(keys, kind="stable")
+        self._keys = keys[self._order]
+        spread = float(np.abs(self.values).max(initial=0.0)) * float(np.abs(self._vector).sum())
+        self._slack = 1e-13 * spread  # the same row may get another last digit in a product of another shape
+
+    def find(self, rows: FloatArray) -> IntArray:
+        """(k,) the first row of the table that equals each of the given (k, width); -1 where there is none."""
+        keys = rows @ self._vector
+        first = np.searchsorted(self._keys, keys - self._slack, side="left")
+        last = np.searchsorted(self._keys, keys + self._slack, side="right")
+        found = np.full(len(rows), -1, dtype=np.int64)
+        for offset in range(int((last - first).max(initial=0))):
+            place = np.minimum(first + offset, len(self._keys) - 1)
+            index = self._order[place]
+            fits = (first + offset < last) & (self.values[index] == rows).all(axis=1)
+            found[fits & ((found < 0) | (index < found))] = index[fits & ((found < 0) | (index < found))]
+        return found
