@@ -417,12 +417,13 @@ class LinUCB:
     After t rounds, with N_t the matrix noise and n_t the vector noise of the sums, q_t >= |N_t| and g_t >= |n_t| quantiles,
 
         V = sum x x^T + N_t + (lambda + 2 q_t) I,     theta = V^-1 (sum y x + n_t),
-        w = R sqrt(2 log(2/failure) + log det V - d log a) + B sqrt(b) + g_t / sqrt(a),
+        w = R sqrt(2 log(2 n/failure) + log det V - d log a) + B sqrt(b) + g_t / sqrt(a),
 
-    where a = lambda + q_t and b = lambda + 3 q_t bound the eigenvalues of the regularizer N_t + (lambda + 2 q_t) I. This is
-    Shariff and Sheffet's Proposition on changing regularizers, with a(t) and b(t). The shift and the width are made of
-    public bounds and of V, which is released, never of the realized noise or of exact sums. Where V is not positive definite
-    after all, its eigenvalues are raised to a: post-processing.
+    where a = lambda + q_t and b = lambda + 3 q_t bound the eigenvalues of the regularizer N_t + (lambda + 2 q_t) I, and n
+    is how many values a takes in the run at most. This is Shariff and Sheffet's Proposition on changing regularizers with
+    a(t) and b(t): the self-normalized bound holds in all rounds at once for one a, hence the union over its n values. The
+    shift and the width are made of public bounds and of V, which is released, never of the realized noise or of exact sums.
+    Where V is not positive definite after all, its eigenvalues are raised to a: post-processing.
 
     Unit of privacy: one user's record, contexts and reward. What is protected: joint model, the actions of all *other* users
     (a user's own action may depend on the own contexts); local model, the message that the user sends, x x^T and y x with
@@ -546,9 +547,53 @@ class LinUCB:
             log_det[bad] = np.log(values).sum(axis=1)
         regression.solve(model.inverse, np.ascontiguousarray(statistic[:, :, d]), model.estimate)
         growth = np.maximum(log_det - d * math.log(least), 0.0)
-        radius = self.reward_scale * np.sqrt(2 * math.log(2 / self.failure) + growth)
         fixed = self.parameter_bound * math.sqrt(largest) + self.vector_norm * self._deviation(step) / math.sqrt(least)
-        np.copyto(model.width, self.beta_scale * (radius + fixed + self.misfit(step)))
+        np.copyto(model.width, self.beta_scale * (self._radius(growth) + fixed + self.misfit(step)))
+
+    def _radius(self, growth: FloatArray) -> FloatArray:
+        """Of what rewards' own randomness adds, where log det V - d log a is `growth`."""
+        n_regularizers = 1 if self.deviation is not None or self.sums.noise_deviation(1) == 0 else self.horizon
+        return np.asarray(self.reward_scale * np.sqrt(2 * math.log(2 * n_regularizers / self.failure) + growth))
+
+    def regret_bound(self, horizon: ArrayLike) -> FloatArray:
+        r"""Regret that is exceeded with probability at most `failure`, at every horizon; all constants are explicit.
+
+        Whatever the contexts are, as long as |theta| <= B. With theta in every ellipsoid a round costs at most 2 w_t u_t,
+        u_t the norm of the chosen x in V_t^-1, and never more than the range's width D; the first one at most D. As V_t is
+        at least sum x x^T + a I, a the least a_t after a release, sum_t min(1, u_t^2) is at most log2 det(I + sum x x^T /
+        a), since min(1, u) <= log2(1 + u); and det V_t is at most its trace over d, to the power d. With s the scale of the
+        width and W_T the largest bound on w_t / s up to T,
+
+            R_T <= D + max(D, 2 s W_T) sqrt(T G_T / log 2),    G_T = d log(1 + T / (a d)),
+            w_t / s <= R sqrt(2 log(2 n/failure) + d log((t / d + b_t) / a_t)) + B sqrt(b_t) + g_t / sqrt(a_t),
+
+        and R_T <= D T.
+
+        Args:
+          horizon: numbers of rounds, at most the algorithm's, any shape.
+
+        Returns:
+          in units of reward, the shape of `horizon`.
+
+        Raises:
+          ValueError: `beta_scale` is below 1: then nothing is proved.
+
+        Source: Shariff and Sheffet (2018), the proof of their regret theorem, with the constants; Abbasi-Yadkori, Pal and
+        Szepesvari (2011), Lemma 11.
+        """
+        if self.beta_scale < 1:
+            raise ValueError(f"the regret bound holds for a beta_scale of at least 1, got {self.beta_scale!r}")
+        rounds, d = np.asarray(horizon, dtype=float), self.n_features
+        steps = np.arange(int(rounds.max(initial=1.0)))  # rounds played before each
+        deviation = np.array([self._deviation(int(t)) for t in steps])
+        least, largest = (self.ridge + times * self.matrix_norm * deviation for times in (1, 3))
+        width = self._radius(d * np.log((steps / d + largest) / least)) + self.parameter_bound * np.sqrt(largest)
+        width += self.vector_norm * deviation / np.sqrt(least) + np.array([self.misfit(int(t)) for t in steps])
+        widest = np.maximum.accumulate(width)[np.maximum(rounds.astype(np.int64), 1) - 1]
+        growth = d * np.log1p(rounds / (d * least[1:].min(initial=least.max())))
+        span = self.reward_range.width
+        cost = np.maximum(span, 2 * self.beta_scale * widest) * np.sqrt(rounds * growth / math.log(2))
+        return np.asarray(np.minimum(span * rounds, span + cost))
 
 
 def lin_ucb(

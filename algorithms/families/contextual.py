@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from algorithms.bandits.contextual_linear import (
+    LinUCB,
     RarelySwitchingOFUL,
     adar_oful,
     lin_ucb,
@@ -13,9 +15,9 @@ from algorithms.bandits.contextual_linear import (
     lin_ucb_local,
     oful,
 )
-from algorithms.entry import CONTEXTUAL, Claim, Entry, RegretBound, Settings, claim_of
+from algorithms.entry import CONTEXTUAL, Bound, Claim, Entry, RegretBound, Settings, claim_of
 from algorithms.families.shared import AZIZE_BASU, approx_of, calibration_of, renyi_of, reward_claim
-from algorithms.protocol import Algorithm, FloatArray, IntArray
+from algorithms.protocol import FloatArray, IntArray
 from privacy_core import Relation, TrustModel
 
 _OFUL = "Abbasi-Yadkori, Pal and Szepesvari (2011), Improved algorithms for linear stochastic bandits"
@@ -43,18 +45,18 @@ def _adar_oful(settings: Settings) -> RarelySwitchingOFUL:
     return adar_oful(**_given(settings), alpha=privacy.alpha, epsilon=privacy.epsilon, calibration=calibration_of(settings))
 
 
-def _lin_ucb(settings: Settings) -> Algorithm:
+def _lin_ucb(settings: Settings) -> LinUCB:
     return lin_ucb(**_given(settings))
 
 
-def _lin_ucb_joint(settings: Settings) -> Algorithm:
+def _lin_ucb_joint(settings: Settings) -> LinUCB:
     privacy = approx_of(settings)
     return lin_ucb_joint(
         **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
     )
 
 
-def _lin_ucb_local(settings: Settings) -> Algorithm:
+def _lin_ucb_local(settings: Settings) -> LinUCB:
     privacy = approx_of(settings)
     return lin_ucb_local(
         **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
@@ -89,6 +91,26 @@ def _self_normalized(settings: Settings, means: FloatArray | None, grid: IntArra
         f"lambda, and at most D t, D the range's width, for any contexts and |theta| <= B; {numbers}; exceeded with "
         f"probability at most {(1 if settings.privacy is None else 2) * algorithm.failure:.3g}",
     )
+
+
+def _changing_regularizers(build: Callable[[Settings], LinUCB], source: str) -> Bound:
+    """The bound of LinUCB, its constants those of the algorithm that is built."""
+
+    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+        algorithm = build(settings)
+        if algorithm.beta_scale < 1:
+            return None
+        _, least, largest = algorithm.shift(int(grid[-1]))
+        return RegretBound(
+            algorithm.regret_bound(grid),
+            f"{source}, with constants: D + max(D, 2 s W) sqrt(t d log(1 + t / (a d)) / log 2), W = R sqrt(2 log(2 n / "
+            f"failure) + d log((t / d + b_t) / a_t)) + B sqrt(b_t) + g_t / sqrt(a_t) at its largest, and at most D t, D the "
+            f"range's width, for any contexts and |theta| <= B; d = {algorithm.n_features}, R = {algorithm.reward_scale:g}, "
+            f"B = {algorithm.parameter_bound:g}, s = {algorithm.beta_scale:g}, a_t = {least:.3g} and b_t = {largest:.3g} at "
+            f"the end; exceeded with probability at most {algorithm.failure:.3g}",
+        )
+
+    return bound
 
 
 def _joint(settings: Settings) -> Claim:
@@ -146,6 +168,7 @@ ENTRIES = (
         build=_lin_ucb,
         plays_on=(CONTEXTUAL,),
         parameters=_WIDTH,
+        bound=_changing_regularizers(_lin_ucb, _OFUL),
     ),
     Entry(
         name="linucb-joint",
@@ -161,6 +184,7 @@ ENTRIES = (
         promise=_joint,
         probes=_first,
         audit_shape=_AUDIT_SHAPE,
+        bound=_changing_regularizers(_lin_ucb_joint, _SHARIFF_SHEFFET),
     ),
     Entry(
         name="linucb-local",
@@ -176,5 +200,6 @@ ENTRIES = (
         promise=_local,
         probes=_first,
         audit_shape=_AUDIT_SHAPE,
+        bound=_changing_regularizers(_lin_ucb_local, _ZHENG),
     ),
 )

@@ -51,7 +51,7 @@ def test_the_model_under_local_privacy_is_that_of_the_messages(calibration):
     np.testing.assert_allclose(model.estimate, np.linalg.solve(V, total[:, :, d:])[:, :, 0], rtol=1e-8)
     vector = algorithm.vector_norm * math.sqrt(horizon) * ledger.transcript[0].mechanism.scale
     growth = np.linalg.slogdet(V)[1] - d * math.log(least)
-    expected = np.sqrt(2 * math.log(2 * horizon) + growth) + math.sqrt(largest) + vector / math.sqrt(least)
+    expected = np.sqrt(2 * math.log(2 * horizon * horizon) + growth) + math.sqrt(largest) + vector / math.sqrt(least)
     np.testing.assert_allclose(model.width, expected, rtol=1e-10)
 
 
