@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from flows.settings import DataFolder
 from flows.specs import Spec
 from flows.store import Store, link
 from flows.tracking import Tracker
+from flows.tracking_record import ACCOUNTED, audit_metrics
 from flows.work import audit_cell, audit_entry, check_audits, evidence_of, stored_audit
 
 
@@ -31,24 +33,7 @@ def _audit(cell: Cell, store: Store, label: str) -> tuple[dict[str, Any], float]
 
 @task(name="track-audit", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
 def _track(cell: Cell, outcome: dict[str, Any], store: Store, tracker: Tracker, label: str) -> None:
-    controls = outcome["controls"]
-    metrics = {
-        "audit/mu_measured": outcome["mu"]["measured"],
-        "audit/epsilon_measured": outcome["epsilon"]["measured"],
-        "audit/controls_caught": sum(control["caught"] for control in controls),
-        "audit/controls_planted": len(controls),
-        "audit/smallest_factor": outcome["measurement"]["smallest_factor"],
-        "privacy/mu_claimed": outcome["mu"]["claimed"],
-        "privacy/epsilon_claimed": outcome["epsilon"]["claimed"],
-        "privacy/mu_accounted": outcome["mu"]["accounted"],
-        "privacy/epsilon_accounted": outcome["epsilon"]["accounted"],
-    }
-    record = cell_record(
-        cell,
-        {name: float(value) for name, value in metrics.items() if value is not None},
-        {},
-        [evidence_of(cell, store)],
-    )
+    record = replace(cell_record(cell, audit_metrics(outcome), {}, [evidence_of(cell, store)]), fills=ACCOUNTED)
     record.tags["verdict"] = outcome["verdict"]
     tracker.log_cell(cell.spec.name, record)
 

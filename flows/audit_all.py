@@ -25,6 +25,7 @@ from flows.specs import ExecutionSpec
 from flows.store import Store, code_version, content_key, link, write_whole
 from flows.temporary_server import without_heartbeats
 from flows.tracking import CellRecord, Tracker
+from flows.tracking_record import audit_metrics
 from flows.work import AUDIT, about_audits, stored_outcome
 
 SUITE = "whole-catalog"
@@ -147,19 +148,11 @@ def audit_all(labels: list[str], effort: Effort, data: str, resources: Resources
 
 
 def _record(label: str, effort: Effort, entry: dict[str, Any], place: Path) -> CellRecord:
-    numbers = {
-        "audit/mu_measured": entry["mu"]["measured"],
-        "audit/epsilon_measured": entry["epsilon"]["measured"],
-        "audit/controls_caught": sum(control["caught"] for control in entry["controls"]),
-        "audit/controls_planted": len(entry["controls"]),
-        "audit/smallest_factor": entry["measurement"]["smallest_factor"],
-        **{f"privacy/{name}_{role}": entry[name][role] for name in ("mu", "epsilon") for role in ("claimed", "accounted")},
-    }
     return CellRecord(
         run_key=key_of(label, effort),
         name=label,
         params={"algorithm": entry["algorithm"], "privacy_model": entry["privacy_model"], **asdict(effort)},
         tags={"verdict": entry["verdict"], "source": entry["claim"]["source"]},
-        metrics={name: float(value) for name, value in numbers.items() if value is not None},
+        metrics=audit_metrics(entry),
         artifacts=[place],
     )

@@ -697,7 +697,8 @@ def _text(value: Any) -> str:
 def _tell_kept(record: CellRecord, data: Any, params: Mapping[str, str], metrics: Mapping[str, float]) -> None:
     """Says which numbers of an earlier run stay although others came: a run is one consistent record."""
     changed = [k for k, v in params.items() if k in data.params and data.params[k] != v]
-    changed += [k for k, v in metrics.items() if not math.isclose(data.metrics.get(k, v), v, rel_tol=1e-6)]
+    told = {k: v for k, v in metrics.items() if k not in record.fills}
+    changed += [k for k, v in told.items() if not math.isclose(data.metrics.get(k, v), v, rel_tol=1e-6)]
     changed += [k for k, v in record.tags.items() if data.tags.get(k, str(v)) != str(v)[:_TAG_LENGTH]]
     if changed:
         _log.warning(

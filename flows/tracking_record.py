@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ class CellRecord:
       dataset: the data played on, or None: `name`, `digest`, `source` (text); where it helps also `context` (of its use,
         'benchmark' unless said), `columns` (names) and `profile` (facts about the table that may be known).
       note: Markdown at the head of the run's page.
+      fills: names of metrics that are written where nothing stands yet, and otherwise give way to what does.
     """
 
     run_key: str
@@ -42,6 +43,7 @@ class CellRecord:
     artifacts: list[Path] = field(default_factory=list)
     dataset: Mapping[str, Any] | None = None
     note: str = ""
+    fills: Collection[str] = ()
 
     def __post_init__(self) -> None:
         if not _RUN_KEY.fullmatch(self.run_key):
@@ -75,3 +77,24 @@ def is_finite(value: Any) -> bool:
 def is_loggable(value: Any) -> bool:
     """Whether a parameter says anything."""
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+
+
+ACCOUNTED = ("privacy/mu_accounted", "privacy/epsilon_accounted")
+"""Of the benchmark's rounds; where there is none, of the audit's."""
+
+
+def audit_metrics(entry: Mapping[str, Any]) -> dict[str, float]:
+    """What MLflow keeps of an audit, of its entry in the report; without what is infinite.
+
+    What is accounted stands there twice: noise that is printed for a horizon costs another mu in the audit's rounds than in
+    the benchmark's.
+    """
+    controls, three = entry["controls"], {name: entry[name] for name in ("mu", "epsilon")}
+    found = {
+        **{f"audit/{name}_{role}": three[name][role] for name in three for role in ("accounted", "measured")},
+        "audit/controls_caught": sum(control["caught"] for control in controls),
+        "audit/controls_planted": len(controls),
+        "audit/smallest_factor": entry["measurement"]["smallest_factor"],
+        **{f"privacy/{name}_{role}": three[name][role] for name in three for role in ("claimed", "accounted")},
+    }
+    return {name: float(value) for name, value in found.items() if value is not None}

@@ -150,6 +150,17 @@ def test_a_finished_run_keeps_its_numbers_and_says_so(tracker: Tracker, caplog: 
     assert "keeps its earlier values of horizon, regret/final" in caplog.text
 
 
+def test_a_metric_that_only_fills_gaps_gives_way_without_a_word(tracker: Tracker, caplog: pytest.LogCaptureFixture) -> None:
+    audited = replace(CELL, metrics={"regret/final": 41.0, "privacy/mu_accounted": 0.9}, fills=("regret/final",))
+    tracker.log_cell("demo", CELL)
+    tracker.log_cell("demo", audited)
+    (run,) = all_runs(tracker)
+    assert {key: run.data.metrics[key] for key in ("regret/final", "privacy/mu_accounted")} == {
+        "regret/final": 40.0, "privacy/mu_accounted": 0.9,
+    }  # fmt: skip
+    assert "keeps its earlier values" not in caplog.text
+
+
 def test_two_writers_make_one_run(open_tracker: Callable[[], Tracker]) -> None:
     trackers = [open_tracker() for _ in range(3)]
 
