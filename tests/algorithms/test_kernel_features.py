@@ -64,7 +64,7 @@ MEASURED = [name for name in MAPS if "random" not in name and name not in ("line
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_stated_error_is_nearly_reached(name):
-    """A bound far above the truth would ask for features that nobody needs: some pair of points comes within a third of it."""
+    """A bound far above the truth would ask for needless features: some pair of points comes within a third of it."""
     kernel, found = MAPS[name]
     d, width = found.dimension, found.high - found.low
     steps = np.linspace(0.0, width, 401)
