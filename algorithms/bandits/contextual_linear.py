@@ -484,8 +484,12 @@ class LinUCB:
         return context
 
     def chosen(self, record: Record) -> FloatArray:
-        """(n_reps, n_features) x of the action that was played, in memory of its own."""
+        """(n_reps, n_features) x of the action that was played; 0 where a replicate is done."""
         return _features(record)
+
+    def contribution(self, record: Record) -> tuple[FloatArray, FloatArray]:
+        """(n_reps, n_features) x and (n_reps,) y of the record, within the bounds that the noise is made for."""
+        return _UNIT_BALL.clip(self.chosen(record)), _centered(record, self.reward_range)
 
     def misfit(self, step: int) -> float:
         """What the width must add after `step` rounds where mean rewards are linear in x but nearly: here they are."""
@@ -514,8 +518,7 @@ class LinUCB:
 
     def absorb(self, sensitive: Sensitive, released: Model, record: Record, ledger: Ledger) -> tuple[Sensitive, Model]:
         """Adds the record, releases the sums, and solves for theta."""
-        x = _UNIT_BALL.clip(self.chosen(record))
-        value = JointGaussian.statistic(x, _centered(record, self.reward_range))
+        value = JointGaussian.statistic(*self.contribution(record))
         state, noisy, _ = self.sums.close(self.sums.add(sensitive.sum, value, record.n_records), ledger)
         np.add(released.clock, record.n_records, out=released.clock)
         self._learn(released, noisy, int(released.clock[0]))
