@@ -165,18 +165,22 @@ def cells_of(spec: Spec) -> list[Cell]:
     """Every cell of a spec, the order of the file.
 
     Raises:
-      SpecError: two cells are the same, or the data do not fit.
+      SpecError: two cells are the same, the data do not fit, or an algorithm finds no features for a kernel.
     """
     cells = []
     for environment in environments_of(spec):
         environment.check()
         problem = environment.problem(spec.horizon)
-        for item in spec.algorithms:
+        for place, item in enumerate(spec.algorithms):
             entry = catalog.find(item.name)
             told = tuple("privacy_delta" if name == "delta" else name for name in item.told())
             levels = [None] if item.privacy is None else item.privacy.levels()
             calibrations = [None] if entry.promise is None else item.calibrations or list(entry.calibrations)
             for parameters in item.parameters():
+                if problem.kernel is not None:
+                    _check_features(
+                        place, environment, entry, entry.settings(problem, calibrations[0], levels[0], **parameters)
+                    )
                 for calibration in calibrations:
                     for level in levels:
                         settings = entry.settings(problem, calibration, level, **parameters)
@@ -186,3 +190,11 @@ def cells_of(spec: Spec) -> list[Cell]:
         if names.count(name) > 1:
             raise SpecError(f"algorithms: {name!r} is listed more than once")
     return cells
+
+
+def _check_features(place: int, environment: Environment[Any], entry: Entry, settings: Settings) -> None:
+    """Whether the algorithm can be built: whether there are features depends on the kernel and on its parameters."""
+    try:
+        entry.build(settings)
+    except ValueError as error:
+        raise SpecError(f"algorithms.{place}: {entry.name} on {environment.label}: {error}") from error

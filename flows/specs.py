@@ -21,7 +21,10 @@ from pydantic import (
 
 from algorithms import catalog
 from algorithms.bandits.linear import checked_features
-from algorithms.entry import CONTEXTUAL, FINITE, LINEAR
+from algorithms.entry import CONTEXTUAL, FINITE, KERNEL, LINEAR, POOLED
+from algorithms.environments.kernel_functions import Benchmark, camelback, michalewicz, styblinski_tang
+from algorithms.environments.logged import N_PATIENTS
+from algorithms.numerics import kernels
 from audits.limits import MIN_REPLAYS
 from privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
 
@@ -187,13 +190,182 @@ class DigitsSpec(_EnvironmentSpec):
     projected: Annotated[int, Field(ge=1, le=64)] = Field(6, description="Dimensions that an image is projected to.")
 
 
-_AnySpec = BernoulliSpec | ThorntonSpec | TableSpec | LinearSpec | SphereSpec | RandhieSpec | DigitsSpec
+Stationary = Literal[
+    "squared-exponential", "matern-1/2", "matern-3/2", "matern-5/2", "product-matern-1/2", "product-matern-3/2",
+    "product-matern-5/2",
+]  # fmt: skip
+KernelName = Stationary | Literal["linear"]
+_OF_KERNEL = "Of the space of the mean reward; known to algorithms."
+
+
+class _KernelSpec(_EnvironmentSpec):
+    """Points of [-1, 1]^d, and a kernel that says how alike two of them are."""
+
+    kernel: KernelName = Field("squared-exponential", description=_OF_KERNEL)
+    lengthscale: Positive | None = Field(None, description="Of the kernel, where points lie in [-1, 1]^d.")
+    additive: bool | None = Field(None, description="Whether it is the mean over coordinates of the kernel on each.")
+
+    @property
+    def points_dimension(self) -> int:
+        """D of the points."""
+        raise NotImplementedError
+
+    @property
+    def usual(self) -> tuple[float, bool]:
+        """The lengthscale that is taken if none is given, and whether the kernel is additive."""
+        raise NotImplementedError
+
+    def public_kernel(self) -> kernels.Kernel:
+        """The kernel."""
+        usual, is_additive = self.usual
+        scale = usual if self.lengthscale is None else self.lengthscale
+        family, _, halves = self.kernel.rpartition("-") if "/" in self.kernel else (self.kernel, "", "")
+        smoothness = {"1/2": 0.5, "3/2": 1.5, "5/2": 2.5}.get(halves, 0.0)
+        part: kernels.Kernel
+        match family:
+            case "matern":
+                part = kernels.Matern(smoothness, scale)
+            case "product-matern":
+                part = kernels.ProductMatern(smoothness, scale)
+            case "linear":
+                part = kernels.Linear(scale)
+            case _:
+                part = kernels.SquaredExponential(scale)
+        if is_additive if self.additive is None else self.additive:
+            return kernels.Additive.of_coordinates(part, self.points_dimension)
+        return part
+
+    @model_validator(mode="after")
+    def _of_norm_1(self) -> _KernelSpec:
+        if self.kernel != "linear":
+            return self
+        usual, is_additive = self.usual
+        scale = usual if self.lengthscale is None else self.lengthscale
+        is_sum = is_additive if self.additive is None else self.additive
+        least = 1.0 if is_sum else math.sqrt(self.points_dimension)
+        if scale < least * (1 - _ROUNDING):
+            raise ValueError(
+                f"{'lengthscale' if self.lengthscale is not None else 'kernel'}: a linear kernel needs a lengthscale of at "
+                f"least {least:.6g}, so that points of [-1, 1]^{self.points_dimension} have features of norm at most 1, "
+                f"got {scale:g}"
+            )
+        return self
+
+
+class GapSpec(_KernelSpec):
+    """Random functions of a kernel's space, one a replicate: one action of each user is good, the others are not.
+
+    See `algorithms.environments.kernel_functions`.
+    """
+
+    kind: Literal["rkhs-gap"]
+    kernel: Stationary = Field("squared-exponential", description=_OF_KERNEL)
+    actions: Annotated[int, Field(ge=2)] = Field(25, description="Of each user.")
+    dimension: Count = Field(2, description="Of the points, which lie in the unit ball.")
+
+    @property
+    def points_dimension(self) -> int:
+        """D of the points."""
+        return self.dimension
+
+    @property
+    def usual(self) -> tuple[float, bool]:
+        """See `_KernelSpec`."""
+        return 0.5, False
+
+
+class FunctionSpec(_KernelSpec):
+    """A known function, with a fixed decision set of random points and the best one; see `kernel_functions`."""
+
+    kind: Literal["camelback", "styblinski-tang", "michalewicz"]
+    actions: Annotated[int, Field(ge=2)] = Field(400, description="Points that can be chosen, the same in all rounds.")
+    noise: Annotated[float, Field(ge=0)] = Field(0.1, description="Standard deviation of a reward.")
+
+    def function(self) -> Benchmark:
+        """What is maximized."""
+        return {"camelback": camelback, "styblinski-tang": styblinski_tang, "michalewicz": michalewicz}[self.kind]()
+
+    @property
+    def points_dimension(self) -> int:
+        """D of the points."""
+        return self.function().dimension
+
+    @property
+    def usual(self) -> tuple[float, bool]:
+        """See `_KernelSpec`."""
+        function = self.function()
+        return function.lengthscale, function.is_additive
+
+
+class RkhsSpec(_KernelSpec):
+    """A random function of a kernel's space on a finite pool: contexts are drawn, and each has the same actions."""
+
+    kind: Literal["rkhs"]
+    contexts: Count = Field(10, description="How many there are, drawn with the same probability.")
+    actions: Annotated[int, Field(ge=2)] = Field(50, description="Of each context.")
+    context_dimension: Count = Field(1, description="Coordinates of a context.")
+    action_dimension: Count = Field(1, description="Coordinates of an action.")
+    centers: Count | None = Field(None, description="Points of the pool whose kernels the function sums; 8 if left out.")
+    norm: Positive = Field(1.0, description="Of the function in the kernel's space: a bound on mean rewards.")
+    rewards: Literal["two-point", "gaussian"] = Field("two-point", description="Law of a reward.")
+    noise: Annotated[float, Field(ge=0)] | None = Field(None, description="Standard deviation of Gaussian rewards.")
+
+    @property
+    def points_dimension(self) -> int:
+        """D of the points."""
+        return self.context_dimension + self.action_dimension
+
+    @property
+    def usual(self) -> tuple[float, bool]:
+        """See `_KernelSpec`."""
+        return (math.sqrt(self.points_dimension) if self.kernel == "linear" else 0.3), False
+
+    @property
+    def n_centers(self) -> int:
+        """How many kernels the function sums: at most one a point of the pool."""
+        return min(8, self.contexts * self.actions) if self.centers is None else self.centers
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RkhsSpec:
+        if self.noise is not None and self.rewards != "gaussian":
+            raise ValueError("noise is that of gaussian rewards: two-point ones have none to choose")
+        if (self.centers or 1) > self.contexts * self.actions:
+            raise ValueError(
+                f"centers must be at most contexts times actions = {self.contexts * self.actions}, got {self.centers}"
+            )
+        return self
+
+
+class DiabetesSpec(_KernelSpec):
+    """Diabetes patients, of whom the one who gets worst is looked for; see `algorithms.environments.logged`."""
+
+    kind: Literal["diabetes"]
+    actions: Annotated[int, Field(ge=2, le=N_PATIENTS)] = Field(10, description="Patients that are shown in a round.")
+
+    @property
+    def points_dimension(self) -> int:
+        """D of the points."""
+        return 10
+
+    @property
+    def usual(self) -> tuple[float, bool]:
+        """See `_KernelSpec`."""
+        return (math.sqrt(10.0), False) if self.kernel == "linear" else (0.8, True)
+
+
+_AnySpec = (
+    BernoulliSpec | ThorntonSpec | TableSpec | LinearSpec | SphereSpec | RandhieSpec | DigitsSpec
+    | GapSpec | FunctionSpec | RkhsSpec | DiabetesSpec
+)  # fmt: skip
 EnvironmentSpec = Annotated[_AnySpec, Field(discriminator="kind")]
-_KINDS = {LinearSpec: LINEAR, SphereSpec: CONTEXTUAL, RandhieSpec: CONTEXTUAL, DigitsSpec: CONTEXTUAL}
+_KINDS: dict[type, str] = {
+    LinearSpec: LINEAR, SphereSpec: CONTEXTUAL, RandhieSpec: CONTEXTUAL, DigitsSpec: CONTEXTUAL, GapSpec: KERNEL,
+    FunctionSpec: POOLED, RkhsSpec: POOLED, DiabetesSpec: KERNEL,
+}  # fmt: skip
 
 
 def kind_of(environment: EnvironmentSpec) -> str:
-    """finite, linear or contextual."""
+    """finite, linear, contextual, kernel or pooled."""
     return _KINDS.get(type(environment), FINITE)
 
 

@@ -29,6 +29,7 @@ import numpy as np
 from algorithms.environments.bandits import BernoulliArms
 from algorithms.environments.tables import ContextTable, RewardTable
 from privacy_core import Interval
+from privacy_core.checks import at_least
 
 ARM_NAMES = ("no incentive", "up to $0.70", "up to $1.40", "up to $2.10", "more")
 _EDGES = (0.0, 0.7, 1.4, 2.1)
@@ -91,6 +92,8 @@ def people_table(seed: np.random.SeedSequence, n_users: int | None = None) -> Re
 DIGIT_NAMES = tuple(f"digit {a}" for a in range(10))
 N_IMAGES = 1797
 """Of the digits."""
+N_PATIENTS = 442
+"""Of the diabetes data."""
 RANDHIE_ARMS = ("free", "25 %", "50 %", "95 %", "100 %")
 _RANDHIE_CODES = (0.0, 3.258096, 3.931826, 4.564348, 4.615120)
 _RANDHIE_COVARIATES = ("lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp", "idp")
@@ -169,6 +172,42 @@ def randhie_table(seed: np.random.SeedSequence, n_users: int = 4096) -> ContextT
         features[:, a, n_arms : n_arms + z.shape[1]] = z
         features[:, a, n_arms + z.shape[1] :] = z * np.expm1(_RANDHIE_CODES[a]) / 100
     return ContextTable(features / np.sqrt(3), answers, Interval(0.0, 1.0), RANDHIE_ARMS)
+
+
+def diabetes_table(seed: np.random.SeedSequence, n_users: int, n_actions: int = 10) -> ContextTable:
+    r"""Diabetes patients as a kernel bandit: in each round some are shown, and the one who gets worst is looked for.
+
+    A patient is a point: age, sex, body mass index, blood pressure and six serum measurements, centered and of one scale,
+    over the largest norm of all patients; so points lie in the unit ball of R^10. The reward is the measure of disease
+    progression one year later, from 0 (the least of all) to 1, and a medical fact. Each round shows `n_actions` patients who
+    are drawn without replacement; from round to round they come again: a record is a round of this table, and no claim here
+    protects the 442 people of the study. The data are those of the package scikit-learn (Efron, Hastie, Johnstone and
+    Tibshirani 2004).
+
+    Args:
+      seed: of who is shown.
+      n_users: rounds.
+      n_actions: patients in a round, 2 to 442.
+
+    Raises:
+      ValueError: more patients than there are.
+      RuntimeError: the data cannot be read.
+    """
+    try:
+        from sklearn.datasets import load_diabetes
+
+        patients, progression = load_diabetes(return_X_y=True)
+    except (ImportError, OSError, ValueError) as error:
+        raise RuntimeError(f"the diabetes data of scikit-learn cannot be read ({error}); reinstall scikit-learn") from error
+    at_least("n_users", n_users, 1)
+    if not 2 <= n_actions <= N_PATIENTS:
+        raise ValueError(f"there are {N_PATIENTS} patients; n_actions must be 2 to {N_PATIENTS}, got {n_actions!r}")
+    points = patients / np.linalg.norm(patients, axis=1).max()
+    rewards = (progression - progression.min()) / (progression.max() - progression.min())
+    generator = np.random.Generator(np.random.SFC64(seed))
+    shown = np.stack([generator.choice(N_PATIENTS, n_actions, replace=False) for _ in range(n_users)])
+    names = tuple(f"patient {a}" for a in range(n_actions))
+    return ContextTable(points[shown], rewards[shown], Interval(0.0, 1.0), names)
 
 
 def digits_table(seed: np.random.SeedSequence, n_users: int | None = None, n_projected: int = 6) -> ContextTable:

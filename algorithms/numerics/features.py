@@ -155,7 +155,7 @@ def _is_same(known: FloatArray, array: FloatArray) -> bool:
     return known.ctypes.data == array.ctypes.data and known.shape == array.shape and known.strides == array.strides
 
 
-# --- Fourier features ---------------------------------------------------------------------------------------------------
+# --- Fourier features ------------------------------------------------------------------------------------------------
 
 
 class Rule(NamedTuple):
@@ -362,7 +362,7 @@ def _measured(kernel: Line, frequencies: FloatArray, weights: FloatArray, width:
     return Rule(frequencies, weights, np.maximum(error[1:], error[:-1]) + between, exact[:-1])
 
 
-# --- random features ------------------------------------------------------------------------------------------------------
+# --- random features -------------------------------------------------------------------------------------------------
 
 
 def random_fourier(
@@ -444,7 +444,7 @@ def _uniform_error(n_pairs: int, dimension: int, width: float, mean_norm: float)
     return found
 
 
-# --- sums, lines, finite sets ----------------------------------------------------------------------------------------------
+# --- sums, lines, finite sets ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -617,7 +617,7 @@ def feature_map(
     return quadrature_fourier(kernel, dimension, n_features, low, high, largest_error, "best")
 
 
-# --- what all check --------------------------------------------------------------------------------------------------------
+# --- what all check --------------------------------------------------------------------------------------------------
 
 
 def _check_shape(dimension: int, n_features: int, low: float, high: float) -> None:

@@ -78,7 +78,7 @@ class Pool:
             row = int(np.argmax(found < 0))
             raise ValueError(
                 f"the context of replicate {row} is none of the {self.n_contexts} of the pool; its first action is "
-                f"the point {np.asarray(contexts)[row, 0].tolist()}: add it to the pool, or bring the nearest one that the pool has"
+                f"the point {np.asarray(contexts)[row, 0].tolist()}: add it to the pool, or bring the nearest one of it"
             )
         return found
 

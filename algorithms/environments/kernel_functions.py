@@ -1,0 +1,492 @@
+r"""Bandits whose mean reward is a function of points of [-1, 1]^d, for learners that know a kernel.
+
+`GapFunctions` are the random functions of Dubey's Figures 1 and 2: f = sum alpha_i k(x_i, .), four centers x_i uniform in a
+ball and alpha uniform in the unit ball of the 1-norm, so that the norm of f is at most 1; users bring points of which one is
+good (f >= 0.8) and the others are not (f <= 0.6); rewards are Bernoulli. The paper's ball has radius 2 and its kernel
+lengthscale 1: here the unit ball and 0.5. Not stated there and chosen here: alpha and centers are drawn again until some
+share of the ball is good; the good point stands at a random place; where f < 0 the probability is 0; each replicate has a
+function of its own.
+
+`PooledFunction` has values on a finite public pool (`numerics.pool`): contexts are drawn from the pool's law, rewards are
+the value plus noise. A pool of one context is a fixed decision set, which replicates and rounds share without a copy. On
+such sets: `random_function`, of a chosen kernel's space and norm, and the three functions of Dubey's Table 1, after Mutny
+and Krause (2018), in the scalings that fit its numbers: `camelback`, `styblinski_tang`, `michalewicz`.
+
+Gaussian noise has no bounds and declared ranges have: rewards are clipped to the range, which moves their means.
+`clipping_bias` says by how much at most; regret is counted with the function itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from algorithms.numerics.kernels import Kernel, gram
+from algorithms.numerics.pool import Pool
+from algorithms.protocol import FloatArray, IntArray
+from privacy_core import Interval
+from privacy_core.checks import at_least, non_negative, positive
+
+LAWS = ("two-point", "gaussian")
+_ROUNDING = 1e-9
+
+
+# --- functions of a kernel's space -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFunction:
+    """f = sum of weights times the kernel at centers.
+
+    Attributes:
+      kernel: of the space that f lies in.
+      centers: (n, d)
+      weights: (n,)
+    """
+
+    kernel: Kernel
+    centers: FloatArray
+    weights: FloatArray
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        """(...) values at the points (..., d)."""
+        array = np.asarray(points, dtype=float)
+        rows = array.reshape(-1, array.shape[-1])
+        return np.asarray(gram(self.kernel, rows, self.centers) @ self.weights).reshape(array.shape[:-1])
+
+    @property
+    def norm(self) -> float:
+        """Of f in the kernel's space: the root of weights^T K weights, which bounds |f| where k(x, x) <= 1."""
+        return math.sqrt(max(0.0, float(self.weights @ gram(self.kernel, self.centers, self.centers) @ self.weights)))
+
+
+def random_function(kernel: Kernel, centers: ArrayLike, seed: np.random.SeedSequence, norm: float = 1.0) -> KernelFunction:
+    """Normal weights at the given centers, scaled to the norm.
+
+    Args:
+      kernel: of its space: how smooth it is.
+      centers: (n, d)
+      seed: of the weights.
+      norm: in the kernel's space; values lie in [-norm, norm].
+    """
+    places = np.array(centers, dtype=float)
+    if places.ndim != 2 or not places.size:
+        raise ValueError(f"centers must be of shape (n, d), n >= 1, got {places.shape}")
+    drawn = KernelFunction(kernel, places, np.random.Generator(np.random.SFC64(seed)).standard_normal(len(places)))
+    return KernelFunction(kernel, places, drawn.weights * positive("norm", norm) / drawn.norm)
+
+
+def ball_points(generator: np.random.Generator, shape: tuple[int, ...], dimension: int, radius: float = 1.0) -> FloatArray:
+    """(*shape, dimension) points that are uniform in the ball around 0."""
+    drawn = generator.standard_normal((*shape, dimension))
+    reach = radius * generator.random((*shape, 1)) ** (1 / dimension)
+    return np.asarray(drawn * reach / np.linalg.norm(drawn, axis=-1, keepdims=True))
+
+
+# --- values on a public pool -----------------------------------------------------------------------------------------
+
+
+class PooledFunction:
+    """Users bring a context of a finite public pool; an action's mean reward is a function's value at its point.
+
+    Attributes:
+      pool: contexts, points and law.
+      values: (n_contexts, n_actions) of the function.
+      n_users: rounds that can be asked for.
+      n_actions: of each user.
+      context_dimension: d.
+      reward_range: where every reward lies.
+      names: what the actions are called.
+      clipping_bias: the most that clipping moves a mean reward; 0 with two-point rewards.
+
+    Args:
+      noise: standard deviation of Gaussian rewards, before they are clipped.
+      law: `two-point`, at the ends of the range; or `gaussian`.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        values: ArrayLike,
+        n_users: int,
+        seed: np.random.SeedSequence,
+        reward_range: Interval,
+        *,
+        law: str = "gaussian",
+        noise: float = 0.1,
+    ) -> None:
+        array = np.array(values, dtype=float)
+        if array.shape != pool.points.shape[:2]:
+            raise ValueError(f"values must be of shape {pool.points.shape[:2]}, one a point of the pool; got {array.shape}")
+        if law not in LAWS:
+            raise ValueError(f"law must be one of {', '.join(LAWS)}, got {law!r}")
+        slack = _ROUNDING * reward_range.width
+        if not (array.min() >= reward_range.low - slack and array.max() <= reward_range.high + slack):
+            raise ValueError(
+                f"values lie between {array.min():.6g} and {array.max():.6g}; they must be finite and in the reward range "
+                f"{reward_range}: widen it"
+            )
+        self.pool = pool
+        self.values: FloatArray = np.clip(array, reward_range.low, reward_range.high)
+        self.values.setflags(write=False)
+        self.n_users = at_least("n_users", n_users, 1)
+        self.n_actions, self.context_dimension = pool.n_actions, pool.dimension
+        self.reward_range = reward_range
+        self.names = tuple(f"action {a}" for a in range(pool.n_actions))
+        self._is_two_point = law == "two-point"
+        self._noise = 0.0 if self._is_two_point else non_negative("noise", noise)
+        self.clipping_bias = clipping_bias(self.values, self._noise, reward_range)
+        self._generator = np.random.Generator(np.random.SFC64(seed))
+        self._offered: FloatArray | None = None
+        self._index: IntArray = np.zeros(0, dtype=np.int64)
+
+    def clipped(self, reward_range: Interval) -> Self:
+        """Itself: its rewards must lie in the range; see `_holds`."""
+        _holds(self.reward_range, reward_range)
+        return self
+
+    def contexts(self, user: IntArray) -> FloatArray:
+        """(n_reps, n_actions, d) points of a context drawn for each replicate; a single one is shared, without a copy."""
+        if self.pool.n_contexts == 1:
+            self._index = np.zeros(len(user), dtype=np.int64)
+            self._offered = np.broadcast_to(self.pool.points[0], (len(user), *self.pool.points.shape[1:]))
+        else:
+            self._index = self.pool.drawn(len(user), self._generator)
+            self._offered = self.pool.points[self._index]
+        return self._offered
+
+    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """(n_reps,) rewards to the actions among the contexts last offered; 0 where no record is asked for.
+
+        Raises:
+          ValueError: more than one record at once, or contexts were not asked for.
+        """
+        _asked_alone(self._offered, n_records, actions)
+        means = self.values[self._index, actions]
+        if self._is_two_point:
+            return _two_point(self._generator, means, self.reward_range, n_records)
+        return _gaussian(self._generator, means, self._noise, self.reward_range, n_records)
+
+    def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
+        """(n_reps, n_actions) the function's values at the given contexts of the pool."""
+        index = self._index if contexts is self._offered else self.pool.index_of(contexts)
+        return self.values[index]
+
+
+def clipping_bias(values: FloatArray, noise: float, reward_range: Interval) -> float:
+    """The largest |E clip(v + noise Z) - v| over the values v, with Z normal, in closed form."""
+    if noise == 0:
+        return 0.0
+    v = np.asarray(values, dtype=float)
+    low, high = (reward_range.low - v) / noise, (reward_range.high - v) / noise
+
+    def density(z: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi))
+
+    # E clip(Z, a, b) = a Phi(a) + b Phi(-b) + density(a) - density(b)
+    moved = low * ndtr(low) + high * ndtr(-high) + density(low) - density(high)
+    return float(noise * np.abs(moved).max())
+
+
+# --- random functions with a gap -------------------------------------------------------------------------------------
+
+GOOD, OTHERS = 0.8, 0.6
+"""What f is at least at the good point, and at most at the others."""
+_CENTERS = 4
+_TRIED = 4096
+_SAMPLED = 1 << 15
+_LEAST_GOOD = 32
+_MOST_KEPT = 4096
+_MOST_TRIES = 50
+
+
+class _Drawn(NamedTuple):
+    """One function with what users may bring of it."""
+
+    function: KernelFunction
+    good: FloatArray
+    others: FloatArray
+
+
+def gap_function(kernel: Kernel, dimension: int, seed: np.random.SeedSequence) -> KernelFunction:
+    """A function of Dubey's experiments that has good points; see the module's text."""
+    return _draw_gap_function(kernel, dimension, np.random.Generator(np.random.SFC64(seed))).function
+
+
+def _draw_gap_function(kernel: Kernel, dimension: int, generator: np.random.Generator) -> _Drawn:
+    for _ in range(_MOST_TRIES):
+        centers = ball_points(generator, (_TRIED, _CENTERS), dimension)
+        parts = generator.exponential(size=(_TRIED, _CENTERS + 1))
+        weights = parts[:, :-1] / parts.sum(axis=1, keepdims=True)
+        weights *= 1 - 2 * generator.integers(0, 2, weights.shape)
+        at_centers = np.einsum("nij,nj->ni", kernel(centers[:, :, None, :], centers[:, None, :, :]), weights)
+        for place in np.flatnonzero(at_centers.max(axis=1) >= GOOD):
+            function = KernelFunction(kernel, centers[place], weights[place])
+            points = ball_points(generator, (_SAMPLED,), dimension)
+            found = function(points)
+            good, others = points[found >= GOOD][:_MOST_KEPT], points[found <= OTHERS][:_MOST_KEPT]
+            if len(good) >= _LEAST_GOOD and len(others) >= _LEAST_GOOD:
+                return _Drawn(function, good, others)
+    raise ValueError(
+        f"kernel ({kernel}) in {dimension} dimensions: no random function among {_MOST_TRIES * _TRIED} is above {GOOD} on "
+        f"a share of {_LEAST_GOOD / _SAMPLED:.2g} of the ball and below {OTHERS} elsewhere: change the lengthscale or "
+        "lower the dimension"
+    )
+
+
+class GapFunctions:
+    """Random functions with a gap, one for each replicate; users bring a good point among others, in a random order.
+
+    Attributes:
+      kernel: of the space that they lie in.
+      n_users: rounds that can be asked for.
+      n_actions: of each user.
+      context_dimension: d.
+      reward_range: [0, 1].
+      names: what the actions are called.
+    """
+
+    def __init__(self, kernel: Kernel, dimension: int, n_actions: int, n_users: int, seed: np.random.SeedSequence) -> None:
+        self.kernel = kernel
+        self.context_dimension = at_least("dimension", dimension, 1)
+        self.n_actions = at_least("n_actions", n_actions, 2)
+        self.n_users = at_least("n_users", n_users, 1)
+        self.reward_range = Interval(0.0, 1.0)
+        self.names = tuple(f"action {a}" for a in range(n_actions))
+        self._generator = np.random.Generator(np.random.SFC64(seed))
+        self._points: FloatArray | None = None
+        self._values: FloatArray = np.zeros((0, 0))
+        self._counts: IntArray = np.zeros((0, 2), dtype=np.int64)
+        self._offered: FloatArray | None = None
+        self._means: FloatArray = np.zeros((0, 0))
+
+    def clipped(self, reward_range: Interval) -> Self:
+        """Itself: its rewards must lie in the range; see `_holds`."""
+        _holds(self.reward_range, reward_range)
+        return self
+
+    def _begin(self, n_reps: int) -> FloatArray:
+        """(n_reps, n, d) points of each replicate, the good ones first."""
+        drawn = [_draw_gap_function(self.kernel, self.context_dimension, self._generator) for _ in range(n_reps)]
+        self._counts = np.array([(len(each.good), len(each.others)) for each in drawn])
+        most = int(self._counts.sum(axis=1).max())
+        points, values = np.zeros((n_reps, most, self.context_dimension)), np.zeros((n_reps, most))
+        for r, each in enumerate(drawn):
+            n = int(self._counts[r].sum())
+            points[r, :n] = np.concatenate([each.good, each.others])
+            values[r, :n] = np.clip(each.function(points[r, :n]), 0.0, 1.0)
+        self._points, self._values = points, values
+        return points
+
+    def contexts(self, user: IntArray) -> FloatArray:
+        """(n_reps, n_actions, d) fresh points; `respond` answers to the last ones that were asked for.
+
+        Raises:
+          ValueError: another number of replicates than before: each has a function of its own.
+        """
+        n_reps = len(user)
+        points = self._begin(n_reps) if self._points is None else self._points
+        if len(points) != n_reps:
+            raise ValueError(f"the stream began with {len(points)} replicates, each with its function; got {n_reps}")
+        good, others = self._counts[:, :1], self._counts[:, 1:]
+        uniform = self._generator.random((n_reps, self.n_actions))
+        chosen = good + (uniform * others).astype(np.int64)
+        rows = np.arange(n_reps)
+        place = self._generator.integers(0, self.n_actions, n_reps)
+        chosen[rows, place] = (uniform[rows, place] * good[:, 0]).astype(np.int64)
+        self._offered = points[rows[:, None], chosen]
+        self._means = self._values[rows[:, None], chosen]
+        return self._offered
+
+    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """(n_reps,) 1 with probability f, else 0; 0 where no record is asked for.
+
+        Raises:
+          ValueError: more than one record at once, or contexts were not asked for.
+        """
+        _asked_alone(self._offered, n_records, actions)
+        return _two_point(self._generator, self._means[np.arange(len(actions)), actions], self.reward_range, n_records)
+
+    def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
+        """(n_reps, n_actions) f of the contexts last offered, where it is negative 0.
+
+        Raises:
+          ValueError: other contexts.
+        """
+        if contexts is not self._offered:
+            raise ValueError("contexts must be those that were offered last")
+        return self._means
+
+
+def gap_points(n_users: int, n_actions: int, dimension: int, seed: np.random.SeedSequence) -> FloatArray:
+    """(n_users, n_actions, d) points of the ball, for a fixed data set."""
+    return ball_points(np.random.Generator(np.random.SFC64(seed)), (n_users, n_actions), dimension)
+
+
+# --- functions of Table 1 --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """A function on [-1, 1]^d whose extremes are known.
+
+    Attributes:
+      name: what it is called.
+      dimension: d.
+      lengthscale: that of Table 1's kernel, in units of this domain.
+      is_additive: whether it is a sum of functions of one coordinate.
+      best: (d,) where it is largest.
+      highest: its largest value.
+      lowest: its least value.
+      at: (n, d) points -> (n,) values.
+    """
+
+    name: str
+    dimension: int
+    lengthscale: float
+    is_additive: bool
+    best: FloatArray
+    highest: float
+    lowest: float
+    at: Callable[[FloatArray], FloatArray]
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        """(...) values at the points (..., d)."""
+        array = np.asarray(points, dtype=float)
+        return self.at(array.reshape(-1, self.dimension)).reshape(array.shape[:-1])
+
+
+@cache
+def camelback() -> Benchmark:
+    """The six-hump camel function on [-2, 2] x [-1, 1], negated and over 5: at most 0.2063."""
+
+    def at(points: FloatArray) -> FloatArray:
+        x, y = 2 * points[:, 0], points[:, 1]
+        return np.asarray(-((4 - 2.1 * x**2 + x**4 / 3) * x**2 + x * y + (4 * y**2 - 4) * y**2) / 5)
+
+    # The best point to the last digit, by Newton's method from (0.0898, -0.7126); the least value is at corners, x y = 2.
+    best = np.array([0.08984201310031806 / 2, -0.7126564030207396])
+    highest = float(at(best[None])[0])
+    return Benchmark("camelback", 2, 0.2, False, best, highest, float(at(np.array([[1.0, 1.0]]))[0]), at)
+
+
+@cache
+def styblinski_tang(dimension: int = 20) -> Benchmark:
+    """Half the sum of z^4 - 16 z^2 + 5 z on [-4, 4]^d, over its least value: at most 1."""
+    return _additive(
+        "styblinski-tang", dimension, 1.2, lambda z, i: (z**4 - 16 * z**2 + 5 * z) / 2, -4.0, 4.0, is_least=True
+    )
+
+
+@cache
+def michalewicz(dimension: int = 10, *, is_squared: bool = False) -> Benchmark:
+    """The sum of sin(z_i) sin(i z_i / pi)^20 on [0, pi]^d, i = 1, ..., d, over its largest value.
+
+    This variant fits Table 1: uniform play loses 8539 in 1e4 rounds there. Michalewicz's own has z_i^2 for z_i.
+
+    Args:
+      dimension: d.
+      is_squared: Michalewicz's own.
+    """
+    power = 2 if is_squared else 1
+    return _additive(
+        "michalewicz",
+        dimension,
+        0.6,
+        lambda z, i: np.sin(z) * np.sin(i * z**power / np.pi) ** 20,
+        0.0,
+        math.pi,
+        is_least=False,
+    )
+
+
+def _additive(
+    name: str, dimension: int, lengthscale: float, part: Callable[[FloatArray, int], FloatArray], low: float, high: float,
+    *, is_least: bool,
+) -> Benchmark:  # fmt: skip
+    """A sum over coordinates, over its value at the optimum, which is found coordinate by coordinate."""
+    from scipy.optimize import minimize_scalar
+
+    at_least("dimension", dimension, 1)
+    sign = -1.0 if is_least else 1.0
+    grid = np.linspace(low, high, 20_001)
+    best, largest, least = np.empty(dimension), 0.0, 0.0
+    for i in range(dimension):
+        found = sign * part(grid, i + 1)
+        middle, step = float(grid[np.argmax(found)]), float(grid[1] - grid[0])
+        span = (max(low, middle - step), min(high, middle + step))
+        near = minimize_scalar(_loss, bounds=span, args=(part, sign, i + 1), method="bounded", options={"xatol": 1e-12})
+        best[i] = near.x
+        largest, least = largest - float(near.fun), least + float(found.min())
+
+    def at(points: FloatArray) -> FloatArray:
+        z = low + (points + 1) * (high - low) / 2
+        return np.asarray(sign * sum(part(z[:, i], i + 1) for i in range(dimension)) / largest)
+
+    place = 2 * (best - low) / (high - low) - 1
+    return Benchmark(name, dimension, lengthscale, True, place, float(at(place[None])[0]), least / largest, at)
+
+
+def _loss(z: float, part: Callable[[FloatArray, int], FloatArray], sign: float, i: int) -> float:
+    return -sign * float(part(np.asarray(z), i))
+
+
+def decision_set(benchmark: Benchmark, n_actions: int, seed: np.random.SeedSequence) -> Pool:
+    """One context: points that are uniform in the domain, one of which, at a random place, is the best point.
+
+    With it, regret in the set is regret of the function.
+    """
+    generator = np.random.Generator(np.random.SFC64(seed))
+    points = generator.uniform(-1, 1, (1, at_least("n_actions", n_actions, 2), benchmark.dimension))
+    points[0, generator.integers(0, n_actions)] = benchmark.best
+    return Pool(points, np.ones(1))
+
+
+def product_pool(n_contexts: int, n_actions: int, dimensions: tuple[int, int], seed: np.random.SeedSequence) -> Pool:
+    """Every pair (c, x) of contexts and actions drawn from balls of radius 1/sqrt 2: points of the unit ball; uniform law.
+
+    Args:
+      n_contexts: how many c.
+      n_actions: how many x.
+      dimensions: of c and of x; the points have their sum.
+      seed: of both.
+    """
+    generator = np.random.Generator(np.random.SFC64(seed))
+    shape = (at_least("n_contexts", n_contexts, 1), at_least("n_actions", n_actions, 2))
+    c = ball_points(generator, shape[:1], dimensions[0], math.sqrt(0.5))
+    x = ball_points(generator, shape[1:], dimensions[1], math.sqrt(0.5))
+    points = np.concatenate([np.repeat(c[:, None], shape[1], axis=1), np.repeat(x[None], shape[0], axis=0)], axis=2)
+    return Pool(points, np.full(n_contexts, 1 / n_contexts))
+
+
+# --- what the streams share ------------------------------------------------------------------------------------------
+
+
+def _holds(own: Interval, asked: Interval) -> None:
+    if asked.low > own.low or asked.high < own.high:
+        raise ValueError(f"rewards lie in {own}; declare a reward range that holds it, not {asked}")
+
+
+def _asked_alone(offered: FloatArray | None, n_records: IntArray, actions: IntArray) -> None:
+    if offered is None or len(offered) != len(actions) or n_records.max() > 1:
+        raise ValueError("each user must be asked alone, after the contexts of that user")
+
+
+def _two_point(generator: np.random.Generator, means: FloatArray, reward_range: Interval, n_records: IntArray) -> FloatArray:
+    low, width = reward_range.low, reward_range.width
+    answers = np.where(generator.random(len(means)) < (means - low) / width, reward_range.high, low)
+    return np.where(n_records > 0, answers, 0.0)
+
+
+def _gaussian(
+    generator: np.random.Generator, means: FloatArray, noise: float, reward_range: Interval, n_records: IntArray
+) -> FloatArray:
+    answers = reward_range.clip(means + noise * generator.standard_normal(len(means)))
+    return np.where(n_records > 0, answers, 0.0)

@@ -1,0 +1,289 @@
+"""Features of kernels: exact identities, errors against the kernel itself, and a grid that is halved wrongly."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import eval_hermite
+
+from algorithms.numerics.features import exact_on, feature_map, linear, quadrature_fourier, random_fourier
+from algorithms.numerics.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential, gram
+
+SE = SquaredExponential(1.0)
+ADDITIVE = Additive.of_coordinates(SquaredExponential(0.6), 5)
+PAIRS = Additive(ProductMatern(2.5, 0.8), ((0, 1), (1, 2)))
+seeds = st.integers(0, 10**6)
+
+MAPS = {
+    "gauss-hermite": (SE, quadrature_fourier(SE, 2, 100)),
+    "gauss-hermite, odd": (SE, quadrature_fourier(SE, 3, 125)),
+    "equally spaced": (SE, quadrature_fourier(SE, 2, 49, rule="equally-spaced")),
+    "wide": (SE, quadrature_fourier(SE, 2, 256, -2, 2)),
+    "matern 1/2": (Matern(0.5, 0.5), quadrature_fourier(Matern(0.5, 0.5), 1, 64)),
+    "matern 3/2": (Matern(1.5, 0.5), quadrature_fourier(Matern(1.5, 0.5), 1, 33)),
+    "product matern": (ProductMatern(2.5, 0.7), quadrature_fourier(ProductMatern(2.5, 0.7), 2, 300)),
+    "additive": (ADDITIVE, quadrature_fourier(ADDITIVE, 5, 70, rule="best")),
+    "pairs": (PAIRS, quadrature_fourier(PAIRS, 3, 512)),
+    "random": (SE, random_fourier(SE, 2, 400, 1)),
+    "random additive": (ADDITIVE, random_fourier(ADDITIVE, 5, 500, 1)),
+    "random matern": (Matern(2.5, 0.5), random_fourier(Matern(2.5, 0.5), 3, 800, 2)),
+    "linear": (Linear(2.0), linear(Linear(2.0), 3)),
+}
+
+
+def points_in(found, n, seed):
+    return np.random.default_rng(seed).uniform(found.low, found.high, (n, found.dimension))
+
+
+def largest_error(kernel, found, x):
+    features = found(x)
+    return float(np.abs(features @ features.T - gram(kernel, x, x)).max())
+
+
+@pytest.mark.parametrize("name", MAPS)
+@given(seed=seeds)
+def test_norms_and_errors_are_as_stated(name, seed):
+    kernel, found = MAPS[name]
+    x = points_in(found, 40, seed)
+    features = found(x)
+    assert features.shape == (40, found.n_features)
+    norms = np.linalg.norm(features, axis=1)
+    assert norms.max() <= 1 + 1e-12
+    if name != "linear":
+        assert norms == pytest.approx(np.ones(40), abs=1e-13)
+    assert largest_error(kernel, found, x) <= found.error + 1e-15
+
+
+MEASURED = [name for name in MAPS if "random" not in name and name not in ("linear", "pairs")]
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_stated_error_is_nearly_reached(name):
+    """A bound far above the truth would ask for needless features: some pair of points comes within a third of it."""
+    kernel, found = MAPS[name]
+    d, width = found.dimension, found.high - found.low
+    steps = np.linspace(0.0, width, 401)
+    rays = [np.eye(d)[0], np.ones(d)] if d > 1 else [np.ones(1)]
+    worst = 0.0
+    for ray in rays:
+        x = found.low + steps[:, None] * ray
+        corner = np.full((1, d), found.low)
+        worst = max(worst, float(np.abs(found(x) @ found(corner)[0] - kernel(x, corner)).max()))
+    assert worst <= found.error
+    assert worst >= found.error / 3
+
+
+@pytest.mark.parametrize(("m", "published"), [(144, 3.4e-3), (256, 2e-5), (400, 4e-8)])
+def test_the_error_on_a_ball_of_radius_2(m, published):
+    """The paper's experiments, lengthscale 1; the published numbers are the largest over a sample, and no bound."""
+    found = quadrature_fourier(SE, 2, m, -2, 2)
+    ball = np.random.default_rng(0).standard_normal((300, 2))
+    ball *= 2 * np.sqrt(np.random.default_rng(1).random((300, 1))) / np.linalg.norm(ball, axis=1, keepdims=True)
+    seen = largest_error(SE, found, ball)
+    assert published / 3 <= seen <= 1.5 * published
+    assert published <= found.error <= 2 * published
+    assert found.error == pytest.approx(
+        quadrature_fourier(SquaredExponential(0.5), 2, m).error, rel=1e-6
+    )  # only the ratio counts
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 1), (0, 1)])
+def test_256_features_do_on_unit_squares(low, high):
+    found = quadrature_fourier(SE, 2, 256, low, high, largest_error=1e-4)
+    assert found.n_features == 256
+    assert found.error < 1e-12
+
+
+def test_halving_each_coordinate_approximates_another_kernel():
+    """The known defect: only positive nodes in each dimension. The sum of weights is right, so norms are 1 all the same."""
+    for q in (6, 8, 12):
+        nodes, weights = np.polynomial.hermite.hermgauss(q)
+        nodes, weights = math.sqrt(2) * nodes[nodes > 0], 2 * weights[nodes > 0] / math.sqrt(math.pi)
+        frequencies = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
+        product = np.outer(weights, weights).ravel()
+        assert product.sum() == pytest.approx(1)
+        x = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+        difference = x[:, None] - x[None]
+        wrong = np.cos(difference @ frequencies.T) @ product
+        assert np.abs(wrong - SE(x[:, None], x[None])).max() > 0.3
+        assert largest_error(SE, quadrature_fourier(SE, 2, q**2), x) < 3e-3
+
+
+@given(q=st.integers(1, 24), seed=seeds)
+def test_gauss_and_hermite_are_exact_for_polynomials(q, seed):
+    """Of degree below 2 q, under the normal law; and the weights are the formula's, with the square of H_(q-1)."""
+    found = quadrature_fourier(SE, 1, q)
+    frequencies = np.concatenate([-found.frequencies[:, 0], found.frequencies[:, 0], [0.0] * (q % 2)])
+    weights = np.concatenate([found.weights / 2, found.weights / 2, [found.constant] * (q % 2)])
+    assert weights.min() > 0
+    for degree in range(0, 2 * q, 2):
+        moment = math.prod(range(1, degree, 2))
+        assert weights @ frequencies**degree == pytest.approx(moment, rel=1e-9)
+    if q > 1:
+        z = frequencies / math.sqrt(2)
+        formula = 2.0 ** (q - 1) * math.factorial(q) / (q * eval_hermite(q - 1, z)) ** 2
+        assert weights == pytest.approx(formula, rel=1e-8)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 1), (4, 4), (8, 4), (9, 9), (99, 81), (100, 100)])
+def test_the_grid_is_the_largest_that_fits(m, n):
+    assert quadrature_fourier(SE, 2, m).n_features == n
+    assert feature_map(SE, 2, m).n_features == n
+
+
+def test_the_better_rule_is_taken():
+    wide = SquaredExponential(0.2)
+    errors = {rule: quadrature_fourier(wide, 1, 20, rule=rule).error for rule in ("gauss-hermite", "equally-spaced", "best")}
+    assert errors["best"] == errors["equally-spaced"] < 1e-4 < 0.1 < errors["gauss-hermite"]
+    near = SquaredExponential(5.0)
+    assert quadrature_fourier(near, 1, 6, rule="best").error == quadrature_fourier(near, 1, 6).error < 1e-6
+
+
+@pytest.mark.parametrize(("nu", "rate"), [(0.5, 1), (1.5, 3), (2.5, 5)])
+def test_matern_errors_fall_at_the_rate_of_the_spectrum(nu, rate):
+    """The tail beyond the last of q frequencies holds about q^(-2 nu) of the spectrum."""
+    few, many = (quadrature_fourier(Matern(nu, 0.3), 1, q).error for q in (40, 160))
+    assert 0.55 * rate <= math.log(few / many) / math.log(4) <= 1.2 * rate
+
+
+def test_random_features_are_those_of_the_seed():
+    one, same, other = (random_fourier(SE, 2, 64, seed) for seed in (3, 3, 4))
+    assert np.array_equal(one.frequencies, same.frequencies)
+    assert not np.array_equal(one.frequencies, other.frequencies)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "d"), [(SE, 2), (Matern(1.5, 0.5), 3), (ProductMatern(2.5, 0.5), 2), (Matern(0.5, 0.5), 2)], ids=str
+)
+def test_random_features_are_unbiased(kernel, d):
+    """Over 4000 pairs of features the mean is within 5 deviations, at most 1 / sqrt(4000): false alarm below 1e-5 in all."""
+    found = random_fourier(kernel, d, 8000, 5)
+    x = np.random.default_rng(0).uniform(-1, 1, (8, d))
+    assert largest_error(kernel, found, x) < 5 / math.sqrt(4000)
+
+
+def test_random_features_converge_slowly():
+    assert random_fourier(SE, 2, 10_000, 0).error < random_fourier(SE, 2, 1000, 0).error < 1
+    assert random_fourier(Matern(0.5, 1.0), 2, 1000, 0).error == 2.0  # frequencies have no mean: what always holds
+
+
+# --- finite sets -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [SquaredExponential(0.3), Matern(1.5, 0.5), Linear(2.0)], ids=str)
+def test_a_finite_set_is_exact(kernel):
+    w = np.random.default_rng(2).uniform(-1, 1, (120, 3))
+    found = exact_on(kernel, w)
+    assert found.error < 1e-10
+    assert largest_error(kernel, found, w) <= found.error
+    chosen = np.random.default_rng(3).integers(0, 120, (4, 7))
+    assert np.array_equal(found(w[chosen]), found(w)[chosen])
+    assert np.linalg.norm(found(w), axis=1).max() <= 1 + 1e-12
+    assert found.n_features == (3 if isinstance(kernel, Linear) else pytest.approx(120, abs=30))
+
+
+def test_repeated_points_of_a_finite_set_have_one_vector():
+    w = np.array([[0.1, 0.2], [0.5, 0.5], [0.1, 0.2], [0.0, -0.0]])
+    found = exact_on(SquaredExponential(0.5), w)
+    features = found(w)
+    assert found.n_features == 3
+    assert np.array_equal(features[0], features[2])
+    assert np.array_equal(found(np.array([[-0.0, 0.0]])), features[3:])
+
+
+@pytest.mark.parametrize("n", [60, 300])
+def test_fewer_features_of_a_finite_set_say_their_error(n):
+    kernel, w = SquaredExponential(0.4), np.random.default_rng(2).uniform(-1, 1, (n, 2))
+    found = exact_on(kernel, w, 20)
+    assert found.n_features == 20
+    assert 1e-4 < largest_error(kernel, found, w) <= found.error < 1
+    with pytest.raises(ValueError, match="raise n_features"):
+        exact_on(kernel, w, 20, largest_error=1e-6)
+
+
+def test_strangers_to_a_finite_set_are_refused():
+    found = exact_on(SE, np.array([[0.0, 0.0], [0.5, 0.5], [1.0, 0.0]]))
+    with pytest.raises(ValueError, match=r"among the 3 of the finite set, to the last digit; got \[0.5, 0.500001\]: add it"):
+        found(np.array([[0.0, 0.0], [0.5, 0.500001]]))
+
+
+# --- shared points ------------------------------------------------------------------------------------------------------
+
+
+def test_points_that_replicates_share_are_mapped_once():
+    found = feature_map(SE, 2, 64)
+    x = np.random.default_rng(0).uniform(-1, 1, (30, 2))
+    shared = found(np.broadcast_to(x, (5, 30, 2)))
+    assert shared.shape == (5, 30, 64)
+    assert shared.strides[0] == 0
+    assert np.array_equal(shared[3], found(x))
+    one_by_one = np.stack([x, x[::-1]])
+    assert np.array_equal(found(one_by_one)[1], found(x)[::-1])
+
+
+def test_only_points_that_cannot_change_are_remembered():
+    found = feature_map(SE, 2, 64)
+    x = np.random.default_rng(0).uniform(-1, 1, (30, 2))
+    view = x[:]
+    view.setflags(write=False)  # its base can be written to
+    before = found(view).copy()
+    x[0] = 0.0
+    assert not np.array_equal(found(view)[0], before[0])
+    x.setflags(write=False)
+    first = found(x)
+    assert found(x) is first
+    assert found(x[:]) is first
+    assert not first.flags.writeable
+    other = x + 0.0
+    other.setflags(write=False)
+    assert found(other) is not first
+    assert np.array_equal(found(other), first)
+    assert np.array_equal(pickle.loads(pickle.dumps(found))(x), first)
+
+
+def test_a_fixed_set_that_is_gone_is_not_taken_for_another():
+    """The memory of an array that is not kept alive is given to the next one: the map keeps it."""
+    found = feature_map(SE, 1, 8)
+    for value in np.linspace(-1, 1, 50):
+        x = np.full((1000, 1), value)
+        x.setflags(write=False)
+        assert found(x)[0] == pytest.approx(found(np.array([[value]]))[0], abs=1e-15)
+        del x
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("build", "told"),
+    [
+        (lambda: quadrature_fourier(SE, 2, 64, -2, 2, largest_error=1e-4), "64 features .* only to 0.18.*raise n_features"),
+        (lambda: feature_map(Matern(1.5, 1.0), 2, 100), "no product spectrum in 2 dimensions: use a ProductMatern"),
+        (lambda: quadrature_fourier(Linear(1.0), 1, 10), "not stationary"),
+        (lambda: quadrature_fourier(SE, 2, 0), "n_features must be a whole number of at least 1, got 0"),
+        (lambda: quadrature_fourier(SE, 0, 4), "dimension must be .* got 0"),
+        (lambda: quadrature_fourier(SE, 1, 4, 1.0, 1.0), "low must be below high"),
+        (lambda: quadrature_fourier(SE, 1, 4, rule="simpson"), "rule must be one of gauss-hermite"),
+        (lambda: quadrature_fourier(ADDITIVE, 4, 40), "must name all coordinates from 0 to 3"),
+        (lambda: quadrature_fourier(ADDITIVE, 6, 40), "must name all coordinates from 0 to 5"),
+        (lambda: quadrature_fourier(ADDITIVE, 5, 4), "n_features must be at least 5, one for each group, got 4"),
+        (lambda: random_fourier(SE, 2, 1, 0), "n_features must be at least 2"),
+        (lambda: random_fourier(Linear(1.0), 2, 10, 0), "not stationary"),
+        (lambda: linear(Linear(1.0), 2), "lengthscale of a linear kernel must be at least 1.41421"),
+        (lambda: feature_map(Linear(2.0), 3, 2), "n_features of a linear kernel must be at least the dimension 3, got 2"),
+        (lambda: exact_on(Linear(1.0), np.ones((2, 2))), r"k\(x, x\) must be at most 1, got 2 at point 0: .* to 1.41421"),
+        (lambda: exact_on(SE, np.zeros(3)), r"shape \(n, d\)"),
+        (lambda: exact_on(SE, np.array([[np.nan]])), "finite, got nan"),
+        (lambda: feature_map(SE, 2, 64)(np.array([[0.0, 1.1]])), r"domain \[-1, 1\]\^2, got 1.1 at index \(0, 1\)"),
+        (lambda: feature_map(SE, 2, 64)(np.array([[0.0, np.nan]])), "finite, got nan"),
+        (lambda: feature_map(SE, 2, 64)(np.zeros((4, 3))), r"shape \(..., 2\)"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(build, told):
+    with pytest.raises(ValueError, match=told):
+        build()

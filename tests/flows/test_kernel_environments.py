@@ -1,0 +1,335 @@
+"""Environments with a kernel in a spec: what algorithms are told, what audits replay, and where a mistake is named."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import jsonschema
+import numpy as np
+import pytest
+import yaml
+
+from algorithms import catalog
+from algorithms.entry import KERNEL, POOLED, Entry
+from algorithms.environments.tables import ContextTable
+from algorithms.numerics.features import exact_on, feature_map
+from algorithms.numerics.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential
+from algorithms.observers import ContextualRegretCurve
+from algorithms.run import run
+from flows.environments import environments_of
+from flows.plan import cells_of
+from flows.play import benchmark_block
+from flows.specs import SpecError, json_schema, parse_spec
+from flows.store import Store
+from privacy_core import Interval, LiveLedger, ReproducibleNoise
+
+KINDS = {
+    "rkhs-gap": {"kind": "rkhs-gap", "actions": 6},
+    "camelback": {"kind": "camelback", "actions": 30},
+    "styblinski-tang": {"kind": "styblinski-tang", "actions": 9},
+    "michalewicz": {"kind": "michalewicz", "actions": 40},
+    "rkhs": {"kind": "rkhs", "contexts": 4, "actions": 7, "kernel": "matern-3/2", "context_dimension": 2},
+    "rkhs, gaussian": {"kind": "rkhs", "contexts": 1, "actions": 7, "rewards": "gaussian", "norm": 2.0, "noise": 0.5},
+    "diabetes": {"kind": "diabetes", "actions": 4},
+}
+POOLS = [name for name in KINDS if name not in ("rkhs-gap", "diabetes")]
+ROUNDS, HORIZON = 30, 40
+each = pytest.mark.parametrize("name", list(KINDS))
+
+
+class Nothing(NamedTuple):
+    n_reps: int
+
+
+@dataclass(frozen=True)
+class LastAction:
+    """Plays the last action, with features that it does not use."""
+
+    n_actions: int
+    context_dimension: int
+    reward_range: Interval
+
+    def init(self, n_reps):
+        return Nothing(n_reps), Nothing(n_reps)
+
+    def act(self, released, context, step):
+        return np.full(released.n_reps, self.n_actions - 1)
+
+    def hold(self, released, actions):
+        return np.ones(released.n_reps, dtype=np.int64)
+
+    def absorb(self, sensitive, released, record, ledger):
+        return sensitive, released
+
+
+def build(settings):
+    problem = settings.problem
+    if problem.pool is None:
+        feature_map(problem.kernel, problem.dimension, int(settings.parameters["n_features"]))
+    else:
+        exact_on(problem.kernel, problem.pool.points.reshape(-1, problem.dimension))
+    return LastAction(problem.n_actions, problem.dimension, problem.reward_range)
+
+
+LAST = Entry(
+    name="last-action", family="test", privacy_model="none", guarantee=None, calibrations=(), claim="none", source="a test",
+    build=build, plays_on=(KERNEL, POOLED), parameters={"n_features": 100},
+)  # fmt: skip
+TEXT = """\
+name: kernels
+seed: 7
+environment:
+  - kind: rkhs
+    kernel: linear
+    lengthscale: 2
+    contexts: 3
+    actions: 4
+    centers: 5
+horizon: 40
+replications: 2
+algorithms:
+  - name: last-action
+audit: {rounds: 30, replays: 1000}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _with_an_entry(monkeypatch):
+    monkeypatch.setattr(catalog, "CATALOG", (*catalog.CATALOG, LAST))
+
+
+def spec_of(environment, **changes):
+    tree = yaml.safe_load(TEXT) | {"environment": environment} | changes
+    return parse_spec(yaml.safe_dump(tree), "spec.yaml", Path())
+
+
+def built(environment, **changes):
+    return environments_of(spec_of(environment, **changes))[0]
+
+
+def seed(n):
+    return np.random.SeedSequence(n)
+
+
+def played(environment, n, n_reps=2):
+    stream, seen = environment.stream(seed(n)), []
+    for user in range(HORIZON):
+        where = np.full(n_reps, user)
+        stream.contexts(where)
+        seen.append(stream.respond(where, np.ones(n_reps, dtype=np.int64), np.full(n_reps, user % environment.n_actions)))
+    return np.array(seen)
+
+
+@each
+def test_algorithms_are_told_the_kernel_and_what_users_may_bring(name):
+    environment = built(KINDS[name])
+    problem, stream = environment.problem(HORIZON), environment.stream(seed(1))
+    assert problem.kind == environment.kind == (POOLED if name in POOLS else KERNEL)
+    assert problem.n_actions == environment.n_actions == len(environment.names) == stream.n_actions
+    assert problem.reward_range == environment.reward_range == stream.reward_range
+    assert problem.dimension == stream.context_dimension
+    assert problem.horizon == HORIZON <= stream.n_users
+    x = stream.contexts(np.zeros(3, dtype=np.int64))
+    assert x.shape == (3, problem.n_actions, problem.dimension)
+    assert np.abs(x).max() <= 1
+    means = stream.mean_rewards(np.zeros(3, dtype=np.int64), x)
+    assert problem.reward_range.low <= means.min()
+    assert means.max() <= problem.reward_range.high
+    if name in POOLS:
+        assert (problem.pool.index_of(x) >= 0).all()
+    rewards = played(environment, 1)
+    assert problem.reward_range.low <= rewards.min()
+    assert rewards.max() <= problem.reward_range.high
+
+
+@each
+def test_a_benchmark_plays_and_repeats(name, tmp_path):
+    spec = spec_of(KINDS[name])
+    (cell,) = cells_of(spec)
+    (block,) = cell.blocks()
+    one, other = (benchmark_block(block, Store(tmp_path / where))[0] for where in ("one", "other"))
+    np.testing.assert_array_equal(one["regret"], other["regret"])
+    assert one["regret"].min() >= 0
+    assert one["regret"].max() > 0
+
+
+@each
+def test_regret_is_that_of_each_user_s_best_action(name):
+    environment = built(KINDS[name])
+    stream, grid = environment.stream(seed(1)), np.array([1, HORIZON])
+    regret = environment.regret(stream, grid, 3)
+    assert isinstance(regret, ContextualRegretCurve)
+    (cell,) = cells_of(environment.spec)
+    run(cell.algorithm(), stream, LiveLedger(3, ReproducibleNoise(seed(2))), horizon=HORIZON, observers=[regret])
+    assert (np.diff(regret.curve, axis=1) >= 0).all()
+
+
+@each
+def test_audits_replay_points_of_the_domain(name):
+    """Of norm at most 1, as every context table: which points of [-1, 1]^d are."""
+    table = built(KINDS[name]).audit_table()
+    again, longer, other = (
+        built(KINDS[name], **changes).audit_table() for changes in ({}, {"horizon": HORIZON + 20}, {"seed": 8})
+    )
+    assert isinstance(table, ContextTable)
+    assert table.features.shape == (ROUNDS, built(KINDS[name]).n_actions, built(KINDS[name]).problem(1).dimension)
+    assert table.reward_range == built(KINDS[name]).reward_range
+    for same in (again, longer):
+        np.testing.assert_array_equal(table.features, same.features)
+        np.testing.assert_array_equal(table.rewards, same.rewards)
+    assert (table.features != other.features).any()
+    if name == "diabetes":
+        assert len(np.unique(table.rewards)) > 20
+    else:  # but for rounding to the table's grid
+        ends = built(KINDS[name]).reward_range
+        assert sorted(set(table.rewards.ravel().tolist())) == pytest.approx([ends.low, ends.high], abs=1e-6)
+    if name.startswith("rkhs") and name != "rkhs-gap":
+        assert (built(KINDS[name]).pool.index_of(table.features) >= 0).all()
+
+
+@each
+def test_a_seed_gives_the_same_rewards_and_another_one_others(name):
+    environment = built(KINDS[name])
+    assert np.array_equal(played(environment, 1), played(built(KINDS[name]), 1))
+    assert np.array_equal(played(environment, 1), played(environment, 2)) == (name == "diabetes")
+
+
+def test_what_is_unknown_is_the_same_in_all_blocks_and_follows_the_spec_s_seed():
+    for kind in ("rkhs", "camelback"):
+        one, other = (built(KINDS[kind]).stream(seed(n)) for n in (1, 2))
+        np.testing.assert_array_equal(one.values, other.values)
+        np.testing.assert_array_equal(one.pool.points, other.pool.points)
+        changed = built(KINDS[kind], seed=8).stream(seed(1))
+        assert (changed.pool.points != one.pool.points).any()
+
+
+@each
+def test_the_description_says_what_it_is(name):
+    environment = built(KINDS[name])
+    shown = environment.describe()
+    assert shown["label"] == shown["name"] == KINDS[name]["kind"]
+    assert shown["description"].endswith(".")
+    assert str(environment.problem(1).kernel) in shown["description"]
+    assert shown["estimator"].startswith("Regret is")
+    assert len(shown["actions"]) == (environment.n_actions if environment.n_actions <= 32 else 0)
+    if name in ("camelback", "rkhs, gaussian"):
+        told = re.search(r"which moves means by at most ([0-9.e-]+)\.", shown["description"])
+        assert float(told[1]) == pytest.approx(environment.stream(seed(0)).clipping_bias, rel=0.05)
+        assert 0 < float(told[1]) < 0.02
+
+
+@each
+def test_a_worker_draws_its_own_data(name):
+    environment = built(KINDS[name])
+    environment.describe()
+    environment.problem(1)
+    packed = pickle.dumps(environment)
+    assert len(packed) < 6000
+    assert np.array_equal(played(pickle.loads(packed), 3), played(environment, 3))
+
+
+KERNELS = [
+    ({"kind": "rkhs-gap"}, SquaredExponential(0.5)),
+    ({"kind": "rkhs-gap", "kernel": "matern-5/2", "lengthscale": 1.0}, Matern(2.5, 1.0)),
+    ({"kind": "rkhs", "kernel": "product-matern-1/2"}, ProductMatern(0.5, 0.3)),
+    ({"kind": "rkhs", "kernel": "linear"}, Linear(math.sqrt(2))),
+    ({"kind": "rkhs", "kernel": "linear", "additive": True, "lengthscale": 1}, Additive.of_coordinates(Linear(1.0), 2)),
+    ({"kind": "camelback"}, SquaredExponential(0.2)),
+    ({"kind": "styblinski-tang"}, Additive.of_coordinates(SquaredExponential(1.2), 20)),
+    ({"kind": "michalewicz", "lengthscale": 0.5}, Additive.of_coordinates(SquaredExponential(0.5), 10)),
+    ({"kind": "michalewicz", "additive": False}, SquaredExponential(0.6)),
+    ({"kind": "diabetes"}, Additive.of_coordinates(SquaredExponential(0.8), 10)),
+    ({"kind": "diabetes", "kernel": "linear"}, Linear(math.sqrt(10))),
+]
+
+
+@pytest.mark.parametrize(("item", "kernel"), KERNELS)
+def test_a_kernel_is_what_its_fields_say(item, kernel):
+    assert spec_of(item).environment[0].public_kernel() == kernel
+
+
+LINE = "    lengthscale: 2\n"
+MISTAKES = [
+    ("kernel: linear", "kernel: cubic", 5, "environment[0].kernel", "'matern-3/2', 'matern-5/2'"),
+    (LINE, "    lengthscale: 0\n", 6, "environment[0].lengthscale", "greater than 0, got 0"),
+    (LINE, "    lengthscale: .nan\n", 6, "environment[0].lengthscale", "finite number"),
+    (LINE, "    lengthscale: 1.4\n", 6, "environment[0].lengthscale", "at least 1.41421, so that points of [-1, 1]^2"),
+    (LINE, "    lengthscale: 0.9\n    additive: true\n", 6, "environment[0].lengthscale", "at least 1, so that"),
+    ("contexts: 3", "contexts: 0", 7, "environment[0].contexts", "greater than or equal to 1, got 0"),
+    ("actions: 4", "actions: 0", 8, "environment[0].actions", "greater than or equal to 2, got 0"),
+    ("centers: 5", "centers: 13", 9, "environment[0].centers", "contexts times actions = 12, got 13"),
+    ("centers: 5", "noise: 0.5", 9, "environment[0].noise", "that of gaussian rewards"),
+    ("centers: 5", "rewards: cauchy", 9, "environment[0].rewards", "'two-point' or 'gaussian'"),
+    ("centers: 5", "centres: 5", 9, "environment[0].centres", "unknown field (value 5)"),
+    ("name: last-action", "name: ucb", 13, "algorithms[0].name", "environments, and rkhs is pooled"),
+    ("name: last-action", "name: linucb", 13, "algorithms[0].name", "contextual environments, and rkhs is pooled"),
+    (
+        "- name: last-action",
+        "- {name: last-action, n_features: 0}",
+        13,
+        "algorithms[0].n_features",
+        "equal to 1, got 0",
+    ),
+]
+OTHERS = [
+    (
+        "kind: rkhs-gap\n    kernel: linear",
+        5,
+        "environment[0].kernel",
+        "'product-matern-3/2' or 'product-matern-5/2', got 'linear'",
+    ),
+    ("kind: rkhs-gap\n    dimension: 0", 5, "environment[0].dimension", "greater than or equal to 1"),
+    ("kind: camelback\n    noise: -1", 5, "environment[0].noise", "greater than or equal to 0, got -1"),
+    ("kind: camelback\n    dimension: 3", 5, "environment[0].dimension", "unknown field"),
+    ("kind: diabetes\n    actions: 443", 5, "environment[0].actions", "less than or equal to 442, got 443"),
+    ("kind: michalewicz\n    kernel: linear\n    lengthscale: 0.5", 6, "environment[0].lengthscale", "at least 1, so that"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "field", "shown"), MISTAKES)
+def test_a_mistake_is_named_at_its_line(old, new, line, field, shown):
+    assert old in TEXT
+    _assert_named(TEXT.replace(old, new, 1), line, field, shown)
+
+
+@pytest.mark.parametrize(("item", "line", "field", "shown"), OTHERS)
+def test_a_mistake_of_another_kind_is_named_at_its_line(item, line, field, shown):
+    begin, rest = TEXT.split("  - kind: rkhs\n")
+    _assert_named(f"{begin}  - {item}\n" + rest[rest.index("horizon") :], line, field, shown)
+
+
+def _assert_named(text, line, field, shown):
+    parse_spec(TEXT, "good.yaml", Path())
+    with pytest.raises(SpecError) as caught:
+        parse_spec(text, "bad.yaml", Path())
+    found = re.match(r"bad\.yaml:(\d+): ([^:]+): (.*)", str(caught.value).splitlines()[0])
+    assert found, str(caught.value)
+    assert (int(found[1]), found[2]) == (line, field), str(caught.value)
+    assert shown in found[3], str(caught.value)
+
+
+def test_a_kernel_without_features_is_told_before_anything_starts():
+    gap = {"kind": "rkhs-gap", "kernel": "matern-3/2", "lengthscale": 1.0}
+    with pytest.raises(
+        SpecError, match=r"^algorithms.0: last-action on rkhs-gap: the Matern kernel has no product spectrum in 2"
+    ):
+        cells_of(spec_of(gap))
+    few = spec_of({"kind": "diabetes"}, algorithms=[{"name": "last-action", "n_features": 5}])
+    with pytest.raises(SpecError, match="n_features must be at least 10, one for each group, got 5"):
+        cells_of(few)
+
+
+def test_the_json_schema_knows_them():
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    check = jsonschema.Draft202012Validator(schema)
+    for item in KINDS.values():
+        tree = yaml.safe_load(TEXT) | {"environment": item}
+        assert check.is_valid(tree), next(check.iter_errors(tree)).message
+        assert not check.is_valid(tree | {"environment": item | {"kernel": "cubic"}})
+        assert not check.is_valid(tree | {"environment": item | {"unheard": 1}})
