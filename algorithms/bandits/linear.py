@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,8 @@ _DESIGN_GAP = 1e-3
 _UP = 1 + 1e-12
 """Noise is never below the theorem's: rounded up."""
 _FOREVER = 2**60
-_MOST_PLANS = 4096
+_MOST_REMEMBERED = 2**27
+"""Bytes of plans that are kept for other replicates."""
 
 
 class Sensitive(NamedTuple):
@@ -295,6 +296,10 @@ class PhasedElimination:
             raise ValueError(f"origin must be a finite number, got {self.origin!r}")
         checked_features(self.features)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Without the plans: a copy for another thread or process remembers its own.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     @property
     def n_actions(self) -> int:
         """Number of arms."""
@@ -391,6 +396,11 @@ class PhasedElimination:
         return np.array(self.features)
 
     @cached_property
+    def _most_plans(self) -> int:
+        numbers = self.n_slots * (self.n_outputs + 2) + self.n_actions * (self.n_outputs + 2) + self.n_outputs
+        return max(1, _MOST_REMEMBERED // (8 * numbers))
+
+    @cached_property
     def _known_plans(self) -> dict[tuple[int, bytes], Plan]:
         return {}
 
@@ -403,7 +413,7 @@ class PhasedElimination:
         packed = np.packbits(active).tobytes()
         known = self._known_plans.get((phase, packed))
         if known is None:
-            if len(self._known_plans) >= _MOST_PLANS:
+            if len(self._known_plans) >= self._most_plans:
                 self._known_plans.clear()
                 self._known_designs.clear()
             known = self._known_plans[phase, packed] = self._planned(phase, active, packed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import FrozenInstanceError, astuple, replace
 
 import numpy as np
@@ -98,7 +100,7 @@ class TestArrangements:
     def test_the_algorithm_keeps_nothing_that_matters(self, algorithm, monkeypatch):
         before = repr(astuple(algorithm))
         first, again = (play(algorithm, OwnNoiseLedger(SEEDS)) for _ in range(2))
-        monkeypatch.setattr(linear, "_MOST_PLANS", 1)
+        monkeypatch.setattr(linear, "_MOST_REMEMBERED", 1)
         without_memory = play(replace(algorithm), OwnNoiseLedger(SEEDS))
         for other in (again, without_memory):
             assert np.array_equal(first[0], other[0])
@@ -164,3 +166,12 @@ def test_without_noise_laplace_widths_are_the_gaussian_ones():
         one, other = (algorithm.plan(phase, active) for algorithm in (pure, gope(FEATURES, UNIT, 0.1)))
         assert np.array_equal(np.sort(one.counts), np.sort(other.counts))
         assert one.width == pytest.approx(other.width, rel=1e-9)
+
+
+def test_a_copy_remembers_no_plans():
+    algorithm = adar_gope(FEATURES, 2.0, 1.0, UNIT, "tight", 0.1)
+    algorithm.init(1)
+    assert algorithm._known_plans
+    for copied in (copy.deepcopy(algorithm), pickle.loads(pickle.dumps(algorithm))):
+        assert copied == algorithm
+        assert "_known_plans" not in vars(copied)
