@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from algorithms.entry import Entry
-from algorithms.families import contextual, finite_arm, linear
+from algorithms.families import contextual, finite_arm, kernel, linear
 
-CATALOG: tuple[Entry, ...] = (*finite_arm.ENTRIES, *linear.ENTRIES, *contextual.ENTRIES)
+CATALOG: tuple[Entry, ...] = (*finite_arm.ENTRIES, *linear.ENTRIES, *contextual.ENTRIES, *kernel.ENTRIES)
 
 
 def find(name: str, privacy_model: str | None = None) -> Entry:
