@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from algorithms.entry import Entry
-from algorithms.families import contextual, finite_arm, linear
+from algorithms.families import contextual, finite_arm, linear, projected_kernel
 
-CATALOG: tuple[Entry, ...] = (*finite_arm.ENTRIES, *linear.ENTRIES, *contextual.ENTRIES)
+CATALOG: tuple[Entry, ...] = (
+    *finite_arm.ENTRIES, *linear.ENTRIES, *contextual.ENTRIES, *projected_kernel.ENTRIES,
+)  # fmt: skip
 
 
 def find(name: str, privacy_model: str | None = None) -> Entry:

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from doubles import OwnNoiseLedger
-from pools import KERNEL, SYMMETRIC, UNIT, PooledFunction, pool_of, table_of
+from pools import KERNEL, SYMMETRIC, UNIT, pool_of, stream_of, table_of
 
 from algorithms.bandits.projected_kernel import capri, capri_joint, capri_local
 from algorithms.observers import ActionLog, ContextualRegretCurve
@@ -88,10 +88,10 @@ def test_the_neighbor_script_acts_alike_and_moves_by_no_more_than_the_sensitivit
 
 
 def regret(algorithm, pool, horizon, n_reps=4):
-    env = PooledFunction(pool, KERNEL, horizon, 1)
+    env = stream_of(pool, horizon)
     curve = ContextualRegretCurve(env, np.array([horizon // 4, horizon]), n_reps)
     run(algorithm, env, LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(2))), observers=[curve])
-    uniform = horizon * (env.means.max(axis=1, keepdims=True) - env.means).mean()
+    uniform = horizon * (env.values.max(axis=1, keepdims=True) - env.values).mean()
     return curve.curve.mean(axis=0), uniform
 
 
