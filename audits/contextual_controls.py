@@ -156,43 +156,45 @@ class Watching(NamedTuple):
     """(n_reps, d, d) exact sum of x x^T."""
 
 
-class _ShiftFromNoise(LinUCB):
+class ShiftFromNoise(LinUCB):
     """Shifts the Gram matrix by the least eigenvalue of the noise that was drawn, in place of a public bound on it."""
 
     def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+        """With an exact Gram matrix that is kept where it must not be."""
         sensitive, model = super().init(n_reps)
         return sensitive, Watching(*model, exact=np.zeros_like(model.inverse))
 
     def absorb(  # type: ignore[override]
         self, sensitive: Sensitive, released: Watching, record: Record, ledger: Ledger
     ) -> tuple[Sensitive, Any]:
-        x = _played(record)
+        """As the honest algorithm; the exact matrix grows beside."""
+        x, _ = self.contribution(record)
         released.exact[:] += x[:, :, None] * x[:, None, :]
         return super().absorb(sensitive, released, record, ledger)  # type: ignore[arg-type]
 
     def _learn(self, model: Model | Watching, statistic: FloatArray, step: int) -> None:
         if isinstance(model, Watching):
-            d = self.context_dimension
-            least = np.linalg.eigvalsh(statistic[:, :, :d] - model.exact)[:, 0]
-            statistic = statistic.copy()
-            statistic[:, :, :d] -= (least + self.shift(step)[0] - self.ridge)[:, None, None] * np.eye(d)
+            statistic = self.tampered(model.exact, statistic.copy(), step)
         super()._learn(model, statistic, step)  # type: ignore[arg-type]
 
-
-def _played(record: Record) -> FloatArray:
-    """(n_reps, d) features of the actions played."""
-    assert record.contexts is not None
-    return np.asarray(np.take_along_axis(record.contexts, record.actions[:, :, None], axis=1)[:, 0])
+    def tampered(self, exact: FloatArray, statistic: FloatArray, step: int) -> FloatArray:
+        """(n_reps, d, d + 1) noisy sums, in memory of their own, as the decisions see them."""
+        d = self.n_features
+        least = np.linalg.eigvalsh(statistic[:, :, :d] - exact)[:, 0]
+        statistic[:, :, :d] -= (least + self.shift(step)[0] - self.ridge)[:, None, None] * np.eye(d)
+        return statistic
 
 
 # --- the lists -------------------------------------------------------------------------------------------------------
 
 
-def _as(faulty: type[Any]) -> Callable[[Any], Any]:
+def planted_as(faulty: type[Any]) -> Callable[[Any], Any]:
+    """The same fields in a faulty class."""
     return lambda honest: faulty(**{field.name: getattr(honest, field.name) for field in fields(honest)})
 
 
-def _with_sums(of: Callable[[Any], PrivateSum]) -> Callable[[Any], Any]:
+def with_sums(of: Callable[[Any], PrivateSum]) -> Callable[[Any], Any]:
+    """The same algorithm with a faulty sum that is made of the honest one's mechanism."""
     return lambda honest: replace(honest, sums=of(honest.sums.mechanism))
 
 
@@ -202,26 +204,28 @@ ADAR_OFUL: tuple[Control, ...] = (
     *_SHARED,
     Control(
         "sum-noised-anew", "the whole sum is released with fresh noise at each of L updates (sqrt(L) mu0)",
-        _with_sums(NoisedAnew),
+        with_sums(NoisedAnew),
     ),
     Control(
         "noise-one-late", "an update uses its block's exact sum; the noise enters the next one (no privacy)",
-        _with_sums(NoiseOneLate),
+        with_sums(NoiseOneLate),
     ),
     Control(
-        "switches-by-rewards", "updates happen where exact rewards have grown (no privacy)", _as(_SwitchesByRewards)
+        "switches-by-rewards", "updates happen where exact rewards have grown (no privacy)", planted_as(_SwitchesByRewards)
     ),
-    Control("width-from-exact-sum", "the width depends on exact rewards (no privacy)", _as(_WidthFromExactSum)),
+    Control("width-from-exact-sum", "the width depends on exact rewards (no privacy)", planted_as(_WidthFromExactSum)),
 )  # fmt: skip
 
 LINUCB_JOINT: tuple[Control, ...] = (
     *_SHARED,
     Control(
         "sum-noised-anew", "all records enter each of T releases with fresh noise, one is declared (sqrt(T) mu0)",
-        _with_sums(NoisedAnew),
+        with_sums(NoisedAnew),
     ),
-    Control("noise-one-late", "decisions use each record's exact contribution (no privacy)", _with_sums(NoiseOneLate)),
-    Control("shift-from-noise", "the shift is the least eigenvalue of the noise itself (no privacy)", _as(_ShiftFromNoise)),
+    Control("noise-one-late", "decisions use each record's exact contribution (no privacy)", with_sums(NoiseOneLate)),
+    Control(
+        "shift-from-noise", "the shift is the least eigenvalue of the noise itself (no privacy)", planted_as(ShiftFromNoise)
+    ),
 )  # fmt: skip
 
 LINUCB_LOCAL: tuple[Control, ...] = LINUCB_JOINT

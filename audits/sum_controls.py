@@ -117,7 +117,7 @@ _not_normalized = lru_cache(maxsize=8)(_NotNormalized)
 
 
 @dataclass(frozen=True)
-class _Outgrown(FactorizedSum):
+class NotNormalizedSum(FactorizedSum):
     """A factorized sum whose columns are normalized for a stream of another length, or not at all."""
 
     built_for: int = 1
@@ -297,11 +297,11 @@ CONTROLS_OF_SUMS: dict[str, tuple[SumControl, ...]] = {
     "factorized": (
         _control(
             "columns-not-normalized", "the square root's columns have norms above 1 (sqrt(sum_k c_k^2) mu0)",
-            _with_sum(_as(_Outgrown)), BOTH, float(np.linalg.norm(square_root_coefficients(24))),
+            _with_sum(_as(NotNormalizedSum)), BOTH, float(np.linalg.norm(square_root_coefficients(24))),
         ),
         _control(
             "longer-than-built-for", "one norm for all columns, that of 6 steps, in 24 steps (sqrt(gamma(24)/gamma(6)) mu0)",
-            _with_sum(_as(_Outgrown, built_for=6)), BOTH,
+            _with_sum(_as(NotNormalizedSum, built_for=6)), BOTH,
             float(np.linalg.norm(square_root_coefficients(24)) / np.linalg.norm(square_root_coefficients(6))), MUCH,
         ),
         _control(

@@ -142,18 +142,19 @@ def one_for_all(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatA
     return np.asarray(value + mechanism.draw(noise, np.zeros((len(value), 1))))
 
 
-def _noise(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+def noise_of(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+    """What the mechanism adds, in the shape of the value."""
     return np.asarray(mechanism.draw(noise, np.zeros_like(value)))
 
 
 def upper_only(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """Noise on and above the diagonal, none below it."""
-    return np.asarray(value + np.triu(_noise(mechanism, noise, value)))
+    return np.asarray(value + np.triu(noise_of(mechanism, noise, value)))
 
 
 def no_diagonal(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """Noise off the diagonal, none on it."""
-    added = _noise(mechanism, noise, value)
+    added = noise_of(mechanism, noise, value)
     diagonal = np.arange(added.shape[-2])
     added[..., diagonal, diagonal] = 0.0
     return np.asarray(value + added)
@@ -161,7 +162,7 @@ def no_diagonal(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatA
 
 def made_positive(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """Shifted by as much as this noise needs to be positive semidefinite."""
-    added = _noise(mechanism, noise, value)
+    added = noise_of(mechanism, noise, value)
     square = added[..., : added.shape[-2]]
     shift = np.maximum(0.0, -np.linalg.eigvalsh(square)[..., 0])
     square += shift[..., None, None] * np.eye(added.shape[-2])
@@ -170,6 +171,6 @@ def made_positive(mechanism: Any, noise: NoiseSource, value: FloatArray) -> Floa
 
 def same_for_matrix_and_vector(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
     """Both parts from one seed: the vector's draws are the matrix's first ones."""
-    drawn = mechanism.whiten(_noise(mechanism, noise, value))
+    drawn = mechanism.whiten(noise_of(mechanism, noise, value))
     drawn[:, -value.shape[-2] :] = drawn[:, : value.shape[-2]]
     return np.asarray(value + mechanism.color(drawn, value.shape))

@@ -19,15 +19,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
+from algorithms.bandits.noisy_sums import (
+    UP,
+    NoisySums,
+    exact_sums,
+    factorized_sums,
+    local_sums,
+    printed_tree,
+    tree_sums,
+)
 from algorithms.numerics import regression
 from algorithms.protocol import FloatArray, IntArray, Record
 from privacy_core import (
     EQUAL,
-    GOE,
     ApproxDP,
     Ball,
     Exact,
-    Factorized,
     FactorizedSum,
     Gaussian,
     Interval,
@@ -38,14 +45,10 @@ from privacy_core import (
     PhaseTotal,
     PrivateSum,
     Relation,
-    TreeSum,
-    calibrate,
 )
 from privacy_core.calibrations.renyi_bandits import most_updates, reward_sum_sd
 from privacy_core.checks import at_least, non_negative, order, positive, probability
 
-_UP = 1 + 1e-12
-"""Not below a theorem's noise: rounded up by one part in 1e12."""
 _ROUNDING = 1e-12
 """Of log-determinants: one that has grown by exactly 1 + C is not due."""
 _UNIT_BALL = Ball(1.0)
@@ -364,14 +367,14 @@ def adar_oful(
     if calibration == "printed":
         if reward_range.low < -1 or reward_range.high > 1:
             raise ValueError(f"printed is made for rewards in [-1, 1], got {reward_range}: scale them, or use 'tight'")
-        noise = Gaussian(width, reward_sum_sd(alpha, epsilon, 2.0) / width * _UP, Relation.REPLACE_REWARD)
+        noise = Gaussian(width, reward_sum_sd(alpha, epsilon, 2.0) / width * UP, Relation.REPLACE_REWARD)
         sums: PrivateSum = PhaseTotal(PhaseSum(noise))
         log = math.log(horizon / failure)
         norm = math.sqrt(dimension + 2 * math.sqrt(dimension * log) + 2 * log)
         scale, bound = 1.0, _or(1.0, parameter_bound)
         share: float | None = positive("least_share", _or(1 / dimension, least_share))
     elif calibration == "tight":
-        noise = Gaussian(width, reward_sum_sd(alpha, epsilon, 1.0) * _UP, Relation.REPLACE_REWARD)
+        noise = Gaussian(width, reward_sum_sd(alpha, epsilon, 1.0) * UP, Relation.REPLACE_REWARD)
         sums = FactorizedSum(noise, updates)
         norm = math.sqrt(chdtri(dimension, failure / updates))
         scale, bound, share = width / 2, _or(width / 2, parameter_bound), None
@@ -470,9 +473,30 @@ class LinUCB:
         probability("failure", self.failure)
         non_negative("beta_scale", self.beta_scale)
 
+    @property
+    def n_features(self) -> int:
+        """Of x, what is learned from: here the context itself."""
+        return self.context_dimension
+
+    def offered(self, context: FloatArray) -> FloatArray:
+        """(n_reps, n_actions, n_features) x of each action."""
+        return context
+
+    def chosen(self, record: Record) -> FloatArray:
+        """(n_reps, n_features) x of the action that was played; 0 where a replicate is done."""
+        return _features(record)
+
+    def contribution(self, record: Record) -> tuple[FloatArray, FloatArray]:
+        """(n_reps, n_features) x and (n_reps,) y of the record, within the bounds that the noise is made for."""
+        return _UNIT_BALL.clip(self.chosen(record)), _centered(record, self.reward_range)
+
+    def misfit(self, step: int) -> float:
+        """What the width must add after `step` rounds where mean rewards are linear in x but nearly: here they are."""
+        return 0.0
+
     def init(self, n_reps: int) -> tuple[Sensitive, Model]:
         """No round yet."""
-        d = self.context_dimension
+        d = self.n_features
         model = Model(
             np.zeros((n_reps, d)),
             np.zeros((n_reps, d, d)),
@@ -484,7 +508,8 @@ class LinUCB:
 
     def act(self, released: Model, context: FloatArray | None, step: int) -> IntArray:
         """(n_reps,) the actions with the largest upper confidence bound (ties: the lowest)."""
-        return _optimistic(released.estimate, released.inverse, released.width, context)
+        offered = None if context is None else self.offered(context)
+        return _optimistic(released.estimate, released.inverse, released.width, offered)
 
     def hold(self, released: Model, actions: IntArray) -> IntArray:
         """(n_reps,) one round: the next user has another context."""
@@ -492,8 +517,7 @@ class LinUCB:
 
     def absorb(self, sensitive: Sensitive, released: Model, record: Record, ledger: Ledger) -> tuple[Sensitive, Model]:
         """Adds the record, releases the sums, and solves for theta."""
-        x = _UNIT_BALL.clip(_features(record))
-        value = JointGaussian.statistic(x, _centered(record, self.reward_range))
+        value = JointGaussian.statistic(*self.contribution(record))
         state, noisy, _ = self.sums.close(self.sums.add(sensitive.sum, value, record.n_records), ledger)
         np.add(released.clock, record.n_records, out=released.clock)
         self._learn(released, noisy, int(released.clock[0]))
@@ -512,11 +536,11 @@ class LinUCB:
 
     def _learn(self, model: Model, statistic: FloatArray, step: int) -> None:
         """Fills the model from noisy sums (n_reps, d, d + 1)."""
-        d = self.context_dimension
+        d = self.n_features
         added, least, largest = self.shift(step)
         gram = statistic[:, :, :d] + added * np.eye(d)
         log_det, is_positive = np.empty(len(gram)), np.empty(len(gram), dtype=np.bool_)
-        regression.factor(gram, model.inverse, log_det, is_positive)
+        regression.invert(gram, model.inverse, log_det, is_positive)
         bad = np.flatnonzero(~is_positive)
         if len(bad):
             values, vectors = np.linalg.eigh(gram[bad])
@@ -527,7 +551,7 @@ class LinUCB:
         growth = np.maximum(log_det - d * math.log(least), 0.0)
         radius = self.reward_scale * np.sqrt(2 * math.log(2 / self.failure) + growth)
         fixed = self.parameter_bound * math.sqrt(largest) + self.vector_norm * self._deviation(step) / math.sqrt(least)
-        np.copyto(model.width, self.beta_scale * (radius + fixed))
+        np.copyto(model.width, self.beta_scale * (radius + fixed + self.misfit(step)))
 
 
 def lin_ucb(
@@ -542,9 +566,7 @@ def lin_ucb(
     beta_scale: float = 1.0,
 ) -> LinUCB:
     """The non-private twin: LinUCB with the confidence width of OFUL; arguments as of `lin_ucb_joint`."""
-    return _lin_ucb(
-        n_actions, dimension, horizon, reward_range, LocalSum(Exact()), ridge, failure, parameter_bound, beta_scale, 0.0, 0.0
-    )
+    return _lin_ucb(n_actions, dimension, horizon, reward_range, exact_sums(), ridge, failure, parameter_bound, beta_scale)
 
 
 def lin_ucb_joint(
@@ -589,27 +611,16 @@ def lin_ucb_joint(
     at_least("dimension", dimension, 1)
     promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
     failure = 1 / horizon if failure is None else failure
-    deviation = None
-    matrix, vector = _quantiles(dimension, horizon, failure)
     if calibration == "printed":
-        levels = 1 + math.ceil(math.log2(horizon))
-        unit = JointGaussian(1.0, half, 1.0)
-        sigma = 4 * math.sqrt(levels) * (1 + half**2) * math.log(4 / delta) / epsilon
-        sums: PrivateSum = TreeSum(unit.scaled(sigma / unit.sensitivity * _UP), horizon)
-        log, deviation = math.log(2 * horizon / failure), sigma * math.sqrt(levels)
-        matrix = math.sqrt(2) * (4 * math.sqrt(dimension) + 2 * log)
-        vector = math.sqrt(dimension) + math.sqrt(2 * log)
+        sigma = 4 * math.sqrt(1 + math.ceil(math.log2(horizon))) * (1 + half**2) * math.log(4 / delta) / epsilon
+        noisy = printed_tree(sigma, dimension, horizon, half, failure)
     elif calibration == "tree":
-        tree = TreeSum(JointGaussian(1.0, half, 1.0), horizon)
-        sums = TreeSum(JointGaussian(1.0, half, calibrate(promise, tree.structure)), horizon)
+        noisy = tree_sums(promise, dimension, horizon, half, failure)
     elif calibration == "tight":
-        sums = FactorizedSum(JointGaussian(1.0, half, calibrate(promise, Factorized(horizon))), horizon)
+        noisy = factorized_sums(promise, dimension, horizon, half, failure)
     else:
         raise ValueError(f"calibration must be 'printed', 'tree' or 'tight', got {calibration!r}")
-    return _lin_ucb(
-        n_actions, dimension, horizon, reward_range, sums, ridge, failure, parameter_bound, beta_scale,
-        matrix, vector, deviation,
-    )  # fmt: skip
+    return _lin_ucb(n_actions, dimension, horizon, reward_range, noisy, ridge, failure, parameter_bound, beta_scale)
 
 
 def lin_ucb_local(
@@ -647,22 +658,22 @@ def lin_ucb_local(
     at_least("dimension", dimension, 1)
     promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
     failure = 1 / horizon if failure is None else failure
-    matrix, vector = _quantiles(dimension, horizon, failure)
     if calibration == "printed":
         if half > 1:
             raise ValueError(f"printed is made for a range of width 2 at most, got {reward_range}: use 'tight'")
         unit = JointGaussian(1.0, half, 1.0, diagonal_ratio=EQUAL)
         sigma = 4 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-        sums = LocalSum(unit.scaled(sigma / unit.sensitivity * _UP))
-        log = math.log(2 * horizon / failure)
-        matrix, vector = 4 * math.sqrt(dimension) + 2 * log, math.sqrt(dimension) + math.sqrt(2 * log)
+        log = math.log(2 * horizon / probability("failure", failure))
+        noisy = NoisySums(
+            LocalSum(unit.scaled(sigma / unit.sensitivity * UP)),
+            4 * math.sqrt(dimension) + 2 * log,
+            math.sqrt(dimension) + math.sqrt(2 * log),
+        )
     elif calibration == "tight":
-        sums = LocalSum(JointGaussian(1.0, half, calibrate(promise), diagonal_ratio=GOE))
+        noisy = local_sums(promise, dimension, horizon, half, failure)
     else:
         raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
-    return _lin_ucb(
-        n_actions, dimension, horizon, reward_range, sums, ridge, failure, parameter_bound, beta_scale, matrix, vector
-    )
+    return _lin_ucb(n_actions, dimension, horizon, reward_range, noisy, ridge, failure, parameter_bound, beta_scale)
 
 
 def _lin_ucb(
@@ -670,31 +681,17 @@ def _lin_ucb(
     dimension: int,
     horizon: int,
     reward_range: Interval,
-    sums: PrivateSum,
+    noisy: NoisySums,
     ridge: float,
     failure: float | None,
     parameter_bound: float | None,
     beta_scale: float,
-    matrix_norm: float,
-    vector_norm: float,
-    deviation: float | None = None,
 ) -> LinUCB:
     half = reward_range.width / 2
     return LinUCB(
-        n_actions, dimension, reward_range, horizon, sums, ridge, 1 / horizon if failure is None else failure, half,
-        _or(half, parameter_bound), matrix_norm, vector_norm, deviation, beta_scale,
+        n_actions, dimension, reward_range, horizon, noisy.sums, ridge, 1 / horizon if failure is None else failure, half,
+        _or(half, parameter_bound), *noisy[1:], beta_scale,
     )  # fmt: skip
-
-
-def _quantiles(dimension: int, horizon: int, failure: float) -> tuple[float, float]:
-    r"""(q, g): with probability 1 - failure/2, in all rounds, the noise's norms are at most q and g, in units of one entry.
-
-    Matrix: |N| <= s (2 sqrt d + 2 sqrt(log(2/p))) with probability 1 - p for the GOE, and for smaller diagonals too: the
-    largest eigenvalue is sqrt 2 s-Lipschitz in the free entries over their deviations, with mean up to 2 s sqrt d (Slepian).
-    Vector: the exact chi-square quantile. Each gets failure / (4 horizon) a round; the other half is the rewards'.
-    """
-    share = probability("failure", failure) / (4 * horizon)
-    return 2 * math.sqrt(dimension) + 2 * math.sqrt(math.log(2 / share)), math.sqrt(chdtri(dimension, share))
 
 
 # --- what both share -------------------------------------------------------------------------------------------------

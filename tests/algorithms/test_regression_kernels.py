@@ -112,6 +112,29 @@ def test_a_replicates_least_eigenvalue_depends_on_no_other(d):
         assert part[0] == whole[r]
 
 
+@pytest.mark.parametrize("d", [5, 40])
+def test_large_matrices_are_inverted_as_small_ones_are(d):
+    """By LAPACK from 24 rows on, the lower triangle alone being read, and with the same rule for the pivots."""
+    rng = np.random.default_rng(d)
+    gram = positive_definite(rng, 4, d)
+    gram[1] -= 100 * np.eye(d)
+    gram[2, -1], gram[2, :, -1] = gram[2, 0], gram[2, 0]
+    gram[2, -1, -1] = gram[2, 0, 0]  # two equal rows: a pivot of 0, but for rounding
+    given = np.tril(gram) + np.triu(np.full((d, d), 9.0), 1)
+    found, expected = np.full((2, 4, d, d), 7.0)
+    log_det, other = np.full((2, 4), 7.0)
+    is_positive, is_expected = np.empty((2, 4), dtype=np.bool_)
+    regression.invert(given, found, log_det, is_positive)
+    regression.factor(given, expected, other, is_expected)
+    assert is_positive.tolist() == is_expected.tolist() == [True, False, False, True]
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(log_det, other, rtol=1e-12)
+    assert np.array_equal(found[0], found[0].T)
+    alone = np.empty((1, d, d))
+    regression.invert(given[3:], alone, np.empty(1), np.empty(1, dtype=np.bool_))
+    assert np.array_equal(alone[0], found[3])
+
+
 @given(shapes)
 def test_refit_is_factor_and_solve_in_place(shape):
     n_rows, _, d, seed = shape

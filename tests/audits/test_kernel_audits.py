@@ -1,0 +1,80 @@
+"""Audits of GP-UCB: a small one that passes with every planted fault caught, and claims that are false as printed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from algorithms.bandits.kernel import gp_ucb_joint, gp_ucb_local
+from algorithms.catalog import find
+from algorithms.entry import Problem
+from algorithms.environments.contexts import sphere_table
+from algorithms.environments.tables import ContextTable
+from algorithms.numerics.features import feature_map
+from algorithms.numerics.kernels import SquaredExponential
+from audits import worst_pair
+from audits.audit import Trial, audit
+from audits.catalog_beds import bed_settings
+from audits.catalog_controls import CONTROLS
+from audits.outcome import Effort
+from audits.sensitivity import search
+from privacy_core import GaussianDP, Interval
+
+SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
+KERNEL = SquaredExponential(0.5)
+ROUNDS, N_ACTIONS = 16, 3
+PROBLEM = Problem(N_ACTIONS, UNIT, ROUNDS, dimension=2, kernel=KERNEL)
+TABLE = sphere_table(ROUNDS, N_ACTIONS, 2, UNIT, np.random.SeedSequence(0))
+EPSILON = 4.377  # (4.377, 1e-5)-DP is 1-GDP for Gaussian noise
+
+
+def trial(name, calibration):
+    entry = find(name)
+    settings = bed_settings(entry, PROBLEM, calibration)
+    algorithm = entry.build(settings)
+    assert (algorithm.n_features, algorithm.horizon) == (4, ROUNDS)
+    return Trial(algorithm, entry.promise(settings), TABLE, entry.probes(N_ACTIONS))
+
+
+@pytest.mark.parametrize("name", ["gp-ucb-joint", pytest.param("gp-ucb-local", marks=pytest.mark.slow)])
+def test_a_small_audit_passes_and_catches_every_fault(name):
+    found = audit(trial(name, "tight"), CONTROLS[name], Effort(3000, 0.95, 1e-5, 40, 0))
+    missed = {control.name: (control.measured, control.caught) for control in found.controls if not control.is_caught}
+    assert not missed
+    assert str(found.verdict) == "PASS"
+
+
+@pytest.mark.parametrize("build", [gp_ucb_joint, gp_ucb_local])
+def test_the_worst_pair_nearly_reaches_the_claim(build):
+    """Canaries move points, whose features have any product between two; the worst needs 1/4, the best of these has 0.03."""
+    algorithm = build(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, EPSILON, 1e-5, UNIT, "tight")
+    found = worst_pair.find(algorithm, TABLE, (0, 5), 0, private_contexts=True)
+    assert 0.97 < found.mu_analytic <= 1 + 1e-9
+    assert found.pair.hidden_record == found.pair.record
+    rewards = worst_pair.find(algorithm, TABLE, (0, 5), 0)
+    assert rewards.mu_analytic == pytest.approx(0.8, abs=1e-3), "rewards alone: 2 Y / (1 + Y^2) at Y = 1/2"
+
+
+@pytest.mark.parametrize("calibration", ["printed", "tight"])
+def test_opposite_rewards_at_one_point_are_the_worst_pair_of_a_wide_range(calibration):
+    """At Y = 1 the worst pair has one point: it reaches the whole claim with the exact noise, a twelfth of it as printed."""
+    table = ContextTable(TABLE.features, 2 * TABLE.rewards - 1, SYMMETRIC)
+    algorithm = gp_ucb_joint(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, EPSILON, 1e-5, SYMMETRIC, calibration)
+    found = worst_pair.find(algorithm, table, (0,), 0, private_contexts=True)
+    assert found.mu_analytic == pytest.approx(1.0 if calibration == "tight" else 0.08, abs=0.01)
+
+
+def test_what_is_false_as_printed_is_told_apart_by_the_book():
+    """Lemma 5 at epsilon = 10, for rewards of the scale that it states: the accountant finds 10.56."""
+    scale = math.sqrt(1 + 2 * math.log(8 * 4 / 1e-5))
+    span = Interval(-scale, scale)
+    algorithm = gp_ucb_local(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, 10.0, 1e-5, span, "printed", norm_bound=1.0)
+    claim = GaussianDP.from_epsilon_delta(10.0, 1e-5)
+    found = search(algorithm, span, claim, 40, private_contexts=True)
+    assert found is not None
+    assert "2.0899-GDP; the claim is 2.00045-GDP" in "\n".join(found.lines())
+    true = GaussianDP(1 / algorithm.sums.mechanism.noise_multiplier)
+    assert true.epsilon(1e-5) == pytest.approx(10.56, abs=0.01)
+    assert search(algorithm, span, true, 40, private_contexts=True) is None
