@@ -118,17 +118,17 @@ class _WatchesUsers(ProjectedElimination):
         released.sums[at] += record.rewards[:, 0] - self._middle
 
     def imitate(self, released: Watching, epoch: int) -> Watching:
-        """Plans of the epoch whose R is the users that were counted."""
-        plans = []
-        for rep, users in enumerate(released.users):
-            basis = self._drawn(epoch, 0, released.order[rep], released.n_active[rep])
-            plans.append(self._made(epoch, released.active[rep], basis, users))
+        """Plans of the epoch whose S and R are the users that were counted."""
+        plans = [
+            self._made(epoch, active, np.flatnonzero(users), users)
+            for active, users in zip(released.active, released.users, strict=True)
+        ]
         released.which[:] = np.arange(len(plans))
         return released._replace(plans=tuple(plans), codes=np.stack([plan.codes for plan in plans]))
 
 
 class _OwnCovariance(_WatchesUsers):
-    """R is the epoch's users themselves, not an independent copy of them: kernel ridge regression as everybody knows it."""
+    """S and R are the epoch's users, not independent copies of them: kernel ridge regression as everybody knows it."""
 
     def absorb(  # type: ignore[override]
         self, sensitive: Sensitive, released: Watching, record: Record, ledger: Ledger
@@ -143,7 +143,7 @@ class _OwnCovariance(_WatchesUsers):
 
 
 class _LastUsers(_WatchesUsers):
-    """R is the users of the epoch before, whose points their messages were to hide."""
+    """S and R are the users of the epoch before, whose points their messages were to hide."""
 
     def absorb(  # type: ignore[override]
         self, sensitive: Sensitive, released: Watching, record: Record, ledger: Ledger
@@ -187,7 +187,7 @@ _SHARED: tuple[Control, ...] = (
 CAPRI_JOINT: tuple[Control, ...] = (
     *_SHARED,
     Control(
-        "real-contexts", "R is the epoch's users themselves: each changes what all others weigh", _as(_OwnCovariance),
+        "real-contexts", "S and R are the epoch's users themselves: each changes what all others weigh", _as(_OwnCovariance),
         (STRUCTURAL,),
     ),
 )  # fmt: skip
@@ -195,7 +195,7 @@ CAPRI_JOINT: tuple[Control, ...] = (
 CAPRI_LOCAL: tuple[Control, ...] = (
     *_SHARED,
     Control(
-        "real-contexts", "R is the users of the last epoch: all later messages tell of their points", _as(_LastUsers),
+        "real-contexts", "S and R are the users of the last epoch: all later messages tell of their points", _as(_LastUsers),
         (STRUCTURAL,),
     ),
 )  # fmt: skip
