@@ -56,8 +56,8 @@ class Released(NamedTuple):
     """(n_reps,) the plan that the replicate is in."""
     plans: tuple[Plan, ...]
     """Of the epoch under way, one for each set of active actions that some replicate has."""
-    vectors: FloatArray
-    """(n_plans, n_points, n_features) of the plans."""
+    codes: FloatArray
+    """(n_plans, n_points, n_outputs) of the plans."""
     clock: IntArray
     """(n_reps,) rounds played; the same in all replicates."""
     epoch: IntArray
@@ -71,8 +71,10 @@ class Plan(NamedTuple):
     """(n_contexts, n_actions)"""
     n_active: IntArray
     """(n_contexts,)"""
-    vectors: FloatArray
-    """(n_points, n_features) v(w) / unit: what a reward of 1 adds; of norm at most 1 at all points that can be played."""
+    codes: FloatArray
+    """(n_points, n_outputs) v(w) / unit: what a reward of 1 adds; of norm at most 1 at all points that can be played."""
+    readers: FloatArray
+    """(n_points, n_outputs) the same: estimates are unit^2 times their products with the noisy sum."""
     unit: float
     """s_max, or what the calibration takes in its place."""
     width: FloatArray
@@ -402,6 +404,11 @@ class ProjectedElimination:
         """Of the points."""
         return int(self.pool.points.shape[2])
 
+    @property
+    def n_outputs(self) -> int:
+        """Of a released sum."""
+        return int(self.features.shape[1])
+
     @cached_property
     def _lengths(self) -> tuple[int, ...]:
         return epoch_lengths(self.horizon)
@@ -426,11 +433,11 @@ class ProjectedElimination:
             n_active=np.tile(plan.n_active, (n_reps, 1)),
             which=zeros,
             plans=(plan,),
-            vectors=plan.vectors[None],
+            codes=plan.codes[None],
             clock=zeros.copy(),
             epoch=zeros.copy(),
         )
-        return Sensitive(self.gathering.init(n_reps, self.features.shape[1])), released
+        return Sensitive(self.gathering.init(n_reps, self.n_outputs)), released
 
     def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
         """(n_reps,) the round's coin among the active actions of the context.
@@ -451,9 +458,9 @@ class ProjectedElimination:
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the record to the epoch; where that ends, eliminates and plans the next one."""
-        value = np.empty((len(record.user), released.vectors.shape[2]))
+        value = np.empty((len(record.user), self.n_outputs))
         projection.encode(
-            released.vectors, released.which, self._place(record.contexts), record.actions, self.n_actions, record.rewards,
+            released.codes, released.which, self._place(record.contexts), record.actions, self.n_actions, record.rewards,
             record.n_records, self._middle, value,
         )  # fmt: skip
         np.add(released.clock, record.n_records, out=released.clock)
@@ -479,8 +486,8 @@ class ProjectedElimination:
     def _next(self, released: Released, noisy: FloatArray) -> Released:
         """Takes the noisy sums (n_reps, n_features) in, and opens the next epoch."""
         active, which = released.active, released.which
-        projection.estimates(released.vectors, which, noisy, released.estimate)
-        released.estimate[:] *= np.array([plan.unit**2 for plan in released.plans])[which, None]
+        for number, plan in enumerate(released.plans):
+            projection.decode(plan.readers, plan.unit**2, np.flatnonzero(which == number), noisy, released.estimate)
         projection.eliminate(released.estimate, np.stack([plan.width for plan in released.plans]), which, active)
         np.add(released.epoch, 1, out=released.epoch)
         epoch = int(released.epoch[0])
@@ -496,7 +503,7 @@ class ProjectedElimination:
             order=np.stack([plan.order for plan in plans])[which],
             n_active=np.stack([plan.n_active for plan in plans])[which],
             plans=tuple(plans),
-            vectors=plans[0].vectors[None] if len(plans) == 1 else np.stack([plan.vectors for plan in plans]),
+            codes=plans[0].codes[None] if len(plans) == 1 else np.stack([plan.codes for plan in plans]),
         )
 
     # --- plans: public, a function of the epoch and of active actions; remembered because replicates share them -----------
@@ -517,15 +524,8 @@ class ProjectedElimination:
 
     def _planned(self, epoch: int, active: np.ndarray) -> Plan:
         order, n_active = np.argsort(~active, axis=1, kind="stable"), active.sum(axis=1)
-        length, is_active = self._lengths[epoch], active.ravel()
         basis, copies = (self._drawn(epoch, part, order, n_active) for part in (0, 1))
-        counts = np.bincount(copies, minlength=len(self.features))
-        found = projection.project(self.features, basis, counts, self.ridge)
-        unit = self._unit(found, is_active)
-        rounds = np.where(active, (self.pool.law / n_active)[:, None], 0.0).ravel() * length
-        deviation = unit * self.gathering.noise_deviation(length)
-        width = self.width.half_widths(Epoch(length, self.features, found, rounds, is_active, deviation))
-        return Plan(order, n_active, self._encoded(found, unit), unit, self.beta_scale * width)
+        return self._made(epoch, active, basis, np.bincount(copies, minlength=len(self.features)))
 
     def _drawn(self, epoch: int, part: int, order: IntArray, n_active: IntArray) -> IntArray:
         """(T_r,) the points of S (part 0) or R (part 1)."""
@@ -535,13 +535,25 @@ class ProjectedElimination:
         chosen = np.minimum((self.coins.places[part, rows] * n).astype(np.int64), n - 1)  # a place near 1 must not round up
         return np.asarray(context * self.n_actions + order[context, chosen])
 
+    def _made(self, epoch: int, active: np.ndarray, basis: IntArray, counts: IntArray) -> Plan:
+        """The plan of S with the points `basis` and R with each point `counts` times."""
+        order, n_active = np.argsort(~active, axis=1, kind="stable"), active.sum(axis=1)
+        length, is_active = self._lengths[epoch], active.ravel()
+        found = projection.project(self.features, basis, counts, self.ridge)
+        unit = self._unit(found, is_active)
+        rounds = np.where(active, (self.pool.law / n_active)[:, None], 0.0).ravel() * length
+        deviation = unit * self.gathering.noise_deviation(length)
+        width = self.width.half_widths(Epoch(length, self.features, found, rounds, is_active, deviation))
+        return Plan(order, n_active, *self._coded(found, basis, unit), unit, self.beta_scale * width)
+
     def _unit(self, found: Projection, is_active: np.ndarray) -> float:
-        """What the vectors are divided by."""
+        """What the vectors are divided by, at least |v(w)| where `is_active`."""
         return self.width.unit(found, is_active)
 
-    def _encoded(self, found: Projection, unit: float) -> FloatArray:
-        """(n_points, n_features) what a reward of 1 adds."""
-        return np.ascontiguousarray(found.vectors / unit)
+    def _coded(self, found: Projection, basis: IntArray, unit: float) -> tuple[FloatArray, FloatArray]:
+        """(n_points, n_outputs) codes and readers."""
+        codes = np.ascontiguousarray(found.vectors / unit)
+        return codes, codes
 
 
 # --- builders --------------------------------------------------------------------------------------------------------

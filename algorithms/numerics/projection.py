@@ -183,31 +183,27 @@ def assign(order, n_active, place, coin, out):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def encode(vectors, which, place, actions, n_actions, rewards, n_records, middle, out):  # type: ignore[no-untyped-def]
-    """out[r] = (rewards[r] - middle n_records[r]) vectors[which[r], point], of the point (place[r], actions[r, 0]).
+def encode(codes, which, place, actions, n_actions, rewards, n_records, middle, out):  # type: ignore[no-untyped-def]
+    """out[r] = (rewards[r] - middle n_records[r]) codes[which[r], point], of the point (place[r], actions[r, 0]).
 
-    vectors: (n_plans, n_points, m), actions, rewards: (n_reps, 1), which, place, n_records: (n_reps,), out: (n_reps, m).
+    codes: (n_plans, n_points, m), actions, rewards: (n_reps, 1), which, place, n_records: (n_reps,), out: (n_reps, m).
     """
     for r in range(len(place)):
         plan, point = which[r], place[r] * n_actions + actions[r, 0]
         y = rewards[r, 0] - middle * n_records[r]
-        for i in range(vectors.shape[2]):
-            out[r, i] = y * vectors[plan, point, i]
+        for i in range(codes.shape[2]):
+            out[r, i] = y * codes[plan, point, i]
 
 
 @_kernel
-def estimates(vectors, which, noisy, out):  # type: ignore[no-untyped-def]
-    """out[r, w] = <vectors[which[r], w], noisy[r]>.
-
-    vectors: (n_plans, n_points, m), which: (n_reps,), noisy: (n_reps, m), out: (n_reps, n_points).
-    """
-    for r in range(len(noisy)):
-        plan = which[r]
-        for w in range(vectors.shape[1]):
+def decode(readers, factor, rows, noisy, out):  # type: ignore[no-untyped-def]
+    """out[r, w] = factor <readers[w], noisy[r]> for r in rows; readers: (n_points, m), noisy: (n_reps, m)."""
+    for r in rows:
+        for w in range(readers.shape[0]):
             total = 0.0
-            for i in range(vectors.shape[2]):
-                total += vectors[plan, w, i] * noisy[r, i]
-            out[r, w] = total
+            for i in range(readers.shape[1]):
+                total += readers[w, i] * noisy[r, i]
+            out[r, w] = factor * total
 
 
 @_kernel

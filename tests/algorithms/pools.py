@@ -1,11 +1,12 @@
-"""A small pool, tables of users from it, and a stream that draws them."""
+"""A small pool, and users from it."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from algorithms.environments.kernel_functions import PooledFunction, random_function
 from algorithms.environments.tables import ContextTable
-from algorithms.numerics.kernels import SquaredExponential, gram
+from algorithms.numerics.kernels import SquaredExponential
 from algorithms.numerics.pool import Pool
 from privacy_core import Interval
 
@@ -28,29 +29,8 @@ def table_of(pool, n_users, span=UNIT, seed=1):
     return ContextTable(pool.points[brought], rewards, span)
 
 
-class PooledFunction:
-    """Rewards at the ends of the range, their mean a function of the kernel's space."""
-
-    def __init__(self, pool, kernel, n_users, seed, span=SYMMETRIC, share=0.9):
-        points = pool.points.reshape(-1, pool.dimension)
-        values = gram(kernel, points, points[:12]) @ np.cos(np.arange(len(points[:12])))
-        middle = (span.low + span.high) / 2
-        self.means = middle + share * span.width / 2 * (values / np.abs(values).max()).reshape(pool.points.shape[:2])
-        self.pool, self.n_users, self.n_actions = pool, n_users, pool.n_actions
-        self.reward_range, self.context_dimension = span, pool.dimension
-        self._rng = np.random.default_rng(seed)
-        self._brought = np.zeros(0, dtype=np.int64)
-
-    def clipped(self, reward_range):
-        return self
-
-    def contexts(self, user):
-        self._brought = self.pool.drawn(len(user), self._rng)
-        return self.pool.points[self._brought]
-
-    def respond(self, user, n_records, actions):
-        share = (self.means[self._brought, actions] - self.reward_range.low) / self.reward_range.width
-        return self.reward_range.low + self.reward_range.width * (self._rng.random(len(actions)) < share)
-
-    def mean_rewards(self, user, contexts):
-        return self.means[self._brought]
+def stream_of(pool, n_users, seed=1):
+    """Rewards at the ends of [-1, 1], their mean a function of the kernel's space with values up to 0.9."""
+    values = random_function(KERNEL, pool.points[0], np.random.SeedSequence(1))(pool.points)
+    values *= 0.9 / np.abs(values).max()
+    return PooledFunction(pool, values, n_users, np.random.SeedSequence(seed), SYMMETRIC, law="two-point")

@@ -102,7 +102,7 @@ def test_the_sensitivity_over_all_neighbors(calibration, span):
     half = span.width / 2
     for active in (ALL, np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1], [1, 1, 1]], dtype=bool)):
         for epoch in range(2):
-            v = algorithm.plan(epoch, active).vectors[active.ravel()]
+            v = algorithm.plan(epoch, active).codes[active.ravel()]
             values = np.concatenate([half * v, -half * v])
             largest = np.linalg.norm(values[:, None] - values[None], axis=2).max()
             declared = algorithm.gathering.mechanism.sensitivity
@@ -116,7 +116,7 @@ def test_contexts_that_are_never_drawn_count_for_the_sensitivity():
     pool = pool_of(law=[1.0, 0.0, 0.0, 0.0])
     for calibration in ("tight", "printed"):
         algorithm = capri_joint(pool, KERNEL, HORIZON, 1.0, 1e-5, UNIT, calibration)
-        norms = np.linalg.norm(algorithm.plan(0, ALL).vectors, axis=1)
+        norms = np.linalg.norm(algorithm.plan(0, ALL).codes, axis=1)
         assert norms.max() <= 1 + 1e-12
         seen = projection.project(algorithm.features, np.arange(3), np.array([3, 2, 2, *[0] * 9]), 1.0)
         assert algorithm.width.unit(seen, ALL.ravel()) >= seen.norm.max()
@@ -224,8 +224,8 @@ def test_the_tight_intervals_cover():
     for row in range(4000):
         w = POOL.drawn(n, rng) * 3 + rng.integers(0, 3, n)
         y = np.where(rng.random(n) < (f[w] + 1) / 2, 1.0, -1.0)
-        noisy = y @ plan.vectors[w] + algorithm.gathering.noise_deviation(n) * rng.standard_normal(plan.vectors.shape[1])
-        estimates[row] = plan.unit**2 * plan.vectors @ noisy
+        noisy = y @ plan.codes[w] + algorithm.gathering.noise_deviation(n) * rng.standard_normal(plan.codes.shape[1])
+        estimates[row] = plan.unit**2 * plan.codes @ noisy
     missed = (np.abs(estimates - f) > plan.width).any(axis=1).mean()
     # Failure 0.5 is shared by six epochs, each has 1/12; a share of 0.1 in 4000 would have a chance below 1e-3.
     assert missed < 0.1
@@ -245,7 +245,7 @@ def test_under_local_privacy_an_epochs_sum_is_that_of_its_messages():
     before = played(algorithm, ContextTable(table.features[:7], table.rewards[:7], UNIT), OwnNoiseLedger([4, 5]))[2]
     for rep in range(2):
         plan = before.plans[before.which[rep]]
-        np.testing.assert_allclose(released.estimate[rep], plan.unit**2 * plan.vectors @ second[rep], atol=1e-9)
+        np.testing.assert_allclose(released.estimate[rep], plan.unit**2 * plan.codes @ second[rep], atol=1e-9)
 
 
 def test_an_epoch_that_nobody_follows_releases_nothing():

@@ -140,15 +140,16 @@ def test_assign_counts_among_the_active_ones():
     assert seen == [4, 4, 1, 3, 3]
 
 
-def test_encode_and_estimates_against_numpy():
-    vectors, which = RNG.standard_normal((2, 12, 4)), np.array([1, 0, 1])
+def test_encode_and_decode_against_numpy():
+    codes, which = RNG.standard_normal((2, 12, 4)), np.array([1, 0, 1])
     place, actions, rewards = np.array([3, 0, 2]), np.array([[2], [1], [0]]), RNG.uniform(size=(3, 1))
     out = np.empty((3, 4))
-    projection.encode(vectors, which, place, actions, 3, rewards, np.ones(3, dtype=np.int64), 0.5, out)
-    np.testing.assert_allclose(out, (rewards - 0.5) * vectors[which, place * 3 + actions[:, 0]])
-    noisy, found = RNG.standard_normal((3, 4)), np.empty((3, 12))
-    projection.estimates(vectors, which, noisy, found)
-    np.testing.assert_allclose(found, np.einsum("rwm,rm->rw", vectors[which], noisy))
+    projection.encode(codes, which, place, actions, 3, rewards, np.ones(3, dtype=np.int64), 0.5, out)
+    np.testing.assert_allclose(out, (rewards - 0.5) * codes[which, place * 3 + actions[:, 0]])
+    noisy, found = RNG.standard_normal((3, 4)), np.full((3, 12), np.nan)
+    projection.decode(codes[0], 2.0, np.array([0, 2]), noisy, found)
+    np.testing.assert_allclose(found[[0, 2]], 2 * noisy[[0, 2]] @ codes[0].T)
+    assert np.isnan(found[1]).all()
 
 
 def test_elimination_by_hand():
