@@ -305,8 +305,8 @@ def _rule(kernel: Line, n_nodes: int, width: float, rule: str) -> Rule:
 def _gauss_hermite(kernel: SquaredExponential, n_nodes: int, width: float) -> Rule:
     """The zeros of the Hermite polynomial; besides the grid's, the error has the bound of the remainder term.
 
-    The rule is exact for polynomials of degree below 2 q; cos(w t) differs from its own by at most (w t)^(2 q) / (2 q)!: the
-    error at a distance t is at most q! (t / l)^(2 q) / (2 q)!.
+    Where the derivative of order 2 q is at most c, the rule is off by at most c q! / (2 q)!; of cos(w t), under a normal w
+    of variance 1 / l^2, that is (t / l)^(2 q): the error at a distance t is at most q! (t / l)^(2 q) / (2 q)!.
     """
     from scipy.special import roots_hermite
 
@@ -387,9 +387,10 @@ def random_fourier(
       largest_error: None, or what `error` may be at most.
 
     Returns:
-      the map; its `error` holds with probability at least 0.999 over the seed. At any difference of points the mean of M
-      cosines is off by more than c with probability at most 2 exp(-M c^2 / 2) (Hoeffding), which a net of differences and E
-      \|w\|, a bound on all slopes by Markov's inequality, carry over to the domain. Never above 2, which always holds.
+      the map; its `error` holds with probability at least 0.999 over the seed (of an additive kernel, for each group). At
+      any difference of points the mean of M cosines is off by more than c with probability at most 2 exp(-M c^2 / 2)
+      (Hoeffding), which a net of differences and E \|w\|, a bound on all slopes by Markov's inequality, carry over to the
+      domain. Never above 2, which always holds.
 
     Raises:
       ValueError: the kernel has no spectrum, n_features is below 2 or too small for the largest error.
@@ -614,6 +615,14 @@ def feature_map(
         if n_features < dimension:
             raise ValueError(f"n_features of a linear kernel must be at least the dimension {dimension}, got {n_features}")
         return linear(kernel, dimension, low, high)
+    sizes = [len(group) for group in kernel.groups] if isinstance(kernel, Additive) else [dimension]
+    least = len(sizes) << max(sizes)
+    if n_features < least:
+        where = "coordinate of a group" if isinstance(kernel, Additive) else "coordinate"
+        raise ValueError(
+            f"n_features must be at least {least}, two frequencies along each {where}, got {n_features}: raise it, or use "
+            "an additive kernel where the dimension is large"
+        )
     return quadrature_fourier(kernel, dimension, n_features, low, high, largest_error, "best")
 
 

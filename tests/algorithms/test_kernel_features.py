@@ -133,7 +133,8 @@ def test_gauss_and_hermite_are_exact_for_polynomials(q, seed):
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 1), (4, 4), (8, 4), (9, 9), (99, 81), (100, 100)])
 def test_the_grid_is_the_largest_that_fits(m, n):
     assert quadrature_fourier(SE, 2, m).n_features == n
-    assert feature_map(SE, 2, m).n_features == n
+    if m >= 4:
+        assert feature_map(SE, 2, m).n_features == n
 
 
 def test_the_better_rule_is_taken():
@@ -264,6 +265,8 @@ def test_a_fixed_set_that_is_gone_is_not_taken_for_another():
     [
         (lambda: quadrature_fourier(SE, 2, 64, -2, 2, largest_error=1e-4), "64 features .* only to 0.18.*raise n_features"),
         (lambda: feature_map(Matern(1.5, 1.0), 2, 100), "no product spectrum in 2 dimensions: use a ProductMatern"),
+        (lambda: feature_map(SE, 7, 127), "n_features must be at least 128, two frequencies along each coordinate, got 127"),
+        (lambda: feature_map(PAIRS, 3, 7), "n_features must be at least 8, two .* coordinate of a group, got 7"),
         (lambda: quadrature_fourier(Linear(1.0), 1, 10), "not stationary"),
         (lambda: quadrature_fourier(SE, 2, 0), "n_features must be a whole number of at least 1, got 0"),
         (lambda: quadrature_fourier(SE, 0, 4), "dimension must be .* got 0"),

@@ -320,7 +320,7 @@ def test_a_kernel_without_features_is_told_before_anything_starts():
     ):
         cells_of(spec_of(gap))
     few = spec_of({"kind": "diabetes"}, algorithms=[{"name": "last-action", "n_features": 5}])
-    with pytest.raises(SpecError, match="n_features must be at least 10, one for each group, got 5"):
+    with pytest.raises(SpecError, match=r"n_features must be at least 20, two frequencies .* got 5"):
         cells_of(few)
 
 
