@@ -34,7 +34,9 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
 _ROUNDING = 1e-12
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-PARAMETERS = ("beta", "failure", "beta_scale", "ridge", "switch", "length_scale", "n_features", "norm_bound", "reading")
+PARAMETERS = (
+    "beta", "failure", "beta_scale", "ridge", "switch", "length_scale", "n_features", "norm_bound", "reading", "error_scale",
+)  # fmt: skip
 """Parameters of algorithms: which of them one takes, `bandana list` shows."""
 _GRIDS = ("environment", "alpha", "epsilon", "delta", *PARAMETERS, "calibrations", "formats")
 
@@ -398,6 +400,9 @@ class AlgorithmSpec(_Strict):
     n_features: OneOrSeveral[Count] | None = Field(None, description="Of a kernel, at most so many.")
     norm_bound: OneOrSeveral[Positive] | None = Field(
         None, description="B: the norm of the mean reward in the kernel's space."
+    )
+    error_scale: OneOrSeveral[Positive] | None = Field(
+        None, description="Factor on the parts of widths that are not privacy noise."
     )
     reading: OneOrSeveral[Annotated[int, Field(ge=1, le=5)]] | None = Field(
         None, description="Which of a paper's own formulas for the printed noise; the last is what its proof asks for."
