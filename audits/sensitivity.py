@@ -494,8 +494,8 @@ class _Menu:
 
     @property
     def longest(self) -> int:
-        """Rounds of the longest table."""
-        return max(self.max_rounds, self.n_actions)
+        """Rounds of the longest table: arms are all played once, of the actions that users bring none must be."""
+        return max(self.max_rounds, self.n_actions) if self.dimension is None else self.max_rounds
 
     def backgrounds(self, n_rounds: int) -> list[FloatArray | None]:
         """Tables on which every decision is close, as all arms have earned the same; None stands for a drawn one."""

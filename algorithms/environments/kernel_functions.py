@@ -159,7 +159,7 @@ class PooledFunction:
             self._offered = np.broadcast_to(self.pool.points[0], (len(user), *self.pool.points.shape[1:]))
         else:
             self._index = self.pool.drawn(len(user), self._generator)
-            self._offered = self.pool.points[self._index]
+            self._offered = _unchangeable(self.pool.points[self._index])
         return self._offered
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
@@ -301,7 +301,7 @@ class GapFunctions:
         rows = np.arange(n_reps)
         place = self._generator.integers(0, self.n_actions, n_reps)
         chosen[rows, place] = (uniform[rows, place] * good[:, 0]).astype(np.int64)
-        self._offered = points[rows[:, None], chosen]
+        self._offered = _unchangeable(points[rows[:, None], chosen])
         self._means = self._values[rows[:, None], chosen]
         return self._offered
 
@@ -467,6 +467,12 @@ def product_pool(n_contexts: int, n_actions: int, dimensions: tuple[int, int], s
 
 
 # --- what the streams share ------------------------------------------------------------------------------------------
+
+
+def _unchangeable(points: FloatArray) -> FloatArray:
+    """The points, not to be written to: feature maps remember such ones, which are asked for twice in a round."""
+    points.setflags(write=False)
+    return points
 
 
 def _holds(own: Interval, asked: Interval) -> None:

@@ -109,6 +109,15 @@ def test_users_bring_one_good_point_at_a_random_place():
     assert counts.min() > 2
 
 
+@pytest.mark.parametrize("kind", ["gap", "pool"])
+def test_features_of_what_was_offered_are_computed_once(kind):
+    gap = kind == "gap"
+    env = GapFunctions(PAPER, 2, 5, 10, seed(3)) if gap else PooledFunction(POOL, VALUES, 10, seed(0), SYMMETRIC)
+    phi, x = feature_map(PAPER, 2, 16), env.contexts(users(4))
+    assert phi(x) is phi(x)
+    assert phi(env.contexts(users(4, 1))) is not phi(x)
+
+
 def test_each_replicate_has_a_function_of_its_own_and_answers_by_it():
     env = GapFunctions(PAPER, 2, 4, 10, seed(5))
     total, means = np.zeros((3, 4)), np.zeros((3, 4))

@@ -156,6 +156,12 @@ def test_each_structural_fault_is_found(honest, controls):
             assert found is not None, control.name
 
 
+def test_users_may_bring_more_actions_than_there_are_rounds():
+    """No table is longer than the sums were built for: each action need not be played once."""
+    algorithm = lin_ucb_joint(7, DIMENSION, 4, EPSILON, 1e-5, UNIT, "tight")
+    assert search(algorithm, UNIT, None, max_examples=20, max_rounds=4, private_contexts=True) is None
+
+
 def test_public_contexts_that_are_taken_for_private_are_a_counterexample():
     """AdaR-OFUL protects rewards alone: a neighbor with other contexts is told apart, and the counterexample says where."""
     found = search(OFUL["tight"], SYMMETRIC, GaussianDP(1.0), 200, private_contexts=True)
