@@ -29,7 +29,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class _Pretending:
+class Pretending:
     """A mechanism that declares the sensitivity and the price of another one."""
 
     declared: Any
@@ -86,7 +86,7 @@ class _Pretending:
 
 
 @dataclass(frozen=True, eq=False)
-class Weakened(_Pretending):
+class Weakened(Pretending):
     """Less noise than is paid for.
 
     Attributes:
@@ -110,7 +110,7 @@ class Weakened(_Pretending):
 
 
 @dataclass(frozen=True, eq=False)
-class ExactInSome(_Pretending):
+class ExactInSome(Pretending):
     """No noise in some rows.
 
     Attributes:
@@ -132,7 +132,7 @@ class ExactInSome(_Pretending):
 
 
 @dataclass(frozen=True, eq=False)
-class Reusing(_Pretending):
+class Reusing(Pretending):
     """The noise of the release before, where there was one.
 
     Attributes:
@@ -305,31 +305,32 @@ def _released_again(
     return output
 
 
-def _plant(fault: Fault) -> Callable[[Any], Any]:
+def planted(fault: Fault) -> Callable[[Any], Any]:
+    """The honest algorithm behind a ledger that cheats in this way."""
     return lambda honest: Planted(honest, fault)
 
 
 GENERIC: tuple[Control, ...] = (
     Control(
-        "noise-halved", "half of the noise that is paid for is drawn (2 mu0)", _plant(_weaker(0.5)), (SAMPLING,)
+        "noise-halved", "half of the noise that is paid for is drawn (2 mu0)", planted(_weaker(0.5)), (SAMPLING,)
     ),
     Control(
-        "noise-sqrt2", "the noise is too small by sqrt 2 (sqrt(2) mu0)", _plant(_weaker(math.sqrt(0.5))), (SAMPLING,)
+        "noise-sqrt2", "the noise is too small by sqrt 2 (sqrt(2) mu0)", planted(_weaker(math.sqrt(0.5))), (SAMPLING,)
     ),
     Control(
         "noise-reused", "one draw serves all releases of one shape and cancels between them (no privacy)",
-        _plant(_reused), (SAMPLING,),
+        planted(_reused), (SAMPLING,),
     ),
     Control(
-        "first-release-exact", "the first release of a run has no noise (no privacy)", _plant(_first_exact), (SAMPLING,)
+        "first-release-exact", "the first release of a run has no noise (no privacy)", planted(_first_exact), (SAMPLING,)
     ),
     Control(
         "released-again", "each value is released a second time, which is declared to read no record (sqrt(2) mu0)",
-        _plant(_released_again),
+        planted(_released_again),
     ),
     Control(
         "decides-from-exact", "the noisy value is released, and decisions are made from the exact one (no privacy)",
-        _plant(_exact_answer), (SAMPLING,),
+        planted(_exact_answer), (SAMPLING,),
     ),
     Control("not-clipped", "a reward outside the declared range is not clipped (mu0 x its size)", Unclipped),  # type: ignore[arg-type]
 )  # fmt: skip

@@ -8,22 +8,24 @@ matrix that decides before it is released.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from algorithms.bandits.kernel import GPUCB
-from algorithms.protocol import FloatArray, Record
+from algorithms.protocol import FloatArray, IntArray, Record
 from audits.contextual_controls import LINUCB_JOINT, ShiftFromNoise, planted_as
 from audits.controls import SAMPLING, STRUCTURAL, Control
+from audits.faulty_ledgers import Memory, Pretending, planted
 from audits.noise_reuse import NOISE
 from audits.sum_controls import NotNormalizedSum
-from audits.tampering import drawing_by, noise_of
+from audits.tampering import noise_of
 from audits.testbeds import RepeatedSum
-from privacy_core import NoiseSource, TreeSum
+from privacy_core import Carried, Ledger, Mechanism, NoiseSource, Span, TreeSum
 
-BOTH = (SAMPLING, STRUCTURAL)
+BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
 
 
 # --- sums and noise that are wrong -----------------------------------------------------------------------------------
@@ -62,21 +64,52 @@ def _n_rows(n_free: int) -> int:
     return (math.isqrt(9 + 8 * n_free) - 3) // 2
 
 
-def _half_the_matrix(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
-    """(Z + Z^T)/2 on the matrix, whose entries are sqrt 2 below those of (Z + Z^T)/sqrt 2; the vector's noise is right."""
-    drawn = mechanism.whiten(noise_of(mechanism, noise, value))
-    d = _n_rows(drawn.shape[1])
-    drawn[:, : d * (d + 1) // 2] *= math.sqrt(0.5)
-    return np.asarray(value + mechanism.color(drawn, value.shape))
+@dataclass(frozen=True, eq=False)
+class _Uneven(Pretending):
+    """Noise of which some coordinates have less than is declared, or none.
+
+    Attributes:
+      shares: number of rows d -> (n_free,) of the declared deviation, in each free entry of a triangle and a vector.
+    """
+
+    shares: Callable[[int], FloatArray] = field(kw_only=True)
+
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
+        """`value` plus too little noise."""
+        drawn = self.declared.whiten(noise_of(self.declared, noise, value))
+        drawn *= self.shares(_n_rows(drawn.shape[1]))
+        return np.asarray(value + self.declared.color(drawn, value.shape))
+
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        """(n_rows,) of the true law: minus infinity where a coordinate without noise differs."""
+        shift = self.declared.whiten(np.asarray(neighbor - value))
+        middle = self.declared.whiten(np.asarray(2 * output - value - neighbor))
+        shares = self.shares(_n_rows(shift.shape[1]))
+        is_exact = shares == 0
+        variance = 2 * (self.declared.scale * np.where(is_exact, 1.0, shares)) ** 2
+        found = (np.where(is_exact, 0.0, shift * middle) / variance).sum(axis=1)
+        return np.where((shift[:, is_exact] != 0).any(axis=1), -np.inf, found)
 
 
-def _no_diagonal(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+def _half_the_matrix(d: int) -> FloatArray:
+    """(Z + Z^T)/2, whose entries are sqrt 2 below those of (Z + Z^T)/sqrt 2; the vector's noise is right."""
+    return np.repeat([math.sqrt(0.5), 1.0], [d * (d + 1) // 2, d])
+
+
+def _no_diagonal(d: int) -> FloatArray:
     """None on the matrix's diagonal."""
-    drawn = mechanism.whiten(noise_of(mechanism, noise, value))
-    d = _n_rows(drawn.shape[1])
     rows, columns = np.triu_indices(d)
-    drawn[:, np.flatnonzero(rows == columns)] = 0.0
-    return np.asarray(value + mechanism.color(drawn, value.shape))
+    return np.concatenate([(rows != columns).astype(float), np.ones(d)])
+
+
+def _unevenly(shares: Callable[[int], FloatArray]) -> Callable[[Any], Any]:
+    def fault(
+        ledger: Ledger, memory: Memory, mechanism: Mechanism, value: FloatArray, records: Span,
+        reps: IntArray | None, carried: Carried | None,
+    ) -> FloatArray:  # fmt: skip
+        return ledger.release(_Uneven(mechanism, shares=shares), value, records=records, reps=reps, carried=carried)
+
+    return planted(fault)
 
 
 # --- decisions and contributions that are wrong ----------------------------------------------------------------------
@@ -126,9 +159,9 @@ _SHARED = (
     Control("prefix-noise-redrawn", "each read of the sums draws noise of their size anew", _redrawn, (SAMPLING,)),
     Control(
         "half-taken-for-goe", "(Z + Z^T)/2 is drawn where (Z + Z^T)/sqrt(2) was calibrated (up to sqrt(2) mu0)",
-        drawing_by(_half_the_matrix), (NOISE,),
+        _unevenly(_half_the_matrix), DRAWN,
     ),
-    Control("no-noise-on-the-diagonal", "the diagonal stays exact (no privacy)", drawing_by(_no_diagonal), (NOISE,)),
+    Control("no-noise-on-the-diagonal", "the diagonal stays exact (no privacy)", _unevenly(_no_diagonal), DRAWN),
     Control(
         "features-not-clipped", "|Phi| <= 1 is taken on trust, and is 2 (2 mu0 and more)", planted_as(_LongFeatures), BOTH
     ),

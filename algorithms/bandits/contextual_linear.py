@@ -538,16 +538,15 @@ class LinUCB:
         """Fills the model from noisy sums (n_reps, d, d + 1)."""
         d = self.n_features
         added, least, largest = self.shift(step)
-        gram = statistic[:, :, :d] + added * np.eye(d)
-        log_det, is_positive = np.empty(len(gram)), np.empty(len(gram), dtype=np.bool_)
-        regression.invert(gram, model.inverse, log_det, is_positive)
+        log_det, is_positive = np.empty(len(statistic)), np.empty(len(statistic), dtype=np.bool_)
+        regression.learn(statistic, added, model.estimate, model.inverse, log_det, is_positive)
         bad = np.flatnonzero(~is_positive)
         if len(bad):
-            values, vectors = np.linalg.eigh(gram[bad])
+            values, vectors = np.linalg.eigh(statistic[bad, :, :d] + added * np.eye(d))
             values = np.maximum(values, least)
             model.inverse[bad] = (vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1)
+            model.estimate[bad] = np.einsum("rij,rj->ri", model.inverse[bad], statistic[bad, :, d])
             log_det[bad] = np.log(values).sum(axis=1)
-        regression.solve(model.inverse, np.ascontiguousarray(statistic[:, :, d]), model.estimate)
         growth = np.maximum(log_det - d * math.log(least), 0.0)
         radius = self.reward_scale * np.sqrt(2 * math.log(2 / self.failure) + growth)
         fixed = self.parameter_bound * math.sqrt(largest) + self.vector_norm * self._deviation(step) / math.sqrt(least)

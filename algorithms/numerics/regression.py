@@ -180,12 +180,32 @@ def factor(gram, inverse, log_det, is_positive):  # type: ignore[no-untyped-def]
             log_det[r] = total
 
 
-def invert(gram: FloatArray, inverse: FloatArray, log_det: FloatArray, is_positive: NDArray[np.bool_]) -> None:
-    """As `factor`; large matrices by LAPACK, which then is four times as fast, with the same rule for the pivots."""
-    if gram.shape[1] < _LARGE:
-        factor(gram, inverse, log_det, is_positive)
+def learn(
+    statistic: FloatArray,
+    added: float,
+    estimate: FloatArray,
+    inverse: FloatArray,
+    log_det: FloatArray,
+    is_positive: NDArray[np.bool_],
+) -> None:
+    """Least squares from sums of (x x^T, y x): the inverse of matrix + added I, its log-determinant, and inverse vector.
+
+    Large matrices go through LAPACK, which then is four times as fast, with the rule of `factor` for the pivots.
+
+    Args:
+      statistic: (n_reps, d, d + 1), of which the vector and the lower triangle of the matrix are read.
+      added: to the diagonal.
+      estimate: (n_reps, d), filled.
+      inverse: (n_reps, d, d), filled where the matrix is positive definite.
+      log_det: (n_reps,), filled there.
+      is_positive: (n_reps,), filled: where nothing else is to be used.
+    """
+    d = inverse.shape[1]
+    if d < _LARGE:
+        _learn(statistic, added, estimate, inverse, log_det, is_positive)
         return
-    for r, matrix in enumerate(gram):
+    for r, rows in enumerate(statistic):
+        matrix = rows[:, :d] + added * np.eye(d)
         # What is the lower triangle here is the upper one of the transpose, which has LAPACK's order of memory already.
         root, info = dpotrf(matrix.T, lower=0, clean=0)
         pivots = np.diagonal(root) ** 2
@@ -194,6 +214,27 @@ def invert(gram: FloatArray, inverse: FloatArray, log_det: FloatArray, is_positi
             log_det[r] = np.log(pivots).sum()
             found, _ = dpotri(root, lower=0, overwrite_c=1)
             _mirror(found.T, inverse[r])
+            np.matmul(inverse[r], rows[:, d], out=estimate[r])
+
+
+@_kernel
+def _learn(statistic, added, estimate, inverse, log_det, is_positive):  # type: ignore[no-untyped-def]
+    """One loop over all replicates, in which nothing is copied but one matrix."""
+    d = inverse.shape[1]
+    gram, low = np.empty((d, d)), np.empty((d, d))
+    for r in range(statistic.shape[0]):
+        for i in range(d):
+            for j in range(i):
+                gram[i, j] = statistic[r, i, j]
+            gram[i, i] = statistic[r, i, i] + added
+        is_positive[r], total = _invert(gram, low, inverse[r])
+        if is_positive[r]:
+            log_det[r] = total
+            for i in range(d):
+                sum_ = 0.0
+                for j in range(d):
+                    sum_ += inverse[r, i, j] * statistic[r, j, d]
+                estimate[r, i] = sum_
 
 
 @_kernel

@@ -113,26 +113,29 @@ def test_a_replicates_least_eigenvalue_depends_on_no_other(d):
 
 
 @pytest.mark.parametrize("d", [5, 40])
-def test_large_matrices_are_inverted_as_small_ones_are(d):
-    """By LAPACK from 24 rows on, the lower triangle alone being read, and with the same rule for the pivots."""
+def test_least_squares_from_sums(d):
+    """By a loop and, from 24 rows on, by LAPACK: the lower triangle alone is read, and both have one rule for pivots."""
     rng = np.random.default_rng(d)
     gram = positive_definite(rng, 4, d)
     gram[1] -= 100 * np.eye(d)
     gram[2, -1], gram[2, :, -1] = gram[2, 0], gram[2, 0]
     gram[2, -1, -1] = gram[2, 0, 0]  # two equal rows: a pivot of 0, but for rounding
-    given = np.tril(gram) + np.triu(np.full((d, d), 9.0), 1)
-    found, expected = np.full((2, 4, d, d), 7.0)
-    log_det, other = np.full((2, 4), 7.0)
-    is_positive, is_expected = np.empty((2, 4), dtype=np.bool_)
-    regression.invert(given, found, log_det, is_positive)
-    regression.factor(given, expected, other, is_expected)
-    assert is_positive.tolist() == is_expected.tolist() == [True, False, False, True]
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(log_det, other, rtol=1e-12)
-    assert np.array_equal(found[0], found[0].T)
-    alone = np.empty((1, d, d))
-    regression.invert(given[3:], alone, np.empty(1), np.empty(1, dtype=np.bool_))
-    assert np.array_equal(alone[0], found[3])
+    vector = rng.standard_normal((4, d))
+    triangle = np.tril(gram - 3 * np.eye(d)) + np.triu(np.full((d, d), 9.0), 1)
+    statistic = np.concatenate([triangle, vector[:, :, None]], axis=2)
+    inverse, estimate, log_det = np.full((4, d, d), 7.0), np.full((4, d), 7.0), np.full(4, 7.0)
+    is_positive = np.empty(4, dtype=np.bool_)
+    regression.learn(statistic, 3.0, estimate, inverse, log_det, is_positive)
+    assert is_positive.tolist() == [True, False, False, True]
+    fine = [0, 3]
+    np.testing.assert_allclose(inverse[fine], np.linalg.inv(gram[fine]), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(estimate[fine], np.linalg.solve(gram[fine], vector[fine, :, None])[:, :, 0], rtol=1e-8)
+    np.testing.assert_allclose(log_det[fine], np.linalg.slogdet(gram[fine])[1], rtol=1e-10)
+    assert np.array_equal(inverse[0], inverse[0].T)
+    alone, one = np.empty((1, d, d)), np.empty((1, d))
+    regression.learn(statistic[3:], 3.0, one, alone, np.empty(1), np.empty(1, dtype=np.bool_))
+    assert np.array_equal(alone[0], inverse[3])
+    assert np.array_equal(one[0], estimate[3])
 
 
 @given(shapes)
