@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -53,6 +53,8 @@ _COARSE = 256
 _ROUNDING = 1e-14
 _MOST_ENTRIES = 1 << 21
 _CHANCE = 1e-3
+_LEAST_VALUE = 1e-10
+_PROJECTED_ROUNDING = 1e-9
 
 
 class FeatureMap(Protocol):
@@ -542,6 +544,73 @@ class FiniteMap(DomainMap):
                 "to the set, or use features of the whole domain"
             )
         return self.features[found]
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedMap(DomainMap):
+    """Features of any point: its part in the span of the most important functions on a finite set.
+
+    Attributes:
+      kernel: what they are features of.
+      points: (n, d), the set.
+      turn: (n_features, n), what the kernel with the set is multiplied with.
+    """
+
+    kernel: Kernel
+    points: FloatArray
+    turn: FloatArray
+
+    def _rows(self, points: FloatArray) -> FloatArray:
+        out = np.empty((len(points), self.n_features))
+        step = max(1, _MOST_ENTRIES // self.points.size)
+        for start in range(0, len(points), step):
+            rows = gram(self.kernel, points[start : start + step], self.points) @ self.turn.T
+            rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))  # of rounding only
+            out[start : start + step] = rows
+        return out
+
+
+def projected_on(
+    kernel: Kernel,
+    points: FloatArray,
+    n_features: int,
+    largest_error: float | None = None,
+    low: float = -1.0,
+    high: float = 1.0,
+) -> ProjectedMap:
+    r"""Features of all points by a finite set W: those of `exact_on` there, and what projecting makes of them elsewhere.
+
+    With the largest eigenvalues L and vectors U of the Gram matrix of W, phi(x) = L^(-1/2) U^T k_W(x): the coordinates of
+    the projection of k(x, .) on the span of the functions U^T k_W. So \|phi(x)\|^2 <= k(x, x) for every x, whatever the
+    kernel and the dimension (Nystrom's method; Williams and Seeger 2001).
+
+    Args:
+      kernel: any with k(x, x) <= 1 on the domain.
+      points: (n, d), the set: what users may bring, or a net of the domain.
+      n_features: at most so many, the most important; never one whose eigenvalue is below 1e-10 of the largest.
+      largest_error: None, or what `error` may be at most.
+      low: the domain is [low, high]^d.
+      high: see `low`.
+
+    Returns:
+      the map; its `error` is that on W.
+
+    Raises:
+      ValueError: see `exact_on`; or a point lies outside of the domain.
+    """
+    at_least("n_features", n_features, 1)
+    known = exact_on(kernel, points)
+    d = known.dimension
+    checked_points(known.points, d, low, high)
+    if isinstance(kernel, Linear):
+        linear(kernel, d, low, high)  # refuses what is too long somewhere in the domain
+    sizes = np.sqrt((known.features**2).sum(axis=0))  # of an eigenvector times the root of its value: descending
+    rank = min(n_features, int((sizes**2 > _LEAST_VALUE * sizes[0] ** 2).sum()))
+    turn = (known.features[:, :rank] / sizes[:rank] ** 2).T
+    found = ProjectedMap(d, rank, 0.0, low, high, kernel, known.points, turn)
+    left = kernel(known.points, known.points) - (found(known.points) ** 2).sum(axis=1)  # of a positive semidefinite matrix
+    error = float(np.abs(left).max()) + _PROJECTED_ROUNDING
+    return _accurate(replace(found, error=error), largest_error, kernel)
 
 
 def exact_on(

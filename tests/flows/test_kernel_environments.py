@@ -33,7 +33,7 @@ KINDS = {
     "camelback": {"kind": "camelback", "actions": 30},
     "styblinski-tang": {"kind": "styblinski-tang", "actions": 9},
     "michalewicz": {"kind": "michalewicz", "actions": 40},
-    "rkhs": {"kind": "rkhs", "contexts": 4, "actions": 7, "kernel": "matern-3/2", "context_dimension": 2},
+    "rkhs": {"kind": "rkhs", "contexts": 4, "actions": 7, "kernel": "product-matern-3/2", "context_dimension": 2},
     "rkhs, gaussian": {"kind": "rkhs", "contexts": 1, "actions": 7, "rewards": "gaussian", "norm": 2.0, "noise": 0.5},
     "diabetes": {"kind": "diabetes", "actions": 4},
 }
@@ -156,6 +156,23 @@ def test_a_benchmark_plays_and_repeats(name, tmp_path):
     np.testing.assert_array_equal(one["regret"], other["regret"])
     assert one["regret"].min() >= 0
     assert one["regret"].max() > 0
+
+
+@each
+def test_every_algorithm_of_the_kind_plays(name, tmp_path):
+    kind = built(KINDS[name]).kind
+    algorithms = []
+    for entry in catalog.CATALOG:
+        if kind in entry.plays_on:
+            level = {"privacy": {"epsilon": 1, "delta": 1e-5}, "calibrations": "tight"} if entry.promise else {}
+            few = {"n_features": 40} if "n_features" in entry.parameters else {}
+            algorithms.append({"name": entry.name, **level, **few})
+    spec = spec_of(KINDS[name], algorithms=algorithms, horizon=20)
+    assert len(cells_of(spec)) == len(algorithms) >= 4
+    for cell in cells_of(spec):
+        regret = benchmark_block(cell.blocks()[0], Store(tmp_path))[0]["regret"]
+        assert np.isfinite(regret).all()
+        assert regret.min() >= 0
 
 
 @each
