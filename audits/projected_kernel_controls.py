@@ -153,9 +153,10 @@ class _LastUsers(_WatchesUsers):
     ) -> tuple[Sensitive, Any]:
         epoch = int(released.epoch[0])
         self.watch(released, record)
+        found: Any
         sensitive, found = super().absorb(sensitive, released, record, ledger)  # type: ignore[arg-type]
         if int(found.epoch[0]) > epoch:
-            found = self.imitate(found, epoch + 1)  # type: ignore[arg-type]
+            found = self.imitate(found, epoch + 1)
             found.users[:] = 0
         return sensitive, found
 
