@@ -240,6 +240,12 @@ def test_the_description_says_what_it_is(name):
         assert 0 < float(told[1]) < 0.02
 
 
+def test_contexts_that_are_never_drawn_are_described():
+    environment = built({"kind": "rkhs", "contexts": 4, "actions": 3, "unseen": 1})
+    assert (environment.pool.law == 0).sum() == 1
+    assert "drawn with the same probability but for 1 that is never drawn, and" in environment.describe()["description"]
+
+
 @each
 def test_a_worker_draws_its_own_data(name):
     environment = built(KINDS[name])
@@ -278,6 +284,7 @@ MISTAKES = [
     (LINE, "    lengthscale: 1.4\n", 6, "environment[0].lengthscale", "at least 1.41421, so that points of [-1, 1]^2"),
     (LINE, "    lengthscale: 0.9\n    additive: true\n", 6, "environment[0].lengthscale", "at least 1, so that"),
     ("contexts: 3", "contexts: 0", 7, "environment[0].contexts", "greater than or equal to 1, got 0"),
+    ("contexts: 3", "contexts: 3\n    unseen: 3", 8, "environment[0].unseen", "below contexts = 3, got 3"),
     ("actions: 4", "actions: 0", 8, "environment[0].actions", "greater than or equal to 2, got 0"),
     ("centers: 5", "centers: 13", 9, "environment[0].centers", "contexts times actions = 12, got 13"),
     ("centers: 5", "noise: 0.5", 9, "environment[0].noise", "that of gaussian rewards"),
