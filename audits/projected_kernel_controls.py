@@ -43,7 +43,7 @@ def _half_the_sensitivity(honest: Any) -> Any:
     mechanism = honest.gathering.mechanism
     assert isinstance(mechanism, Gaussian)
     halved = replace(mechanism, sensitivity_l2=mechanism.sensitivity_l2 / 2)
-    return replace(honest, gathering=replace(honest.gathering, sums=replace(honest.gathering.sums, mechanism=halved)))
+    return replace(honest, gathering=replace(honest.gathering, mechanism=halved))
 
 
 # --- the coordinates -------------------------------------------------------------------------------------------------
@@ -119,11 +119,14 @@ class _WatchesUsers(ProjectedElimination):
 
     def imitate(self, released: Watching, epoch: int) -> Watching:
         """Plans of the epoch whose S and R are the users that were counted."""
-        plans = [
-            self._made(epoch, active, np.flatnonzero(users), users)
-            for active, users in zip(released.active, released.users, strict=True)
-        ]
-        released.which[:] = np.arange(len(plans))
+        plans: list[Plan] = []
+        numbers: dict[bytes, int] = {}
+        for rep, (active, users) in enumerate(zip(released.active, released.users, strict=True)):
+            key = active.tobytes() + users.tobytes()
+            if key not in numbers:
+                numbers[key] = len(plans)
+                plans.append(self._made(epoch, active, np.flatnonzero(users), users))
+            released.which[rep] = numbers[key]
         return released._replace(plans=tuple(plans), codes=np.stack([plan.codes for plan in plans]))
 
 
@@ -137,7 +140,7 @@ class _OwnCovariance(_WatchesUsers):
         self.watch(released, record)
         if int(released.clock[0]) + 1 == self._ends[epoch]:
             released = self.imitate(released, epoch)
-            sensitive.sum.total[:] = np.einsum("rwm,rw->rm", released.codes, before)
+            sensitive.sum.total[:] = np.einsum("rwm,rw->rm", released.codes[released.which], before)
             released.users[:], released.sums[:] = 0, 0.0
         return super().absorb(sensitive, released, record, ledger)  # type: ignore[arg-type]
 
@@ -150,9 +153,10 @@ class _LastUsers(_WatchesUsers):
     ) -> tuple[Sensitive, Any]:
         epoch = int(released.epoch[0])
         self.watch(released, record)
+        found: Any
         sensitive, found = super().absorb(sensitive, released, record, ledger)  # type: ignore[arg-type]
         if int(found.epoch[0]) > epoch:
-            found = self.imitate(found, epoch + 1)  # type: ignore[arg-type]
+            found = self.imitate(found, epoch + 1)
             found.users[:] = 0
         return sensitive, found
 

@@ -304,6 +304,7 @@ class RkhsSpec(_KernelSpec):
 
     kind: Literal["rkhs"]
     contexts: Count = Field(10, description="How many there are, drawn with the same probability.")
+    unseen: Annotated[int, Field(ge=0)] = Field(0, description="Of them, never drawn: a record may hold them all the same.")
     actions: Annotated[int, Field(ge=2)] = Field(50, description="Of each context.")
     context_dimension: Count = Field(1, description="Coordinates of a context.")
     action_dimension: Count = Field(1, description="Coordinates of an action.")
@@ -331,6 +332,8 @@ class RkhsSpec(_KernelSpec):
     def _consistent(self) -> RkhsSpec:
         if self.noise is not None and self.rewards != "gaussian":
             raise ValueError("noise is that of gaussian rewards: two-point ones have none to choose")
+        if self.unseen >= self.contexts:
+            raise ValueError(f"unseen must be below contexts = {self.contexts}, got {self.unseen}")
         if (self.centers or 1) > self.contexts * self.actions:
             raise ValueError(
                 f"centers must be at most contexts times actions = {self.contexts * self.actions}, got {self.centers}"

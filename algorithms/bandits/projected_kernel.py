@@ -23,7 +23,7 @@ from algorithms.numerics.kernels import Kernel
 from algorithms.numerics.pool import Pool
 from algorithms.numerics.projection import Coins, Projection, drawn_coins, epoch_lengths
 from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import ApproxDP, Exact, Gaussian, Interval, Ledger, LocalSum, Mechanism, PhaseSum, calibrate
+from privacy_core import ApproxDP, Exact, Gaussian, Interval, Ledger, Mechanism, PhaseSum, Span, calibrate
 from privacy_core.calibrations.capri import printed_sd
 from privacy_core.checks import at_least, non_negative, positive, probability
 
@@ -92,14 +92,14 @@ class Gathering(Protocol):
         """What adds noise to one release; its sensitivity is 2 B."""
         ...
 
-    def init(self, n_reps: int, n_features: int) -> Any:
+    def init(self, n_reps: int, n_outputs: int) -> Any:
         """Nothing gathered yet."""
         ...
 
     def take(
         self, state: Any, value: FloatArray, n_records: IntArray, is_last: bool, ledger: Ledger
     ) -> tuple[Any, FloatArray]:
-        """Adds the next record's contribution (n_reps, n_features); where it is the epoch's last, answers the noisy sum."""
+        """Adds the next record's contribution (n_reps, n_outputs); where it is the epoch's last, answers the noisy sum."""
         ...
 
     def noise_deviation(self, n_records: int) -> float:
@@ -110,78 +110,82 @@ class Gathering(Protocol):
 _NOTHING: FloatArray = np.zeros(0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Together:
     """The epoch's exact sum is released once, when the epoch ends: joint privacy, and the twin.
 
     Attributes:
-      sums: with the noise of an epoch.
+      mechanism: with the noise of an epoch's sum.
     """
 
-    sums: PhaseSum
+    mechanism: Mechanism
 
-    @property
-    def mechanism(self) -> Mechanism:
-        """Of the sum."""
-        return self.sums.mechanism
+    @cached_property
+    def _sums(self) -> PhaseSum:
+        return PhaseSum(self.mechanism)
 
-    def init(self, n_reps: int, n_features: int) -> Any:
+    def init(self, n_reps: int, n_outputs: int) -> Any:
         """See `Gathering`."""
-        return self.sums.init(n_reps, (n_features,))
+        return self._sums.init(n_reps, (n_outputs,))
 
     def take(
         self, state: Any, value: FloatArray, n_records: IntArray, is_last: bool, ledger: Ledger
     ) -> tuple[Any, FloatArray]:
         """See `Gathering`."""
-        state = self.sums.add(state, value, n_records)
+        state = self._sums.add(state, value, n_records)
         if not is_last:
             return state, _NOTHING
-        state, noisy, _ = self.sums.close(state, ledger)
+        state, noisy, _ = self._sums.close(state, ledger)
         return state, noisy
 
     def noise_deviation(self, n_records: int) -> float:
         """One draw."""
-        return self.sums.noise_deviation(1)
+        return self._sums.noise_deviation(1)
 
 
 class Messages(NamedTuple):
-    """The sum of all messages, and what it was when the epoch began."""
+    """What was sent in the epoch under way."""
 
-    sum: Any
-    before: FloatArray
+    total: FloatArray
+    """(n_reps, n_outputs)"""
+    next: IntArray
+    """(n_reps,) the record that sends the next one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EachAlone:
     """Each user sends the own contribution with noise, and the epoch's messages are added up: local privacy.
 
     Attributes:
-      sums: with the noise of a message.
+      mechanism: with the noise of a message.
     """
 
-    sums: LocalSum
+    mechanism: Mechanism
 
-    @property
-    def mechanism(self) -> Mechanism:
-        """Of a message."""
-        return self.sums.mechanism
-
-    def init(self, n_reps: int, n_features: int) -> Messages:
+    def init(self, n_reps: int, n_outputs: int) -> Messages:
         """See `Gathering`."""
-        return Messages(self.sums.init(n_reps, (n_features,)), np.zeros((n_reps, n_features)))
+        return Messages(np.zeros((n_reps, n_outputs)), np.zeros(n_reps, dtype=np.int64))
 
     def take(
         self, state: Messages, value: FloatArray, n_records: IntArray, is_last: bool, ledger: Ledger
     ) -> tuple[Messages, FloatArray]:
-        """See `Gathering`."""
-        messages, total, _ = self.sums.close(self.sums.add(state.sum, value, n_records), ledger)
+        """See `Gathering`.
+
+        Raises:
+          ValueError: it is the contribution of more than one record, whose messages would be one.
+        """
+        if (n_records > 1).any():
+            raise ValueError(f"under local DP each record sends its own message, got one of {int(n_records.max())} records")
+        after = state.next + n_records
+        message = ledger.release(self.mechanism, value, records=Span(state.next, after))
+        np.add(state.total, message, out=state.total)
         if not is_last:
-            return Messages(messages, state.before), _NOTHING
-        return Messages(messages, total), total - state.before
+            return Messages(state.total, after), _NOTHING
+        return Messages(np.zeros_like(state.total), after), state.total
 
     def noise_deviation(self, n_records: int) -> float:
         """One draw a message."""
-        return self.sums.noise_deviation(n_records)
+        return math.sqrt(n_records) * self.mechanism.deviation
 
 
 # --- how wide the intervals are --------------------------------------------------------------------------------------
@@ -575,7 +579,7 @@ def capri(
 ) -> ProjectedElimination:
     """The non-private twin, with the intervals of `tight`; arguments as of `capri_joint`."""
     width = _exact_width(horizon, reward_range, failure, norm_bound, error_scale)
-    gathering = Together(PhaseSum(Exact()))
+    gathering = Together(Exact())
     return _built(pool, kernel, horizon, reward_range, gathering, width, ridge, beta_scale, strangers, seed)
 
 
@@ -611,8 +615,8 @@ def capri_joint(
       failure: probability that some interval fails; None: 1 / horizon.
       norm_bound: of f, in the kernel's space.
       beta_scale: factor on all widths.
-      error_scale: factor on all parts of them but that of the privacy noise. The worst case that they are made for is far
-        from what is seen: on functions drawn from the kernel's space 0.25 was enough for `tight`. Where noise is the larger
+      error_scale: factor on all parts of them but that of the privacy noise. They are made for any function of the norm and
+        for all points at once; below 1 nothing is proved of them. Where noise is the larger
         part, as it is in early epochs, a small `beta_scale` drops good actions, this one does not.
       strangers: `refuse` or `nearest`.
       seed: of the public coins.
@@ -672,7 +676,7 @@ def _private(
     else:
         raise ValueError(f"calibration must be 'printed', 'printed-lemma-6-6' or 'tight', got {calibration!r}")
     mechanism = Gaussian(2 * half, multiplier)
-    gathering = EachAlone(LocalSum(mechanism)) if is_local else Together(PhaseSum(mechanism))
+    gathering = EachAlone(mechanism) if is_local else Together(mechanism)
     return _built(pool, kernel, horizon, reward_range, gathering, width, ridge, beta_scale, strangers, seed)
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -53,6 +53,8 @@ _COARSE = 256
 _ROUNDING = 1e-14
 _MOST_ENTRIES = 1 << 21
 _CHANCE = 1e-3
+_LEAST_VALUE = 1e-10
+_PROJECTED_ROUNDING = 1e-9
 
 
 class FeatureMap(Protocol):
@@ -305,8 +307,8 @@ def _rule(kernel: Line, n_nodes: int, width: float, rule: str) -> Rule:
 def _gauss_hermite(kernel: SquaredExponential, n_nodes: int, width: float) -> Rule:
     """The zeros of the Hermite polynomial; besides the grid's, the error has the bound of the remainder term.
 
-    The rule is exact for polynomials of degree below 2 q; cos(w t) differs from its own by at most (w t)^(2 q) / (2 q)!: the
-    error at a distance t is at most q! (t / l)^(2 q) / (2 q)!.
+    Where the derivative of order 2 q is at most c, the rule is off by at most c q! / (2 q)!; of cos(w t), under a normal w
+    of variance 1 / l^2, that is (t / l)^(2 q): the error at a distance t is at most q! (t / l)^(2 q) / (2 q)!.
     """
     from scipy.special import roots_hermite
 
@@ -387,9 +389,10 @@ def random_fourier(
       largest_error: None, or what `error` may be at most.
 
     Returns:
-      the map; its `error` holds with probability at least 0.999 over the seed. At any difference of points the mean of M
-      cosines is off by more than c with probability at most 2 exp(-M c^2 / 2) (Hoeffding), which a net of differences and E
-      \|w\|, a bound on all slopes by Markov's inequality, carry over to the domain. Never above 2, which always holds.
+      the map; its `error` holds with probability at least 0.999 over the seed (of an additive kernel, for each group). At
+      any difference of points the mean of M cosines is off by more than c with probability at most 2 exp(-M c^2 / 2)
+      (Hoeffding), which a net of differences and E \|w\|, a bound on all slopes by Markov's inequality, carry over to the
+      domain. Never above 2, which always holds.
 
     Raises:
       ValueError: the kernel has no spectrum, n_features is below 2 or too small for the largest error.
@@ -543,6 +546,73 @@ class FiniteMap(DomainMap):
         return self.features[found]
 
 
+@dataclass(frozen=True, eq=False)
+class ProjectedMap(DomainMap):
+    """Features of any point: its part in the span of the most important functions on a finite set.
+
+    Attributes:
+      kernel: what they are features of.
+      points: (n, d), the set.
+      turn: (n_features, n), what the kernel with the set is multiplied with.
+    """
+
+    kernel: Kernel
+    points: FloatArray
+    turn: FloatArray
+
+    def _rows(self, points: FloatArray) -> FloatArray:
+        out = np.empty((len(points), self.n_features))
+        step = max(1, _MOST_ENTRIES // self.points.size)
+        for start in range(0, len(points), step):
+            rows = gram(self.kernel, points[start : start + step], self.points) @ self.turn.T
+            rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))  # of rounding only
+            out[start : start + step] = rows
+        return out
+
+
+def projected_on(
+    kernel: Kernel,
+    points: FloatArray,
+    n_features: int,
+    largest_error: float | None = None,
+    low: float = -1.0,
+    high: float = 1.0,
+) -> ProjectedMap:
+    r"""Features of all points by a finite set W: those of `exact_on` there, and what projecting makes of them elsewhere.
+
+    With the largest eigenvalues L and vectors U of the Gram matrix of W, phi(x) = L^(-1/2) U^T k_W(x): the coordinates of
+    the projection of k(x, .) on the span of the functions U^T k_W. So \|phi(x)\|^2 <= k(x, x) for every x, whatever the
+    kernel and the dimension (Nystrom's method; Williams and Seeger 2001).
+
+    Args:
+      kernel: any with k(x, x) <= 1 on the domain.
+      points: (n, d), the set: what users may bring, or a net of the domain.
+      n_features: at most so many, the most important; never one whose eigenvalue is below 1e-10 of the largest.
+      largest_error: None, or what `error` may be at most.
+      low: the domain is [low, high]^d.
+      high: see `low`.
+
+    Returns:
+      the map; its `error` is that on W.
+
+    Raises:
+      ValueError: see `exact_on`; or a point lies outside of the domain.
+    """
+    at_least("n_features", n_features, 1)
+    known = exact_on(kernel, points)
+    d = known.dimension
+    checked_points(known.points, d, low, high)
+    if isinstance(kernel, Linear):
+        linear(kernel, d, low, high)  # refuses what is too long somewhere in the domain
+    sizes = np.sqrt((known.features**2).sum(axis=0))  # of an eigenvector times the root of its value: descending
+    rank = min(n_features, int((sizes**2 > _LEAST_VALUE * sizes[0] ** 2).sum()))
+    turn = (known.features[:, :rank] / sizes[:rank] ** 2).T
+    found = ProjectedMap(d, rank, 0.0, low, high, kernel, known.points, turn)
+    left = kernel(known.points, known.points) - (found(known.points) ** 2).sum(axis=1)  # of a positive semidefinite matrix
+    error = float(np.abs(left).max()) + _PROJECTED_ROUNDING
+    return _accurate(replace(found, error=error), largest_error, kernel)
+
+
 def exact_on(
     kernel: Kernel, points: FloatArray, n_features: int | None = None, largest_error: float | None = None
 ) -> FiniteMap:
@@ -614,6 +684,14 @@ def feature_map(
         if n_features < dimension:
             raise ValueError(f"n_features of a linear kernel must be at least the dimension {dimension}, got {n_features}")
         return linear(kernel, dimension, low, high)
+    sizes = [len(group) for group in kernel.groups] if isinstance(kernel, Additive) else [dimension]
+    least = len(sizes) << max(sizes)
+    if n_features < least:
+        where = "coordinate of a group" if isinstance(kernel, Additive) else "coordinate"
+        raise ValueError(
+            f"n_features must be at least {least}, two frequencies along each {where}, got {n_features}: raise it, or use "
+            "an additive kernel where the dimension is large"
+        )
     return quadrature_fourier(kernel, dimension, n_features, low, high, largest_error, "best")
 
 

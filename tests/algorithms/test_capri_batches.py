@@ -50,8 +50,8 @@ def test_without_noise_they_are_their_twin(build):
     twin, released = played(capri(POOL, KERNEL, HORIZON, UNIT, beta_scale=0.05), OwnNoiseLedger([0]))
     assert released.active.sum() < 12
     honest = build(POOL, KERNEL, HORIZON, 1.0, 1e-5, UNIT, "tight", beta_scale=0.05)
-    sums = dataclasses.replace(honest.gathering.sums, mechanism=honest.gathering.mechanism.scaled(1e-12))
-    silent = dataclasses.replace(honest, gathering=dataclasses.replace(honest.gathering, sums=sums))
+    weak = dataclasses.replace(honest.gathering, mechanism=honest.gathering.mechanism.scaled(1e-12))
+    silent = dataclasses.replace(honest, gathering=weak)
     actions, close = played(silent, OwnNoiseLedger([0]))
     assert np.array_equal(twin, actions)
     np.testing.assert_allclose(close.estimate, released.estimate, atol=1e-9)
@@ -95,16 +95,27 @@ def regret(algorithm, pool, horizon, n_reps=4):
     return curve.curve.mean(axis=0), uniform
 
 
-def test_the_twin_learns_and_privacy_costs():
-    pool, horizon = pool_of(3, 8), 16000
-    usual = {"error_scale": 0.25, "failure": 0.1}
-    (quarter, twin), uniform = regret(capri(pool, KERNEL, horizon, SYMMETRIC, **usual), pool, horizon)
-    assert twin < 2.5 * quarter, "four times as many rounds: sqrt(T) doubles it"
-    assert twin < 0.5 * uniform
+USUAL = {"error_scale": 0.25, "failure": 0.1}
+
+
+def test_the_twins_regret_is_sublinear():
+    """Of runs for T and for 4 T: within one run much is spent in early epochs, whose lengths depend on T."""
+    regrets = []
+    for horizon in (4000, 16000):
+        (_, full), uniform = regret(capri(POOL, KERNEL, horizon, SYMMETRIC, **USUAL), POOL, horizon, 2)
+        regrets.append(full)
+    assert regrets[1] < 3 * regrets[0], "sqrt(T) doubles it"
+    assert regrets[1] < 0.4 * uniform
+
+
+def test_privacy_costs_and_as_printed_nothing_is_ever_eliminated():
+    pool, horizon = pool_of(3, 8), 6000
+    (_, twin), uniform = regret(capri(pool, KERNEL, horizon, SYMMETRIC, **USUAL), pool, horizon)
     tight, printed, local = (
-        regret(build(pool, KERNEL, horizon, 8.0, 1e-5, SYMMETRIC, calibration, **usual), pool, horizon)[0][1]
+        regret(build(pool, KERNEL, horizon, 8.0, 1e-5, SYMMETRIC, calibration, **USUAL), pool, horizon)[0][1]
         for build, calibration in ((capri_joint, "tight"), (capri_joint, "printed"), (capri_local, "tight"))
     )
-    assert twin < tight < printed
-    assert tight < local
-    assert printed == pytest.approx(uniform, rel=0.05), "as printed nothing is ever eliminated"
+    assert twin < tight < local
+    assert tight < 0.95 * uniform
+    # Two-point gaps of a uniform player: their mean over 24000 rounds is known to 1 %, six deviations are 4 %.
+    assert printed == pytest.approx(uniform, rel=0.05)
