@@ -17,11 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from audits import evidence
 from audits.outcome import MU, ONE_RUN, Effort, Outcome, Scores, StatedBound
+from flows.environment_specs import TableSpec
 from flows.environments import Environment
 from flows.plan import Cell, cells_of
 from flows.play import BENCHMARK
 from flows.settings import DataFolder
-from flows.specs import Spec, SpecError, TableSpec
+from flows.specs import Spec, SpecError
 from flows.store import Store, code_version, content_key, write_whole
 from flows.work import stored_audit
 

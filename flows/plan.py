@@ -12,8 +12,9 @@ import numpy as np
 from algorithms import catalog
 from algorithms.entry import FROM_USERS, Claim, Entry, RegretBound, Settings
 from algorithms.protocol import Algorithm, IntArray
+from flows.environment_specs import TableSpec
 from flows.environments import Environment, environments_of
-from flows.specs import Spec, SpecError, TableSpec
+from flows.specs import Spec, SpecError
 from flows.store import code_version, content_key
 
 _NOISE, _REWARDS = 2, 3

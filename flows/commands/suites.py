@@ -205,7 +205,7 @@ def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resourc
 
 def standing_alone(spec: Spec, text: str) -> str:
     """The spec's text with the places of its files made absolute, so that it can be run from anywhere."""
-    from flows.specs import TableSpec
+    from flows.environment_specs import TableSpec
 
     places = [item.path if isinstance(item, TableSpec) else None for item in spec.environment]
     if not any(places) and spec.baseline is None:

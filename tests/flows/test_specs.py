@@ -9,9 +9,10 @@ import yaml
 from jsonschema import Draft202012Validator
 from small_spec import SMALL, SMALL_LINEAR, SMALL_SPHERE
 
+from flows.environment_specs import TableSpec
 from flows.environments import environments_of, read_table
 from flows.plan import cells_of
-from flows.specs import SpecError, TableSpec, json_schema, load_spec, parse_spec
+from flows.specs import SpecError, json_schema, load_spec, parse_spec
 from flows.work import check_audits
 
 

@@ -1,0 +1,144 @@
+"""What benchmarks play on, what audits replay, how both are described, and what may be shown."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import IntEnum
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from pydantic import BaseModel
+
+from algorithms.entry import FINITE, FROM_USERS, Problem
+from algorithms.environments.tables import RewardTable
+from algorithms.observers import ContextualRegretCurve, RegretCurve
+from algorithms.protocol import FloatArray, IntArray, Stream
+from flows.environment_specs import label_of
+from flows.specs import Spec, SpecError
+from privacy_core import Interval
+
+Item = TypeVar("Item", bound=BaseModel)
+PSEUDO = "Regret is the sum of mean-reward gaps of the arms played (pseudo-regret)."
+CONTEXTUAL_PSEUDO = "Regret is the sum of mean-reward gaps to each user's best action (pseudo-regret)."
+HINDSIGHT = "Regret is against the best action of each user, in hindsight."
+
+
+class Purpose(IntEnum):
+    """What a seed is for: two purposes never share one."""
+
+    AUDIT_TABLE = 1
+    FEATURES = 4
+    THETA = 5
+    ROWS = 6
+    POOL = 7
+    FUNCTION = 8
+
+
+class Environment(ABC, Generic[Item]):
+    """One environment of a spec.
+
+    Attributes:
+      spec: the experiment.
+      item: the environment in it.
+      kind: finite, linear, contextual, kernel or pooled.
+      is_drawn: whether rewards are drawn by the model of its kind: independent with fixed means, linear in known features
+        where there are any. Of fixed rows no regret bound holds.
+    """
+
+    kind = FINITE
+    is_drawn = True
+
+    def __init__(self, spec: Spec, item: Item) -> None:
+        self.spec, self.item = spec, item
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Data that were read stay where they were read: a worker reads its own.
+        return {"spec": self.spec, "item": self.item}
+
+    @property
+    def label(self) -> str:
+        """What cells and reports call it; unique in a spec."""
+        return label_of(self.item)  # type: ignore[arg-type]
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """What the actions are called."""
+
+    @property
+    def n_actions(self) -> int:
+        """Number of arms, or of actions that each user brings."""
+        return len(self.names)
+
+    @property
+    def reward_range(self) -> Interval:
+        """The declared range of a reward."""
+        return Interval(0.0, 1.0)
+
+    @property
+    def means(self) -> FloatArray:
+        """(n_actions,) the mean rewards that regret is counted with; none where users bring the actions."""
+        return np.empty(0)
+
+    @abstractmethod
+    def stream(self, seed: np.random.SeedSequence) -> Stream:
+        """What one block of replicates plays on."""
+
+    @abstractmethod
+    def audit_table(self) -> RewardTable:
+        """What audits replay: as many users as the spec asks for."""
+
+    @abstractmethod
+    def about(self) -> tuple[str, str, str]:
+        """For the report: name, description, and what regret is."""
+
+    def problem(self, horizon: int) -> Problem:
+        """What an algorithm is told of it."""
+        return Problem(self.n_actions, self.reward_range, horizon)
+
+    def regret(self, stream: Stream, grid: IntArray, n_reps: int) -> RegretCurve | ContextualRegretCurve:
+        """What observes a run's regret."""
+        return RegretCurve(self.means, grid, n_reps)
+
+    def shows(self, what: str) -> bool:
+        """Whether `values`, `means` or `regret` may be logged, tracked and reported: of public or made-up data all may."""
+        return True
+
+    @property
+    def most_users(self) -> dict[str, int]:
+        """Users that there are, for `horizon` and `audit.rounds`, where they are limited."""
+        return {}
+
+    def check(self) -> None:
+        """Reads the data and refuses what does not fit, before any work starts.
+
+        Raises:
+          SpecError: the data are missing or malformed, or too few for the horizon or the audit.
+        """
+        for name, value, least in (
+            ("horizon", self.spec.horizon, self.n_actions),
+            ("audit.rounds", self.spec.audit.rounds, self.n_actions + 1),
+        ):
+            if self.kind not in FROM_USERS and value < least:
+                raise SpecError(f"{name}: must be at least {least} for {self.n_actions} arms, got {value}")
+            if (most := self.most_users.get(name)) is not None and value > most:
+                raise SpecError(f"{name}: {self._whose(name)} has {most} users, got {value}")
+
+    def _whose(self, name: str) -> str:
+        return self.label
+
+    def describe(self) -> dict[str, Any]:
+        """For the report."""
+        name, text, estimator = self.about()
+        return {
+            "label": self.label,
+            "name": name,
+            "description": text,
+            "estimator": estimator,
+            "horizon": self.spec.horizon,
+            "actions": list(self.names),
+            "means": [float(m) for m in self.means] if self.shows("means") else [],
+        }
+
+    def _seed(self, purpose: Purpose) -> np.random.SeedSequence:
+        return np.random.SeedSequence(self.spec.seed, spawn_key=(purpose,))

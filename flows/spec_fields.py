@@ -1,0 +1,40 @@
+"""Kinds of values that fields of a spec take."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+)
+
+T = TypeVar("T")
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+Count = Annotated[int, Field(ge=1)]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+
+
+def _several(value: Any) -> Any:
+    """One value where a list is also allowed."""
+    return value if isinstance(value, list) else [value]
+
+
+def distinct(values: list[T]) -> list[T]:
+    """The values, none of which stands twice."""
+    if twice := [value for value in values if values.count(value) > 1]:
+        raise ValueError(f"{twice[0]!r} stands twice")
+    return values
+
+
+OneOrSeveral = Annotated[list[T], BeforeValidator(_several), Field(min_length=1), AfterValidator(distinct)]
+
+
+class Strict(BaseModel):
+    """No field that is not known, nothing that is not finite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
