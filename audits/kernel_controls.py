@@ -16,14 +16,14 @@ import numpy as np
 
 from algorithms.bandits.kernel import GPUCB
 from algorithms.protocol import FloatArray, IntArray, Record
-from audits.contextual_controls import LINUCB_JOINT, ShiftFromNoise, planted_as
+from audits.contextual_controls import LINUCB_JOINT, NoisedAnew, ShiftFromNoise, planted_as
 from audits.controls import SAMPLING, STRUCTURAL, Control
 from audits.faulty_ledgers import Memory, Pretending, planted
 from audits.noise_reuse import NOISE
 from audits.sum_controls import NotNormalizedSum
 from audits.tampering import noise_of
-from audits.testbeds import RepeatedSum
 from privacy_core import Carried, Ledger, Mechanism, NoiseSource, Span, TreeSum
+from privacy_core.sums import Counted
 
 BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
 
@@ -32,7 +32,7 @@ BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
 
 
 @dataclass(frozen=True)
-class _Redrawn(RepeatedSum):
+class _Redrawn(NoisedAnew):
     """Running sums each of which is released anew, with fresh noise of the size that the honest sum's answer has.
 
     Attributes:
@@ -41,21 +41,33 @@ class _Redrawn(RepeatedSum):
 
     honest: Any
 
-    def mechanism_at(self, step: int) -> Any:
-        """Of the honest answer's deviation."""
-        return self.mechanism.scaled(math.sqrt(self.honest.noise_variance(step)))
+    def push(self, memory: Counted, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
+        """Releases the whole sum, and declares the step's records."""
+        rows = slice(None) if reps is None else reps
+        memory.n_steps[rows] += 1
+        memory.total[rows] += value
+        variance = self.honest.noise_variance(int(memory.n_steps[rows].max(initial=1)))
+        mechanism = self.mechanism.scaled(math.sqrt(variance))
+        return ledger.release(mechanism, memory.total[rows].copy(), records=records, reps=reps)
 
 
 def _redrawn(honest: Any) -> Any:
-    return replace(honest, sums=_Redrawn(honest.sums.mechanism, honest.horizon, honest.sums))
+    return replace(honest, sums=_Redrawn(honest.sums.mechanism, honest.sums))
+
+
+def _last_record_alone(
+    ledger: Ledger, memory: Memory, mechanism: Mechanism, value: FloatArray, records: Span,
+    reps: IntArray | None, carried: Carried | None,
+) -> FloatArray:  # fmt: skip
+    last = Span(records.stop - 1, records.stop)
+    return ledger.release(mechanism, value, records=last, reps=reps, carried=carried)
 
 
 def _counted_once(honest: Any) -> Any:
     """A tree's record is in many nodes; a factorized sum's in many rows, which is why its columns are normalized."""
     sums: Any = honest.sums
     if isinstance(sums, TreeSum):
-        mechanism: Any = sums.mechanism
-        return replace(honest, sums=replace(sums, mechanism=mechanism.scaled(sums.structure.n_nodes**-0.5)))
+        return planted(_last_record_alone)(honest)
     return replace(honest, sums=NotNormalizedSum(sums.mechanism, sums.n_steps))
 
 
@@ -156,7 +168,7 @@ _SHARED = (
     Control(
         "shift-from-noise", "the shift is the least eigenvalue of the noise itself (no privacy)", planted_as(_ShiftFromNoise)
     ),
-    Control("prefix-noise-redrawn", "each read of the sums draws noise of their size anew", _redrawn, (SAMPLING,)),
+    Control("prefix-noise-redrawn", "each read of the sums draws noise of their size anew", _redrawn, BOTH),
     Control(
         "half-taken-for-goe", "(Z + Z^T)/2 is drawn where (Z + Z^T)/sqrt(2) was calibrated (up to sqrt(2) mu0)",
         _unevenly(_half_the_matrix), DRAWN,
@@ -175,8 +187,8 @@ GP_UCB_JOINT: tuple[Control, ...] = (
     *_SHARED,
     *(control for control in LINUCB_JOINT if control.name == _UNCLIPPED),
     Control(
-        "counted-once", "noise is that of one release; a record is in several nodes of a tree, or rows of a factorization",
-        _counted_once, (SAMPLING,),
+        "counted-once", "a record pays for one release, and is in several nodes of a tree, or rows of a factorization",
+        _counted_once, BOTH,
     ),
 )  # fmt: skip
 
