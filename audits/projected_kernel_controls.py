@@ -97,6 +97,7 @@ class Watching(NamedTuple):
     codes: FloatArray
     clock: IntArray
     epoch: IntArray
+    shift: FloatArray
     users: IntArray
     """(n_reps, n_points) how many users of this epoch were at each point."""
     sums: FloatArray

@@ -31,6 +31,8 @@ _UP = 1 + 1e-12
 """Not below the paper's noise: rounded up by one part in 1e12."""
 _MOST_REMEMBERED = 2**27
 """Bytes of plans that are kept for other replicates."""
+_SPREAD = 1e3
+"""Of a noisy sum, so that what is left modulo 1 differs between replicates."""
 REFUSE, NEAREST = "refuse", "nearest"
 
 
@@ -62,6 +64,8 @@ class Released(NamedTuple):
     """(n_reps,) rounds played; the same in all replicates."""
     epoch: IntArray
     """(n_reps,) the epoch under way, from 0; the same in all replicates."""
+    shift: FloatArray
+    """(n_reps,) in [0, 1), what the coins of this epoch's users are moved by; made of the last noisy sum."""
 
 
 class Plan(NamedTuple):
@@ -328,10 +332,11 @@ class ProjectedElimination:
     the coins.
 
     The users' own coins: the loop hands none out, so they are drawn before the run and are public, one number u_t in [0, 1)
-    a round; a user is given the action of number floor(u_t k) among the k active ones. Given the released sums and the
-    context this is uniform and independent of all else, which is all that the proof asks of it; that an adversary knows u_t
-    costs nothing, because the sensitivity is a maximum over all points. What it gives up is that replicates of a run are
-    independent only given the coins; another `seed` draws others.
+    a round; a user is given the action of number floor(u k) among the k active ones, u = u_t plus a shift, modulo 1. The
+    shift is made of the noisy sum that was released last, so that replicates do not all play alike. Given the released sums
+    and the context this is uniform and independent of all else, which is all that the proof asks of it; that an adversary
+    knows u_t costs nothing, because the sensitivity is a maximum over all points. What is given up is that replicates share
+    S, R and the actions of the first epoch; another `seed` draws others.
 
     Departures from the paper:
       Features. The estimate is computed in the span of the features of the pool's points, where it takes O(|W|) numbers and
@@ -440,6 +445,7 @@ class ProjectedElimination:
             codes=plan.codes[None],
             clock=zeros.copy(),
             epoch=zeros.copy(),
+            shift=np.zeros(n_reps),
         )
         return Sensitive(self.gathering.init(n_reps, self.n_outputs)), released
 
@@ -453,7 +459,8 @@ class ProjectedElimination:
         if clock >= self.horizon:
             raise ValueError(f"the algorithm was built for {self.horizon} rounds, this is round {clock + 1}")
         actions = np.empty(len(released.clock), dtype=np.int64)
-        projection.assign(released.order, released.n_active, self._place(context), self.coins.actions[clock], actions)
+        coin = self.coins.actions[clock]
+        projection.assign(released.order, released.n_active, self._place(context), coin, released.shift, actions)
         return actions
 
     def hold(self, released: Released, actions: IntArray) -> IntArray:
@@ -494,6 +501,7 @@ class ProjectedElimination:
             projection.decode(plan.readers, plan.unit**2, np.flatnonzero(which == number), noisy, released.estimate)
         projection.eliminate(released.estimate, np.stack([plan.width for plan in released.plans]), which, active)
         np.add(released.epoch, 1, out=released.epoch)
+        released.shift[:] = np.mod(_SPREAD * noisy.sum(axis=1), 1.0)
         epoch = int(released.epoch[0])
         plans: list[Plan] = []
         numbers: dict[bytes, int] = {}

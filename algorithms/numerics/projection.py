@@ -171,15 +171,17 @@ def locate(known, contexts, out):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def assign(order, n_active, place, coin, out):  # type: ignore[no-untyped-def]
-    """out[r] = the action of number floor(coin k) among the k active ones of the context place[r].
+def assign(order, n_active, place, coin, shift, out):  # type: ignore[no-untyped-def]
+    """out[r] = the action of number floor(u k) among the k active ones of context place[r], u = coin + shift[r] modulo 1.
 
-    order: (n_reps, n_contexts, n_actions) active actions first, n_active: (n_reps, n_contexts), place, out: (n_reps,).
+    order: (n_reps, n_contexts, n_actions) active actions first, n_active: (n_reps, n_contexts); others: (n_reps,).
     """
     for r in range(len(place)):
         c = place[r]
         k = n_active[r, c]
-        out[r] = order[r, c, min(int(coin * k), k - 1)]
+        u = coin + shift[r]
+        u -= math.floor(u)
+        out[r] = order[r, c, min(int(u * k), k - 1)]
 
 
 @_kernel

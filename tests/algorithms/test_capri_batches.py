@@ -45,6 +45,16 @@ def test_a_replicate_of_a_batch_is_its_lone_run(name):
         np.testing.assert_allclose(one.estimate[0], released.estimate[row], rtol=1e-10)
 
 
+def test_replicates_play_other_actions_after_the_first_epoch():
+    """As printed nothing is eliminated, and all users of one table are given uniform actions."""
+    actions, released = played(capri_joint(POOL, KERNEL, HORIZON, 1.0, 1e-5, UNIT, "printed"), OwnNoiseLedger([1, 2]))
+    assert released.active.all()
+    assert np.array_equal(actions[0, :8], actions[1, :8])
+    same = (actions[0, 8:] == actions[1, 8:]).mean()
+    # 52 rounds of 3 actions: more than 80 % alike by chance has a probability below 1e-9.
+    assert same < 0.8
+
+
 @pytest.mark.parametrize("build", [capri_joint, capri_local])
 def test_without_noise_they_are_their_twin(build):
     twin, released = played(capri(POOL, KERNEL, HORIZON, UNIT, beta_scale=0.05), OwnNoiseLedger([0]))

@@ -64,14 +64,15 @@ def test_two_epochs_of_the_twin_are_the_papers_estimator():
     """T = 40: epochs of 7, 14 and 28 rounds; h = M^-1/2 K_SW y and mu = k_S M^-1/2 h, on unique points, with M regular."""
     algorithm = capri(POOL, KERNEL, HORIZON, SYMMETRIC, ridge=TAU, beta_scale=0.02)
     table, coins, active = table_of(POOL, HORIZON, SYMMETRIC), drawn_coins(POOL, HORIZON, 0), ALL.copy()
-    start = 0
+    start, shift = 0, 0.0
     for length in (7, 14):
         stop = start + length
         actions, _, released = played(algorithm, ContextTable(table.features[:stop], table.rewards[:stop], SYMMETRIC),
                                       OwnNoiseLedger([0]))  # fmt: skip
         contexts = POOL.index_of(table.features[start:stop])
         expected = [
-            int(np.flatnonzero(active[c])[int(coins.actions[start + i] * active[c].sum())]) for i, c in enumerate(contexts)
+            int(np.flatnonzero(active[c])[int((coins.actions[start + i] + shift) % 1 * active[c].sum())])
+            for i, c in enumerate(contexts)
         ]
         assert actions[0, start:].tolist() == expected
         w, y = contexts * 3 + np.array(expected), table.rewards[np.arange(start, stop), expected]
@@ -86,7 +87,8 @@ def test_two_epochs_of_the_twin_are_the_papers_estimator():
         upper, lower = (estimate + width).reshape(4, 3), (estimate - width).reshape(4, 3)
         active &= upper >= np.where(active, lower, -np.inf).max(axis=1, keepdims=True)
         assert (released.active[0] == active).all()
-        start = stop
+        start, shift = stop, float(released.shift[0])
+        assert 0 < shift < 1
     assert 4 <= active.sum() < 12, "some actions are gone"
 
 

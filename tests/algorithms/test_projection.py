@@ -135,9 +135,12 @@ def test_assign_counts_among_the_active_ones():
     out = np.empty(1, dtype=np.int64)
     seen = []
     for coin in (0.0, 0.33, 0.34, 0.67, np.nextafter(1.0, 0.0)):
-        projection.assign(order, np.array([[3]]), np.array([0]), coin, out)
+        projection.assign(order, np.array([[3]]), np.array([0]), coin, np.zeros(1), out)
         seen.append(int(out[0]))
     assert seen == [4, 4, 1, 3, 3]
+    for shift, action in ((0.25, 1), (0.5, 3), (0.75, 4)):  # 0.3 becomes 0.55, 0.8 and 0.05
+        projection.assign(order, np.array([[3]]), np.array([0]), 0.3, np.array([shift]), out)
+        assert out[0] == action
 
 
 def test_encode_and_decode_against_numpy():
