@@ -491,9 +491,19 @@ class LinUCB:
         """(n_reps, n_features) x and (n_reps,) y of the record, within the bounds that the noise is made for."""
         return _UNIT_BALL.clip(self.chosen(record)), _centered(record, self.reward_range)
 
-    def misfit(self, step: int) -> float:
-        """What the width must add after `step` rounds where mean rewards are linear in x but nearly: here they are."""
+    @property
+    def inaccuracy(self) -> float:
+        """How far a mean reward may be from linear in x: here it is not."""
         return 0.0
+
+    def misfit(self, step: int) -> float:
+        """What the width must add after `step` rounds where mean rewards are linear in x but nearly.
+
+        Means that are missed by b_s, |b_s| <= `inaccuracy`, move V theta by sum b_s x_s, whose norm in V^-1 is at most the
+        norm of b as V >= sum x x^T, and at most sum |b_s| / sqrt a.
+        """
+        _, least, _ = self.shift(step)
+        return self.inaccuracy * min(math.sqrt(step), step / math.sqrt(least))
 
     def init(self, n_reps: int) -> tuple[Sensitive, Model]:
         """No round yet."""
@@ -569,7 +579,7 @@ class LinUCB:
             R_T <= D + max(D, 2 s W_T) sqrt(T G_T / log 2),    G_T = d log(1 + T / (a d)),
             w_t / s <= R sqrt(2 log(2 n/failure) + d log((t / d + b_t) / a_t)) + B sqrt(b_t) + g_t / sqrt(a_t),
 
-        and R_T <= D T.
+        and R_T <= D T. Where means are linear in x but for e, `inaccuracy`, the width has `misfit` more, and T rounds 2 e T.
 
         Args:
           horizon: numbers of rounds, at most the algorithm's, any shape.
@@ -595,7 +605,7 @@ class LinUCB:
         growth = d * np.log1p(rounds / (d * least[1:].min(initial=least.max())))
         span = self.reward_range.width
         cost = np.maximum(span, 2 * self.beta_scale * widest) * np.sqrt(rounds * growth / math.log(2))
-        return np.asarray(np.minimum(span * rounds, span + cost))
+        return np.asarray(np.minimum(span * rounds, span + cost + 2 * self.inaccuracy * rounds))
 
 
 def lin_ucb(

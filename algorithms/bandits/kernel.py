@@ -44,13 +44,12 @@ class GPUCB(LinUCB):
     After t rounds, with N_t and n_t the noise of the sums, q_t >= |N_t|, g_t >= |n_t|, a = lambda + q_t, b = lambda + 3 q_t,
 
         V = sum Phi Phi^T + N_t + (lambda + 2 q_t) I,      theta = V^-1 (sum y Phi + n_t),
-        w = B sqrt(b) + R sqrt(2 log(2/failure) + log det V - m log a) + g_t / sqrt(a) + B e min(sqrt t, t / sqrt(a)),
+        w = B sqrt(b) + R sqrt(2 log(2 n/failure) + log det V - m log a) + g_t / sqrt(a) + B e min(sqrt t, t / sqrt(a)),
 
-    and a user is given argmax_x <theta, Phi(x)> + w |Phi(x)| in the norm of V^-1. Here m is the number of features, e the
-    kernel's error and B a bound on f = sum_i c_i k(x_i, .): sum |c_i| <= B, so that |theta*| <= B and the features miss f by
-    at most B e (Lemmas 1 and 10). The last term: means that are missed by b_s, |b_s| <= B e, move V theta by sum b_s Phi_s,
-    whose norm in V^-1 is at most |b| <= B e sqrt t, as V >= sum Phi Phi^T; the paper has t B e / sqrt(a), which is larger
-    from t = a on. Shift, a, b and w are made of public bounds and of V, which is released (the paper's eq. 22 has the
+    and a user is given argmax_x <theta, Phi(x)> + w |Phi(x)| in the norm of V^-1. Here m is the number of features, n as in
+    `LinUCB`, e the kernel's error and B a bound on f = sum_i c_i k(x_i, .): sum |c_i| <= B, so that |theta*| <= B and the
+    features miss f by at most B e (Lemmas 1 and 10). The last term is `misfit`; the paper has t B e / sqrt(a), which is
+    larger from t = a on. Shift, a, b and w are made of public bounds and of V, which is released (the paper's eq. 22 has the
     determinant without noise, which leaks; its Theorem 1 the one with).
 
     Without noise and with an exact map (the linear kernel) this is `LinUCB`; with all points of a finite set as features, it
@@ -104,10 +103,10 @@ class GPUCB(LinUCB):
             x = self.feature_map(played)
         return np.where((record.n_records > 0)[:, None], x, 0.0)
 
-    def misfit(self, step: int) -> float:
-        """What the width adds for what the features miss: B e min(sqrt t, t / sqrt a)."""
-        _, least, _ = self.shift(step)
-        return self.parameter_bound * self.feature_map.error * min(math.sqrt(step), step / math.sqrt(least))
+    @property
+    def inaccuracy(self) -> float:
+        """B e: how far f may be from linear in Phi."""
+        return self.parameter_bound * self.feature_map.error
 
 
 def gp_ucb(

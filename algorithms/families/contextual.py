@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +14,8 @@ from algorithms.bandits.contextual_linear import (
     lin_ucb_local,
     oful,
 )
-from algorithms.entry import CONTEXTUAL, Bound, Claim, Entry, RegretBound, Settings, claim_of
-from algorithms.families.shared import AZIZE_BASU, approx_of, calibration_of, renyi_of, reward_claim
+from algorithms.entry import CONTEXTUAL, Claim, Entry, RegretBound, Settings, claim_of
+from algorithms.families.shared import AZIZE_BASU, approx_of, calibration_of, changing_regularizers, renyi_of, reward_claim
 from algorithms.protocol import FloatArray, IntArray
 from privacy_core import Relation, TrustModel
 
@@ -93,26 +92,6 @@ def _self_normalized(settings: Settings, means: FloatArray | None, grid: IntArra
     )
 
 
-def _changing_regularizers(build: Callable[[Settings], LinUCB], source: str) -> Bound:
-    """The bound of LinUCB, its constants those of the algorithm that is built."""
-
-    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
-        algorithm = build(settings)
-        if algorithm.beta_scale < 1:
-            return None
-        _, least, largest = algorithm.shift(int(grid[-1]))
-        return RegretBound(
-            algorithm.regret_bound(grid),
-            f"{source}, with constants: D + max(D, 2 s W) sqrt(t d log(1 + t / (a d)) / log 2), W = R sqrt(2 log(2 n / "
-            f"failure) + d log((t / d + b_t) / a_t)) + B sqrt(b_t) + g_t / sqrt(a_t) at its largest, and at most D t, D the "
-            f"range's width, for any contexts and |theta| <= B; d = {algorithm.n_features}, R = {algorithm.reward_scale:g}, "
-            f"B = {algorithm.parameter_bound:g}, s = {algorithm.beta_scale:g}, a_t = {least:.3g} and b_t = {largest:.3g} at "
-            f"the end; exceeded with probability at most {algorithm.failure:.3g}",
-        )
-
-    return bound
-
-
 def _joint(settings: Settings) -> Claim:
     stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
     return claim_of(stated, "the actions of all other users", "privacy theorem of Algorithm 2", _SHARIFF_SHEFFET, _RECORD)
@@ -168,7 +147,7 @@ ENTRIES = (
         build=_lin_ucb,
         plays_on=(CONTEXTUAL,),
         parameters=_WIDTH,
-        bound=_changing_regularizers(_lin_ucb, _OFUL),
+        bound=changing_regularizers(_lin_ucb, _OFUL),
     ),
     Entry(
         name="linucb-joint",
@@ -184,7 +163,7 @@ ENTRIES = (
         promise=_joint,
         probes=_first,
         audit_shape=_AUDIT_SHAPE,
-        bound=_changing_regularizers(_lin_ucb_joint, _SHARIFF_SHEFFET),
+        bound=changing_regularizers(_lin_ucb_joint, _SHARIFF_SHEFFET),
     ),
     Entry(
         name="linucb-local",
@@ -200,6 +179,6 @@ ENTRIES = (
         promise=_local,
         probes=_first,
         audit_shape=_AUDIT_SHAPE,
-        bound=_changing_regularizers(_lin_ucb_local, _ZHENG),
+        bound=changing_regularizers(_lin_ucb_local, _ZHENG),
     ),
 )

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from algorithms.bandits.kernel import GPUCB, READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
-from algorithms.entry import KERNEL, POOLED, Claim, Entry, Settings, claim_of
-from algorithms.families.shared import approx_of, calibration_of
-from algorithms.numerics.features import feature_map
-from algorithms.numerics.kernels import Additive, Kernel, Linear
+from algorithms.entry import KERNEL, POOLED, Claim, Entry, Problem, Settings, claim_of
+from algorithms.families.shared import approx_of, calibration_of, changing_regularizers
+from algorithms.numerics.features import FeatureMap, feature_map, projected_on
+from algorithms.numerics.kernels import Additive, Kernel, Linear, Matern
 from privacy_core import Relation, TrustModel
 
 _SRINIVAS = "Srinivas, Krause, Kakade and Seeger (2010), Gaussian process optimization in the bandit setting"
@@ -23,12 +23,20 @@ _FEW = 4
 def _given(settings: Settings) -> dict[str, Any]:
     """What every builder takes."""
     problem, asked = settings.problem, dict(settings.parameters)
-    assert problem.kernel is not None
-    assert problem.dimension is not None
-    found = feature_map(problem.kernel, problem.dimension, int(asked.pop("n_features")))
+    found = _features(problem, int(asked.pop("n_features")))
     asked.pop("reading", None)
     shape = {"n_actions": problem.n_actions, "feature_map": found, "horizon": problem.known_horizon}
     return {**shape, "reward_range": problem.reward_range, **asked}
+
+
+def _features(problem: Problem, n_features: int) -> FeatureMap:
+    """By quadrature; on a pool with a kernel that has no product spectrum, those of the pool's points."""
+    kernel, d, pool = problem.kernel, problem.dimension, problem.pool
+    assert kernel is not None
+    assert d is not None
+    if pool is not None and isinstance(kernel, Matern) and d > 1:
+        return projected_on(kernel, pool.points.reshape(-1, d), n_features)
+    return feature_map(kernel, d, n_features)
 
 
 def _private(settings: Settings) -> dict[str, Any]:
@@ -102,6 +110,7 @@ ENTRIES = (
         plays_on=(KERNEL, POOLED),
         parameters=_PARAMETERS,
         in_audit=_with_few_features,
+        bound=changing_regularizers(_gp_ucb, _SRINIVAS),
     ),
     Entry(
         name="gp-ucb-joint",
@@ -118,6 +127,7 @@ ENTRIES = (
         probes=_first,
         in_audit=_with_few_features,
         audit_shape=_AUDIT_SHAPE,
+        bound=changing_regularizers(_gp_ucb_joint, _DUBEY),
     ),
     Entry(
         name="gp-ucb-local",
@@ -134,5 +144,6 @@ ENTRIES = (
         probes=_first,
         in_audit=_with_few_features,
         audit_shape=_AUDIT_SHAPE,
+        bound=changing_regularizers(_gp_ucb_local, _DUBEY),
     ),
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from algorithms.entry import Claim, Settings, claim_of
+from algorithms.bandits.contextual_linear import LinUCB
+from algorithms.entry import Bound, Claim, RegretBound, Settings, claim_of
+from algorithms.protocol import FloatArray, IntArray
 from privacy_core import ApproxDP, PureDP, Relation, RenyiDP
 
 AZIZE_BASU = "Azize and Basu, Renyi Differentially Private Bandits"
@@ -70,3 +72,25 @@ def fitting(settings: Settings, name: str, first_rounds: Callable[[Settings], in
     raise ValueError(
         f"{rounds} rounds are too few for an audit of it: the first release takes {needed}, ask for {_LEAST_ROOM * needed}"
     )
+
+
+def changing_regularizers(build: Callable[[Settings], LinUCB], source: str) -> Bound:
+    """The bound of LinUCB or of GP-UCB, its constants those of the algorithm that is built."""
+
+    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+        algorithm = build(settings)
+        if algorithm.beta_scale < 1:
+            return None
+        _, least, largest = algorithm.shift(int(grid[-1]))
+        told = f"d = {algorithm.n_features}, R = {algorithm.reward_scale:g}, B = {algorithm.parameter_bound:g}"
+        if (e := algorithm.inaccuracy) > 0:
+            told = f"means that are linear but for e = {e:.2g} add 2 e t, and e min(sqrt t, t / sqrt a_t) to W; {told}"
+        return RegretBound(
+            algorithm.regret_bound(grid),
+            f"{source}, with constants: D + max(D, 2 s W) sqrt(t d log(1 + t / (a d)) / log 2), W = R sqrt(2 log(2 n / "
+            f"failure) + d log((t / d + b_t) / a_t)) + B sqrt(b_t) + g_t / sqrt(a_t) at its largest, and at most D t, D the "
+            f"range's width, for any contexts and |theta| <= B; {told}, s = {algorithm.beta_scale:g}, a_t = {least:.3g} and "
+            f"b_t = {largest:.3g} at the end; exceeded with probability at most {algorithm.failure:.3g}",
+        )
+
+    return bound
