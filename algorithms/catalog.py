@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from algorithms.entry import Entry
-from algorithms.families import contextual, finite_arm, kernel, linear
+from algorithms.families import contextual, finite_arm, kernel, linear, projected_kernel
 
-CATALOG: tuple[Entry, ...] = (*finite_arm.ENTRIES, *linear.ENTRIES, *contextual.ENTRIES, *kernel.ENTRIES)
+CATALOG: tuple[Entry, ...] = (
+    *finite_arm.ENTRIES, *linear.ENTRIES, *contextual.ENTRIES, *kernel.ENTRIES, *projected_kernel.ENTRIES,
+)  # fmt: skip
 
 
 def find(name: str, privacy_model: str | None = None) -> Entry:

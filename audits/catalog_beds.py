@@ -19,8 +19,7 @@ from privacy_core.accounting import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
 _TRIES, _FEW = 3, 64
-_KERNEL = SquaredExponential(0.5)
-_CONTEXTS = 4
+_KERNEL, _SMOOTH = SquaredExponential(0.5), SquaredExponential(2.0)
 _SAMPLES: dict[str, Guarantee] = {
     "renyi": RenyiDP(2.0, 1.0), "pure": PureDP(1.0), "approximate": ApproxDP(1.0, 1e-5),
 }  # fmt: skip
@@ -44,14 +43,24 @@ def bed_of(entry: Entry, rounds: int, seed: int, n_actions: int | None = None) -
         table: RewardTable = sphere_table(rounds, n, d, UNIT, np.random.SeedSequence(seed))
         return Problem(n, UNIT, rounds, dimension=d, kernel=_KERNEL), table
     if kind == POOLED:
-        pool = Pool(
-            sphere_table(_CONTEXTS, n, d, UNIT, np.random.SeedSequence(seed)).features, np.full(_CONTEXTS, 1 / _CONTEXTS)
-        )
+        pool = extrapolating_pool(n, d)
         brought = pool.drawn(rounds, np.random.Generator(np.random.SFC64(seed)))
         table = ContextTable(pool.points[brought], random_table(rounds, n, UNIT, seed).rewards, UNIT)
-        return Problem(n, UNIT, rounds, dimension=d, kernel=_KERNEL, pool=pool), table
+        return Problem(n, UNIT, rounds, dimension=d, kernel=_SMOOTH, pool=pool), table
     features = tuple(tuple(row) for row in fan_arms(n).tolist()) if kind == LINEAR else None
     return Problem(n, UNIT, rounds, features), random_table(rounds, n, UNIT, seed)
+
+
+def extrapolating_pool(n_actions: int, dimension: int) -> Pool:
+    """Three contexts that the generator draws, on one side of the origin, and one that it never draws, on the other side.
+
+    A neighbor may bring that one, and from smooth functions learned on the others it is the one that is told most of: there
+    the sensitivity is largest. It is the nearest to all vectors that canaries change to, and few users are at it.
+    """
+    middle, axes = np.ones(dimension) / np.sqrt(dimension), np.eye(dimension)
+    aside = [0.3 * (1 + a // dimension / 2) * (axes[a % dimension] - middle / np.sqrt(dimension)) for a in range(n_actions)]
+    drawn = [-reach * middle + np.array(aside) for reach in (0.2, 0.4, 0.6)]
+    return Pool(np.array([0.72 * middle + np.array(aside) / 2, *drawn]), np.array([0.0, 1.0, 1.0, 1.0]) / 3)
 
 
 def at_test_budget(entry: Entry, settings: Settings, table: RewardTable) -> Settings:

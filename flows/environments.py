@@ -581,7 +581,7 @@ class _Rkhs(_Pooled[RkhsSpec]):
     def pool(self) -> Pool:
         item = self.item
         dimensions = item.context_dimension, item.action_dimension
-        return product_pool(item.contexts, item.actions, dimensions, self._seed(_POOL))
+        return product_pool(item.contexts, item.actions, dimensions, self._seed(_POOL), item.unseen)
 
     @property
     def _noise(self) -> float:
@@ -611,6 +611,9 @@ class _Rkhs(_Pooled[RkhsSpec]):
 
     def about(self) -> tuple[str, str, str]:
         item = self.item
+        drawn = "drawn with the same probability"
+        if item.unseen:
+            drawn += f" but for {item.unseen} that {'is' if item.unseen == 1 else 'are'} never drawn"
         law = "are at the ends of the range"
         if item.rewards == "gaussian":
             bias = self.stream(np.random.SeedSequence(0)).clipping_bias
@@ -620,7 +623,7 @@ class _Rkhs(_Pooled[RkhsSpec]):
             )
         text = (
             f"A random function of norm {item.norm:g} in the space of the kernel ({item.public_kernel()}), with "
-            f"{item.n_centers} centers. Each user brings one of {item.contexts} contexts, drawn with the same probability, "
+            f"{item.n_centers} centers. Each user brings one of {item.contexts} contexts, {drawn}, "
             f"and {item.actions} actions: points of the unit ball in {self.pool.dimension} dimensions. Rewards {law}. "
             "Audits replay contexts of the pool and rewards drawn at random."
         )

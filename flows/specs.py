@@ -34,7 +34,9 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
 _ROUNDING = 1e-12
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-PARAMETERS = ("beta", "failure", "beta_scale", "ridge", "switch", "length_scale", "n_features", "norm_bound", "reading")
+PARAMETERS = (
+    "beta", "failure", "beta_scale", "ridge", "switch", "length_scale", "n_features", "norm_bound", "reading", "error_scale",
+)  # fmt: skip
 """Parameters of algorithms: which of them one takes, `bandana list` shows."""
 _GRIDS = ("environment", "alpha", "epsilon", "delta", *PARAMETERS, "calibrations", "formats")
 
@@ -302,6 +304,7 @@ class RkhsSpec(_KernelSpec):
 
     kind: Literal["rkhs"]
     contexts: Count = Field(10, description="How many there are, drawn with the same probability.")
+    unseen: Annotated[int, Field(ge=0)] = Field(0, description="Of them, never drawn: a record may hold them all the same.")
     actions: Annotated[int, Field(ge=2)] = Field(50, description="Of each context.")
     context_dimension: Count = Field(1, description="Coordinates of a context.")
     action_dimension: Count = Field(1, description="Coordinates of an action.")
@@ -329,6 +332,8 @@ class RkhsSpec(_KernelSpec):
     def _consistent(self) -> RkhsSpec:
         if self.noise is not None and self.rewards != "gaussian":
             raise ValueError("noise is that of gaussian rewards: two-point ones have none to choose")
+        if self.unseen >= self.contexts:
+            raise ValueError(f"unseen must be below contexts = {self.contexts}, got {self.unseen}")
         if (self.centers or 1) > self.contexts * self.actions:
             raise ValueError(
                 f"centers must be at most contexts times actions = {self.contexts * self.actions}, got {self.centers}"
@@ -398,6 +403,9 @@ class AlgorithmSpec(_Strict):
     n_features: OneOrSeveral[Count] | None = Field(None, description="Of a kernel, at most so many.")
     norm_bound: OneOrSeveral[Positive] | None = Field(
         None, description="B: the norm of the mean reward in the kernel's space."
+    )
+    error_scale: OneOrSeveral[Positive] | None = Field(
+        None, description="Factor on the parts of widths that are not privacy noise."
     )
     reading: OneOrSeveral[Annotated[int, Field(ge=1, le=5)]] | None = Field(
         None, description="Which of a paper's own formulas for the printed noise; the last is what its proof asks for."

@@ -449,21 +449,29 @@ def decision_set(benchmark: Benchmark, n_actions: int, seed: np.random.SeedSeque
     return Pool(points, np.ones(1))
 
 
-def product_pool(n_contexts: int, n_actions: int, dimensions: tuple[int, int], seed: np.random.SeedSequence) -> Pool:
-    """Every pair (c, x) of contexts and actions drawn from balls of radius 1/sqrt 2: points of the unit ball; uniform law.
+def product_pool(
+    n_contexts: int, n_actions: int, dimensions: tuple[int, int], seed: np.random.SeedSequence, unseen: int = 0
+) -> Pool:
+    """Every pair (c, x) of contexts and actions drawn from balls of radius 1/sqrt 2: points of the unit ball.
 
     Args:
-      n_contexts: how many c.
+      n_contexts: how many c; each is drawn with the same probability.
       n_actions: how many x.
       dimensions: of c and of x; the points have their sum.
       seed: of both.
+      unseen: how many of the c, those of the largest first coordinate, are never drawn. A record may hold them all the same:
+        privacy must cover them, and what is learned of them is extrapolated.
     """
     generator = np.random.Generator(np.random.SFC64(seed))
     shape = (at_least("n_contexts", n_contexts, 1), at_least("n_actions", n_actions, 2))
+    if not 0 <= unseen < n_contexts:
+        raise ValueError(f"unseen must be 0 to {n_contexts - 1}, fewer than there are contexts, got {unseen!r}")
     c = ball_points(generator, shape[:1], dimensions[0], math.sqrt(0.5))
     x = ball_points(generator, shape[1:], dimensions[1], math.sqrt(0.5))
     points = np.concatenate([np.repeat(c[:, None], shape[1], axis=1), np.repeat(x[None], shape[0], axis=0)], axis=2)
-    return Pool(points, np.full(n_contexts, 1 / n_contexts))
+    law = np.full(n_contexts, 1 / (n_contexts - unseen))
+    law[np.argsort(c[:, 0])[n_contexts - unseen :]] = 0.0
+    return Pool(points, law)
 
 
 # --- what the streams share ------------------------------------------------------------------------------------------

@@ -3,11 +3,14 @@
 import dataclasses
 import re
 
+import numpy as np
 import pytest
 
 from algorithms.catalog import CATALOG, find
 from algorithms.entry import Problem, Settings, claim_of, kind_of
 from algorithms.families.shared import fitting
+from algorithms.numerics.kernels import SquaredExponential
+from algorithms.numerics.pool import Pool
 from privacy_core import (
     ZCDP,
     ApproxDP,
@@ -23,7 +26,13 @@ UNIT = Interval(0.0, 1.0)
 ARMS = Problem(2, UNIT, 64)
 PLANE = Problem(2, UNIT, 64, ((1.0, 0.0), (0.0, 1.0)))
 VECTORS = Problem(3, UNIT, 64, dimension=2)
-PROBLEMS = {"finite": ARMS, "linear": PLANE, "contextual": VECTORS}
+KERNEL = SquaredExponential(0.5)
+POOL = Pool(np.random.default_rng(0).uniform(-0.7, 0.7, (2, 3, 2)), np.array([0.5, 0.5]))
+POINTS, POOLED = (
+    Problem(3, UNIT, 64, dimension=2, kernel=KERNEL),
+    Problem(3, UNIT, 64, dimension=2, kernel=KERNEL, pool=POOL),
+)
+PROBLEMS = {"finite": ARMS, "linear": PLANE, "contextual": VECTORS, "kernel": POINTS, "pooled": POOLED}
 LEVELS = {"renyi": RenyiDP(2.0, 0.1), "pure": PureDP(0.1), "approximate": ApproxDP(0.1, 1e-6)}
 PRIVATE = [entry for entry in CATALOG if entry.promise]
 by_name = {"ids": lambda entry: entry.name}

@@ -212,6 +212,15 @@ def test_a_product_pool_pairs_every_context_with_every_action():
     assert pool.law.tolist() == pytest.approx([1 / 6] * 6)
 
 
+def test_contexts_that_are_never_drawn_are_the_outermost():
+    pool, all_drawn = (product_pool(6, 3, (1, 1), seed(1), unseen) for unseen in (2, 0))
+    np.testing.assert_array_equal(pool.points, all_drawn.points)
+    assert sorted(pool.law.tolist()) == pytest.approx([0, 0, 0.25, 0.25, 0.25, 0.25])
+    assert pool.points[pool.law == 0, 0, 0].min() > pool.points[pool.law > 0, 0, 0].max()
+    with pytest.raises(ValueError, match="unseen must be 0 to 5, fewer than there are contexts, got 6"):
+        product_pool(6, 3, (1, 1), seed(1), 6)
+
+
 POOL = Pool(np.random.default_rng(0).uniform(-1, 1, (3, 4, 2)), np.array([0.6, 0.4, 0.0]))
 VALUES = np.random.default_rng(1).uniform(-0.9, 0.9, (3, 4))
 

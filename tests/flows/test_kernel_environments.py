@@ -33,7 +33,7 @@ KINDS = {
     "camelback": {"kind": "camelback", "actions": 30},
     "styblinski-tang": {"kind": "styblinski-tang", "actions": 9},
     "michalewicz": {"kind": "michalewicz", "actions": 40},
-    "rkhs": {"kind": "rkhs", "contexts": 4, "actions": 7, "kernel": "matern-3/2", "context_dimension": 2},
+    "rkhs": {"kind": "rkhs", "contexts": 4, "actions": 7, "kernel": "product-matern-3/2", "context_dimension": 2},
     "rkhs, gaussian": {"kind": "rkhs", "contexts": 1, "actions": 7, "rewards": "gaussian", "norm": 2.0, "noise": 0.5},
     "diabetes": {"kind": "diabetes", "actions": 4},
 }
@@ -159,6 +159,23 @@ def test_a_benchmark_plays_and_repeats(name, tmp_path):
 
 
 @each
+def test_every_algorithm_of_the_kind_plays(name, tmp_path):
+    kind = built(KINDS[name]).kind
+    algorithms = []
+    for entry in catalog.CATALOG:
+        if kind in entry.plays_on:
+            level = {"privacy": {"epsilon": 1, "delta": 1e-5}, "calibrations": "tight"} if entry.promise else {}
+            few = {"n_features": 40} if "n_features" in entry.parameters else {}
+            algorithms.append({"name": entry.name, **level, **few})
+    spec = spec_of(KINDS[name], algorithms=algorithms, horizon=20)
+    assert len(cells_of(spec)) == len(algorithms) >= 4
+    for cell in cells_of(spec):
+        regret = benchmark_block(cell.blocks()[0], Store(tmp_path))[0]["regret"]
+        assert np.isfinite(regret).all()
+        assert regret.min() >= 0
+
+
+@each
 def test_regret_is_that_of_each_user_s_best_action(name):
     environment = built(KINDS[name])
     stream, grid = environment.stream(seed(1)), np.array([1, HORIZON])
@@ -223,6 +240,12 @@ def test_the_description_says_what_it_is(name):
         assert 0 < float(told[1]) < 0.02
 
 
+def test_contexts_that_are_never_drawn_are_described():
+    environment = built({"kind": "rkhs", "contexts": 4, "actions": 3, "unseen": 1})
+    assert (environment.pool.law == 0).sum() == 1
+    assert "drawn with the same probability but for 1 that is never drawn, and" in environment.describe()["description"]
+
+
 @each
 def test_a_worker_draws_its_own_data(name):
     environment = built(KINDS[name])
@@ -261,6 +284,7 @@ MISTAKES = [
     (LINE, "    lengthscale: 1.4\n", 6, "environment[0].lengthscale", "at least 1.41421, so that points of [-1, 1]^2"),
     (LINE, "    lengthscale: 0.9\n    additive: true\n", 6, "environment[0].lengthscale", "at least 1, so that"),
     ("contexts: 3", "contexts: 0", 7, "environment[0].contexts", "greater than or equal to 1, got 0"),
+    ("contexts: 3", "contexts: 3\n    unseen: 3", 8, "environment[0].unseen", "below contexts = 3, got 3"),
     ("actions: 4", "actions: 0", 8, "environment[0].actions", "greater than or equal to 2, got 0"),
     ("centers: 5", "centers: 13", 9, "environment[0].centers", "contexts times actions = 12, got 13"),
     ("centers: 5", "noise: 0.5", 9, "environment[0].noise", "that of gaussian rewards"),
@@ -320,7 +344,7 @@ def test_a_kernel_without_features_is_told_before_anything_starts():
     ):
         cells_of(spec_of(gap))
     few = spec_of({"kind": "diabetes"}, algorithms=[{"name": "last-action", "n_features": 5}])
-    with pytest.raises(SpecError, match="n_features must be at least 10, one for each group, got 5"):
+    with pytest.raises(SpecError, match=r"n_features must be at least 20, two frequencies .* got 5"):
         cells_of(few)
 
 

@@ -1,0 +1,123 @@
+"""Audits of CAPRI: the worst pair is the theorem's, and each planted fault costs what its arithmetic says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from algorithms.catalog import find
+from audits import worst_pair
+from audits.audit import Trial, audit
+from audits.catalog_beds import at_test_budget, bed_of, bed_settings, extrapolating_pool
+from audits.controls import STRUCTURAL
+from audits.neighbors import canary_pairs
+from audits.outcome import Effort
+from audits.projected_kernel_controls import CAPRI_JOINT, PROJECTED_KERNEL_CONTROLS
+from audits.replay import replay
+
+ROUNDS, REPLAYS = 64, 3000
+OWN = {control.name: control for control in CAPRI_JOINT[6:]}
+FINITE = [
+    "square-for-root",
+    "half-the-sensitivity",
+    "generated-contexts-only",
+    "noise-on-coefficients",
+    "noise-at-each-point",
+]
+
+
+def trial(name, calibration):
+    """At a budget at which the ledger composes to mu = 1."""
+    entry = find(name)
+    problem, table = bed_of(entry, ROUNDS, 0)
+    settings = at_test_budget(entry, bed_settings(entry, problem, calibration), table)
+    return Trial(entry.build(settings), entry.promise(settings), table, (0,))
+
+
+JOINT, LOCAL, PRINTED = trial("capri-joint", "tight"), trial("capri-local", "tight"), trial("capri-joint", "printed")
+
+
+def costliest(bed):
+    """The first user brings the context that is never drawn, on both sides, and the reward goes from end to end."""
+    pairs = canary_pairs(bed.table, bed.probes, private_contexts=True)
+    (pair,) = (pair for pair in pairs if "product" in pair.description)
+    sides = [bed.algorithm.pool.nearest(table.features[[0]])[0] for table in (pair.data, pair.neighbor)]
+    assert sides == [0, 0]
+    assert bed.algorithm.pool.law[0] == 0
+    return pair
+
+
+def seen(algorithm, pair):
+    """Mu, from the means of the log likelihood ratio: they differ by mu^2, each with deviation mu / sqrt(n)."""
+    sides = [replay(algorithm, pair, bool(s), REPLAYS, np.random.SeedSequence(s)).log_ratio for s in (0, 1)]
+    return math.sqrt(sides[1].mean() - sides[0].mean())
+
+
+def due(algorithm):
+    """Mu of the pair: the first user is given the coin's action of context 0, and y moves by the width of the range."""
+    action = int(algorithm.coins.actions[0] * algorithm.n_actions)
+    code = algorithm.plan(0, np.ones((algorithm.n_contexts, algorithm.n_actions), dtype=bool)).codes[action]
+    return np.linalg.norm(code) / algorithm.gathering.mechanism.scale
+
+
+@pytest.mark.parametrize("bed", [JOINT, LOCAL, PRINTED], ids=["joint", "local", "printed"])
+def test_the_worst_pair_reaches_the_claim(bed):
+    found = worst_pair.find(bed.algorithm, bed.table, (0,), 0, private_contexts=True)
+    assert 0.98 < found.mu_analytic <= 1 + 1e-9
+    assert found.pair.hidden_record == found.pair.record, "with a context that the generator never draws"
+
+
+@pytest.mark.parametrize("bed", [JOINT, LOCAL], ids=["joint", "local"])
+def test_the_honest_one_costs_what_its_sensitivity_says(bed):
+    mu = due(bed.algorithm)
+    assert 0.9 < mu <= 1
+    # Six deviations of the difference of both means, sqrt(2 / n), divided by 2 mu.
+    assert seen(bed.algorithm, costliest(bed)) == pytest.approx(mu, abs=6 * math.sqrt(2 / REPLAYS) / 2)
+
+
+@pytest.mark.parametrize("name", FINITE)
+@pytest.mark.parametrize("bed", [JOINT, LOCAL], ids=["joint", "local"])
+def test_each_fault_costs_what_its_arithmetic_says(bed, name):
+    faulty = OWN[name].plant(bed.algorithm)
+    mu, honest = due(faulty), bed.algorithm
+    if name == "half-the-sensitivity":
+        assert mu == pytest.approx(2 * due(honest))
+    if name == "square-for-root":
+        unit = honest.plan(0, np.ones((4, 2), dtype=bool)).unit
+        assert mu == pytest.approx(due(honest) / unit)
+    assert mu > 1.4
+    if mu < 4:
+        assert seen(faulty, costliest(bed)) == pytest.approx(mu, abs=6 * math.sqrt(2 / REPLAYS) / 2)
+
+
+def test_no_fault_changes_the_estimate_without_noise():
+    """Planted are faults of privacy alone: codes and readers still make the paper's estimator."""
+    active = np.ones((4, 2), dtype=bool)
+    honest = JOINT.algorithm.plan(0, active)
+    expected = honest.unit**2 * honest.readers @ honest.codes.T
+    for name in FINITE:
+        plan = OWN[name].plant(JOINT.algorithm).plan(0, active)
+        np.testing.assert_allclose(plan.unit**2 * plan.readers @ plan.codes.T, expected, atol=1e-6, err_msg=name)
+
+
+def test_the_pool_that_audits_play_on():
+    pool = extrapolating_pool(3, 4)
+    assert pool.points.shape == (4, 3, 4)
+    assert pool.law.tolist() == [0, *[pytest.approx(1 / 3)] * 3]
+    assert np.linalg.norm(pool.points, axis=2).max() < 1
+
+
+def test_what_must_see_which_fault():
+    for controls in PROJECTED_KERNEL_CONTROLS.values():
+        own = {control.name: control.caught_by for control in controls}
+        assert all(len(own[name]) == 2 for name in FINITE)
+        assert own["real-contexts"] == (STRUCTURAL,)
+
+
+@pytest.mark.slow
+def test_a_whole_audit():
+    found = audit(JOINT, tuple(OWN.values()), Effort(2000, 0.95, 1e-5, 100, 0))
+    assert str(found.verdict) == "PASS"
+    assert all(control.is_caught for control in found.controls)
