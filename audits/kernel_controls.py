@@ -192,11 +192,14 @@ GP_UCB_JOINT: tuple[Control, ...] = (
     ),
 )  # fmt: skip
 
+_SMALL = {"noise-sqrt2": (NOISE,), "half-taken-for-goe": (NOISE,), "released-again": (STRUCTURAL,)}
 GP_UCB_LOCAL: tuple[Control, ...] = (
-    *_SHARED,
+    *(replace(control, caught_by=_SMALL.get(control.name, control.caught_by)) for control in _SHARED),
     Control("rewards-in-cents", "rewards are not clipped, and 100 times what they should be", planted_as(_Cents), BOTH),
 )
-"""Not `not-clipped`: the printed noise of the vector is made for rewards a few ranges off, and hides them as it should."""
+"""Two things differ from the joint model, both because of the noise as printed. What it hides worst are matrices that change
+on the diagonal alone, which no two points make of few features: replays reach 0.7 of its price, and a fault of sqrt 2 is
+left to the other audits. And a reward a few ranges off, not clipped, is what the noise of the vector is made for."""
 
 KERNEL_CONTROLS: dict[str, tuple[Control, ...]] = {"gp-ucb-joint": GP_UCB_JOINT, "gp-ucb-local": GP_UCB_LOCAL}
 """Name of the algorithm -> its planted faults."""
