@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -417,13 +418,14 @@ class LinUCB:
     After t rounds, with N_t the matrix noise and n_t the vector noise of the sums, q_t >= |N_t| and g_t >= |n_t| quantiles,
 
         V = sum x x^T + N_t + (lambda + 2 q_t) I,     theta = V^-1 (sum y x + n_t),
-        w = R sqrt(2 log(2 n/failure) + log det V - d log a) + B sqrt(b) + g_t / sqrt(a),
+        w = R sqrt(2 log(2 n/failure) + log det V - d log a') + B sqrt(b) + g_t / sqrt(a),
 
-    where a = lambda + q_t and b = lambda + 3 q_t bound the eigenvalues of the regularizer N_t + (lambda + 2 q_t) I, and n
-    is how many values a takes in the run at most. This is Shariff and Sheffet's Proposition on changing regularizers with
-    a(t) and b(t): the self-normalized bound holds in all rounds at once for one a, hence the union over its n values. The
-    shift and the width are made of public bounds and of V, which is released, never of the realized noise or of exact sums.
-    Where V is not positive definite after all, its eigenvalues are raised to a: post-processing.
+    where a = lambda + q_t and b = lambda + 3 q_t bound the eigenvalues of the regularizer N_t + (lambda + 2 q_t) I. This is
+    Shariff and Sheffet's Proposition on changing regularizers with a(t) and b(t): the self-normalized bound holds in all
+    rounds at once for one a' <= a. That is the least a of the run, n = 1; or, where they differ by so much that this is
+    larger, each round's own a' = a and a union over n = T of them (`regularizers`). The shift and the width are made of
+    public bounds and of V, which is released, never of the realized noise or of exact sums. Where V is not positive definite
+    after all, its eigenvalues are raised to a: post-processing.
 
     Unit of privacy: one user's record, contexts and reward. What is protected: joint model, the actions of all *other* users
     (a user's own action may depend on the own contexts); local model, the message that the user sends, x x^T and y x with
@@ -558,14 +560,23 @@ class LinUCB:
             model.inverse[bad] = (vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1)
             model.estimate[bad] = np.einsum("rij,rj->ri", model.inverse[bad], statistic[bad, :, d])
             log_det[bad] = np.log(values).sum(axis=1)
-        growth = np.maximum(log_det - d * math.log(least), 0.0)
         fixed = self.parameter_bound * math.sqrt(largest) + self.vector_norm * self._deviation(step) / math.sqrt(least)
-        np.copyto(model.width, self.beta_scale * (self._radius(growth) + fixed + self.misfit(step)))
+        np.copyto(model.width, self.beta_scale * (self._radius(log_det, least) + fixed + self.misfit(step)))
 
-    def _radius(self, growth: FloatArray) -> FloatArray:
-        """Of what rewards' own randomness adds, where log det V - d log a is `growth`."""
-        n_regularizers = 1 if self.deviation is not None or self.sums.noise_deviation(1) == 0 else self.horizon
-        return np.asarray(self.reward_scale * np.sqrt(2 * math.log(2 * n_regularizers / self.failure) + growth))
+    @cached_property
+    def regularizers(self) -> tuple[float | None, int]:
+        """The a' and n of the width; None for a' = a."""
+        deviations = [self._deviation(step) for step in range(1, self.horizon + 1)]
+        least, largest = (self.ridge + self.matrix_norm * d for d in (min(deviations), max(deviations)))
+        if self.n_features * math.log(largest / least) <= 2 * math.log(self.horizon):
+            return least, 1
+        return None, self.horizon
+
+    def _radius(self, log_det: FloatArray, least: FloatArray | float) -> FloatArray:
+        """Of what rewards' own randomness adds, where V has this log-determinant and its regularizer is at least `least`."""
+        floor, n = self.regularizers
+        growth = np.maximum(log_det - self.n_features * np.log(least if floor is None else floor), 0.0)
+        return np.asarray(self.reward_scale * np.sqrt(2 * math.log(2 * n / self.failure) + growth))
 
     def regret_bound(self, horizon: ArrayLike) -> FloatArray:
         r"""Regret that is exceeded with probability at most `failure`, at every horizon; all constants are explicit.
@@ -577,7 +588,7 @@ class LinUCB:
         width and W_T the largest bound on w_t / s up to T,
 
             R_T <= D + max(D, 2 s W_T) sqrt(T G_T / log 2),    G_T = d log(1 + T / (a d)),
-            w_t / s <= R sqrt(2 log(2 n/failure) + d log((t / d + b_t) / a_t)) + B sqrt(b_t) + g_t / sqrt(a_t),
+            w_t / s <= R sqrt(2 log(2 n/failure) + d log((t / d + b_t) / a')) + B sqrt(b_t) + g_t / sqrt(a_t),
 
         and R_T <= D T. Where means are linear in x but for e, `inaccuracy`, the width has `misfit` more, and T rounds 2 e T.
 
@@ -599,7 +610,7 @@ class LinUCB:
         steps = np.arange(int(rounds.max(initial=1.0)))  # rounds played before each
         deviation = np.array([self._deviation(int(t)) for t in steps])
         least, largest = (self.ridge + times * self.matrix_norm * deviation for times in (1, 3))
-        width = self._radius(d * np.log((steps / d + largest) / least)) + self.parameter_bound * np.sqrt(largest)
+        width = self._radius(d * np.log(steps / d + largest), least) + self.parameter_bound * np.sqrt(largest)
         width += self.vector_norm * deviation / np.sqrt(least) + np.array([self.misfit(int(t)) for t in steps])
         widest = np.maximum.accumulate(width)[np.maximum(rounds.astype(np.int64), 1) - 1]
         growth = d * np.log1p(rounds / (d * least[1:].min(initial=least.max())))

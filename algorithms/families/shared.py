@@ -82,13 +82,15 @@ def changing_regularizers(build: Callable[[Settings], LinUCB], source: str) -> B
         if algorithm.beta_scale < 1:
             return None
         _, least, largest = algorithm.shift(int(grid[-1]))
-        told = f"d = {algorithm.n_features}, R = {algorithm.reward_scale:g}, B = {algorithm.parameter_bound:g}"
+        floor, n = algorithm.regularizers
+        told = f"d = {algorithm.n_features}, n = {n}, a' = {'a_t' if floor is None else format(floor, '.3g')}, "
+        told += f"R = {algorithm.reward_scale:g}, B = {algorithm.parameter_bound:g}"
         if (e := algorithm.inaccuracy) > 0:
             told = f"means that are linear but for e = {e:.2g} add 2 e t, and e min(sqrt t, t / sqrt a_t) to W; {told}"
         return RegretBound(
             algorithm.regret_bound(grid),
             f"{source}, with constants: D + max(D, 2 s W) sqrt(t d log(1 + t / (a d)) / log 2), W = R sqrt(2 log(2 n / "
-            f"failure) + d log((t / d + b_t) / a_t)) + B sqrt(b_t) + g_t / sqrt(a_t) at its largest, and at most D t, D the "
+            f"failure) + d log((t / d + b_t) / a')) + B sqrt(b_t) + g_t / sqrt(a_t) at its largest, and at most D t, D the "
             f"range's width, for any contexts and |theta| <= B; {told}, s = {algorithm.beta_scale:g}, a_t = {least:.3g} and "
             f"b_t = {largest:.3g} at the end; exceeded with probability at most {algorithm.failure:.3g}",
         )

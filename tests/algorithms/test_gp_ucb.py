@@ -111,8 +111,7 @@ def test_one_round_by_hand():
     )
     V = x**2 + math.sqrt(2) * s + added  # a diagonal entry has sqrt 2 times the deviation
     assert model.estimate[0, 0] == pytest.approx((x + s) / V, rel=1e-12)
-    # 2 log(2 n / failure) for as many regularizers as rounds, 4
-    width = 2 * math.sqrt(b) + math.sqrt(2 * math.log(80) + math.log(V / a)) + algorithm.vector_norm * s / math.sqrt(a)
+    width = 2 * math.sqrt(b) + math.sqrt(2 * math.log(20) + math.log(V / a)) + algorithm.vector_norm * s / math.sqrt(a)
     assert model.width[0] == pytest.approx(width + 2 * 0.01 * 1 / math.sqrt(a), rel=1e-12)
 
 
@@ -143,9 +142,10 @@ def test_the_model_under_local_privacy_is_that_of_the_messages(calibration):
     assert (added, a, b) == pytest.approx((1 + 2 * bound, 1 + bound, 1 + 3 * bound))
     V = total[:, :, :m] + added * np.eye(m)
     np.testing.assert_allclose(model.estimate, np.linalg.solve(V, total[:, :, m:])[:, :, 0], rtol=1e-8)
-    growth = np.linalg.slogdet(V)[1] - m * math.log(a)
-    n = horizon if calibration == "tight" else 1  # regularizers of the run: the printed one is the same in all rounds
-    expected = 0.5 * np.sqrt(2 * math.log(2 * n * horizon) + growth) + 0.5 * math.sqrt(b)
+    floor, n = algorithm.regularizers
+    assert (floor, n) == (pytest.approx(a if calibration == "printed" else algorithm.shift(1)[1]), 1)
+    growth = np.linalg.slogdet(V)[1] - m * math.log(floor)
+    expected = 0.5 * np.sqrt(2 * math.log(2 * horizon) + growth) + 0.5 * math.sqrt(b)
     expected += algorithm.vector_norm * deviation / math.sqrt(a) + algorithm.misfit(horizon)
     np.testing.assert_allclose(model.width, expected, rtol=1e-10)
 

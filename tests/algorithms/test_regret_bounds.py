@@ -266,7 +266,7 @@ def test_the_bound_of_linucb_by_hand():
     t = 10**6 - 1
     least, largest = local.shift(t)[1:]
     deviation = local.sums.noise_deviation(t)
-    width = math.sqrt(2 * math.log(2e6 / failure) + d * math.log((t / d + largest) / least))
+    width = math.sqrt(2 * math.log(2 / failure) + d * math.log((t / d + largest) / local.shift(1)[1]))
     width += math.sqrt(largest) + local.vector_norm * deviation / math.sqrt(least)
     growth = d * math.log1p(10**6 / (d * local.shift(1)[1]))
     found = float(local.regret_bound(10**6))
@@ -276,16 +276,18 @@ def test_the_bound_of_linucb_by_hand():
         lin_ucb(5, d, horizon, span, beta_scale=0.5).regret_bound(10)
 
 
-def test_the_width_of_linucb_holds_for_every_regularizer_of_the_run():
-    d, horizon, span = 2, 100, Interval(-1.0, 1.0)
+@pytest.mark.parametrize(("d", "is_union"), [(3, False), (5, True)])
+def test_the_width_of_linucb_holds_for_every_regularizer_of_the_run(d, is_union):
+    horizon, span = 100, Interval(-1.0, 1.0)
+    local = lin_ucb_local(3, d, horizon, 1.0, 1e-5, span, "tight")
+    spread = d * math.log(local.shift(horizon)[1] / local.shift(1)[1])
+    assert (spread > 2 * math.log(horizon)) is is_union
+    assert local.regularizers == ((None, horizon) if is_union else (local.shift(1)[1], 1))
     twin, printed = lin_ucb(3, d, horizon, span), lin_ucb_joint(3, d, horizon, 1.0, 1e-5, span, "printed")
-    changing = [
-        lin_ucb_joint(3, d, horizon, 1.0, 1e-5, span, "tight"),
-        lin_ucb_local(3, d, horizon, 1.0, 1e-5, span, "tight"),
-    ]
-    for algorithm, n_regularizers in ((twin, 1), (printed, 1), *((other, horizon) for other in changing)):
+    assert (twin.regularizers, printed.regularizers) == ((1.0, 1), (printed.shift(1)[1], 1))
+    for algorithm in (local, twin, printed):
         _, model = algorithm.init(1)
-        radius = math.sqrt(2 * math.log(2 * n_regularizers * horizon))
+        radius = math.sqrt(2 * math.log(2 * algorithm.regularizers[1] * horizon))
         assert float(model.width[0]) == pytest.approx(radius + 1)
 
 
