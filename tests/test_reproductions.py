@@ -53,6 +53,16 @@ def test_tight_is_better_wherever_the_page_compares():
         assert float(ratio) == pytest.approx(float(printed) / float(tight), rel=0.02)
 
 
+def test_tight_gp_ucb_is_better_beyond_both_intervals():
+    rows = re.findall(
+        r"^\| delta = ([\d.]+) \| ([\d.]+) \| ([\d.]+) ± ([\d.]+) \| ([\d.]+) ± ([\d.]+) \| ([\d.]+) \|", PAGE, re.M
+    )
+    assert len(rows) == 7
+    for delta, epsilon, printed, wide, tight, narrow, ratio in rows:
+        assert float(printed) - float(wide) > float(tight) + float(narrow), (delta, epsilon)
+        assert float(ratio) == pytest.approx(float(printed) / float(tight), rel=0.02)
+
+
 def test_differences_are_counted_in_standard_errors_of_both(figures):
     cell = {"final_mean": 110.0, "final_high": 110.0 + 1.96 * 5}
     assert figures.in_standard_errors(cell, 100.0) == pytest.approx(10 / (5 * np.sqrt(2)), rel=1e-3)
