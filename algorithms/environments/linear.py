@@ -91,7 +91,9 @@ class LinearArms:
         if self._is_uniform:
             return self._uniform(n_records, actions)
         high = np.empty(len(actions))
-        if n_records.max() > 1:
+        if len(actions) == 1 and n_records[0] > 1:  # the same draw: setting up arrays takes NumPy seven times as long
+            high[0] = self._generator.binomial(n_records[0], self._chances[actions[0]])
+        elif n_records.max() > 1:
             high[:] = self._generator.binomial(n_records, self._chances.take(actions))
         else:
             bernoulli_answers(self._generator.random(len(actions)), self._chances, n_records, actions, high)

@@ -116,3 +116,13 @@ def test_refusals(change, message):
     arguments = {"features": FEATURES, "theta": THETA, "n_users": 10, "seed": np.random.SeedSequence(0)}
     with pytest.raises(ValueError, match=message):
         LinearArms(**{**arguments, **change})
+
+
+def test_a_lone_replicate_draws_what_arrays_would():
+    features = random_arms(4, 2, np.random.SeedSequence(1))
+    alone = LinearArms(features, features[0] / 2, 10**6, np.random.SeedSequence(7))
+    generator = np.random.Generator(np.random.SFC64(np.random.SeedSequence(7)))
+    for i, n in enumerate((2, 7, 40, 1000, 123_456)):
+        counts, actions = np.array([n]), np.array([i % 4])
+        expected = generator.binomial(counts, alone.means[actions])
+        assert np.array_equal(alone.respond(np.array([0]), counts, actions), expected)
