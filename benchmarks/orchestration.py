@@ -18,7 +18,7 @@ from flows.play import benchmark_block
 from flows.specs import parse_spec
 from flows.store import Store
 
-_BLOCK_SECONDS, _BLOCKS, _CELLS = 10.0, 12, 200
+_BLOCK_SECONDS, _BLOCKS, _MORE_BLOCKS, _CELLS = 10.0, 12, 30, 200
 _SPEC: dict[str, Any] = {
     "name": "orchestration",
     "seed": 1,
@@ -75,10 +75,10 @@ class Parts(NamedTuple):
     rest: float
 
 
-def _with_long_blocks(executor: str, horizon: int, workers: int) -> Parts:
+def _with_long_blocks(executor: str, horizon: int, workers: int, n_blocks: int = _BLOCKS) -> Parts:
     with tempfile.TemporaryDirectory() as folder:
         options = ("--executor", executor, "--workers", str(workers))
-        whole, journal = _run({**_SPEC, "horizon": horizon}, Path(folder), *options)
+        whole, journal = _run({**_SPEC, "horizon": horizon, "replications": n_blocks}, Path(folder), *options)
     blocks = [event for event in journal if event["event"] == "block done"]
     submitted = next(_when(event) for event in journal if event["event"] == "benchmark started")
     begun, last = min(_when(event) - event["seconds"] for event in blocks), max(map(_when, blocks))
@@ -106,14 +106,14 @@ def measure() -> list[Result]:
     workers = min(2, len(os.sched_getaffinity(0)))
     horizon = _horizon_of_long_blocks()
     local, pool = (_with_long_blocks(executor, horizon, workers) for executor in ("local", "processes"))
+    longer = _with_long_blocks("processes", horizon, workers, _MORE_BLOCKS)
+    beside = ((_BLOCKS, local, "threads"), (_BLOCKS, pool, "processes"), (_MORE_BLOCKS, longer, "processes"))
     return [
-        Result(
-            f"orchestration beside {_BLOCKS} blocks of {local.block:.0f} s, threads", 100 * local.share, 5, "% of the flow"
+        *(
+            Result(f"orchestration beside {n} blocks of {found.block:.0f} s, {where}", 100 * found.share, 5, "% of the flow")
+            for n, found, where in beside
         ),
-        Result(
-            f"orchestration beside {_BLOCKS} blocks of {pool.block:.0f} s, processes", 100 * pool.share, 5, "% of the flow"
-        ),
-        Result(f"of it, the start of {workers} worker processes", pool.start, 30, "s"),
+        Result(f"of each, the start of {workers} worker processes", pool.start, 30, "s"),
         Result("the rest of a command: imports, server, tracking, report", max(local.rest, pool.rest), 30, "s"),
         Result(f"{_CELLS} cells of trivial work, the whole command", _many_cells(), 30, "s"),
     ]
