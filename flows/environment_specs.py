@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -159,7 +160,7 @@ KernelName = Stationary | Literal["linear"]
 _OF_KERNEL = "Of the space of the mean reward; known to algorithms."
 
 
-class _KernelSpec(_EnvironmentSpec):
+class _KernelSpec(_EnvironmentSpec, ABC):
     """Points of [-1, 1]^d, and a kernel that says how alike two of them are."""
 
     kernel: KernelName = Field("squared-exponential", description=_OF_KERNEL)
@@ -167,14 +168,14 @@ class _KernelSpec(_EnvironmentSpec):
     additive: bool | None = Field(None, description="Whether it is the mean over coordinates of the kernel on each.")
 
     @property
+    @abstractmethod
     def points_dimension(self) -> int:
         """D of the points."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def usual(self) -> tuple[float, bool]:
         """The lengthscale that is taken if none is given, and whether the kernel is additive."""
-        raise NotImplementedError
 
     def public_kernel(self) -> kernels.Kernel:
         """The kernel."""

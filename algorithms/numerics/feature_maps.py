@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -61,7 +62,7 @@ class _Remembered(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DomainMap:
+class DomainMap(ABC):
     """What all maps share: the domain is checked, replicates share, and the last unchangeable points are remembered."""
 
     dimension: int
@@ -95,9 +96,9 @@ class DomainMap:
         rows = self._rows(array.reshape(-1, self.dimension))
         return rows.reshape(*array.shape[:-1], self.n_features)
 
+    @abstractmethod
     def _rows(self, points: FloatArray) -> FloatArray:
         """(n, n_features) of the points (n, d) of the domain."""
-        raise NotImplementedError
 
 
 def _is_unchangeable(array: FloatArray) -> bool:
