@@ -7,7 +7,7 @@ audit of the noise where the noise itself is wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from algorithms.bandits.successive_elimination import Released, SuccessiveElimination
 from algorithms.numerics import elimination
 from algorithms.protocol import FloatArray, IntArray, Record
-from audits.controls import EPISODIC_UCB, SAMPLING, STRUCTURAL, Control
+from audits.controls import EPISODIC_UCB, SAMPLING, STRUCTURAL, Control, planted_as
 from audits.noise_reuse import NOISE
 from audits.tampering import first_exact, length_of, reusing, scaled_by
 from audits.testbeds import RepeatedSum
@@ -86,11 +86,6 @@ class SharedLaplace:
         common = (shift == shift[:, :1]).all(axis=1)
         ratio = self.laplace.log_density_ratio(output[:, :1], value[:, :1], neighbor[:, :1])
         return np.where(common, ratio, -np.inf)
-
-
-def _as(faulty: type, honest: Any, **more: Any) -> Any:
-    """The same fields in a faulty class."""
-    return faulty(**{f.name: getattr(honest, f.name) for f in fields(honest)}, **more)
 
 
 def _with_sum(honest: Any, **changes: Any) -> Any:
@@ -263,11 +258,11 @@ EPISODES = (
 ELIMINATION = (
     Control(
         "one-noise-for-all-arms", "one scalar draw is added to all arms and cancels in each comparison (no privacy)",
-        lambda honest: _as(_AllArmsAtOnce, honest), DRAWN,
+        planted_as(_AllArmsAtOnce), DRAWN,
     ),
     Control(
         "no-forgetting", "an arm's rewards of earlier epochs enter its later releases (L epsilon after L epochs)",
-        lambda honest: _as(_RemembersEpochs, honest), BOTH,
+        planted_as(_RemembersEpochs), BOTH,
     ),
     _HALF,
     _DRAWN_SMALL,

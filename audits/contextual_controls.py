@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from algorithms.bandits.contextual_linear import LinUCB, Model, RarelySwitchingOFUL, Released, Sensitive
 from algorithms.protocol import FloatArray, IntArray, Record
-from audits.controls import Control
+from audits.controls import Control, planted_as
 from audits.faulty_ledgers import GENERIC
 from privacy_core import Ledger, Mechanism, PrivateSum, Span
 from privacy_core.sums import Counted, OpenPhase, RunningSum, contents, empty_phase, extend, reopen
@@ -186,11 +186,6 @@ class ShiftFromNoise(LinUCB):
 
 
 # --- the lists -------------------------------------------------------------------------------------------------------
-
-
-def planted_as(faulty: type[Any]) -> Callable[[Any], Any]:
-    """The same fields in a faulty class."""
-    return lambda honest: faulty(**{field.name: getattr(honest, field.name) for field in fields(honest)})
 
 
 def with_sums(of: Callable[[Any], PrivateSum]) -> Callable[[Any], Any]:

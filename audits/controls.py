@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -224,8 +224,9 @@ class _OneNoiseForAllArms(_NoiseRedrawn):
         return SharedNoise(self.sums.mechanism)
 
 
-def _as(faulty: type[EpisodicUCB]) -> Callable[[EpisodicUCB], EpisodicUCB]:
-    return lambda honest: faulty(**{field.name: getattr(honest, field.name) for field in fields(honest)})
+def planted_as(faulty: type[Any], **more: Any) -> Callable[[Any], Any]:
+    """Honest algorithm or sum -> one of the faulty class with the same fields, and more or other ones."""
+    return lambda honest: faulty(**{field.name: getattr(honest, field.name) for field in fields(honest)} | more)
 
 
 def _noise_for_n(honest: EpisodicUCB) -> EpisodicUCB:
@@ -246,13 +247,17 @@ def _not_clipped(honest: EpisodicUCB) -> EpisodicUCB:
 
 
 EPISODIC_UCB = (
-    Control("noise-redrawn", "noise is drawn anew at each read of an index (sqrt(m) mu0 after m reads)", _as(_NoiseRedrawn)),
-    Control("no-forgetting", "an arm's old rewards enter each of its L releases (sqrt(L) mu0)", _as(_NoForgetting)),
+    Control(
+        "noise-redrawn",
+        "noise is drawn anew at each read of an index (sqrt(m) mu0 after m reads)",
+        planted_as(_NoiseRedrawn),
+    ),
+    Control("no-forgetting", "an arm's old rewards enter each of its L releases (sqrt(L) mu0)", planted_as(_NoForgetting)),
     Control("noise-for-N", "noise is scaled for N samples where the mean has N/2 (2 mu0)", _noise_for_n),
     Control(
         "one-noise-for-all-arms",
         "one draw is added to all arms and cancels between them (no privacy)",
-        _as(_OneNoiseForAllArms),
+        planted_as(_OneNoiseForAllArms),
     ),
     Control("first-pull-exact", "an arm's first pull enters its index without noise (no privacy)", _first_pull_exact),
     Control("not-clipped", "a reward outside the declared range is not clipped (mu0 x its size)", _not_clipped),

@@ -7,7 +7,6 @@ case by case.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from algorithms.bandits.linear import Group, PhasedElimination
 from algorithms.numerics import phases
 from algorithms.protocol import FloatArray, IntArray
 from audits.behind import Behind
-from audits.controls import SAMPLING, STRUCTURAL, Control
+from audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
 from audits.noise_reuse import NOISE
 from audits.tampering import Misdrawn, drawing_by, first_exact, one_for_all, scaled_by
 from privacy_core import Carried, Gaussian, Interval, Laplace, Ledger, OpenPhase, Span
@@ -92,10 +91,6 @@ class _Remembering:
         return output
 
 
-def _as(faulty: type[PhasedElimination]) -> Callable[[Any], Any]:
-    return lambda honest: faulty(**{field.name: getattr(honest, field.name) for field in fields(honest)})
-
-
 def _half_the_sensitivity(honest: Any) -> Any:
     mechanism = honest.noise.mechanism
     halved: Gaussian | Laplace
@@ -130,11 +125,13 @@ def _same_noise(honest: Any) -> Any:
 BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
 
 PHASED_ELIMINATION = (
-    Control("no-forgetting", "sums of earlier phases enter each of L releases (sqrt(L) mu0)", _as(_NoForgetting), BOTH),
+    Control(
+        "no-forgetting", "sums of earlier phases enter each of L releases (sqrt(L) mu0)", planted_as(_NoForgetting), BOTH
+    ),
     Control(
         "decides-from-exact-sums",
         "noisy sums are released, and arms are dropped by the exact ones (no privacy)",
-        _as(_DecidesFromExactSums),
+        planted_as(_DecidesFromExactSums),
         BOTH,
     ),
     Control(
@@ -143,7 +140,7 @@ PHASED_ELIMINATION = (
         _half_the_sensitivity,
         BOTH,
     ),
-    Control("encoded-too-long", "the released vector moves by twice the width (2 mu0)", _as(_EncodesTooLong), BOTH),
+    Control("encoded-too-long", "the released vector moves by twice the width (2 mu0)", planted_as(_EncodesTooLong), BOTH),
     Control("half-the-noise", "half of the declared noise is drawn (2 mu0)", scaled_by(0.5), DRAWN),
     Control(
         "one-noise-for-all",

@@ -16,8 +16,8 @@ import numpy as np
 
 from algorithms.bandits.kernel import GPUCB
 from algorithms.protocol import FloatArray, IntArray, Record
-from audits.contextual_controls import LINUCB_JOINT, NoisedAnew, ShiftFromNoise, planted_as
-from audits.controls import SAMPLING, STRUCTURAL, Control
+from audits.contextual_controls import LINUCB_JOINT, NoisedAnew, ShiftFromNoise
+from audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
 from audits.faulty_ledgers import Memory, Pretending, planted
 from audits.noise_reuse import NOISE
 from audits.sum_controls import NotNormalizedSum

@@ -6,8 +6,7 @@ other coordinates than those whose sensitivity is known, and an operator that is
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from algorithms.bandits.projected_kernel import Plan, ProjectedElimination, Sensitive
 from algorithms.numerics.projection import Projection
 from algorithms.protocol import FloatArray, IntArray, Record
-from audits.controls import STRUCTURAL, Control
+from audits.controls import STRUCTURAL, Control, planted_as
 from audits.faulty_ledgers import GENERIC
 from privacy_core import Gaussian, Ledger
 
@@ -165,34 +164,31 @@ class _LastUsers(_WatchesUsers):
 # --- the lists -------------------------------------------------------------------------------------------------------
 
 
-def _as(faulty: type[ProjectedElimination]) -> Callable[[Any], Any]:
-    return lambda honest: faulty(**{field.name: getattr(honest, field.name) for field in fields(honest)})
-
-
 _SHARED: tuple[Control, ...] = (
     *(control for control in GENERIC if control.name in _NAMES),
     Control(
         "square-for-root", "the noise is in proportion to sigma_max^2, as Lemma 6.6 prints it (mu0 / sigma_max)",
-        _as(_SquareForRoot),
+        planted_as(_SquareForRoot),
     ),
     Control("half-the-sensitivity", "noise is scaled for B where a record moves by 2 B (2 mu0)", _half_the_sensitivity),
     Control(
         "generated-contexts-only", "the sensitivity is the maximum over contexts that the generator draws (up to 1.8 mu0)",
-        _as(_GeneratedContextsOnly),
+        planted_as(_GeneratedContextsOnly),
     ),
     Control(
-        "noise-on-coefficients", "M^-1 k_S y leaves with the noise that M^-1/2 k_S y needs", _as(_NoiseOnCoefficients)
+        "noise-on-coefficients", "M^-1 k_S y leaves with the noise that M^-1/2 k_S y needs", planted_as(_NoiseOnCoefficients)
     ),
     Control(
         "noise-at-each-point", "each point's estimate leaves with a draw of its own, of the size of its honest noise",
-        _as(_NoiseAtEachPoint),
+        planted_as(_NoiseAtEachPoint),
     ),
 )  # fmt: skip
 
 CAPRI_JOINT: tuple[Control, ...] = (
     *_SHARED,
     Control(
-        "real-contexts", "S and R are the epoch's users themselves: each changes what all others weigh", _as(_OwnCovariance),
+        "real-contexts", "S and R are the epoch's users themselves: each changes what all others weigh",
+        planted_as(_OwnCovariance),
         (STRUCTURAL,),
     ),
 )  # fmt: skip
@@ -200,7 +196,8 @@ CAPRI_JOINT: tuple[Control, ...] = (
 CAPRI_LOCAL: tuple[Control, ...] = (
     *_SHARED,
     Control(
-        "real-contexts", "S and R are the users of the last epoch: all later messages tell of their points", _as(_LastUsers),
+        "real-contexts", "S and R are the users of the last epoch: all later messages tell of their points",
+        planted_as(_LastUsers),
         (STRUCTURAL,),
     ),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import toeplitz
 
 from algorithms.protocol import FloatArray, IntArray, Record
-from audits.controls import SAMPLING, STRUCTURAL, Control
+from audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
 from audits.noise_reuse import NOISE
 from audits.tampering import (
     drawing_by,
@@ -75,11 +75,6 @@ class SumControl(Control):
 
 def _with_sum(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda honest: replace(honest, sums=change(honest.sums))
-
-
-def _as(faulty: type, **more: Any) -> Callable[[Any], Any]:
-    """The same fields in a faulty class."""
-    return lambda honest: faulty(**{f.name: getattr(honest, f.name) for f in fields(honest)}, **more)
 
 
 def _multiplied(factor: Callable[[Any], float]) -> Callable[[Any], Any]:
@@ -178,7 +173,7 @@ def _squares_too(honest: GramBed) -> GramBed:
     """With the pair that is worst for it: y = Y against the orthogonal (-x, 1/Y)."""
     sums: Any = honest.sums
     noise = SymmetricGaussian(sums.mechanism.sensitivity, sums.mechanism.noise_multiplier)
-    planted: GramBed = _as(_SquaresToo)(
+    planted: GramBed = planted_as(_SquaresToo)(
         replace(honest, sums=replace(sums, mechanism=noise), turn=math.pi, last_value=1 / honest.value_bound)
     )
     return planted
@@ -297,11 +292,11 @@ CONTROLS_OF_SUMS: dict[str, tuple[SumControl, ...]] = {
     "factorized": (
         _control(
             "columns-not-normalized", "the square root's columns have norms above 1 (sqrt(sum_k c_k^2) mu0)",
-            _with_sum(_as(NotNormalizedSum)), BOTH, float(np.linalg.norm(square_root_coefficients(24))),
+            _with_sum(planted_as(NotNormalizedSum)), BOTH, float(np.linalg.norm(square_root_coefficients(24))),
         ),
         _control(
             "longer-than-built-for", "one norm for all columns, that of 6 steps, in 24 steps (sqrt(gamma(24)/gamma(6)) mu0)",
-            _with_sum(_as(NotNormalizedSum, built_for=6)), BOTH,
+            _with_sum(planted_as(NotNormalizedSum, built_for=6)), BOTH,
             float(np.linalg.norm(square_root_coefficients(24)) / np.linalg.norm(square_root_coefficients(6))), MUCH,
         ),
         _control(
@@ -329,7 +324,7 @@ CONTROLS_OF_SUMS: dict[str, tuple[SumControl, ...]] = {
     "local": (
         _control(
             "noise-at-the-server", "messages arrive without noise and the server adds it (no local privacy)",
-            _with_sum(_as(_AtTheServer)), (*BOTH, NOISE),
+            _with_sum(planted_as(_AtTheServer)), (*BOTH, NOISE),
         ),
         _TOO_SMALL,
     ),
@@ -362,9 +357,9 @@ CONTROLS_OF_SUMS: dict[str, tuple[SumControl, ...]] = {
         ),
         _control(
             "refuses-large-noise", "a release is used only if the norm of its noise is small (no privacy)",
-            _as(_RefusesLargeNoise), BOTH,
+            planted_as(_RefusesLargeNoise), BOTH,
         ),
-        _control("feature-not-clipped", "|x| <= 1 is taken on trust, and is 2 (2 mu0)", _as(_Doubled), BOTH, 2.0),
+        _control("feature-not-clipped", "|x| <= 1 is taken on trust, and is 2 (2 mu0)", planted_as(_Doubled), BOTH, 2.0),
     ),
     "gram-wide": (
         _control(
@@ -392,7 +387,8 @@ CONTROLS_OF_SUMS: dict[str, tuple[SumControl, ...]] = {
             drawing_by(made_positive), (NOISE,),
         ),
         _control(
-            "decides-from-exact", "the next action is chosen from the un-noised matrix (no privacy)", _as(_DecidesFromExact),
+            "decides-from-exact", "the next action is chosen from the un-noised matrix (no privacy)",
+            planted_as(_DecidesFromExact),
             BOTH,
         ),
     ),
@@ -440,7 +436,7 @@ UTILITY_FAULTS: dict[str, tuple[SumControl, ...]] = {
             "never-updates",
             "the condition for an update is never met: nothing is released and one action is played for ever. Accounted and "
             "measured are 0",
-            _as(_NeverUpdates), (), 0.0,
+            planted_as(_NeverUpdates), (), 0.0,
         ),
     ),
 }  # fmt: skip
