@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from algorithms.numerics.kernels import Kernel
+from algorithms.numerics.mdp_models import LinearModel, MixtureModel
 from algorithms.numerics.pool import Pool
 from algorithms.protocol import Algorithm, FloatArray, IntArray
 from privacy_core import ApproxDP, GaussianDP, Guarantee, Interval, PureDP, Relation, RenyiDP, TrustModel
@@ -14,6 +15,10 @@ from privacy_core import ApproxDP, GaussianDP, Guarantee, Interval, PureDP, Rela
 FINITE, LINEAR, CONTEXTUAL, KERNEL, POOLED = "finite", "linear", "contextual", "kernel", "pooled"
 """What actions are: arms; arms with known features; vectors that each user brings; points of [-1, 1]^d that each user
 brings, with a kernel for how alike they are; such points, of a finite public pool."""
+MIXTURE, LINEAR_MDP = "linear-mixture", "linear-mdp"
+"""Users live through episodes, of a linear-mixture or of a linear Markov decision process."""
+EPISODIC = (MIXTURE, LINEAR_MDP)
+"""Kinds in which a user is an episode."""
 FROM_USERS = (CONTEXTUAL, KERNEL, POOLED)
 """Kinds in which users bring the actions."""
 
@@ -25,11 +30,12 @@ class Problem:
     Attributes:
       n_actions: number of arms, or of actions that each user brings.
       reward_range: declared range of a reward.
-      horizon: rounds; None where nobody asked.
+      horizon: rounds or episodes; None where nobody asked.
       features: (n_actions, d) of linear arms.
       dimension: d of the vectors or points that users bring.
       kernel: of the points; they lie in [-1, 1]^d.
       pool: all that users may bring, if that is a finite public set.
+      model: of episodes, all but the parameters.
     """
 
     n_actions: int
@@ -39,8 +45,11 @@ class Problem:
     dimension: int | None = None
     kernel: Kernel | None = None
     pool: Pool | None = None
+    model: MixtureModel | LinearModel | None = None
 
     def __post_init__(self) -> None:
+        if self.model is not None and self.model.n_actions != self.n_actions:
+            raise ValueError(f"model has {self.model.n_actions} actions, and the problem {self.n_actions}: they must agree")
         if self.kernel is not None and self.dimension is None:
             raise ValueError("dimension must be given with a kernel: it is that of the points")
         if self.pool is None:
@@ -55,7 +64,9 @@ class Problem:
 
     @property
     def kind(self) -> str:
-        """finite, linear, contextual, kernel or pooled."""
+        """finite, linear, contextual, kernel, pooled, linear-mixture or linear-mdp."""
+        if self.model is not None:
+            return MIXTURE if isinstance(self.model, MixtureModel) else LINEAR_MDP
         if self.kernel is not None:
             return KERNEL if self.pool is None else POOLED
         if self.dimension is not None:

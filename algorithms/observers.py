@@ -83,6 +83,43 @@ class ContextualRegretCurve:
             self._next += 1
 
 
+class EpisodicRegretCurve:
+    """Cumulative pseudo-regret on a grid of episodes: the sum of the gaps V*_h(s) - Q*_h(s, a) along each trajectory.
+
+    By the performance difference lemma a trajectory's gaps have the mean V*_1(s_1) - V^pi_1(s_1) for the policy pi that was
+    played, so the curve is an unbiased estimate of the regret, and grows in every replicate.
+
+    Args:
+      gaps: (horizon, n_states, n_actions), V*_h(s) - Q*_h(s, a) >= 0.
+      grid: episodes after which the curve is read.
+      n_reps: number of replicates.
+
+    Attributes:
+      curve: (n_reps, n_grid), in units of reward, regret after `grid` episodes.
+    """
+
+    def __init__(self, gaps: FloatArray, grid: IntArray, n_reps: int) -> None:
+        self._gaps = gaps
+        self._steps = np.arange(len(gaps))
+        self._grid = grid
+        self._total = np.zeros(n_reps)
+        self._next = 0
+        self.curve = np.zeros((n_reps, len(grid)))
+
+    def observe(self, record: Record) -> None:
+        """Adds the episode's gaps.
+
+        Raises:
+          ValueError: the record is no episode.
+        """
+        if record.states is None:
+            raise ValueError("this regret is that of episodes; the stream has none: use RegretCurve")
+        self._total += self._gaps[self._steps, record.states[:, :-1], record.actions].sum(axis=1)
+        if self._next < len(self._grid) and self._grid[self._next] == int(record.user[0]) + 1:
+            self.curve[:, self._next] = self._total
+            self._next += 1
+
+
 @njit(cache=True, nogil=True)
 def _extend_regret(user, n_records, actions, gaps, grid, total, upcoming, curve):  # type: ignore[no-untyped-def]
     for r in range(len(user)):
@@ -104,7 +141,8 @@ class ActionLog:
         self.actions: list[IntArray] = []
 
     def observe(self, record: Record) -> None:
-        """Keeps the record's public part."""
-        self.user.append(record.user)
-        self.n_records.append(record.n_records)
-        self.actions.append(record.actions[:, 0])
+        """Keeps the record's public part; each step of an episode is an entry of its own, with the same user."""
+        for step in range(record.actions.shape[1]):
+            self.user.append(record.user)
+            self.n_records.append(record.n_records)
+            self.actions.append(record.actions[:, step])

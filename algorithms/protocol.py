@@ -36,18 +36,20 @@ class Record(NamedTuple):
     n_records: IntArray
     """(n_reps,) how many consecutive records."""
     contexts: FloatArray | None
-    """In a contextual bandit (n_reps, n_actions, d), what the user was offered; in episodes (n_reps, horizon + 1, ...); None
-    where there are none."""
+    """In a contextual bandit (n_reps, n_actions, d), what the user was offered; None where there are none."""
     actions: IntArray
     """(n_reps, horizon)"""
     rewards: FloatArray
     """(n_reps, horizon), summed over the records."""
+    states: IntArray | None = None
+    """In episodes (n_reps, horizon + 1), the state at each step, and the one that the last step leads to."""
 
 
 class Algorithm(Protocol):
     """A frozen dataclass of public parameters: no state, no generator.
 
-    One that decides from contexts says their dimension as `context_dimension`; the loop holds the stream to it.
+    One that decides from contexts says their dimension as `context_dimension`, one that plays episodes their length and the
+    number of states as `episode_length` and `n_states`; the loop holds the stream to it.
     """
 
     @property
@@ -64,8 +66,15 @@ class Algorithm(Protocol):
         """The sensitive and the released state before the first record."""
         ...
 
-    def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
-        """(n_reps,) actions, decided from released values and public ones only."""
+    def act(self, released: Any, context: Any, step: int) -> IntArray:
+        """(n_reps,) actions, decided from released values and public ones only.
+
+        Args:
+          released: the released state.
+          context: (n_reps, n_actions, d) what the users are offered; in episodes (n_reps,) their states; None where there is
+            neither.
+          step: of the episode, from 0; always 0 in a bandit.
+        """
         ...
 
     def hold(self, released: Any, actions: IntArray) -> IntArray:
@@ -104,6 +113,32 @@ class ContextualStream(Stream, Protocol):
 
     def contexts(self, user: IntArray) -> FloatArray:
         """(n_reps, n_actions, d) features of the actions that user[r] may choose, norm at most 1; not to be written to."""
+        ...
+
+
+@runtime_checkable
+class EpisodicStream(Protocol):
+    """A stream whose users each live through an episode: in some state an action is taken, which leads to the next state.
+
+    The loop asks for each user once, step after step: an environment draws the answers then. A user is replaced as a whole.
+    """
+
+    n_users: int
+    n_actions: int
+    n_states: int
+    episode_length: int
+    reward_range: Interval
+
+    def clipped(self, reward_range: Interval) -> Self:
+        """The same stream with every single reward moved into the range."""
+        ...
+
+    def first(self, user: IntArray) -> IntArray:
+        """(n_reps,) states that the users begin in."""
+        ...
+
+    def advance(self, user: IntArray, step: int, states: IntArray, actions: IntArray) -> tuple[IntArray, FloatArray]:
+        """(n_reps,) the next states and (n_reps,) the rewards of the users who take these actions in these states."""
         ...
 
 

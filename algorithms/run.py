@@ -7,13 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.protocol import Algorithm, ContextualStream, FloatArray, Observer, Record, Stream
+from algorithms.protocol import (
+    Algorithm,
+    ContextualStream,
+    EpisodicStream,
+    FloatArray,
+    IntArray,
+    Observer,
+    Record,
+    Stream,
+)
 from privacy_core import Ledger
 
 
 def run(
     algorithm: Algorithm,
-    stream: Stream,
+    stream: Stream | EpisodicStream,
     ledger: Ledger,
     *,
     horizon: int | None = None,
@@ -29,25 +38,28 @@ def run(
       horizon: number of users, at most the stream's; None means all of them.
       observers: called with each record.
       jump: absorb a phase with one action at once. False plays record by record, with the same decisions, and on a
-        table with the same numbers bit for bit. Where users have contexts the loop never jumps.
+        table with the same numbers bit for bit. Where users have contexts or episodes the loop never jumps.
 
     Returns:
       the final sensitive and released states.
 
     Raises:
-      ValueError: the stream and the algorithm disagree on the number of actions or on the contexts, or the horizon does
-        not fit.
+      ValueError: the stream and the algorithm disagree on the number of actions, on the contexts, or on states and length
+        of an episode, or the horizon does not fit.
     """
     total = stream.n_users if horizon is None else horizon
     if stream.n_actions != algorithm.n_actions:
         raise ValueError(f"the algorithm has {algorithm.n_actions} actions, the stream {stream.n_actions}")
-    is_contextual = isinstance(stream, ContextualStream)
-    if not (1 if is_contextual else algorithm.n_actions) <= total <= stream.n_users:
-        least = "1" if is_contextual else f"the number of actions ({algorithm.n_actions})"
+    is_bandit = not isinstance(stream, ContextualStream | EpisodicStream)
+    if not (algorithm.n_actions if is_bandit else 1) <= total <= stream.n_users:
+        least = f"the number of actions ({algorithm.n_actions})" if is_bandit else "1"
         raise ValueError(
             f"horizon must lie between {least} and the number of users in the stream ({stream.n_users}), got {total}"
         )
     stream = stream.clipped(algorithm.reward_range)
+    _check_episodes(algorithm, stream)
+    if isinstance(stream, EpisodicStream):
+        return _play_episodes(algorithm, stream, ledger, total, observers)
     offered = stream if isinstance(stream, ContextualStream) else None
     _check_contexts(algorithm, offered)
     sensitive, released = algorithm.init(ledger.n_reps)
@@ -65,6 +77,38 @@ def run(
         user = user + n_records  # a new array: records keep theirs
         if int(user.min()) == total:
             return sensitive, released
+
+
+def _play_episodes(
+    algorithm: Algorithm, stream: EpisodicStream, ledger: Ledger, total: int, observers: Sequence[Observer]
+) -> tuple[Any, Any]:
+    sensitive, released = algorithm.init(ledger.n_reps)
+    shape, length = ledger.n_reps, stream.episode_length
+    n_records = np.ones(shape, dtype=np.int64)
+    for episode in range(total):
+        user = np.full(shape, episode)
+        states: IntArray = np.empty((shape, length + 1), dtype=np.int64)
+        actions: IntArray = np.empty((shape, length), dtype=np.int64)
+        rewards: FloatArray = np.empty((shape, length))
+        states[:, 0] = stream.first(user)
+        for step in range(length):
+            actions[:, step] = algorithm.act(released, states[:, step], step)
+            answers = stream.advance(user, step, states[:, step], actions[:, step])
+            states[:, step + 1], rewards[:, step] = answers
+        record = Record(user, n_records, None, actions, rewards, states)
+        for observer in observers:
+            observer.observe(record)
+        sensitive, released = algorithm.absorb(sensitive, released, record, ledger)
+    return sensitive, released
+
+
+def _check_episodes(algorithm: Algorithm, stream: Stream | EpisodicStream) -> None:
+    for name, told in (("episode_length", "plays episodes of {} steps"), ("n_states", "knows {} states")):
+        wanted, found = getattr(algorithm, name, None), getattr(stream, name, None)
+        if wanted != found:
+            mine = "plays no episodes" if wanted is None else told.format(wanted)
+            theirs = "has no episodes" if found is None else f"has {name} = {found}"
+            raise ValueError(f"the algorithm {mine}, the stream {theirs}")
 
 
 def _check_contexts(algorithm: Algorithm, offered: ContextualStream | None) -> None:

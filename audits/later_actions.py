@@ -102,18 +102,21 @@ class LaterActions:
       n_actions: number of actions.
       n_reps: number of replicates.
       rows: (n_reps, n_features) memory to fill; None takes new memory.
+      episode_length: steps of a record, each of which is a round.
     """
 
-    def __init__(self, record: int, n_users: int, n_actions: int, n_reps: int, rows: Features | None = None) -> None:
+    def __init__(
+        self, record: int, n_users: int, n_actions: int, n_reps: int, rows: Features | None = None, episode_length: int = 1
+    ) -> None:
         if not 0 <= record < n_users:
             raise ValueError(f"record must lie in [0, {n_users}), got {record!r}")
-        self.layout = Layout(n_actions, n_users - record - 1)
+        self.layout = Layout(n_actions, (n_users - record - 1) * episode_length)
         shape = (n_reps, self.layout.n_features)
         self.rows: Features = np.empty(shape, dtype=np.float32) if rows is None else rows
         if self.rows.shape != shape:
             raise ValueError(f"rows must be of shape {shape}, got {self.rows.shape}")
         self.rows[:] = self.layout.empty(1)
-        self._first = record + 1
+        self._first, self._length = (record + 1) * episode_length, episode_length
         self._windows = self.layout.windows
         self._columns = (self.layout.early.start, self.layout.arms.start, self.layout.starts.start)
         self._arm = np.full(n_reps, -1, dtype=np.int64)
@@ -121,10 +124,11 @@ class LaterActions:
 
     def observe(self, record: Record) -> None:
         """Takes in the record's public part, as far as it lies after the canary."""
-        _extend(
-            record.user, record.n_records, record.actions[:, 0], self._first, self._windows, *self._columns,
-            self._arm, self._n_runs, self.rows,
-        )  # fmt: skip
+        for step in range(self._length):
+            _extend(
+                record.user * self._length + step, record.n_records, record.actions[:, step], self._first, self._windows,
+                *self._columns, self._arm, self._n_runs, self.rows,
+            )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
