@@ -15,7 +15,7 @@ from flows.dataset_record import dataset_record
 from flows.environments import environments_of
 from flows.executors import Executor, Resources, patience, task_runner
 from flows.journal import Journal, Stopwatch
-from flows.plan import Block, Cell, cells_of
+from flows.plan import Block, Cell, cells_of, is_small
 from flows.play import benchmark_block, is_played
 from flows.progress import Bar, bar
 from flows.settings import DataFolder
@@ -25,7 +25,6 @@ from flows.tracking import CellRecord, Tracker, TrackingError
 from privacy_core import GaussianDP, PureDP
 
 _NORMAL_95 = 1.959963984540054
-_FEW_ROUNDS = 1_000_000
 
 
 @task(name="benchmark-block", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
@@ -105,8 +104,8 @@ def benchmark_flow(spec: Spec, data: str) -> None:
 
 def benchmark(spec: Spec, data: str, resources: Resources | None = None) -> None:
     """Runs the flow on the chosen resources; for None this process if it is small, else processes, one a core."""
-    rounds = sum(cell.spec.replications * cell.spec.horizon for cell in cells_of(spec))
-    runner = task_runner(resources or Resources(), Executor.LOCAL if rounds <= _FEW_ROUNDS else Executor.PROCESSES, __name__)
+    default = Executor.LOCAL if is_small(cells_of(spec)) else Executor.PROCESSES
+    runner = task_runner(resources or Resources(), default, __name__)
     benchmark_flow.with_options(task_runner=runner)(spec, data)
 
 

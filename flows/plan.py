@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from flows.specs import Spec, SpecError
 from flows.store import code_version, content_key
 
 _NOISE, _REWARDS = 2, 3
+_FEW_ROUNDS = 1_000_000
 
 
 @lru_cache(maxsize=64)
@@ -191,6 +193,11 @@ def cells_of(spec: Spec) -> list[Cell]:
         if names.count(name) > 1:
             raise SpecError(f"algorithms: {name!r} is listed more than once")
     return cells
+
+
+def is_small(cells: Sequence[Cell]) -> bool:
+    """Whether they are played sooner than processes for them start."""
+    return sum(cell.spec.replications * cell.spec.horizon for cell in cells) <= _FEW_ROUNDS
 
 
 def _check_features(place: int, environment: Environment[Any], entry: Entry, settings: Settings) -> None:

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import sys
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,7 @@ from flows.settings import DataFolder
 
 if TYPE_CHECKING:
     from flows.executors import Resources
+    from flows.plan import Cell
     from flows.specs import Spec
 
 DaskAddress = Annotated[
@@ -140,6 +142,7 @@ def _run(
         return
     folder = open_data(data)
     begin(folder)
+    _warm_up(cells, steps, resources)
     from flows.store import write_whole
     from flows.suite import suite
 
@@ -166,6 +169,17 @@ def begin(folder: DataFolder) -> None:
     Tracker.check(folder.root)
     stop_at_once_on_interrupt(FAILURE)
     temporary_server.start(folder.prefect, lambda said: stop(server_ended(said, folder.root), FAILURE))
+
+
+def _warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources | None) -> None:
+    """Prepares what workers are forked from, if there will be any."""
+    from flows.executors import Executor
+    from flows.plan import is_small
+    from flows.warm_start import warm_up
+
+    chosen = None if resources is None else resources.executor
+    if chosen is Executor.PROCESSES or (chosen is None and ("audit" in steps or not is_small(cells))):
+        warm_up([f"flows.{step}" for step in ("benchmark", "audit") if step in steps])
 
 
 def while_the_server_starts(folder: DataFolder) -> None:

@@ -1,0 +1,63 @@
+"""Workers are forked from a process that has imported what they need, where a command asked for one."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from prefect import flow, task
+from prefect.settings import get_current_settings
+
+from flows import warm_start
+from flows.process_pool import ProcessPool
+
+_SCRIPT = """
+import os, sys
+from flows.warm_start import start_method, warm_up
+
+if __name__ == "__main__" and {is_warm}:
+    warm_up(["{module}"])
+
+from prefect import flow, task
+from flows.process_pool import ProcessPool
+
+@task(persist_result=False)
+def tell():
+    return os.getpid(), os.getppid(), "{module}" in sys.modules
+
+@flow(task_runner=ProcessPool(max_workers=1), persist_result=False)
+def ask():
+    return tell.submit().result()
+
+if __name__ == "__main__":
+    own, parent, is_there = ask()
+    print(start_method(), own != os.getpid(), parent == os.getpid(), is_there)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are fresh interpreters")
+@pytest.mark.parametrize(
+    ("is_warm", "told"), [(True, "forkserver True False True"), (False, "spawn True True False")], ids=["warm", "cold"]
+)
+def test_workers_come_from_the_warm_process_if_there_is_one(prefect_server, tmp_path, is_warm, told):
+    script = tmp_path / "asks.py"
+    script.write_text(_SCRIPT.format(module="this", is_warm=is_warm))
+    env = {**os.environ, "PREFECT_API_URL": str(get_current_settings().api.url)}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=env, timeout=120)
+    assert done.stdout.splitlines()[-1:] == [told], done.stderr
+
+
+@task(persist_result=False)
+def _double(x):
+    return 2 * x
+
+
+@flow(task_runner=ProcessPool(max_workers=1), persist_result=False)
+def _doubled(x):
+    return _double.submit(x).result()
+
+
+def test_no_process_is_started_where_prefect_stands_already(prefect_server):
+    warm_start.warm_up(["this"])
+    assert warm_start.start_method() == "spawn"
+    assert _doubled(21) == 42
