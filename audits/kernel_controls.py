@@ -51,7 +51,8 @@ class _Redrawn(NoisedAnew):
         return ledger.release(mechanism, memory.total[rows].copy(), records=records, reps=reps)
 
 
-def _redrawn(honest: Any) -> Any:
+def redrawn(honest: Any) -> Any:
+    """Its sums are noised at each read."""
     return replace(honest, sums=_Redrawn(honest.sums.mechanism, honest.sums))
 
 
@@ -168,7 +169,7 @@ _SHARED = (
     Control(
         "shift-from-noise", "the shift is the least eigenvalue of the noise itself (no privacy)", planted_as(_ShiftFromNoise)
     ),
-    Control("prefix-noise-redrawn", "each read of the sums draws noise of their size anew", _redrawn, BOTH),
+    Control("prefix-noise-redrawn", "each read of the sums draws noise of their size anew", redrawn, BOTH),
     Control(
         "half-taken-for-goe", "(Z + Z^T)/2 is drawn where (Z + Z^T)/sqrt(2) was calibrated (up to sqrt(2) mu0)",
         _unevenly(_half_the_matrix), DRAWN,

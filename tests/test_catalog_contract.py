@@ -10,8 +10,7 @@ from algorithms.catalog import CATALOG, find
 from algorithms.entry import Problem
 from algorithms.observers import ActionLog
 from algorithms.run import run
-from audits import noise_reuse
-from audits.audit import Trial, derive
+from audits.audit import Trial, derive, examine_noise
 from audits.catalog_beds import bed_of, bed_settings
 from audits.catalog_controls import CONTROLS
 from audits.claims import Quantity
@@ -170,10 +169,10 @@ def test_each_structural_fault_is_found(entry, trial):
 
 @every_audited
 def test_each_fault_of_the_noise_is_found(entry, trial):
-    assert noise_reuse.examine(trial.algorithm, trial.table, seed=1) is None
+    assert examine_noise(trial.algorithm, trial.table, seed=1) is None
     for control in CONTROLS[entry.name]:
         if NOISE in control.caught_by:
-            assert noise_reuse.examine(control.plant(trial.algorithm), trial.table, seed=1) is not None, control.name
+            assert examine_noise(control.plant(trial.algorithm), trial.table, seed=1) is not None, control.name
 
 
 @pytest.mark.slow

@@ -482,17 +482,7 @@ class ProjectedElimination:
 
     def _place(self, context: FloatArray | None) -> IntArray:
         """(n_reps,) which context of the pool."""
-        if context is None:
-            raise ValueError("this algorithm decides from contexts, and the stream offers none")
-        if context.shape[1:] != self.pool.points.shape[1:]:
-            return self.pool.index_of(context)  # says what is wrong
-        found = np.empty(len(context), dtype=np.int64)
-        if not projection.locate(self.pool.points, context, found):
-            if self.strangers == REFUSE:
-                return self.pool.index_of(context)  # the same
-            lost = np.flatnonzero(found < 0)
-            found[lost] = self.pool.nearest(context[lost])
-        return found
+        return self.pool.placed(context, self.strangers == REFUSE)
 
     def _next(self, released: Released, noisy: FloatArray) -> Released:
         """Takes the noisy sums (n_reps, n_features) in, and opens the next epoch."""

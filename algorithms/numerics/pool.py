@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from algorithms.numerics.kernels import checked_points
-from algorithms.numerics.lookup import Rows
+from algorithms.numerics.lookup import Rows, locate
 from algorithms.protocol import FloatArray, IntArray
 
 
@@ -80,6 +80,28 @@ class Pool:
                 f"the context of replicate {row} is none of the {self.n_contexts} of the pool; its first action is "
                 f"the point {np.asarray(contexts)[row, 0].tolist()}: add it to the pool, or bring the nearest one of it"
             )
+        return found
+
+    def placed(self, contexts: FloatArray | None, is_strict: bool = True) -> IntArray:
+        """(n_reps,) which context of the pool each user brought; fast where there are few.
+
+        Args:
+          contexts: (n_reps, n_actions, d)
+          is_strict: refuse a context that is none of the pool's, instead of taking it for the nearest one.
+
+        Raises:
+          ValueError: there are no contexts, or they have another shape, or one is refused.
+        """
+        if contexts is None:
+            raise ValueError("this algorithm decides from contexts, and the stream offers none")
+        if contexts.shape[1:] != self.points.shape[1:]:
+            return self.index_of(contexts)  # says what is wrong
+        found = np.empty(len(contexts), dtype=np.int64)
+        if not locate(self.points, contexts, found):
+            if is_strict:
+                return self.index_of(contexts)  # the same
+            lost = np.flatnonzero(found < 0)
+            found[lost] = self.nearest(contexts[lost])
         return found
 
     def nearest(self, contexts: FloatArray) -> IntArray:

@@ -145,32 +145,6 @@ def error(features: FloatArray, vectors: FloatArray, rounds: FloatArray) -> Erro
 
 
 @_kernel
-def locate(known, contexts, out):  # type: ignore[no-untyped-def]
-    """out[r] = the first c with known[c] == contexts[r], -1 where there is none; whether all were found.
-
-    known: (n_contexts, n_actions, d), contexts: (n_reps, n_actions, d), out: (n_reps,).
-    """
-    n_contexts, n_actions, d = known.shape
-    is_complete = True
-    for r in range(len(contexts)):
-        out[r] = -1
-        for c in range(n_contexts):
-            is_same = True
-            for a in range(n_actions):
-                for i in range(d):
-                    if known[c, a, i] != contexts[r, a, i]:
-                        is_same = False
-                        break
-                if not is_same:
-                    break
-            if is_same:
-                out[r] = c
-                break
-        is_complete = is_complete and out[r] >= 0
-    return is_complete
-
-
-@_kernel
 def assign(order, n_active, place, coin, shift, out):  # type: ignore[no-untyped-def]
     """out[r] = the action of number floor(u k) among the k active ones of context place[r], u = coin + shift[r] modulo 1.
 

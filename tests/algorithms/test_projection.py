@@ -10,6 +10,7 @@ import pytest
 from algorithms.numerics import projection
 from algorithms.numerics.features import exact_on
 from algorithms.numerics.kernels import Matern, SquaredExponential, gram
+from algorithms.numerics.lookup import locate
 from algorithms.numerics.pool import Pool
 from algorithms.numerics.projection import drawn_coins, epoch_lengths, project
 
@@ -122,11 +123,11 @@ def test_coins_are_those_of_the_seed_and_follow_the_law():
 def test_locate():
     known = POINTS.reshape(4, 3, 2)
     out = np.empty(3, dtype=np.int64)
-    assert projection.locate(known, known[[2, 0, 3]], out)
+    assert locate(known, known[[2, 0, 3]], out)
     assert out.tolist() == [2, 0, 3]
     strange = known[[1, 1, 1]].copy()
     strange[1, 2, 1] += 1e-9
-    assert not projection.locate(known, strange, out)
+    assert not locate(known, strange, out)
     assert out.tolist() == [1, -1, 1]
 
 
