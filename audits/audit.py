@@ -95,7 +95,11 @@ def audit(
       on_progress: called with a name as each part is done.
     """
     share = (1 - effort.confidence) / (1 if at_test_budget is None else 2)
-    described = {"subject": subject or {}, "about": about or {}}
+    told = {**(about or {})}
+    if harmless := [control.name for control in controls if not control.is_fault(trial.algorithm)]:
+        told["not planted, as they are no faults here"] = ", ".join(harmless)
+        controls = tuple(control for control in controls if control.name not in harmless)
+    described = {"subject": subject or {}, "about": told}
     inner = None
     if at_test_budget is not None:
         inner = _examine(at_test_budget, controls, effort, share, (), lambda what: on_progress(f"test budget: {what}"))

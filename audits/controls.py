@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,10 @@ from privacy_core import (
 SAMPLING, STRUCTURAL = "sampling", "structural"
 
 
+def _always(honest: Any) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Control:
     """One planted fault.
@@ -42,12 +46,14 @@ class Control:
       fault: what is wrong, in words.
       plant: honest algorithm -> faulty one.
       caught_by: the audits that must catch it.
+      is_fault: honest algorithm -> whether it is a fault of this one; a planted one that changes nothing proves no power.
     """
 
     name: str
     fault: str
     plant: Callable[[EpisodicUCB], EpisodicUCB]
     caught_by: tuple[str, ...] = (SAMPLING, STRUCTURAL)
+    is_fault: Callable[[Any], bool] = field(default=_always, kw_only=True)
 
 
 class Remembering(NamedTuple):
@@ -226,7 +232,7 @@ class _OneNoiseForAllArms(_NoiseRedrawn):
 
 def planted_as(faulty: type[Any], **more: Any) -> Callable[[Any], Any]:
     """Honest algorithm or sum -> one of the faulty class with the same fields, and more or other ones."""
-    return lambda honest: faulty(**{field.name: getattr(honest, field.name) for field in fields(honest)} | more)
+    return lambda honest: faulty(**{part.name: getattr(honest, part.name) for part in fields(honest)} | more)
 
 
 def _noise_for_n(honest: EpisodicUCB) -> EpisodicUCB:

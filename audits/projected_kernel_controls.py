@@ -38,6 +38,10 @@ class _GeneratedContextsOnly(ProjectedElimination):
         return super()._unit(found, is_active & np.repeat(self.pool.law > 0, self.n_actions))
 
 
+def _has_unseen_contexts(honest: ProjectedElimination) -> bool:
+    return bool((honest.pool.law == 0).any())
+
+
 def _half_the_sensitivity(honest: Any) -> Any:
     mechanism = honest.gathering.mechanism
     assert isinstance(mechanism, Gaussian)
@@ -173,7 +177,7 @@ _SHARED: tuple[Control, ...] = (
     Control("half-the-sensitivity", "noise is scaled for B where a record moves by 2 B (2 mu0)", _half_the_sensitivity),
     Control(
         "generated-contexts-only", "the sensitivity is the maximum over contexts that the generator draws (up to 1.8 mu0)",
-        planted_as(_GeneratedContextsOnly),
+        planted_as(_GeneratedContextsOnly), is_fault=_has_unseen_contexts,
     ),
     Control(
         "noise-on-coefficients", "M^-1 k_S y leaves with the noise that M^-1/2 k_S y needs", planted_as(_NoiseOnCoefficients)

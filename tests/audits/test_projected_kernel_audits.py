@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from algorithms.catalog import find
+from algorithms.numerics.pool import Pool
 from audits import worst_pair
 from audits.audit import Trial, audit
 from audits.catalog_beds import at_test_budget, bed_of, bed_settings, extrapolating_pool
@@ -121,3 +123,21 @@ def test_a_whole_audit():
     found = audit(JOINT, tuple(OWN.values()), Effort(2000, 0.95, 1e-5, 100, 0))
     assert str(found.verdict) == "PASS"
     assert all(control.is_caught for control in found.controls)
+
+
+def test_a_fault_that_changes_nothing_is_not_planted():
+    """Where the generator draws every context, the maximum over those that it draws is the maximum over all."""
+    entry = find("capri-joint")
+    pool = extrapolating_pool(2, 2)
+    everywhere = Pool(pool.points, np.full(4, 0.25))
+    problem, table = bed_of(entry, ROUNDS, 0)
+    settings = bed_settings(entry, replace(problem, pool=everywhere), "tight")
+    algorithm = entry.build(settings)
+    control = OWN["generated-contexts-only"]
+    assert not control.is_fault(algorithm)
+    assert control.is_fault(JOINT.algorithm)
+    active = np.ones((4, 2), dtype=bool)
+    assert np.array_equal(control.plant(algorithm).plan(0, active).codes, algorithm.plan(0, active).codes)
+    outcome = audit(Trial(algorithm, entry.promise(settings), table, (0,)), (control,), Effort(1000, 0.95, 1e-5, 5, 1))
+    assert not outcome.controls
+    assert outcome.about["not planted, as they are no faults here"] == control.name
