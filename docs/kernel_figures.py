@@ -1,15 +1,16 @@
-"""The figure and the table of GP-UCB in docs/reproductions.md: `python docs/kernel_figures.py bandana_data`.
+"""The figures and tables of kernel bandits in docs/reproductions.md: `python docs/kernel_figures.py bandana_data`.
 
-The data folder must hold the suite gp-ucb-figures, as `bandana run` leaves it.
+The data folder must hold gp-ucb-figures, gp-ucb-table-1, capri and capri-and-gp-ucb, as `bandana run` leaves them.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from figures import IMAGES, Cell, cells_of, half_width, interval, line_of
 
@@ -19,6 +20,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 USUAL_DELTA = 0.1
+TABLE_1 = {
+    "camelback": (519, 775, 1029, 3324),
+    "styblinski-tang": (885, 1667, 2680, 4493),
+    "michalewicz": (901, 1558, 2883, 5002),
+}
+"""Of Dubey (2021): without noise, and at epsilon 10, 1 and 0.1."""
+_LINES = (
+    ("capri", None, None, "without noise", "--"),
+    ("capri-joint", "tight", 10.0, "joint, epsilon 10", "-"),
+    ("capri-joint", "tight", 1.0, "joint, epsilon 1", "-"),
+    ("capri-local", "tight", 10.0, "local, epsilon 10", ":"),
+    ("capri-joint", "printed", 10.0, "joint as printed, epsilon 10", "-."),
+)
 _STYLES = {"printed": ("o", "-"), "tight": ("s", ":")}
 
 
@@ -69,11 +83,69 @@ def figure_of_gp_ucb(cells: Sequence[Cell]) -> str:
     return svg_of(draw, 7.0, 3.4)
 
 
+def on(cells: Sequence[Cell], environment: str) -> list[Cell]:
+    """The cells of one of several environments."""
+    return [cell for cell in cells if cell["label"].endswith(f" on {environment}")]
+
+
+def table_1(cells: Sequence[Cell]) -> str:
+    """The paper's numbers beside ours, as Markdown."""
+    lines = [
+        "| function | epsilon | the paper | printed | tight, on features | tight, on the pool |", "|---|--:|--:|--:|--:|--:|"
+    ]  # fmt: skip
+    for name, paper in TABLE_1.items():
+        own = on(cells, name)
+        (twin,) = line_of(own, "gp-ucb", None)
+        lines.append(f"| {name} | none | {paper[0]} | {interval(twin)} | | |")
+        columns = [
+            line_of(own, "gp-ucb-joint", "printed"), line_of(own, "gp-ucb-joint", "tight"),
+            line_of(own, "gp-ucb-pool-joint", "tight"),
+        ]  # fmt: skip
+        for printed, features, pool in reversed(list(zip(*columns, strict=True))):
+            told = {10.0: paper[1], 1.0: paper[2], 0.1: paper[3]}[printed["epsilon"]]
+            shown = " | ".join(interval(cell) for cell in (printed, features, pool))
+            lines.append(f"| {name} | {printed['epsilon']:g} | {told} | {shown} |")
+    return "\n".join(lines)
+
+
+def figure_of_capri(document: dict[str, Any]) -> str:
+    """Regret against rounds for both kernels, each as its own panel's color, in logarithms."""
+    grid, cells = document["benchmark"]["grid"], document["benchmark"]["cells"]
+
+    def draw(axes: Axes) -> None:
+        for color, environment in zip(FAMILIES, ("smooth", "rough"), strict=False):
+            for name, calibration, epsilon, told, style in _LINES:
+                (cell,) = (c for c in line_of(on(cells, environment), name, calibration) if c["epsilon"] == epsilon)
+                axes.plot(grid, cell["mean"], color=color, linestyle=style, label=f"{environment}: {told}")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        log_ticks(axes.xaxis)
+        log_ticks(axes.yaxis)
+        axes.set_xlabel("rounds (log scale)")
+        axes.set_ylabel("regret (log scale)")
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+    return svg_of(draw, 8.2, 4.2)
+
+
+def table_of_capri(cells: Sequence[Cell]) -> str:
+    """Final regret of every cell, as Markdown."""
+    lines = ["| algorithm | calibration | epsilon | smooth | rough |", "|---|---|--:|--:|--:|"]
+    for smooth, rough in zip(on(cells, "smooth"), on(cells, "rough"), strict=True):
+        epsilon = "none" if smooth["epsilon"] is None else f"{smooth['epsilon']:g}"
+        name = f"{smooth['algorithm']} | {smooth['calibration'] or ''}"
+        lines.append(f"| {name} | {epsilon} | {interval(smooth)} | {interval(rough)} |")
+    return "\n".join(lines)
+
+
 def main(root: Path) -> None:
-    """The figure and the table."""
+    """All figures and tables."""
     cells = cells_of(root, "gp-ucb-figures")
     (IMAGES / "gp-ucb-figures.svg").write_text(figure_of_gp_ucb(cells), encoding="utf-8")
-    print(table_of_gp_ucb(cells))
+    print(table_of_gp_ucb(cells), table_1(cells_of(root, "gp-ucb-table-1")), sep="\n\n")
+    document = json.loads((root / "suites" / "capri" / "report.json").read_text(encoding="utf-8"))
+    (IMAGES / "capri.svg").write_text(figure_of_capri(document), encoding="utf-8")
+    print("", table_of_capri(document["benchmark"]["cells"]), table_of_capri(cells_of(root, "capri-and-gp-ucb")), sep="\n\n")
 
 
 if __name__ == "__main__":
