@@ -90,7 +90,7 @@ def _book(claim):
 def _search(trial, examples, shrinks=True):
     return search(
         trial.algorithm, trial.table.reward_range, _book(trial.claim), examples, shrinks=shrinks,
-        private_contexts=trial.private_contexts,
+        private_records=trial.private_records,
     )  # fmt: skip
 
 
@@ -182,7 +182,7 @@ def test_replays_of_the_honest_one_stay_below_its_claim(entry, trial):
     """With 95 % for each, and these seeds. What is printed may be loose, so no more than something need be measured."""
     main = main_quantity(trial.claim.stated)
     looks = tuple(look for look in looks_of(trial.claim.stated, 1e-5) if look.quantity == main and look.view != ONE_RUN)
-    pairs = canary_pairs(trial.table, trial.probes, trial.private_contexts)
+    pairs = canary_pairs(trial.table, trial.probes, trial.private_records)
     measured = measure(trial.algorithm, pairs, Effort(REPLAYS, 0.95, 1e-5, 1, 1), looks, enough=math.inf).lower(main)
     assert 0 < measured <= accounted_as(main, derive(trial.algorithm, trial.table, seed=3, n_reps=200))
 

@@ -238,8 +238,8 @@ def test_an_epoch_is_a_run_of_its_own():
 
 def test_the_audit_without_statistics_finds_nothing_in_epochs():
     claim = GaussianDP(LIMIT * (1 + 1e-9))
-    assert search(doubling("joint tight", first=2), SYMMETRIC, claim, 60, private_contexts=True) is None
-    assert search(doubling("joint tree", first=2), SYMMETRIC, claim, 60, private_contexts=True) is None
+    assert search(doubling("joint tight", first=2), SYMMETRIC, claim, 60, private_records=True) is None
+    assert search(doubling("joint tree", first=2), SYMMETRIC, claim, 60, private_records=True) is None
 
 
 def test_epochs_want_one_round_at_a_time():
