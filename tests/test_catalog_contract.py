@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from algorithms.catalog import CATALOG, find
-from algorithms.entry import Problem
+from algorithms.entry import EPISODIC, Problem
 from algorithms.observers import ActionLog
 from algorithms.run import run
 from audits import noise_reuse
@@ -40,6 +40,8 @@ LEVELS = {
     "approximate": (ApproxDP(1.0, 1e-5), ApproxDP(0.3, 1e-6)),
 }
 N_ACTIONS, N_USERS, N_REPS = 3, 64, 5
+"""Users are rounds; beds of episodes have an eighth of them."""
+LONGEST_SEARCHED = 24
 REPLAYS = 4000
 
 
@@ -89,19 +91,22 @@ def _book(claim):
 
 def _search(trial, examples, shrinks=True):
     return search(
-        trial.algorithm, trial.table.reward_range, _book(trial.claim), examples, shrinks=shrinks,
-        private_records=trial.private_records,
+        trial.algorithm, trial.table.reward_range, _book(trial.claim), examples,
+        min(LONGEST_SEARCHED, trial.table.n_users), shrinks, trial.private_records,
     )  # fmt: skip
 
 
 @every
 def test_an_algorithm_is_frozen_and_plays_every_round_once(entry, settings):
+    """Of an episode each step."""
     algorithm = entry.build(settings)
     field = dataclasses.fields(algorithm)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(algorithm, field, 1)
-    log, _ = _play(algorithm, _table(entry))
-    assert (sum(log.n_records) == N_USERS).all()
+    table = _table(entry)
+    log, _ = _play(algorithm, table)
+    assert (sum(log.n_records) == table.n_users * table.n_steps).all()
+    assert len(log.states) == (table.n_users if entry.plays_on[0] in EPISODIC else 0)
     assert all(actions.shape == (N_REPS,) for actions in log.actions)
     assert all(((actions >= 0) & (actions < N_ACTIONS)).all() for actions in log.actions)
 
