@@ -351,7 +351,9 @@ class Counterexample:
                 "after": list(case.replacement),
                 "seed": case.seed,
                 "rewards": _runs(case.rewards),
-                **_brought(case),
+                "episode": None if case.episode is None else list(case.episode),
+                "brought": None if case.brought is None else as_lists(case.brought),
+                "replaced_brought": None if case.replaced_brought is None else as_lists(case.replaced_brought),
             },
             "data": [self._row(place) for place in rounds],
             "n_releases": len(self.rows),
@@ -370,6 +372,7 @@ class Counterexample:
                 "round": place,
                 "arm": _at(self.arms, place),
                 "neighbor_arm": _at(self.neighbor_arms, place),
+                **dict.fromkeys(("states", "actions", "neighbor_states", "neighbor_actions")),
                 "rewards": list(case.rewards[place]),
                 "neighbor_rewards": list(case.replacement if place == case.record else case.rewards[place]),
             }
@@ -403,16 +406,6 @@ def _runs(rewards: Sequence[tuple[float, ...]]) -> list[dict[str, Any]]:
         found.append({"start": start, "stop": stop, "rewards": list(row)})
         start = stop
     return found
-
-
-def _brought(case: Case) -> dict[str, Any]:
-    """What the case holds beside rewards."""
-    if case.brought is None:
-        return {}
-    name = "features" if case.episode is None else "trees"
-    replaced = case.replaced_brought
-    found = {name: as_lists(case.brought), f"replaced_{name}": None if replaced is None else as_lists(replaced)}
-    return found if case.episode is None else {"episode": list(case.episode), **found}
 
 
 def as_lists(values: tuple[Any, ...]) -> list[Any]:

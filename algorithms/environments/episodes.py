@@ -55,6 +55,10 @@ class EpisodeTable(DataSet):
         super().__init__(answers, reward_range)
         self.names = names or tuple(f"action {a}" for a in range(self.n_actions))
 
+    def __str__(self) -> str:
+        shape = f"{self.n_states} states x {self.n_actions} actions"
+        return f"{self.n_users} episodes of {self.episode_length} steps x {shape}"
+
     @property
     def brought(self) -> NDArray[Any]:
         """(n_users, 1 + horizon * n_states * n_actions) each user's first state, then all next states, step by step."""

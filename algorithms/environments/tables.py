@@ -47,6 +47,9 @@ class DataSet(ABC):
         self.rewards: FloatArray = steps * _GRID
         self.n_users, self.n_actions = len(rewards), rewards.shape[-1]
 
+    def __str__(self) -> str:
+        return f"{self.n_users} rounds x {self.n_actions} arms"
+
     @property
     @abstractmethod
     def brought(self) -> NDArray[Any] | None:

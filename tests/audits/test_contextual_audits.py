@@ -172,8 +172,8 @@ def test_public_contexts_that_are_taken_for_private_are_a_counterexample():
     assert found.case.replaced_brought is not None
     assert "and become all [" in "\n".join(found.lines())
     described = json.loads(json.dumps(found.describe()))["case"]
-    assert np.array(described["features"]).shape == (described["n_rounds"], N_ACTIONS, DIMENSION)
-    assert np.array(described["replaced_features"]).shape == (N_ACTIONS, DIMENSION)
+    assert np.array(described["brought"]).shape == (described["n_rounds"], N_ACTIONS, DIMENSION)
+    assert np.array(described["replaced_brought"]).shape == (N_ACTIONS, DIMENSION)
 
 
 def test_a_counterexample_without_contexts_is_described_as_before():

@@ -232,9 +232,9 @@ def remade(told):
     """The case as a reader of the JSON makes it again."""
     case = told["case"]
     rewards = [tuple(run["rewards"]) for run in case["rewards"] for _ in range(run["start"], run["stop"])]
-    replaced = case["replaced_trees"]
+    replaced = case["replaced_brought"]
     return Case(
-        tuple(rewards), case["record"], tuple(case["after"]), case["seed"], tuple(map(tuple, case["trees"])),
+        tuple(rewards), case["record"], tuple(case["after"]), case["seed"], tuple(map(tuple, case["brought"])),
         None if replaced is None else tuple(replaced), tuple(case["episode"]),
     )  # fmt: skip
 

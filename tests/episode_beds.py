@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from algorithms.entry import EPISODIC, Entry, claim_of
 from algorithms.environments.episodes import EpisodeTable, random_episodes
 from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import Gaussian, GaussianDP, Interval, LocalSum, Releases, Tree, TreeSum, calibrate
+from privacy_core import (
+    Exact,
+    Gaussian,
+    GaussianDP,
+    Interval,
+    LocalSum,
+    Relation,
+    Releases,
+    Tree,
+    TreeSum,
+    TrustModel,
+    calibrate,
+)
 
 UNIT = Interval(0.0, 1.0)
 SHAPE = HORIZON, N_STATES, N_ACTIONS = 3, 3, 2
@@ -95,3 +108,32 @@ def local(mu=1.0, sensitivity=SENSITIVITY, kind=Cheapest):
 
 def table(n_users=N_USERS, seed=0) -> EpisodeTable:
     return random_episodes(n_users, *SHAPE, UNIT, seed)
+
+
+def _shape(settings):
+    model = settings.problem.model
+    return {"episode_length": model.horizon, "n_states": model.n_states, "n_actions": model.n_actions}
+
+
+def _joint(settings):
+    shape, n = _shape(settings), settings.problem.known_horizon
+    noise = Gaussian(math.sqrt(2 * shape["episode_length"]), calibrate(settings.privacy, Tree(n)))
+    return Cheapest(TreeSum(noise, n), **shape)
+
+
+def _promise(settings):
+    stated = replace(settings.privacy, relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
+    return claim_of(stated, "the actions of all other users", "Theorem 1", "a test", "one episode")
+
+
+ENTRIES = (
+    Entry(
+        name="cheapest", family="test", privacy_model="none", guarantee=None, calibrations=(), claim="none", source="a test",
+        build=lambda settings: Cheapest(LocalSum(Exact()), **_shape(settings)), plays_on=EPISODIC,
+    ),
+    Entry(
+        name="cheapest-joint", family="test", privacy_model="joint", guarantee="approximate", calibrations=("tight",),
+        claim="as stated", source="a test", build=_joint, plays_on=EPISODIC, promise=_promise, probes=lambda n_actions: (0,),
+    ),
+)  # fmt: skip
+"""For specs."""
