@@ -133,16 +133,29 @@ def _extend_regret(user, n_records, actions, gaps, grid, total, upcoming, curve)
 
 
 class ActionLog:
-    """The actions, phase by phase, with the rounds that each phase began at and lasted."""
+    """The actions, phase by phase, with the rounds that each phase began at and lasted.
+
+    Attributes:
+      user: of each entry (n_reps,) the first record.
+      n_records: of each entry (n_reps,) how many records.
+      actions: of each entry (n_reps,)
+      step: of each entry, in the episode; 0 in a bandit.
+      states: in episodes, of each record (n_reps, horizon + 1).
+    """
 
     def __init__(self) -> None:
         self.user: list[IntArray] = []
         self.n_records: list[IntArray] = []
         self.actions: list[IntArray] = []
+        self.step: list[int] = []
+        self.states: list[IntArray] = []
 
     def observe(self, record: Record) -> None:
-        """Keeps the record's public part; each step of an episode is an entry of its own, with the same user."""
+        """Keeps the record, but for its rewards; each step of an episode is an entry of its own, with the same user."""
+        if record.states is not None:
+            self.states.append(record.states)
         for step in range(record.actions.shape[1]):
             self.user.append(record.user)
             self.n_records.append(record.n_records)
             self.actions.append(record.actions[:, step])
+            self.step.append(step)

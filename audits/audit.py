@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from algorithms.entry import Claim
-from algorithms.environments.tables import RewardTable
+from algorithms.environments.episodes import Table
 from algorithms.protocol import Algorithm
 from algorithms.run import run
 from audits import noise_reuse, power, sensitivity, worst_pair
@@ -46,16 +46,16 @@ class Trial:
 
     algorithm: Algorithm
     claim: Claim
-    table: RewardTable
+    table: Table
     probes: tuple[int, ...]
 
     @property
-    def private_contexts(self) -> bool:
-        """Whether a record is contexts and rewards, or rewards alone."""
+    def private_records(self) -> bool:
+        """Whether a record is what its user brings, contexts or states, and the rewards; or the rewards alone."""
         return self.claim.relation is not Relation.REPLACE_REWARD
 
 
-def derive(algorithm: Algorithm, table: RewardTable, seed: int, n_reps: int = 1024) -> tuple[tuple[Event, int], ...]:
+def derive(algorithm: Algorithm, table: Table, seed: int, n_reps: int = 1024) -> tuple[tuple[Event, int], ...]:
     """The events on the worst record over `n_reps` live runs."""
     ledger = LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(seed)), n_records=table.n_users)
     run(algorithm, table, ledger)
@@ -118,8 +118,8 @@ def _examine(
 ) -> Outcome:
     algorithm, claim, table = trial.algorithm, trial.claim, trial.table
     looks = looks_of(claim.stated, effort.delta)
-    canaries = canary_pairs(table, trial.probes, trial.private_contexts)
-    worst = worst_pair.find(algorithm, table, trial.probes, effort.seed, trial.private_contexts)
+    canaries = canary_pairs(table, trial.probes, trial.private_records)
+    worst = worst_pair.find(algorithm, table, trial.probes, effort.seed, trial.private_records)
     pairs = (*canaries, worst.pair)
     on_progress("search for the worst pair")
     events = derive(algorithm, table, effort.seed)
@@ -191,7 +191,7 @@ def _told_apart(n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.full(n, -np.inf), np.full(n, np.inf)
 
 
-def examine_noise(algorithm: Algorithm, table: RewardTable, seed: int) -> str | None:
+def examine_noise(algorithm: Algorithm, table: Table, seed: int) -> str | None:
     """What the audit of the noise finds, in words; as many replicates as the number of released coordinates asks for."""
     n_reps = _NOISE_REPLICATES
     while True:
@@ -216,7 +216,7 @@ def _search(
     """A counterexample among searched cases, or on the worst pair; the declared range is the honest algorithm's."""
     rounds = min(_LONGEST_SEARCHED, trial.table.n_users)
     found = sensitivity.search(
-        trial.algorithm, trial.table.reward_range, limit, effort.examples, rounds, shrinks, trial.private_contexts
+        trial.algorithm, trial.table.reward_range, limit, effort.examples, rounds, shrinks, trial.private_records
     )
     return found or sensitivity.examine_pair(trial.algorithm, worst(), limit, effort.seed)
 
@@ -250,11 +250,11 @@ def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort
     events = derive(faulty.algorithm, trial.table, effort.seed)
     claimed = trial.claim.gaussian.mu if main == MU else main.limit(trial.claim.stated)
     limit, measured = min(claimed, accounted_as(main, events)), 0.0
-    canaries = canary_pairs(trial.table, trial.probes, trial.private_contexts)
+    canaries = canary_pairs(trial.table, trial.probes, trial.private_records)
 
     @cache
     def worst() -> Pair:
-        return worst_pair.find(faulty.algorithm, trial.table, trial.probes, effort.seed, trial.private_contexts).pair
+        return worst_pair.find(faulty.algorithm, trial.table, trial.probes, effort.seed, trial.private_records).pair
 
     # The order changes no bound; one that is enough comes sooner.
     told = [_promise(faulty.algorithm, pair, effort.seed) for pair in canaries]

@@ -52,6 +52,18 @@ class Wrapped(ABC):
         dimension: int | None = getattr(self.honest, "context_dimension", None)
         return dimension
 
+    @property
+    def episode_length(self) -> int | None:
+        """As the algorithm's; None where it plays no episodes."""
+        length: int | None = getattr(self.honest, "episode_length", None)
+        return length
+
+    @property
+    def n_states(self) -> int | None:
+        """As the algorithm's; None where it plays no episodes."""
+        n_states: int | None = getattr(self.honest, "n_states", None)
+        return n_states
+
     def init(self, n_reps: int) -> tuple[Any, Any]:
         """As the algorithm."""
         sensitive, released = self.honest.init(n_reps)

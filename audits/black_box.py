@@ -18,6 +18,7 @@ from scipy.special import ndtr
 from scipy.stats import chi2
 
 from algorithms.entry import Claim
+from algorithms.environments.episodes import Table
 from algorithms.environments.tables import RewardTable
 from algorithms.protocol import FloatArray, IntArray
 from audits import methods, power
@@ -84,7 +85,7 @@ def takes_stream(play: Play) -> bool:
     return next(iter(inspect.signature(play).parameters), "") == "stream"
 
 
-def play_rows(play: Play, table: RewardTable, n_reps: int, seed: int) -> IntArray:
+def play_rows(play: Play, table: Table, n_reps: int, seed: int) -> IntArray:
     """(n_reps, n_rounds) actions of independent replicates on one table.
 
     Raises:
@@ -155,7 +156,7 @@ class Played:
         return Played(self.actions[rows], self.block[rows])
 
 
-def replay(play: Play, table: RewardTable, n_replays: int, seed: np.random.SeedSequence) -> Played:
+def replay(play: Play, table: Table, n_replays: int, seed: np.random.SeedSequence) -> Played:
     """Many replays of one data set, in calls of at most 4096 rows with a seed each."""
     sizes = [min(BLOCK, n_replays - start) for start in range(0, n_replays, BLOCK)]
     seeds = seed.generate_state(len(sizes), np.uint32).tolist()

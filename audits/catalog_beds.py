@@ -6,31 +6,33 @@ from dataclasses import replace
 
 import numpy as np
 
-from algorithms.entry import CONTEXTUAL, KERNEL, LINEAR, POOLED, Entry, Problem, Settings
+from algorithms.entry import CONTEXTUAL, EPISODIC, KERNEL, LINEAR, MIXTURE, POOLED, Entry, Problem, Settings
 from algorithms.environments.contexts import sphere_table
+from algorithms.environments.episodes import Table, random_episodes
 from algorithms.environments.linear import fan_arms
-from algorithms.environments.tables import ContextTable, RewardTable, random_table
+from algorithms.environments.tables import ContextTable, random_table
 from algorithms.numerics.kernels import SquaredExponential
 from algorithms.numerics.pool import Pool
 from audits.audit import derive
+from audits.mdp_beds import HORIZON, N_STATES, linear_bed, mixture_bed
 from audits.white_box import NEAR_TEST_BUDGET
 from privacy_core import ApproxDP, Guarantee, Interval, PureDP, RenyiDP
 from privacy_core.accounting import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
-_TRIES, _FEW = 3, 64
+_TRIES, _FEW, _STEPS = 3, 64, 8
 _KERNEL, _SMOOTH = SquaredExponential(0.5), SquaredExponential(2.0)
 _SAMPLES: dict[str, Guarantee] = {
     "renyi": RenyiDP(2.0, 1.0), "pure": PureDP(1.0), "approximate": ApproxDP(1.0, 1e-5),
 }  # fmt: skip
 
 
-def bed_of(entry: Entry, rounds: int, seed: int, n_actions: int | None = None) -> tuple[Problem, RewardTable]:
+def bed_of(entry: Entry, rounds: int, seed: int, n_actions: int | None = None) -> tuple[Problem, Table]:
     """A small problem that the algorithm plays on, and fair coins at both ends of the range as its rewards.
 
     Args:
       entry: the algorithm.
-      rounds: users of the data set.
+      rounds: users of the data set; in episodes an eighth of it, as each has several steps.
       seed: of the rewards and of contexts.
       n_actions: None for those of the entry's own audit.
     """
@@ -40,13 +42,17 @@ def bed_of(entry: Entry, rounds: int, seed: int, n_actions: int | None = None) -
     if kind == CONTEXTUAL:
         return Problem(n, UNIT, rounds, dimension=d), sphere_table(rounds, n, d, UNIT, np.random.SeedSequence(seed))
     if kind == KERNEL:
-        table: RewardTable = sphere_table(rounds, n, d, UNIT, np.random.SeedSequence(seed))
+        table: Table = sphere_table(rounds, n, d, UNIT, np.random.SeedSequence(seed))
         return Problem(n, UNIT, rounds, dimension=d, kernel=_KERNEL), table
     if kind == POOLED:
         pool = extrapolating_pool(n, d)
         brought = pool.drawn(rounds, np.random.Generator(np.random.SFC64(seed)))
         table = ContextTable(pool.points[brought], random_table(rounds, n, UNIT, seed).rewards, UNIT)
         return Problem(n, UNIT, rounds, dimension=d, kernel=_SMOOTH, pool=pool), table
+    if kind in EPISODIC:
+        model = (mixture_bed if kind == MIXTURE else linear_bed)(d, n, entry.guarantee == "pure")
+        episodes = max(1, rounds // _STEPS)
+        return Problem(n, UNIT, episodes, model=model), random_episodes(episodes, HORIZON, N_STATES, n, UNIT, seed)
     features = tuple(tuple(row) for row in fan_arms(n).tolist()) if kind == LINEAR else None
     return Problem(n, UNIT, rounds, features), random_table(rounds, n, UNIT, seed)
 
@@ -63,7 +69,7 @@ def extrapolating_pool(n_actions: int, dimension: int) -> Pool:
     return Pool(np.array([0.72 * middle + np.array(aside) / 2, *drawn]), np.array([0.0, 1.0, 1.0, 1.0]) / 3)
 
 
-def at_test_budget(entry: Entry, settings: Settings, table: RewardTable) -> Settings:
+def at_test_budget(entry: Entry, settings: Settings, table: Table) -> Settings:
     """Settings for replays at which the ledger itself composes to about mu = 1, or pure epsilon to the like.
 
     A calibration that draws more noise than its claim needs hides small faults at a claim of mu = 1: it is audited at a
@@ -83,7 +89,7 @@ def at_test_budget(entry: Entry, settings: Settings, table: RewardTable) -> Sett
     return entry.in_audit(found)
 
 
-def spent_mu(entry: Entry, settings: Settings, table: RewardTable) -> float:
+def spent_mu(entry: Entry, settings: Settings, table: Table) -> float:
     """The mu that the ledgers of a few short runs compose to."""
     return accounted_mu(derive(entry.build(settings), table, seed=0, n_reps=_FEW))
 
@@ -107,7 +113,7 @@ def bed_settings(entry: Entry, problem: Problem, calibration: str | None, privac
     return entry.in_audit(settings if privacy is not None else entry.at_test_budget(settings))
 
 
-def is_near_test_budget(entry: Entry, settings: Settings, table: RewardTable) -> bool:
+def is_near_test_budget(entry: Entry, settings: Settings, table: Table) -> bool:
     """Whether small faults show at the claim as it is: neither it nor what the ledger spends is far from mu = 1."""
     assert entry.promise is not None
     claimed = entry.promise(settings).gaussian.mu

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.environments.tables import RewardTable
+from algorithms.environments.episodes import Table
 from algorithms.protocol import FloatArray, IntArray, Record
 from algorithms.run import run
 from privacy_core import Carried, Interval, Mechanism, ReproducibleNoise, Span
@@ -108,7 +108,7 @@ def check_members(algorithm: Any) -> None:
         raise ProtocolError(f"reward_range must be a privacy_core.Interval, got {algorithm.reward_range!r}")
 
 
-def check(algorithm: Any, table: RewardTable, seed: int) -> None:
+def check(algorithm: Any, table: Table, seed: int) -> None:
     """Watches the algorithm play a table.
 
     Args:
@@ -140,7 +140,7 @@ def check(algorithm: Any, table: RewardTable, seed: int) -> None:
             )
         slowly = _watch(algorithm, table, [own], jump=False)
         if not np.array_equal(alone.actions, slowly.actions):
-            later = int(np.argmax((alone.actions != slowly.actions)[0]))
+            later = int(np.argmax((alone.actions != slowly.actions)[0].any(axis=1)))
             raise ProtocolError(
                 f"played round by round it takes other actions than in the phases that hold announces (first in round "
                 f"{later}): hold promises that act keeps its answer, and absorb must take one record as well as many"
@@ -198,8 +198,10 @@ class _Checked:
     def __init__(self, algorithm: Any, n_reps: int, horizon: int) -> None:
         self.honest = algorithm
         self.n_actions, self.reward_range = algorithm.n_actions, algorithm.reward_range
+        self.episode_length: int | None = getattr(algorithm, "episode_length", None)
+        self.n_states: int | None = getattr(algorithm, "n_states", None)
         self._n_reps = n_reps
-        self.played = np.full((n_reps, horizon), -1, dtype=np.int64)
+        self.played = np.full((n_reps, horizon, self.episode_length or 1), -1, dtype=np.int64)
 
     def init(self, n_reps: int) -> tuple[Any, Any]:
         return self._pair("init", self.honest.init(n_reps))
@@ -218,7 +220,7 @@ class _Checked:
 
     def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Any) -> tuple[Any, Any]:
         for rep, (start, count) in enumerate(zip(record.user, record.n_records, strict=True)):
-            self.played[rep, start : start + count] = record.actions[rep, 0]
+            self.played[rep, start : start + count] = record.actions[rep]
         return self._pair("absorb", self.honest.absorb(sensitive, released, record, ledger))
 
     def _whole(self, name: str, answer: Any) -> IntArray:
@@ -235,7 +237,7 @@ class _Checked:
         return answer
 
 
-def _watch(algorithm: Any, table: RewardTable, seeds: list[int], jump: bool = True) -> _Seen:
+def _watch(algorithm: Any, table: Table, seeds: list[int], jump: bool = True) -> _Seen:
     checked = _Checked(algorithm, len(seeds), table.n_users)
     ledger = _OwnNoise(seeds)
     run(checked, table, ledger, jump=jump)

@@ -11,7 +11,15 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from algorithms.environments.episodes import EpisodeTable, Table
+from algorithms.environments.tables import ContextTable, RewardTable
+from audits.neighbors import Pair
+from privacy_core import Interval
 
 DECISION, SPAN, SENSITIVITY, SEQUENCE = "decision", "span", "sensitivity", "sequence"
 NOT_A_NUMBER, NO_NOISE, BOOK = "not a number", "no noise", "book"
@@ -27,25 +35,88 @@ class Case:
     """One thing to try: a table, a record of it, and what replaces that record.
 
     Attributes:
-      rewards: of each user to each action.
+      rewards: of each user to each action; in episodes to each step, state and action, in that order.
       record: which one is replaced.
       replacement: its rewards then.
       seed: of the noise.
-      features: of each user's actions, where users have contexts.
-      replaced_features: the record's features then; None where they stay.
+      brought: what each user brings beside rewards, as `Table.brought` has it: features of the actions, or a tree of states;
+        None where users bring nothing.
+      replaced_brought: what the record brings then; None where that stays.
+      episode: horizon, number of states and of actions, in episodes.
     """
 
     rewards: tuple[tuple[float, ...], ...]
     record: int
     replacement: tuple[float, ...]
     seed: int
-    features: tuple[tuple[tuple[float, ...], ...], ...] | None = None
-    replaced_features: tuple[tuple[float, ...], ...] | None = None
+    brought: tuple[Any, ...] | None = None
+    replaced_brought: tuple[Any, ...] | None = None
+    episode: tuple[int, int, int] | None = None
+
+    @classmethod
+    def of(cls, pair: Pair, seed: int) -> Case:
+        """A pair of tables as a case."""
+        data, neighbor, record = pair.data, pair.neighbor, pair.record
+        rows = data.rewards.reshape(data.n_users, -1).tolist()
+        replacement = neighbor.rewards[record].ravel().tolist()
+        theirs = None if neighbor.brought is None else neighbor.brought[record]
+        return cls(
+            tuple(map(tuple, rows)), record, tuple(replacement), seed,
+            None if data.brought is None else as_tuples(data.brought),
+            None if theirs is None or pair.hidden_record < 0 else as_tuples(theirs),
+            data.rewards.shape[1:] if isinstance(data, EpisodeTable) else None,
+        )  # fmt: skip
+
+    def pair(self, reward_range: Interval) -> Pair:
+        """D, whose rewards lie in the declared range, and D', which may leave it."""
+        wide = Interval(min(reward_range.low, *self.replacement), max(reward_range.high, *self.replacement))
+        replacement = np.array(self.replacement)
+        data: Table
+        if self.episode is not None:
+            trees, shape = np.array(self.brought), (len(self.rewards), *self.episode)
+            rewards, replacement = np.array(self.rewards).reshape(shape), replacement.reshape(self.episode)
+            data = EpisodeTable(trees[:, 0], trees[:, 1:].reshape(shape), rewards, reward_range)
+        elif self.brought is not None:
+            data = ContextTable(self.brought, self.rewards, reward_range)
+        else:
+            data = RewardTable(self.rewards, reward_range)
+        return Pair(data, data.replaced(self.record, replacement, wide, self.replaced_brought), self.record, "")
 
     @property
     def hidden_record(self) -> int:
-        """The record, where its own action may differ since its contexts do; else -1."""
-        return -1 if self.replaced_features is None else self.record
+        """The record, where its own actions may differ since what it brings does; else -1."""
+        return -1 if self.replaced_brought is None else self.record
+
+    @property
+    def n_steps(self) -> int:
+        """Actions of one record."""
+        return 1 if self.episode is None else self.episode[0]
+
+    @property
+    def unit(self) -> str:
+        """What a record is."""
+        return "round" if self.episode is None else "episode"
+
+    def earned(self, record: int, path: Path, on_neighbor: bool) -> tuple[float, ...]:
+        """The rewards along a path of an episode."""
+        assert self.episode is not None
+        row = self.replacement if on_neighbor and record == self.record else self.rewards[record]
+        _, n_states, n_actions = self.episode
+        steps = zip(path.states, path.actions, strict=False)
+        return tuple(row[(h * n_states + state) * n_actions + action] for h, (state, action) in enumerate(steps))
+
+
+class Path(NamedTuple):
+    """What a user lived through."""
+
+    states: tuple[int, ...]
+    """One more than actions."""
+    actions: tuple[int, ...]
+
+
+def as_tuples(array: NDArray[Any]) -> Any:
+    """The same as nested tuples."""
+    return tuple(map(as_tuples, array)) if array.ndim > 1 else tuple(array.tolist())
 
 
 @dataclass(frozen=True)
@@ -99,7 +170,7 @@ class Difference:
     """The first place where two runs part that saw the same released values.
 
     Attributes:
-      round: which one, from 0.
+      round: which one, or which episode, from 0.
       arm: played on D there; None where a run had ended.
       neighbor_arm: played on D'.
       told: in words.
@@ -140,8 +211,10 @@ class Counterexample:
       replicate: the replicate that shows it, one of `n_replicates` with noise from `case.seed`.
       n_replicates: how many were run.
       rows: every release of that replicate, in order.
-      arms: on D, round by round.
+      arms: on D, round by round; in episodes step by step.
       neighbor_arms: the same on D'.
+      states: in episodes, of each one on D.
+      neighbor_states: the same on D'.
       difference: where the runs part, of a `DECISION`.
       total: of a `SEQUENCE` or the `BOOK`.
     """
@@ -155,14 +228,32 @@ class Counterexample:
     rows: tuple[Move, ...] = ()
     arms: tuple[int, ...] = ()
     neighbor_arms: tuple[int, ...] = ()
+    states: tuple[tuple[int, ...], ...] = ()
+    neighbor_states: tuple[tuple[int, ...], ...] = ()
     difference: Difference | None = None
     total: Total | None = None
 
     def __str__(self) -> str:
         case = self.case
-        n_rounds = len(case.rewards)
-        before, after = (_bracketed(row) for row in (case.rewards[case.record], case.replacement))
-        return f"{n_rounds} rounds; record {case.record} changes from {before} to {after}: {self.reason}"
+        return f"{len(case.rewards)} {case.unit}s; record {case.record} changes from {self._changes(' to ')}: {self.reason}"
+
+    def _changes(self, between: str) -> str:
+        """What the record is on D, and on D'."""
+        case = self.case
+        if case.episode is None:
+            return between.join(_bracketed(row) for row in (case.rewards[case.record], case.replacement))
+        return between.join(f"({self._lived(case.record, on_neighbor)})" for on_neighbor in (False, True))
+
+    def path(self, record: int, on_neighbor: bool) -> Path:
+        """What a user of episodes lived through in this run."""
+        states, arms = (self.neighbor_states, self.neighbor_arms) if on_neighbor else (self.states, self.arms)
+        n = self.case.n_steps
+        return Path(states[record], arms[record * n : (record + 1) * n])
+
+    def _lived(self, record: int, on_neighbor: bool) -> str:
+        path = self.path(record, on_neighbor)
+        earned = self.case.earned(record, path, on_neighbor)
+        return f"states {_values(path.states)}, actions {_values(path.actions)}, rewards {_values(earned)}"
 
     @property
     def _place(self) -> int:
@@ -179,13 +270,12 @@ class Counterexample:
         """
         case = self.case
         found = [
-            f"record {case.record} of {len(case.rewards)} rounds changes from {_bracketed(case.rewards[case.record])} on D "
-            f"to {_bracketed(case.replacement)} on D' (noise seed {case.seed}, replicate {self.replicate} of "
-            f"{self.n_replicates})",
+            f"record {case.record} of {len(case.rewards)} {case.unit}s changes from {self._changes(' on D to ')} on D' "
+            f"(noise seed {case.seed}, replicate {self.replicate} of {self.n_replicates})",
             self.reason,
         ]
-        if case.features is not None:
-            mine, theirs = case.features[case.record], case.replaced_features
+        if case.brought is not None and case.episode is None:
+            mine, theirs = case.brought[case.record], case.replaced_brought
             told = "" if theirs is None else f" and become {_vectors(theirs)} on D'"
             found.insert(1, f"its contexts are {_vectors(mine)}{told}")
         found = [line for told in found for line in textwrap.wrap(told, _WIDTH)]
@@ -199,6 +289,8 @@ class Counterexample:
 
     def _data_lines(self) -> list[str]:
         case, parts = self.case, self.kind == DECISION
+        if case.episode is not None:
+            return self._episode_lines()
         head = ["", "round", "arm", *(["arm on D'"] if parts else []), "rewards on D", "rewards on D'"]
         table = []
         for place, row in enumerate(case.rewards):
@@ -208,9 +300,19 @@ class Counterexample:
             table.append([">" if is_changed else "", str(place), *arms, _values(row), after])
         return _aligned(head, table, {case.record, self._place}, left=2)
 
+    def _episode_lines(self) -> list[str]:
+        case, table = self.case, []
+        for place in range(len(case.rewards)):
+            path = self.path(place, False)
+            mine, theirs = (self._lived(place, on_neighbor) for on_neighbor in (False, True))
+            cells = [_values(path.states), _values(path.actions), _values(case.earned(place, path, False))]
+            table.append([">" if place == case.record else "", str(place), *cells, "same" if mine == theirs else theirs])
+        head = ["", "episode", "states", "actions", "rewards", "on D'"]
+        return _aligned(head, table, {case.record, self._place}, left=4)
+
     def _release_lines(self) -> list[str]:
         is_priced = self.kind in (BOOK, NO_NOISE)
-        head = ["", "release", "rounds", "mechanism", "records", f"reads record {self.case.record}"]
+        head = ["", "release", f"{self.case.unit}s", "mechanism", "records", f"reads record {self.case.record}"]
         head += ["price"] if is_priced else ["moved by", "allowed", "times"]
         table = []
         for row in self.rows:
@@ -249,24 +351,42 @@ class Counterexample:
                 "after": list(case.replacement),
                 "seed": case.seed,
                 "rewards": _runs(case.rewards),
-                **_contexts(case),
+                "episode": None if case.episode is None else list(case.episode),
+                "brought": None if case.brought is None else as_lists(case.brought),
+                "replaced_brought": None if case.replaced_brought is None else as_lists(case.replaced_brought),
             },
-            "data": [
-                {
-                    "round": place,
-                    "arm": _at(self.arms, place),
-                    "neighbor_arm": _at(self.neighbor_arms, place),
-                    "rewards": list(case.rewards[place]),
-                    "neighbor_rewards": list(case.replacement if place == case.record else case.rewards[place]),
-                }
-                for place in rounds
-            ],
+            "data": [self._row(place) for place in rounds],
             "n_releases": len(self.rows),
             "releases": [_plain(self.rows[place]) for place in shown],
             "difference": None if self.difference is None else dict(vars(self.difference)),
             "total": None
             if self.total is None
             else {**vars(self.total), "found": _finite(self.total.found), "allowed": _finite(self.total.allowed)},
+        }
+
+    def _row(self, place: int) -> dict[str, Any]:
+        """One record as plain JSON: in episodes the rewards are those along the path."""
+        case = self.case
+        if case.episode is None:
+            return {
+                "round": place,
+                "arm": _at(self.arms, place),
+                "neighbor_arm": _at(self.neighbor_arms, place),
+                **dict.fromkeys(("states", "actions", "neighbor_states", "neighbor_actions")),
+                "rewards": list(case.rewards[place]),
+                "neighbor_rewards": list(case.replacement if place == case.record else case.rewards[place]),
+            }
+        mine, theirs = (self.path(place, on_neighbor) for on_neighbor in (False, True))
+        return {
+            "round": place,
+            "arm": None,
+            "neighbor_arm": None,
+            "states": list(mine.states),
+            "actions": list(mine.actions),
+            "rewards": list(case.earned(place, mine, False)),
+            "neighbor_states": list(theirs.states),
+            "neighbor_actions": list(theirs.actions),
+            "neighbor_rewards": list(case.earned(place, theirs, True)),
         }
 
 
@@ -288,15 +408,9 @@ def _runs(rewards: Sequence[tuple[float, ...]]) -> list[dict[str, Any]]:
     return found
 
 
-def _contexts(case: Case) -> dict[str, Any]:
-    """What the case holds beside rewards, where users have contexts."""
-    if case.features is None:
-        return {}
-    replaced = case.replaced_features
-    return {
-        "features": [[list(vector) for vector in user] for user in case.features],
-        "replaced_features": None if replaced is None else [list(vector) for vector in replaced],
-    }
+def as_lists(values: tuple[Any, ...]) -> list[Any]:
+    """Nested tuples as nested lists."""
+    return [as_lists(value) if isinstance(value, tuple) else value for value in values]
 
 
 # --- text -----------------------------------------------------------------------------------------------------------

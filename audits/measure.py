@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.environments.tables import ContextTable, RewardTable
+from algorithms.environments.episodes import EpisodeTable, Table
 from algorithms.protocol import Algorithm, FloatArray
 from audits import attacks, methods, one_run_audit
 from audits.attacks import ACTIONS, REPORT, TRANSCRIPT
 from audits.claims import Quantity
-from audits.neighbors import Pair
+from audits.neighbors import Pair, own_changes
 from audits.outcome import ONE_RUN, Effort, Scores, StatedBound, main_quantity
 from audits.replay import Replays, replay
 from privacy_core import GaussianDP, Guarantee, PureDP, TrustModel
@@ -169,13 +169,14 @@ def measure(
 
 
 def measure_one_run(
-    algorithm: Algorithm, table: RewardTable, claim: GaussianDP | PureDP, effort: Effort, level: float
+    algorithm: Algorithm, table: Table, claim: GaussianDP | PureDP, effort: Effort, level: float
 ) -> Measurement:
     """Bounds from a single run in which each record is a canary that a coin put in, see `one_run_audit`.
 
     Args:
       algorithm: what to audit.
-      table: its range and number of arms are played; a short one is repeated until it has 4096 rounds.
+      table: its range and number of arms are played; a short one is repeated until it has 4096 rounds. Rewards go from
+        lowest to highest; in episodes, users walk along other paths too, as `neighbors.own_changes` has it first.
       claim: what the algorithm promises of one record.
       effort: seed, and delta.
       level: probability with which some bound exceeds the truth, at most.
@@ -183,15 +184,16 @@ def measure_one_run(
     Returns:
       the bounds; none where the algorithm cannot play so many rounds.
     """
-    times = -(-_ONE_RUN_ROUNDS // table.n_users)
-    span = table.reward_range
-    data = RewardTable(np.full((times * table.n_users, table.n_actions), span.low), span)
-    if isinstance(table, ContextTable):
-        data = ContextTable(np.tile(table.features, (times, 1, 1)), data.rewards, span)
+    span, data = table.reward_range, table.repeated(-(-_ONE_RUN_ROUNDS // table.n_users))
+    out, in_ = data.brought, data.brought
+    if isinstance(table, EpisodeTable):
+        out, in_ = (np.tile(tree, (data.n_users, 1)) for tree in own_changes(table)[0].of(table))
+    data, neighbor = (
+        data.with_rows(np.full(data.rewards.shape, reward), brought)
+        for reward, brought in ((span.low, out), (span.high, in_))
+    )
     try:
-        found = one_run_audit.examine(
-            algorithm, data, np.full(table.n_actions, span.high), effort.seed, claim=claim, delta=effort.delta, level=level
-        )
+        found = one_run_audit.examine(algorithm, data, neighbor, effort.seed, claim=claim, delta=effort.delta, level=level)
     except ValueError:
         return Measurement((), {})
     told = f"{len(found.records)} canaries in one run of {data.n_users} records"

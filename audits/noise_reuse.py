@@ -39,7 +39,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import chi2
 
-from algorithms.environments.tables import RewardTable
+from algorithms.environments.episodes import Table
 from algorithms.protocol import Algorithm, FloatArray, IntArray
 from algorithms.run import run
 from privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, LiveLedger, Release, ReproducibleNoise
@@ -84,7 +84,7 @@ class _Columns:
 
 
 def examine(
-    algorithm: Algorithm, table: RewardTable, *, n_reps: int = 4096, seed: int = 0, false_alarm: float = 1e-6
+    algorithm: Algorithm, table: Table, *, n_reps: int = 4096, seed: int = 0, false_alarm: float = 1e-6
 ) -> Flaw | None:
     """Runs the algorithm and looks at its noise.
 

@@ -28,15 +28,16 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from algorithms.environments.tables import ContextTable, RewardTable
+from algorithms.environments.episodes import EpisodeTable, Table
+from algorithms.environments.tables import ContextTable, DataSet, RewardTable
 from algorithms.protocol import Algorithm, FloatArray, IntArray, Record
 from algorithms.run import run
 from audits import one_run
@@ -235,8 +236,8 @@ class OneRun:
 
 def examine(
     algorithm: Algorithm,
-    data: RewardTable,
-    neighbor: ArrayLike,
+    data: Table,
+    neighbor: ArrayLike | Table,
     seed: int,
     *,
     claim: GaussianDP | PureDP,
@@ -249,7 +250,8 @@ def examine(
     Args:
       algorithm: what to audit.
       data: its rows are those of canaries that are out.
-      neighbor: (n_users, n_actions) rows of those that are in, or (n_actions,) one row for all.
+      neighbor: rewards of those that are in, (n_users, ..., n_actions), or (..., n_actions) one row for all; or a table of
+        them, whose users may live through other episodes.
       seed: of the coins, of the noise, and of a short pilot, each with a child of its own.
       claim: what the algorithm promises of one record: numbers of guesses and grids are fixed from it beforehand.
       delta: at which epsilon is bounded; a pure claim is held against delta 0 whatever it is.
@@ -269,7 +271,7 @@ def examine(
     """
     probability("level", level)
     delta = 0.0 if isinstance(claim, PureDP) else probability("delta", delta)
-    rows = _rows_of(algorithm, data, neighbor)
+    in_ = _in_table(algorithm, data, neighbor)
     for_coins, for_noise, for_pilot = np.random.SeedSequence(seed).spawn(3)
     is_local = _is_local(algorithm, data, for_pilot)
     n_canaries = data.n_users if is_local else min(at_least("max_canaries", max_canaries, 1), data.n_users)
@@ -280,7 +282,7 @@ def examine(
         )
     records = np.unique(np.linspace(0, data.n_users - 1, n_canaries).round().astype(np.int64))
     is_in = np.random.Generator(np.random.SFC64(for_coins)).integers(0, 2, len(records)).astype(bool)
-    tables = _Tables.of(data, rows, records, is_in, is_local)
+    tables = _Tables.of(data, in_, records, is_in, is_local)
     heard = _Heard(tables, ReproducibleNoise(for_noise))
     run(algorithm, tables, heard, observers=[heard])
     scores = heard.scores().astype(np.float32).astype(np.float64)
@@ -310,26 +312,44 @@ def _bounds(
     )
 
 
-def _rows_of(algorithm: Algorithm, data: RewardTable, neighbor: ArrayLike) -> FloatArray:
-    """(n_users, n_actions) the rows of canaries that are in, checked."""
+def _in_table(algorithm: Algorithm, data: Table, neighbor: ArrayLike | Table) -> Table:
+    """The rows of canaries that are in, checked."""
     span, own = data.reward_range, algorithm.reward_range
     if data.n_actions != algorithm.n_actions:
         raise ValueError(f"data must have the algorithm's {algorithm.n_actions} arms, got {data.n_actions}")
     if span.low < own.low or span.high > own.high:
         raise ValueError(f"data must lie in the algorithm's range {own}, as a canary that is clipped is none; got {span}")
-    rows = np.asarray(neighbor, dtype=float)
+    brought = data.brought
+    if isinstance(neighbor, DataSet):
+        rows, brought = neighbor.rewards, neighbor.brought
+        if isinstance(data, ContextTable) and neighbor.brought is not None and (data.features != neighbor.brought).any():
+            raise ValueError(
+                "neighbor must bring the contexts of data: only rewards are canaries where users bring contexts"
+            )
+    else:
+        rows = np.asarray(neighbor, dtype=float)
     if rows.shape not in (data.rewards.shape, data.rewards.shape[1:]):
         raise ValueError(f"neighbor must be of shape {data.rewards.shape} or {data.rewards.shape[1:]}, got {rows.shape}")
     rows = np.broadcast_to(rows, data.rewards.shape)
     wrong = ~((rows >= span.low) & (rows <= span.high))
     if wrong.any():
         raise ValueError(f"neighbor must hold rewards in {span}, the range of data; got {float(rows[wrong][0])!r}")
-    if (same := (rows == data.rewards).all(axis=1)).any():
+    in_ = data.with_rows(rows, brought)
+    same = (in_.rewards == data.rewards).reshape(data.n_users, -1).all(axis=1) & ~_brings_another(data, in_)
+    if same.any():
         raise ValueError(f"neighbor must differ from data in every row, got the same in row {int(np.argmax(same))}")
-    return rows
+    return in_
 
 
-def _is_local(algorithm: Algorithm, data: RewardTable, seed: np.random.SeedSequence) -> bool:
+def _brings_another(data: DataSet, other: DataSet) -> BoolArray:
+    """(n_users,) who brings something else."""
+    mine, theirs = data.brought, other.brought
+    if mine is None or theirs is None:
+        return np.zeros(data.n_users, dtype=bool)
+    return np.asarray((mine != theirs).reshape(data.n_users, -1).any(axis=1))
+
+
+def _is_local(algorithm: Algorithm, data: Table, seed: np.random.SeedSequence) -> bool:
     """Whether in the first rounds of a run with noise of its own each release reads one record."""
     ledger = LiveLedger(1, ReproducibleNoise(seed), keeps_transcript=True)
     run(algorithm, data, ledger, horizon=min(data.n_users, max(_PILOT, 8 * data.n_actions)))
@@ -339,7 +359,10 @@ def _is_local(algorithm: Algorithm, data: RewardTable, seed: np.random.SeedSeque
     )
 
 
-class _Tables:
+T = TypeVar("T", bound=DataSet)
+
+
+class _Tables(Generic[T]):
     """A stream in which every replicate has a table of its own: the mixed one, then all "out" sides, then all "in" sides.
 
     Args:
@@ -348,50 +371,68 @@ class _Tables:
       in_: rows of canaries that are in.
       rest: what the sides hold beside their own canary; None where a side holds all canaries alike.
       records: (n_pairs,) whose canary a pair of sides differs in; all of them where `rest` is None.
+
+    Attributes:
+      is_hidden: (n_users,) whose own actions may differ between the tables: canaries' that bring something else when in.
     """
 
-    def __init__(
-        self, mixed: RewardTable, out: RewardTable, in_: RewardTable, rest: RewardTable | None, records: IntArray
-    ) -> None:
+    def __init__(self, mixed: T, out: T, in_: T, rest: T | None, records: IntArray) -> None:
         self.mixed, self.out, self.in_, self.rest, self.records = mixed, out, in_, rest, records
         self.n_users, self.n_actions, self.reward_range = mixed.n_users, mixed.n_actions, mixed.reward_range
         self.n_pairs = 1 if rest is None else len(records)
+        self.is_hidden = np.zeros(mixed.n_users, dtype=bool)
+        self.is_hidden[records] = _brings_another(out, in_)[records]
 
-    @classmethod
-    def of(cls, data: RewardTable, rows: FloatArray, records: IntArray, is_in: BoolArray, is_local: bool) -> _Tables:
-        """Both paths' tables; `rows` are those of canaries that are in, (n_users, n_actions)."""
+    @staticmethod
+    def of(data: Table, in_: Table, records: IntArray, is_in: BoolArray, is_local: bool) -> _Streams:
+        """Both paths' tables; `in_` holds the rows of canaries that are in.
+
+        Where releases read many records the other canaries are half way between in and out, as far as rewards go: what they
+        bring is what they bring when they are out.
+        """
         mixed, rest = data.rewards.copy(), data.rewards.copy()
-        mixed[records[is_in]] = rows[records[is_in]]
-        rest[records] = (data.rewards[records] + rows[records]) / 2
+        mixed[records[is_in]] = in_.rewards[records[is_in]]
+        rest[records] = (data.rewards[records] + in_.rewards[records]) / 2
+        brought = None if data.brought is None or in_.brought is None else data.brought.copy()
+        if brought is not None and in_.brought is not None:
+            brought[records[is_in]] = in_.brought[records[is_in]]
+        parts = data.with_rows(mixed, brought), data, in_, None if is_local else data.with_rewards(rest), records
+        if isinstance(data, EpisodeTable):
+            return _EpisodeTables(*parts)  # type: ignore[arg-type]
+        return (_ContextTables if isinstance(data, ContextTable) else _ArmTables)(*parts)  # type: ignore[arg-type]
 
-        kind = _ContextTables if isinstance(data, ContextTable) else cls
-        others = None if is_local else data.with_rewards(rest)
-        return kind(data.with_rewards(mixed), data, data.with_rewards(rows), others, records)
-
-    def clipped(self, reward_range: Interval) -> _Tables:
+    def clipped(self, reward_range: Interval) -> Self:
         """All tables, clipped; they lie in the algorithm's range, so that nothing changes."""
         rest = None if self.rest is None else self.rest.clipped(reward_range)
         mixed, out, in_ = (table.clipped(reward_range) for table in (self.mixed, self.out, self.in_))
         return type(self)(mixed, out, in_, rest, self.records)
 
+    def _sides(self) -> tuple[tuple[T, slice], ...]:
+        """Tables, and whose replicates they answer; a side's own rows are not among them where there is a rest."""
+        k = self.n_pairs
+        out, in_ = (self.out, self.in_) if self.rest is None else (self.rest, self.rest)
+        return (self.mixed, slice(0, 1)), (out, slice(1, k + 1)), (in_, slice(k + 1, 2 * k + 1))
+
+
+class _ArmTables(_Tables[RewardTable]):
+    """Such a stream of arms."""
+
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """See `Stream.respond`."""
-        k = self.n_pairs
-        parts = (slice(0, 1), slice(1, k + 1), slice(k + 1, 2 * k + 1))
-        asked = [(user[part], n_records[part], actions[part]) for part in parts]
+        sides = self._sides()
+        answers = [table.respond(user[part], n_records[part], actions[part]) for table, part in sides]
         if self.rest is None:
-            tables = (self.mixed, self.out, self.in_)
-            return np.concatenate([table.respond(*each) for table, each in zip(tables, asked, strict=True)])
-        answers = [self.mixed.respond(*asked[0])]
-        for table, (first, count, played) in zip((self.out, self.in_), asked[1:], strict=True):
+            return np.concatenate(answers)
+        for answer, table, (_, part) in zip(answers[1:], (self.out, self.in_), sides[1:], strict=True):
+            first, count, played = user[part], n_records[part], actions[part]
             holds = (first <= self.records) & (self.records < first + count)
             place = (self.records, played)
             own = table.rewards[place] - self.rest.rewards[place]
-            answers.append(self.rest.respond(first, count, played) + np.where(holds, own, 0.0))
+            answer += np.where(holds, own, 0.0)
         return np.concatenate(answers)
 
 
-class _ContextTables(_Tables):
+class _ContextTables(_ArmTables):
     """The same where users have contexts: all tables share them."""
 
     @property
@@ -404,6 +445,40 @@ class _ContextTables(_Tables):
         """See `ContextualStream.contexts`."""
         assert isinstance(self.mixed, ContextTable)
         return self.mixed.contexts(user)
+
+
+class _EpisodeTables(_Tables[EpisodeTable]):
+    """Such a stream of episodes."""
+
+    def __init__(
+        self, mixed: EpisodeTable, out: EpisodeTable, in_: EpisodeTable, rest: EpisodeTable | None, records: IntArray
+    ) -> None:
+        super().__init__(mixed, out, in_, rest, records)
+        self.n_states, self.episode_length = mixed.n_states, mixed.episode_length
+
+    def first(self, user: IntArray) -> IntArray:
+        """See `EpisodicStream.first`."""
+        return self._asked(lambda table, part: table.first(user[part]), user)
+
+    def advance(self, user: IntArray, step: int, states: IntArray, actions: IntArray) -> tuple[IntArray, FloatArray]:
+        """See `EpisodicStream.advance`."""
+
+        def answer(table: EpisodeTable, part: slice | IntArray, which: int) -> NDArray[Any]:
+            return table.advance(user[part], step, states[part], actions[part])[which]
+
+        after, rewards = (self._asked(partial(answer, which=which), user) for which in (0, 1))
+        return after, rewards
+
+    def _asked(self, ask: Callable[[EpisodeTable, slice | IntArray], NDArray[Any]], user: IntArray) -> NDArray[Any]:
+        """(n_reps,) what each replicate's own table answers."""
+        found = np.concatenate([ask(table, part) for table, part in self._sides()])
+        for start, table in ((1, self.out), (1 + self.n_pairs, self.in_)) if self.rest is not None else ():
+            own = start + np.flatnonzero(self.records == user[start : start + self.n_pairs])
+            found[own] = ask(table, own)
+        return found
+
+
+_Streams = _ArmTables | _EpisodeTables
 
 
 class _Asked(NamedTuple):
@@ -422,7 +497,7 @@ class _Heard:
     back and scores nothing. Releases may come for the whole batch at once or replicate by replicate.
     """
 
-    def __init__(self, tables: _Tables, noise: ReproducibleNoise) -> None:
+    def __init__(self, tables: _Streams, noise: ReproducibleNoise) -> None:
         self.n_pairs, self.n_reps = tables.n_pairs, 1 + 2 * tables.n_pairs
         self.parted = np.zeros(self.n_reps, dtype=bool)
         self.is_prompt = True
@@ -436,13 +511,18 @@ class _Heard:
         self._waiting: list[tuple[int, FloatArray, FloatArray, FloatArray]] = []
         self._mechanism: Mechanism | None = None
         self._played = 0
+        self._is_hidden, self._last = tables.is_hidden, tables.n_users - 1
 
     def observe(self, record: Record) -> None:
-        """Sees who acts otherwise than the live replicate."""
+        """Sees who acts otherwise than the live replicate.
+
+        A canary's own actions do not count where its states differ between the tables: no claim hides them from itself.
+        """
         self._played = int(record.user[0] + record.n_records[0])
-        for part in (record.user, record.n_records, record.actions[:, 0]):
-            if (differs := part != part[0]).any():
-                self.parted |= differs
+        differs = (record.actions != record.actions[0]).any(axis=1) & ~self._is_hidden[np.minimum(record.user, self._last)]
+        differs |= (record.user != record.user[0]) | (record.n_records != record.n_records[0])
+        if differs.any():
+            self.parted |= differs
 
     def release(
         self,

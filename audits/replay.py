@@ -133,7 +133,7 @@ def replay(
     """
     at_least("n_replays", n_replays, 1)
     n_workers = default_workers() if workers is None else at_least("workers", workers, 1)
-    layout = Layout(algorithm.n_actions, pair.data.n_users - pair.record - 1)
+    layout = Layout(algorithm.n_actions, (pair.data.n_users - pair.record - 1) * pair.data.n_steps)
     found = Replays(
         np.empty(n_replays), np.empty(n_replays, dtype=np.int64), np.empty(n_replays),
         np.empty((n_replays, layout.n_features), dtype=np.float32), layout,
@@ -173,7 +173,7 @@ def _replay_block(algorithm: Algorithm, pair: Pair, on_neighbor: bool, found: Re
     here, there = (pair.neighbor, pair.data) if on_neighbor else (pair.data, pair.neighbor)
     live = LiveLedger(n_reps, ReproducibleNoise(seed), keeps_transcript=True, n_records=here.n_users)
     actions = ActionLog()
-    later = LaterActions(record, here.n_users, algorithm.n_actions, n_reps, found.actions)
+    later = LaterActions(record, here.n_users, algorithm.n_actions, n_reps, found.actions, here.n_steps)
     run(algorithm, here, live, observers=[actions, later])
     scripted = ScoringLedger(n_reps, live.transcript, record)
     shadow = ActionLog()
@@ -220,8 +220,8 @@ def actions_differ(first: ActionLog, second: ActionLog, besides: IntArray | int 
     Args:
       first: of one run.
       second: of the other.
-      besides: a record whose own action does not count, for all replicates or (n_reps,) one each; -1 for none. Joint privacy
-        hides a user's contexts from the others, not from the own action.
+      besides: a record whose own actions do not count, for all replicates or (n_reps,) one each; -1 for none. Joint privacy
+        hides a user's contexts and states from the others, not from the own actions.
     """
     differ = np.zeros(len(first.actions[0]), dtype=bool)
     if len(first.actions) != len(second.actions):
@@ -237,7 +237,7 @@ def actions_differ(first: ActionLog, second: ActionLog, besides: IntArray | int 
 
 
 def action_codes(log: ActionLog, record: int, n_actions: int) -> IntArray:
-    """(n_reps,) the arms of the first phases that begin after `record`, read as digits in base n_actions + 1.
+    """(n_reps,) the arms of the first phases, or steps, that begin after `record`, read as digits in base n_actions + 1.
 
     As many phases as keep the number of codes at or below 4096. A phase that a replicate does not reach adds no digit;
     digits start at 1, so shorter sequences have codes of their own.

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 from numpy.typing import NDArray
 
-from algorithms.environments.tables import ContextTable, RewardTable
+from algorithms.environments.episodes import path_tree
 from algorithms.observers import ActionLog
 from algorithms.protocol import Algorithm, FloatArray, IntArray
 from algorithms.run import run
@@ -38,6 +38,7 @@ from audits.counterexample import (
     Difference,
     Move,
     Total,
+    as_tuples,
 )
 from audits.neighbors import Pair
 from audits.replay import actions_differ
@@ -105,18 +106,7 @@ def examine_pair(algorithm: Algorithm, pair: Pair, claim: GaussianDP | None, see
       claim: see `examine`.
       seed: of the noise.
     """
-    rows = tuple(map(tuple, pair.data.rewards.tolist()))
-    case = Case(rows, pair.record, tuple(pair.neighbor.rewards[pair.record].tolist()), seed)
-    if isinstance(pair.data, ContextTable) and isinstance(pair.neighbor, ContextTable):
-        case = replace(case, features=_plain(pair.data.features))
-        if pair.hidden_record >= 0:
-            case = replace(case, replaced_features=_plain(pair.neighbor.features[pair.record]))
-    return examine(algorithm, case, pair.data.reward_range, claim)
-
-
-def _plain(array: FloatArray) -> Any:
-    """The same as nested tuples."""
-    return tuple(map(_plain, array)) if array.ndim > 1 else tuple(array.tolist())
+    return examine(algorithm, Case.of(pair, seed), pair.data.reward_range, claim)
 
 
 class _Call(NamedTuple):
@@ -156,12 +146,17 @@ class _Side(NamedTuple):
     log: ActionLog
     calls: list[_Call]
 
-    def arms(self, rep: int, n_rounds: int) -> NDArray[np.int64]:
-        """(n_rounds,) of one replicate; -1 where it did not play."""
-        found = np.full(n_rounds, -1, dtype=np.int64)
-        for user, count, actions in zip(self.log.user, self.log.n_records, self.log.actions, strict=True):
-            found[user[rep] : user[rep] + count[rep]] = actions[rep]
-        return found
+    def arms(self, rep: int, n_rounds: int, n_steps: int) -> NDArray[np.int64]:
+        """(n_rounds * n_steps,) of one replicate, step after step; -1 where it did not play."""
+        found = np.full((n_rounds, n_steps), -1, dtype=np.int64)
+        log = self.log
+        for user, count, actions, step in zip(log.user, log.n_records, log.actions, log.step, strict=True):
+            found[user[rep] : user[rep] + count[rep], step] = actions[rep]
+        return found.ravel()
+
+    def states(self, rep: int) -> tuple[tuple[int, ...], ...]:
+        """Of one replicate, episode by episode."""
+        return tuple(tuple(states[rep].tolist()) for states in self.log.states)
 
     def starts(self, rep: int) -> dict[int, int]:
         """First round -> length of the phases of one replicate."""
@@ -189,13 +184,8 @@ class _Sides(NamedTuple):
 
 
 def _play(algorithm: Algorithm, case: Case, reward_range: Interval) -> _Sides:
-    wide = Interval(min(reward_range.low, *case.replacement), max(reward_range.high, *case.replacement))
-    if case.features is None:
-        data = RewardTable(case.rewards, reward_range)
-        neighbor = data.replaced(case.record, case.replacement, wide)
-    else:
-        data = ContextTable(case.features, case.rewards, reward_range)
-        neighbor = data.replaced(case.record, case.replacement, wide, case.replaced_features)
+    pair = case.pair(reward_range)
+    data, neighbor = pair.data, pair.neighbor
     noise = ReproducibleNoise(np.random.SeedSequence(case.seed))
     live = LiveLedger(_REPLICATES, noise, keeps_transcript=True, n_records=data.n_users)
     first = _Noted(live, ActionLog())
@@ -221,7 +211,7 @@ def _decisions(case: Case, sides: _Sides) -> Counterexample | None:
         case, sides, DECISION, rep, int(diverged[rep]),
         "both runs saw the same released values, yet their schedules or actions differ: something "
         "was decided from values that were not released",
-        difference=_first_difference(sides, rep, len(case.rewards), case.hidden_record),
+        difference=_first_difference(sides, rep, case),
     )  # fmt: skip
 
 
@@ -361,30 +351,34 @@ def _dearest(transcript: list[Release], n_records: int) -> tuple[int, int]:
     return place // (n_records + 1), place % (n_records + 1)
 
 
-def _first_difference(sides: _Sides, rep: int, n_rounds: int, besides: int) -> Difference:
+def _first_difference(sides: _Sides, rep: int, case: Case) -> Difference:
     """Where the runs of one replicate part: an arm, the length of a phase, or a release, whichever comes first."""
-    mine, theirs = (side.arms(rep, n_rounds) for side in (sides.data, sides.neighbor))
+    n_rounds, n, besides = len(case.rewards), case.n_steps, case.hidden_record
+    mine, theirs = (side.arms(rep, n_rounds, n) for side in (sides.data, sides.neighbor))
     if besides >= 0:
-        theirs[besides] = mine[besides]
+        theirs[besides * n : (besides + 1) * n] = mine[besides * n : (besides + 1) * n]
     asked = [[(_asked(side.calls[call], row), rounds) for call, row, rounds in side.own(rep)] for side in sides[:2]]
     other = _first([name for name, _ in asked[0]], [name for name, _ in asked[1]])
     released = min((side[other][1] for side in asked if other < len(side)), default=n_rounds + 1)
-    arm = _first(mine.tolist(), theirs.tolist())
+    place = _first(mine.tolist(), theirs.tolist())
+    arm = place // n
     lengths = [side.starts(rep) for side in sides[:2]]
     phase = next((t for t in range(n_rounds) if lengths[0].get(t) != lengths[1].get(t)), n_rounds)
 
-    def at(place: int, told: str) -> Difference:
-        arms = [int(side[place]) if side[place] >= 0 else None for side in (mine, theirs)]
-        return Difference(place, arms[0], arms[1], told)
+    def at(step: int, told: str) -> Difference:
+        arms = [int(side[step]) if side[step] >= 0 else None for side in (mine, theirs)]
+        return Difference(step // n, arms[0], arms[1], told)
 
     if released <= min(arm, phase, n_rounds):
         names = [side[other][0] if other < len(side) else "none" for side in asked]
-        told = f"release {other}, after {released} rounds, is {names[0]} on D and {names[1]} on D'"
-        return at(released - 1, f"they part at a release: {told}")
+        told = f"release {other}, after {released} {case.unit}s, is {names[0]} on D and {names[1]} on D'"
+        return at((released - 1) * n, f"they part at a release: {told}")
     if arm <= phase:
-        return at(arm, f"they part in round {arm}: arm {mine[arm]} is played on D, arm {theirs[arm]} on D'")
+        where = f"round {arm}: arm" if case.episode is None else f"episode {arm}, step {place % n + 1}: action"
+        what = where.split()[-1]
+        return at(place, f"they part in {where} {mine[place]} is played on D, {what} {theirs[place]} on D'")
     counts = [f"{side.get(phase, 0)} rounds" for side in lengths]
-    return at(phase, f"they part in round {phase}: a phase of {counts[0]} begins on D, one of {counts[1]} on D'")
+    return at(phase * n, f"they part in round {phase}: a phase of {counts[0]} begins on D, one of {counts[1]} on D'")
 
 
 def _asked(call: _Call, row: int) -> str:
@@ -430,7 +424,7 @@ def _found(
             is_offending=False,
         )
         rows.append(replace(move, is_offending=bool(is_offending and is_offending(move, made))))
-    arms, neighbor_arms = (tuple(side.arms(rep, len(case.rewards)).tolist()) for side in sides[:2])
+    arms, neighbor_arms = (tuple(side.arms(rep, len(case.rewards), case.n_steps).tolist()) for side in sides[:2])
     return Counterexample(
         case=case,
         release=release,
@@ -441,6 +435,8 @@ def _found(
         rows=tuple(rows),
         arms=arms,
         neighbor_arms=neighbor_arms,
+        states=sides.data.states(rep),
+        neighbor_states=sides.neighbor.states(rep),
         difference=difference,
         total=total,
     )
@@ -469,14 +465,29 @@ class _Menu:
       reward_range: where the table lies.
       max_rounds: longest table.
       dimension: of the contexts; None where there are none.
-      private_contexts: whether the record that changes may change its contexts.
+      private_records: whether the record that changes may change what it brings.
+      episode: horizon, number of states and of actions; None where there are no episodes.
     """
 
     n_actions: int
     reward_range: Interval
     max_rounds: int
     dimension: int | None = None
-    private_contexts: bool = False
+    private_records: bool = False
+    episode: tuple[int, int, int] | None = None
+
+    @classmethod
+    def of(cls, algorithm: Algorithm, reward_range: Interval, max_rounds: int, private_records: bool) -> _Menu:
+        """What the algorithm plays on."""
+        length, n_states = (getattr(algorithm, name, None) for name in ("episode_length", "n_states"))
+        episode = None if length is None or n_states is None else (length, n_states, algorithm.n_actions)
+        dimension: int | None = getattr(algorithm, "context_dimension", None)
+        return cls(algorithm.n_actions, reward_range, max_rounds, dimension, private_records, episode)
+
+    @property
+    def n_answers(self) -> int:
+        """Rewards in a record."""
+        return self.n_actions if self.episode is None else math.prod(self.episode)
 
     @property
     def inside(self) -> list[float]:
@@ -495,19 +506,19 @@ class _Menu:
     @property
     def longest(self) -> int:
         """Rounds of the longest table: arms are all played once, of the actions that users bring none must be."""
-        return max(self.max_rounds, self.n_actions) if self.dimension is None else self.max_rounds
+        is_bandit = self.dimension is None and self.episode is None
+        return max(self.max_rounds, self.n_actions) if is_bandit else self.max_rounds
 
     def backgrounds(self, n_rounds: int) -> list[FloatArray | None]:
         """Tables on which every decision is close, as all arms have earned the same; None stands for a drawn one."""
         low, high, middle, _ = self.inside
         turns = np.where(np.arange(n_rounds) % 2, high, low)
         columns = [np.full(n_rounds, low), np.full(n_rounds, high), np.full(n_rounds, middle), turns]
-        return [*(np.repeat(column[:, None], self.n_actions, axis=1) for column in columns), None]
+        return [*(np.repeat(column[:, None], self.n_answers, axis=1) for column in columns), None]
 
     def cells(self, drawn: bytes, n_rounds: int) -> FloatArray:
-        """(n_rounds, n_actions) one byte a cell; repeated where the table is longer."""
-        places = np.resize(np.frombuffer(drawn, dtype=np.uint8), (n_rounds, self.n_actions))
-        return np.asarray(np.array(self.inside)[places % 4])
+        """(n_rounds, n_answers) one byte a cell; repeated where the table is longer."""
+        return np.asarray(np.array(self.inside)[_places(drawn, (n_rounds, self.n_answers), 4)])
 
     def vectors(self) -> FloatArray:
         """(n_vectors, d) what actions look like: axes first, then between two of them, against them, short ones, none."""
@@ -523,52 +534,105 @@ class _Menu:
         vectors = self.vectors()
         rounds, actions = np.indices((n_rounds, self.n_actions))
         axes = actions % (self.dimension or 1), (actions + rounds) % (self.dimension or 1)
-        places = [0 * actions, *axes, np.resize(np.frombuffer(drawn, dtype=np.uint8), actions.shape) % len(vectors)]
+        places = [0 * actions, *axes, _places(drawn, actions.shape, len(vectors))]
         return np.asarray(vectors[places[place]])
 
     def with_contexts(self, case: Case, draw: Callable[[Any], Any]) -> Case:
         """The case with contexts, and other ones for the record where they are private."""
         n_rounds, place = len(case.rewards), draw(st.integers(0, 3))
-        size = min(n_rounds * self.n_actions, _CELLS)
-        features = self.features(n_rounds, place, draw(st.binary(min_size=size, max_size=size)) if place == 3 else b"\0")
+        features = self.features(n_rounds, place, _bytes(draw, n_rounds * self.n_actions) if place == 3 else b"\0")
         replaced = None
-        if self.private_contexts and draw(st.booleans()):
+        if self.private_records and draw(st.booleans()):
             vectors = self.vectors()
-            replaced = _plain(np.tile(vectors[draw(st.integers(0, len(vectors) - 1))], (self.n_actions, 1)))
+            replaced = as_tuples(np.tile(vectors[draw(st.integers(0, len(vectors) - 1))], (self.n_actions, 1)))
             if draw(st.booleans()):
                 features[case.record] = vectors[0]
-            if replaced == _plain(features[case.record]):
+            if replaced == as_tuples(features[case.record]):
                 replaced = None
-        return replace(case, features=_plain(features), replaced_features=replaced)
+        return replace(case, brought=as_tuples(features), replaced_brought=replaced)
+
+    def tree(self, place: int, drawn: bytes) -> IntArray:
+        """(1 + horizon * n_states * n_actions,) what a user of episodes brings.
+
+        Args:
+          place: 0: it starts in state 0 and stays wherever it is; 1: it goes on to the next state; 2: the action is the next
+            state; 3: one byte a state of a path, whatever is done; 4: one byte an entry.
+          drawn: the bytes.
+        """
+        assert self.episode is not None
+        horizon, n_states, n_actions = self.episode
+        if place == 4:
+            return _places(drawn, (1 + self.n_answers,), n_states)
+        if place == 3:
+            return path_tree(_places(drawn, (horizon + 1,), n_states), n_states, n_actions)
+        _, states, actions = np.indices(self.episode)
+        after = (states, (states + 1) % n_states, actions % n_states)[place]
+        return np.concatenate([[0], after.ravel()])
+
+    def with_trees(self, case: Case, draw: Callable[[Any], Any]) -> Case:
+        """The case with trees, and another one for the record where they are private."""
+        n_rounds, place = len(case.rewards), draw(st.integers(0, 4))
+        size = 1 + self.n_answers
+        drawn = _bytes(draw, n_rounds * size) if place >= 3 else b"\0"
+        trees = [
+            self.tree(place, np.roll(np.frombuffer(drawn, np.uint8), -user * size).tobytes()) for user in range(n_rounds)
+        ]
+        replaced = None
+        if self.private_records and draw(st.integers(0, 3)):
+            place = draw(st.sampled_from((3, 0, 1, 2, 4)))
+            replaced = as_tuples(self.tree(place, _bytes(draw, size) if place >= 3 else b"\0"))
+            if draw(st.booleans()):
+                trees[case.record] = self.tree(0, b"\0")
+            if replaced == as_tuples(trees[case.record]):
+                replaced = None
+        return replace(case, brought=as_tuples(np.array(trees)), replaced_brought=replaced, episode=self.episode)
 
     def cases(self) -> st.SearchStrategy[Case]:
         """Cases, the simplest first: short tables of one value, of which one record jumps to the other end."""
-        n_actions, inside = self.n_actions, self.inside
+        n_answers, inside = self.n_answers, self.inside
         longest = self.longest
-        shortest = min(n_actions + 2, longest)
+        shortest = min(self.n_actions + 2, longest)
         short = st.integers(shortest, min(longest, max(_SHORT, shortest)))
         long = st.integers(shortest, longest)
         anywhere = st.sampled_from(self.anywhere)
-        replacements = st.one_of(anywhere.map(lambda value: (value,) * n_actions), st.tuples(*[anywhere] * n_actions))
+        every = anywhere.map(lambda value: (value,) * n_answers)
+        if self.episode is None:
+            replacements = st.one_of(every, st.tuples(*[anywhere] * n_answers))
+        else:
+            few = st.lists(anywhere, min_size=2, max_size=4)
+            replacements = st.one_of(every, few.map(lambda values: tuple(np.resize(values, n_answers).tolist())))
 
         @st.composite
         def cases(draw: Callable[[Any], Any]) -> Case:
             n_rounds = draw(long if draw(st.integers(0, 3)) == 3 else short)
-            record = draw(st.integers(0, (n_rounds if draw(st.booleans()) else min(n_rounds, 2 * n_actions)) - 1))
+            record = draw(st.integers(0, (n_rounds if draw(st.booleans()) else min(n_rounds, 2 * self.n_actions)) - 1))
             place = draw(st.integers(0, 5))
             table = self.backgrounds(n_rounds)[min(place, 4)]
             if table is None:
-                size = min(n_rounds * n_actions, _CELLS)
-                table = self.cells(draw(st.binary(min_size=size, max_size=size)), n_rounds)
+                table = self.cells(_bytes(draw, n_rounds * n_answers), n_rounds)
             if draw(st.booleans()):
                 table[record] = inside[draw(st.integers(0, 3))]
             row, replacement = tuple(table[record].tolist()), draw(replacements)
             if replacement == row:
-                replacement = (inside[1] if row[0] < inside[1] else inside[0],) * n_actions
+                replacement = (inside[1] if row[0] < inside[1] else inside[0],) * n_answers
             case = Case(tuple(map(tuple, table.tolist())), record, replacement, draw(st.integers(0, 2**16)))
+            if self.episode is not None:
+                return self.with_trees(case, draw)
             return case if self.dimension is None else self.with_contexts(case, draw)
 
         return cases()
+
+
+def _bytes(draw: Callable[[Any], Any], size: int) -> bytes:
+    """So many bytes, or 256 of more."""
+    few = min(size, _CELLS)
+    drawn: bytes = draw(st.binary(min_size=few, max_size=few))
+    return drawn
+
+
+def _places(drawn: bytes, shape: tuple[int, ...], n: int) -> IntArray:
+    """Bytes as numbers below n, of some shape; repeated where there are fewer."""
+    return np.resize(np.frombuffer(drawn, dtype=np.uint8), shape).astype(np.int64) % n
 
 
 def search(
@@ -578,13 +642,13 @@ def search(
     max_examples: int,
     max_rounds: int = _SHORT,
     shrinks: bool = True,
-    private_contexts: bool = False,
+    private_records: bool = False,
 ) -> Counterexample | None:
     """Searches tables, records and replacements for a counterexample, the same ones each time, and shrinks it.
 
     Most tables leave every decision close: all arms have earned the same, so that one reward may tip the next one. The
-    others are drawn cell by cell. Replacements may leave the declared range, by far or by little: a promise holds whatever
-    a neighbor holds.
+    others are drawn cell by cell. Users of episodes stay, walk on, go where the action says, or wherever bytes send them.
+    Replacements may leave the declared range, by far or by little: a promise holds whatever a neighbor holds.
 
     Args:
       algorithm: what to audit.
@@ -593,13 +657,12 @@ def search(
       max_examples: how many cases to try.
       max_rounds: longest table; one case in four may be longer than 24 rounds.
       shrinks: look for the smallest counterexample; without, any one will do.
-      private_contexts: whether a record is contexts and rewards; it matters only to algorithms that decide from contexts.
+      private_records: whether a record is what its user brings, contexts or states, and the rewards, or the rewards alone.
 
     Returns:
       a counterexample, or None.
     """
     last: list[Counterexample] = []
-    dimension: int | None = getattr(algorithm, "context_dimension", None)
 
     def breaks(case: Case) -> bool:
         if (found := examine(algorithm, case, reward_range, claim)) is not None:
@@ -608,7 +671,7 @@ def search(
 
     try:
         smallest = find(
-            _Menu(algorithm.n_actions, reward_range, max_rounds, dimension, private_contexts).cases(),
+            _Menu.of(algorithm, reward_range, max_rounds, private_records).cases(),
             breaks,
             settings=settings(
                 max_examples=max_examples,

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from algorithms.entry import Claim
-from algorithms.environments.tables import RewardTable
+from algorithms.environments.episodes import Table
 from algorithms.protocol import Algorithm
 from algorithms.run import run
 from audits.audit import Trial, audit, derive
@@ -36,7 +36,7 @@ NEAR_TEST_BUDGET = (0.5, 2.0)
 """Claims whose main quantity lies here show faults by themselves; all others are audited at 1, too."""
 
 
-def find_probes(algorithm: Algorithm, table: RewardTable, seed: int) -> tuple[int, ...]:
+def find_probes(algorithm: Algorithm, table: Table, seed: int) -> tuple[int, ...]:
     """Records to plant canaries at: the first one, the first that is not a first pull, and the one that pays most.
 
     What a record pays is the sum of the Renyi prices of the releases that read it, on average over some live runs.
@@ -52,7 +52,7 @@ def find_probes(algorithm: Algorithm, table: RewardTable, seed: int) -> tuple[in
     return tuple(sorted({0, min(algorithm.n_actions, table.n_users - 1), dearest}))
 
 
-def check_scope(algorithm: Algorithm, table: RewardTable, claim: Claim, seed: int) -> None:
+def check_scope(algorithm: Algorithm, table: Table, claim: Claim, seed: int) -> None:
     """Refuses a claim on other neighbors, or another trust model, than the algorithm's releases are made for.
 
     Raises:
@@ -80,7 +80,7 @@ def check_scope(algorithm: Algorithm, table: RewardTable, claim: Claim, seed: in
             )
 
 
-def foreign_mechanisms(algorithm: Algorithm, table: RewardTable, seed: int) -> tuple[str, ...]:
+def foreign_mechanisms(algorithm: Algorithm, table: Table, seed: int) -> tuple[str, ...]:
     """Names of the mechanisms that are none of privacy_core's: nobody has checked that they draw what they declare."""
     ledger = LiveLedger(_PROBED, ReproducibleNoise(np.random.SeedSequence(seed)), keeps_transcript=True)
     run(algorithm, table, ledger)
@@ -110,7 +110,7 @@ def at_test_budget(trial: Trial) -> Trial | None:
 def examine(
     algorithm: Algorithm,
     claim: Claim,
-    table: RewardTable,
+    table: Table,
     probes: tuple[int, ...],
     effort: Effort,
     subject: Mapping[str, str],

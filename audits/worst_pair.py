@@ -14,18 +14,20 @@ arm has earned the same in most of the data tried.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
+from algorithms.environments.episodes import EpisodeTable, Table
 from algorithms.environments.tables import ContextTable, RewardTable
 from algorithms.observers import ActionLog
 from algorithms.protocol import Algorithm, FloatArray, IntArray
 from algorithms.run import run
-from audits.neighbors import CanaryContexts, Pair, canary_contexts
+from audits.neighbors import Change, Pair, Paths, own_changes
 from audits.replay import actions_differ
 from privacy_core import Interval, LaplaceEvent, LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
 from privacy_core.checks import at_least
@@ -49,11 +51,15 @@ class Value(NamedTuple):
 
     data: float
     neighbor: float
-    contexts: str = ""
-    """What its contexts become, a key of `canary_contexts`; empty where they stay."""
+    change: Change | None = None
+    """What it brings then; None where that stays."""
 
     def __str__(self) -> str:
-        return self.contexts or f"every reward {self.data:g} becomes {self.neighbor:g}"
+        return f"every reward {self.data:g} becomes {self.neighbor:g}" if self.change is None else str(self.change)
+
+
+def _changed(change: Change) -> Value:
+    return Value(change.before, change.after, change)
 
 
 @dataclass(frozen=True)
@@ -73,24 +79,43 @@ class Candidate:
     def __str__(self) -> str:
         return f"record {self.record}: {self.value}; {self.context}"
 
-    def pair(self, table: RewardTable) -> Pair:
-        """The two data sets; `table` is the context, whose range the neighbor's reward may leave."""
-        span, row = table.reward_range, np.ones(table.n_actions)
-        data: RewardTable
-        neighbor: RewardTable
-        wide = [Interval(min(span.low, reward), max(span.high, reward)) for reward in self.value[:2]]
-        if self.value.contexts and isinstance(table, ContextTable):
-            own = canary_contexts(table)[self.value.contexts]
-            table = table.replaced(self.record, table.rewards[self.record], features=own.data)
-            neighbor = table.replaced(self.record, self.value.neighbor * row, wide[1], own.neighbor)
-        else:
-            neighbor = table.replaced(self.record, self.value.neighbor * row, wide[1])
-        data = table.replaced(self.record, self.value.data * row, wide[0])
+    def pair(self, table: Table) -> Pair:
+        """The two data sets; `table` is the context, whose range the canary's rewards may leave."""
+        span, change = table.reward_range, self.value.change
+        brought = (None, None) if change is None else change.of(table)
+        data, neighbor = (
+            table.replaced(
+                self.record,
+                np.full(table.rewards.shape[1:], reward),
+                Interval(min(span.low, reward), max(span.high, reward)),
+                own,
+            )
+            for reward, own in zip(self.value[:2], brought, strict=True)
+        )
         return Pair(data, neighbor, self.record, str(self))
 
 
+def even_rewards(shape: tuple[int, ...], reward_range: Interval, seed: int) -> dict[str, FloatArray]:
+    """Data in words -> rewards: all alike at one end of the range or by turns at both, and fair coins.
+
+    Args:
+      shape: (n_users, ..., n_actions)
+      reward_range: declared range of a reward.
+      seed: of the coins.
+    """
+    low, high = reward_range.low, reward_range.high
+    turns = np.where(np.arange(shape[0]) % 2, high, low).reshape(-1, *[1] * (len(shape) - 1))
+    coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(1,)))).integers(0, 2, shape)
+    return {
+        f"all other rewards {low:g}": np.full(shape, low),
+        f"all other rewards {high:g}": np.full(shape, high),
+        f"all others {low:g} and {high:g} by turns": np.broadcast_to(turns, shape),
+        "all others by fair coins": np.array([low, high])[coins],
+    }
+
+
 def even_contexts(rounds: int, n_arms: int, reward_range: Interval, seed: int) -> dict[str, RewardTable]:
-    """Data in words -> the table: all arms equal at one end of the range or by turns at both, and fair coins.
+    """The same as tables of arms.
 
     Args:
       rounds: number of records.
@@ -98,18 +123,9 @@ def even_contexts(rounds: int, n_arms: int, reward_range: Interval, seed: int) -
       reward_range: declared range of a reward.
       seed: of the coins.
     """
-    low, high = reward_range.low, reward_range.high
-    turns = np.where(np.arange(rounds) % 2, high, low)[:, None]
-    coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(1,)))).integers(
-        0, 2, (rounds, n_arms)
-    )
-    rewards = {
-        f"all other rewards {low:g}": np.full((rounds, n_arms), low),
-        f"all other rewards {high:g}": np.full((rounds, n_arms), high),
-        f"all others {low:g} and {high:g} by turns": np.broadcast_to(turns, (rounds, n_arms)),
-        "all others by fair coins": np.array([low, high])[coins],
+    return {
+        told: RewardTable(array, reward_range) for told, array in even_rewards((rounds, n_arms), reward_range, seed).items()
     }
-    return {told: RewardTable(array, reward_range) for told, array in rewards.items()}
 
 
 def early_probes(rounds: int, n_arms: int) -> tuple[int, ...]:
@@ -173,9 +189,7 @@ class StackedTables:
         if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
             return self
         contexts = [table.clipped(reward_range) for table in self._contexts]
-        values, places = np.unique(self._reward, return_inverse=True)
-        wide = RewardTable(np.broadcast_to(values[:, None], (len(values), 2)), self.reward_range)
-        inside = wide.clipped(reward_range).rewards[places, 0]
+        inside = _clipped(self._reward, self.reward_range, reward_range)
         return StackedTables(contexts, self._context, self._record, inside)
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
@@ -185,6 +199,12 @@ class StackedTables:
         holds = (user <= self._record) & (self._record < last)
         extra = self._extra[np.arange(len(user)), actions]
         return np.asarray(sums + np.where(holds, extra, 0.0))
+
+
+def _clipped(rewards: FloatArray, span: Interval, limits: Interval) -> FloatArray:
+    """Rewards of a span as a table clipped to the limits has them."""
+    values, places = np.unique(rewards, return_inverse=True)
+    return np.asarray(RewardTable(np.repeat(values[:, None], 2, axis=1), span).clipped(limits).rewards[places, 0])
 
 
 class StackedContextTables(StackedTables):
@@ -229,6 +249,66 @@ class StackedContextTables(StackedTables):
         return offered
 
 
+class StackedEpisodeTables:
+    """A stream of episodes in which each replicate has a table of its own: a context, but for the canary's row.
+
+    Attributes:
+      n_users: records of each table.
+      n_actions: number of actions.
+      n_states: number of states.
+      episode_length: steps of a record.
+      reward_range: where every reward lies.
+
+    Args:
+      contexts: tables of one shape.
+      context: (n_reps,) which of them.
+      record: (n_reps,) the canary's position.
+      reward: (n_reps,) the canary's reward at any step.
+      own: (n_reps,) which of `brought` is the canary's tree; -1 for that of the context.
+      brought: (n_trees, 1 + episode_length * n_states * n_actions)
+    """
+
+    def __init__(
+        self, contexts: Sequence[EpisodeTable], context: IntArray, record: IntArray, reward: FloatArray, own: IntArray,
+        brought: IntArray,
+    ) -> None:  # fmt: skip
+        first = contexts[0]
+        self.n_users, self.n_actions, self.n_states = first.n_users, first.n_actions, first.n_states
+        self.episode_length = first.episode_length
+        self._contexts, self._context, self._record, self._reward = contexts, context, record, reward
+        self._own, self._brought = own, brought
+        low = min(float(reward.min()), *(table.reward_range.low for table in contexts))
+        high = max(float(reward.max()), *(table.reward_range.high for table in contexts))
+        self.reward_range = Interval(low, high)
+        self._first = np.stack([table.first_states for table in contexts])
+        self._next = np.stack([table.next_states for table in contexts])
+        self._rewards = np.stack([table.rewards for table in contexts])
+        self._trees = brought[:, 1:].reshape(len(brought), *first.next_states.shape[1:])
+
+    def clipped(self, reward_range: Interval) -> StackedEpisodeTables:
+        """The same with every reward moved into the range."""
+        if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
+            return self
+        contexts = [table.clipped(reward_range) for table in self._contexts]
+        inside = _clipped(self._reward, self.reward_range, reward_range)
+        return StackedEpisodeTables(contexts, self._context, self._record, inside, self._own, self._brought)
+
+    def first(self, user: IntArray) -> IntArray:
+        """(n_reps,) first states."""
+        states = self._first[self._context, user]
+        rows = np.flatnonzero((user == self._record) & (self._own >= 0))
+        states[rows] = self._brought[self._own[rows], 0]
+        return states
+
+    def advance(self, user: IntArray, step: int, states: IntArray, actions: IntArray) -> tuple[IntArray, FloatArray]:
+        """(n_reps,) next states and (n_reps,) rewards."""
+        place = self._context, user, step, states, actions
+        after, rewards, is_canary = self._next[place], self._rewards[place], user == self._record
+        rows = np.flatnonzero(is_canary & (self._own >= 0))
+        after[rows] = self._trees[self._own[rows], step, states[rows], actions[rows]]
+        return after, np.where(is_canary, self._reward, rewards)
+
+
 class LossLedger(ScriptedLedger):
     """A scripted ledger that keeps what the noise of each release leaves of the difference between both sides.
 
@@ -270,7 +350,7 @@ class Losses(NamedTuple):
 
 
 def losses(
-    algorithm: Algorithm, contexts: dict[str, RewardTable], tried: Sequence[Candidate], n_replays: int, seed: int, stage: int
+    algorithm: Algorithm, contexts: Mapping[str, Table], tried: Sequence[Candidate], n_replays: int, seed: int, stage: int
 ) -> Losses:
     """The analytic privacy loss of some replays of each candidate.
 
@@ -291,7 +371,7 @@ def losses(
     record = np.repeat([candidate.record for candidate in tried], n_replays)
     on_neighbor = np.tile(np.arange(n_replays) % 2, len(tried)).astype(bool)
     values = np.repeat(np.array([candidate.value[:2] for candidate in tried], dtype=float), n_replays, axis=0)
-    own, features = _own_contexts(tables, tried)
+    own, brought = _own_rows(tables[0], tried)
     own = np.repeat(own, n_replays, axis=0)
     mine, theirs = (np.where(on_neighbor, own[:, 1 - s], own[:, s]) for s in (0, 1))
     here = np.where(on_neighbor, values[:, 1], values[:, 0])
@@ -303,7 +383,7 @@ def losses(
     for start, child in zip(starts, seeds, strict=True):
         rows = slice(start, start + size)
         live_side, scripted_side = (
-            _stacked(tables, context[rows], record[rows], reward[rows], which[rows], features)
+            _stacked(tables, context[rows], record[rows], reward[rows], which[rows], brought)
             for reward, which in ((here, mine), (there, theirs))
         )
         n_reps = len(context[rows])
@@ -322,30 +402,29 @@ def losses(
     return Losses(np.concatenate(mus).reshape(shape), np.concatenate(epsilons).reshape(shape))
 
 
-def _own_contexts(tables: Sequence[RewardTable], tried: Sequence[Candidate]) -> tuple[IntArray, FloatArray]:
-    """(n_candidates, 2) which contexts the canary has on the data set and in its neighbor, -1 for the table's; and those."""
+def _own_rows(table: Table, tried: Sequence[Candidate]) -> tuple[IntArray, NDArray[Any]]:
+    """(n_candidates, 2) what the canary brings on the data set and in its neighbor, -1 for the table's; and those rows."""
     found = np.full((len(tried), 2), -1, dtype=np.int64)
-    table = tables[0]
-    if not isinstance(table, ContextTable):
-        return found, np.zeros((0, 0, 0))
-    known = canary_contexts(table)
-    names = list(known)
-    for row, candidate in enumerate(tried):
-        if candidate.value.contexts:
-            place = names.index(candidate.value.contexts)
-            found[row] = 2 * place, 2 * place + 1
-    stacked = [part for canary in known.values() for part in (canary.data, canary.neighbor)]
-    return found, np.array(stacked).reshape(len(stacked), *table.features.shape[1:])
+    if table.brought is None:
+        return found, np.zeros((0, 0))
+    rows, places = [table.brought[:1]], dict[Change, int]()
+    for candidate, place in zip(tried, found, strict=True):
+        if (change := candidate.value.change) is not None:
+            if change not in places:
+                places[change] = sum(map(len, rows)) - 1
+                rows.append(np.stack(change.of(table)))
+            place[:] = places[change], places[change] + 1
+    return found, np.concatenate(rows)[1:]
 
 
 def _stacked(
-    tables: Sequence[RewardTable], context: IntArray, record: IntArray, reward: FloatArray, own: IntArray,
-    features: FloatArray,
-) -> StackedTables:  # fmt: skip
-    shown = [table for table in tables if isinstance(table, ContextTable)]
-    if shown:
-        return StackedContextTables(shown, context, record, reward, own, features)
-    return StackedTables(tables, context, record, reward)
+    tables: Sequence[Table], context: IntArray, record: IntArray, reward: FloatArray, own: IntArray, brought: NDArray[Any],
+) -> StackedTables | StackedEpisodeTables:  # fmt: skip
+    if episodes := [table for table in tables if isinstance(table, EpisodeTable)]:
+        return StackedEpisodeTables(episodes, context, record, reward, own, brought)
+    if shown := [table for table in tables if isinstance(table, ContextTable)]:
+        return StackedContextTables(shown, context, record, reward, own, brought)
+    return StackedTables([table for table in tables if isinstance(table, RewardTable)], context, record, reward)
 
 
 def visible_mu(mus: FloatArray) -> float:
@@ -418,7 +497,7 @@ class WorstPair:
 class _Search:
     """What one search has seen."""
 
-    def __init__(self, algorithm: Algorithm, contexts: dict[str, RewardTable], seed: int) -> None:
+    def __init__(self, algorithm: Algorithm, contexts: dict[str, Table], seed: int) -> None:
         self.algorithm, self.contexts, self.seed = algorithm, contexts, seed
         self.trace: list[Tried] = []
         self.seen: dict[Candidate, float] = {}
@@ -442,14 +521,13 @@ class _Search:
         return sorted(ranked, key=lambda item: -round(item[0] / _EQUAL) if math.isfinite(item[0]) else -math.inf)
 
 
-def find(
-    algorithm: Algorithm, table: RewardTable, probes: Sequence[int], seed: int, private_contexts: bool = False
-) -> WorstPair:
+def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, private_records: bool = False) -> WorstPair:
     """Searches canary positions, values and contexts for the pair with the largest analytic privacy loss.
 
-    First every context is tried with a canary from lowest to highest at every probe, and canaries outside the range, with 64
-    replays each; the best eight again with 256. Then the best one is improved, coordinate by coordinate: positions 1, 2, 4
-    and so on records away, as far as those tried next to it; other values; other contexts.
+    First every context is tried with a canary from lowest to highest at every probe, and canaries outside the range or that
+    bring something else, with 64 replays each; the best eight again with 256. Then the best one is improved, coordinate by
+    coordinate: positions 1, 2, 4 and so on records away, as far as those tried next to it; other values, and other states of
+    an episode; other contexts.
 
     Args:
       algorithm: what to audit.
@@ -457,7 +535,8 @@ def find(
       probes: positions that are tried besides early and late ones, each in [0, table.n_users).
       seed: of the contexts and the pilot; the same seed finds the same pair. Pilot replays are used for nothing else, so
         that bounds on the pair stay valid.
-      private_contexts: whether a record is contexts and rewards; then canaries are tried whose contexts change too.
+      private_records: whether a record is what its user brings and the rewards; then canaries are tried that bring other
+        contexts, or live through other episodes.
 
     Returns:
       the pair; the first of those that are equally bad: early canaries, as more of what follows may tell them.
@@ -468,21 +547,23 @@ def find(
     rounds, span = table.n_users, table.reward_range
     if any(not 0 <= probe < rounds for probe in probes):
         raise ValueError(f"probes must lie in [0, {rounds}), got {tuple(probes)}")
-    contexts = even_contexts(rounds, table.n_actions, span, seed)
-    if isinstance(table, ContextTable):
-        contexts = {told: table.with_rewards(even.rewards) for told, even in contexts.items()}
+    contexts = {told: table.with_rewards(even) for told, even in even_rewards(table.rewards.shape, span, seed).items()}
     first = next(iter(contexts))
     contexts["all others as in the table"] = table
     late = {rounds // 2, 3 * rounds // 4, max(rounds - 2, 0), rounds - 1}
     positions = sorted({*early_probes(rounds, table.n_actions), *probes, *late})
     plain, *others = _values(span)
-    if private_contexts and isinstance(table, ContextTable):
-        others += [_with_contexts(span, told, canary) for told, canary in canary_contexts(table).items()]
+    if private_records:
+        others += [_changed(change) for change in own_changes(table)]
     state = _Search(algorithm, contexts, seed)
     tried = [Candidate(record, plain, told) for record in positions for told in contexts]
     tried += [Candidate(record, value, first) for value in others for record in positions[:3]]
-    kept = [candidate for _, candidate in state.look(tried, _FEW)[:_KEPT]]
-    best = _improve(state, state.look(kept, _MORE)[0], positions, [plain, *others])[1]
+    ranked = [candidate for _, candidate in state.look(tried, _FEW)]
+    kept = state.look(ranked[:_KEPT], _MORE)[:1]
+    # From the best trajectory too, though another change looks better: states are improved one by one.
+    walks = [candidate for candidate in ranked if isinstance(candidate.value.change, Paths)][:1]
+    kept += state.look([candidate for candidate in walks if candidate != kept[0][1]], _MORE)
+    best = max((_improve(state, start, positions, [plain, *others]) for start in kept), key=lambda found: found[0])[1]
     final = state.play([best], _MORE)
     mu = visible_mu(final.mu[0])
     state.trace.append(Tried(str(best), _MORE, mu))
@@ -500,10 +581,6 @@ def _values(span: Interval) -> tuple[Value, ...]:
     )  # fmt: skip
 
 
-def _with_contexts(span: Interval, told: str, canary: CanaryContexts) -> Value:
-    return Value(span.low, span.high if canary.moves_reward else span.low, told)
-
-
 def _improve(
     state: _Search, best: tuple[float, Candidate], positions: list[int], values: list[Value]
 ) -> tuple[float, Candidate]:
@@ -517,6 +594,9 @@ def _improve(
         near = [replace(at, record=record) for step in ladder for record in (at.record - step, at.record + step)]
         near = [one for one in near if 0 <= one.record < n_users]
         near += [replace(at, value=value) for value in values]
+        if (change := at.value.change) is not None:
+            table = state.contexts[at.context]
+            near += [replace(at, value=_changed(other)) for other in change.near(table)]
         near += [replace(at, context=told) for told in _near(state, at.record)]
         fresh = [one for one in near if one not in state.seen]
         found = state.look([one for _, one in state.look(fresh, _FEW)[:_KEPT]], _MORE)
@@ -531,8 +611,8 @@ def _near(state: _Search, record: int) -> list[str]:
     tables = state.contexts
     first = next(iter(tables.values()))
     span, shape = first.reward_range, first.rewards.shape
-    before = (np.arange(shape[0]) < record)[:, None]
-    best_first = np.where(np.arange(shape[1]) == 0, span.high, span.low)
+    before = (np.arange(shape[0]) < record).reshape(-1, *[1] * (len(shape) - 1))
+    best_first = np.where(np.arange(shape[-1]) == 0, span.high, span.low)
     changing = {
         f"others {span.low:g} before and {span.high:g} after it": np.where(before, span.low, span.high),
         f"others {span.high:g} before and {span.low:g} after it": np.where(before, span.high, span.low),

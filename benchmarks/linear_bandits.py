@@ -99,7 +99,7 @@ def _oful_results() -> list[Result]:
 def _audit_results() -> list[Result]:
     subject = subjects()["adar-oful tight"]()
     trial, told = subject.trial, "audit of AdaR-OFUL at 1e5 replays a side, T = 64, d = 3, two cores"
-    pairs = canary_pairs(trial.table, trial.probes, trial.private_contexts)[:1]
+    pairs = canary_pairs(trial.table, trial.probes, trial.private_records)[:1]
     looks = looks_of(trial.claim.stated, 1e-5)
 
     def of_pair(replays: int) -> None:

@@ -45,7 +45,7 @@ def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
     outcome = stored_outcome(place)
     if outcome is None:
         trial = subject.trial
-        table = f"{trial.table.n_users} rounds x {trial.table.n_actions} arms"
+        table = str(trial.table)
         outcome = audit(
             trial,
             subject.controls,

@@ -28,6 +28,7 @@ def document(
     table: str,
     actions: list[str],
     rounds: int,
+    unit: str = "rounds",
     seed: int,
     spec: str,
     commands: list[str],
@@ -42,6 +43,7 @@ def document(
       table: the data that were replayed, in words.
       actions: names.
       rounds: of each replay.
+      unit: what they are: rounds or episodes.
       seed: root of all seeds.
       spec: what was asked for, as text.
       commands: that repeat it.
@@ -49,7 +51,7 @@ def document(
     """
     files = [{"path": path.name, "sha256": sha256(path.read_bytes()).hexdigest()} for path in evidence]
     return {
-        "schema": "bandana/report/4",
+        "schema": "bandana/report/5",
         "kind": kind,
         "title": title,
         "suite": title,
@@ -61,6 +63,7 @@ def document(
                 "description": table,
                 "estimator": "No regret was measured.",
                 "horizon": rounds,
+                "unit": unit,
                 "actions": actions,
                 "means": [],
             }

@@ -18,31 +18,26 @@ from algorithms.entry import CONTEXTUAL, FINITE, KERNEL, LINEAR, POOLED
 from algorithms.environments.kernel_functions import Benchmark, camelback, michalewicz, styblinski_tang
 from algorithms.environments.logged import N_PATIENTS
 from algorithms.numerics import kernels
-from flows.spec_fields import NAME, Count, Positive, Strict, distinct
+from flows.episode_specs import EpisodesSpec, HypercubeSpec, KernelsSpec, ModesSpec, PatientsSpec
+from flows.spec_fields import Count, Labelled, Positive, distinct
 
 _ROUNDING = 1e-12
 
 
-class _EnvironmentSpec(Strict):
-    label: Annotated[str | None, Field(pattern=NAME, max_length=40)] = Field(
-        None, description="What cells and reports call it; needed only to tell two of one kind apart."
-    )
-
-
-class BernoulliSpec(_EnvironmentSpec):
+class BernoulliSpec(Labelled):
     """Arms that answer 1 with a given probability."""
 
     kind: Literal["bernoulli"]
     means: list[Annotated[float, Field(ge=0, le=1)]] = Field(min_length=2, description="One probability an arm.")
 
 
-class ThorntonSpec(_EnvironmentSpec):
+class ThorntonSpec(Labelled):
     """A randomized trial of cash incentives for learning one's HIV result; see `algorithms.environments.logged`."""
 
     kind: Literal["thornton_hiv"]
 
 
-class TableSpec(_EnvironmentSpec):
+class TableSpec(Labelled):
     """A CSV file: a header of action names, then one user a row, one potential reward an action.
 
     The file is private: of what it holds, only what `public` names is ever logged, tracked or reported.
@@ -65,7 +60,7 @@ class TableSpec(_EnvironmentSpec):
         return self
 
 
-class _LinearSpec(_EnvironmentSpec):
+class _LinearSpec(Labelled):
     """Mean rewards that are linear in a vector of each action, with a parameter theta that nobody knows."""
 
     theta: list[float] | None = Field(None, min_length=1, description="The parameter; drawn if left out.")
@@ -139,13 +134,13 @@ class SphereSpec(_LinearSpec):
         return self
 
 
-class RandhieSpec(_EnvironmentSpec):
+class RandhieSpec(Labelled):
     """People of the RAND health insurance experiment, who bring features; see `algorithms.environments.logged`."""
 
     kind: Literal["randhie"]
 
 
-class DigitsSpec(_EnvironmentSpec):
+class DigitsSpec(Labelled):
     """Handwritten digits to be named, as a contextual bandit; see `algorithms.environments.logged`."""
 
     kind: Literal["digits"]
@@ -160,7 +155,7 @@ KernelName = Stationary | Literal["linear"]
 _OF_KERNEL = "Of the space of the mean reward; known to algorithms."
 
 
-class _KernelSpec(_EnvironmentSpec, ABC):
+class _KernelSpec(Labelled, ABC):
     """Points of [-1, 1]^d, and a kernel that says how alike two of them are."""
 
     kernel: KernelName = Field("squared-exponential", description=_OF_KERNEL)
@@ -321,6 +316,7 @@ class DiabetesSpec(_KernelSpec):
 _AnySpec = (
     BernoulliSpec | ThorntonSpec | TableSpec | LinearSpec | SphereSpec | RandhieSpec | DigitsSpec
     | GapSpec | FunctionSpec | RkhsSpec | DiabetesSpec
+    | HypercubeSpec | PatientsSpec | KernelsSpec | ModesSpec
 )  # fmt: skip
 EnvironmentSpec = Annotated[_AnySpec, Field(discriminator="kind")]
 _KINDS: dict[type, str] = {
@@ -330,7 +326,9 @@ _KINDS: dict[type, str] = {
 
 
 def kind_of(environment: EnvironmentSpec) -> str:
-    """finite, linear, contextual, kernel or pooled."""
+    """finite, linear, contextual, kernel, pooled, linear-mixture or linear-mdp."""
+    if isinstance(environment, EpisodesSpec):
+        return environment.problem_kind
     return _KINDS.get(type(environment), FINITE)
 
 

@@ -9,6 +9,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from algorithms.entry import ARMS
+from audits.reporting.numbers import unit_of
 from flows.cost import audit_seconds, block_seconds, journal_of
 from flows.environments import environments_of
 from flows.plan import Cell, cells_of
@@ -42,12 +44,14 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
             {
                 "label": environment.label,
                 "name": environment.describe()["name"],
+                "kind": environment.kind,
                 "arms": environment.n_actions,
                 "shown": [what for what in ("values", "means", "regret") if environment.shows(what)],
             }
             for environment in environments_of(spec)
         ],
         "horizon": spec.horizon,
+        "unit": unit_of([environment.describe() for environment in environments_of(spec)]),
         "replications": spec.replications,
         "cells": cells,
         "workers": shared,
@@ -81,8 +85,11 @@ def _cell(cell: Cell, steps: list[str], store: Store | None, journal: Any) -> di
 def render(found: dict[str, Any]) -> Group:
     """The explanation for people."""
     words = [
-        f"{found['horizon']:,} rounds, {found['replications']:,} replications; steps: {', '.join(found['steps'])}",
-        *(f"{item['label']}: {item['arms']} arms; {_shown(item['shown'])}" for item in found["environments"]),
+        f"{found['horizon']:,} {found['unit']}, {found['replications']:,} replications; steps: {', '.join(found['steps'])}",
+        *(
+            f"{item['label']}: {item['arms']} {'arms' if item['kind'] in ARMS else 'actions'}; {_shown(item['shown'])}"
+            for item in found["environments"]
+        ),
     ]
     table = Table("cell", "claims", "trust", "epsilon at delta", "blocks (done)", "audit", "left, one core")
     for cell in found["cells"]:

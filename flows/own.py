@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from algorithms.entry import Claim
+from algorithms.environments.episodes import Table, random_episodes
 from algorithms.environments.tables import random_table
 from audits import black_box, conformance, evidence, white_box
 from audits.black_box import BrokenFunction
@@ -270,13 +271,23 @@ def _audit_algorithm(
     if request.arms is not None and request.arms != n_actions:
         raise SpecError(f"--arms: {loaded.label} has {n_actions} actions, got {request.arms}")
     _check_rounds(request, n_actions + 1)
-    table = random_table(request.rounds, n_actions, algorithm.reward_range, request.seed)
+    table, told = _table(algorithm, request)
     conformance.check(algorithm, table, request.seed)
     white_box.check_scope(algorithm, table, claim, request.seed)
     probes = request.probes or white_box.find_probes(algorithm, table, request.seed)
-    told = f"{request.rounds} rounds x {n_actions} arms, fair coins at both ends of the range"
     about = about_audits(told, probes, request.seed)
     return white_box.examine(algorithm, claim, table, probes, effort, _subject(loaded), about, on_progress=on_progress)
+
+
+def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
+    """What the algorithm is replayed on, and that in words."""
+    span, rounds, n_actions = algorithm.reward_range, request.rounds, algorithm.n_actions
+    length, n_states = (getattr(algorithm, name, None) for name in ("episode_length", "n_states"))
+    if length is None or n_states is None:
+        arms = random_table(rounds, n_actions, span, request.seed)
+        return arms, f"{arms}, fair coins at both ends of the range"
+    episodes = random_episodes(rounds, length, n_states, n_actions, span, request.seed)
+    return episodes, f"{episodes} that lead anywhere, fair coins at both ends of the range"
 
 
 def _audit_function(
@@ -339,12 +350,14 @@ def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: P
         "parameters": {f.name: str(getattr(subject, f.name)) for f in shown},
     }
     n_actions = (request.arms or 2) if loaded.kind == FUNCTION else subject.n_actions
+    is_episodic = getattr(subject, "episode_length", None) is not None
     return audit_report.document(
         f"Audit of {loaded.label}",
         [summarize(outcome, about)],
         kind="audit",
         table=outcome.about["table"],
-        actions=[f"arm {arm}" for arm in range(n_actions)],
+        actions=[f"{'action' if is_episodic else 'arm'} {arm}" for arm in range(n_actions)],
+        unit="episodes" if is_episodic else "rounds",
         rounds=request.rounds,
         seed=request.seed,
         spec=loaded.source,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from algorithms import catalog
-from algorithms.entry import FROM_USERS, Claim, Entry, RegretBound, Settings
+from algorithms.entry import ARMS, Claim, Entry, RegretBound, Settings
 from algorithms.protocol import Algorithm, IntArray
 from flows.environment_specs import TableSpec
 from flows.environments import Environment, environments_of
@@ -82,7 +82,7 @@ class Cell:
         """
         if self.entry.bound is None or not self.environment.is_drawn or not self.environment.shows("regret"):
             return None
-        is_known = self.environment.kind not in FROM_USERS and self.environment.shows("means")
+        is_known = self.environment.kind in ARMS and self.environment.shows("means")
         return self.entry.bound(self.settings, self.environment.means if is_known else None, grid)
 
     def parameters(self) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
     # A hash of withheld regret would let whoever knows all rows but one try out that one.
     hashed = evidence + [path for cell, path in blocks if cell.environment.shows("regret")]
     return {
-        "schema": "bandana/report/4",
+        "schema": "bandana/report/5",
         "kind": "experiment",
         "title": spec.title or spec.name,
         "suite": spec.name,

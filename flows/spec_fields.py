@@ -38,3 +38,11 @@ class Strict(BaseModel):
     """No field that is not known, nothing that is not finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Labelled(Strict):
+    """What may be called something else than what it is."""
+
+    label: Annotated[str | None, Field(pattern=NAME, max_length=40)] = Field(
+        None, description="What cells and reports call it; needed only to tell two of one kind apart."
+    )

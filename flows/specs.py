@@ -24,6 +24,7 @@ from privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
 
 PARAMETERS = (
     "beta", "failure", "beta_scale", "ridge", "switch", "length_scale", "n_features", "norm_bound", "reading", "error_scale",
+    "batches", "n_batches",
 )  # fmt: skip
 """Parameters of algorithms: which of them one takes, `bandana list` shows."""
 _GRIDS = ("environment", "alpha", "epsilon", "delta", *PARAMETERS, "calibrations", "formats")
@@ -69,6 +70,10 @@ class AlgorithmSpec(Strict):
     reading: OneOrSeveral[Annotated[int, Field(ge=1, le=5)]] | None = Field(
         None, description="Which of a paper's own formulas for the printed noise; the last is what its proof asks for."
     )
+    batches: OneOrSeveral[Annotated[int, Field(ge=0, le=3)]] | None = Field(
+        None, description="When episodes are looked at: 1 evenly, 2 ever more rarely, 3 as the determinant grows; 0: usual."
+    )
+    n_batches: OneOrSeveral[Count] | None = Field(None, description="How many batches; as many as usual if left out.")
     calibrations: OneOrSeveral[str] | None = Field(None, description="One or several; all of the algorithm's if left out.")
     privacy: PrivacySpec | None = Field(None, description="Of a private algorithm.")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from algorithms.entry import FROM_USERS, Settings
-from algorithms.environments.tables import RewardTable
+from algorithms.entry import ARMS, Settings
+from algorithms.environments.episodes import Table
 from audits import evidence
 from audits.audit import Trial, audit
 from audits.catalog_beds import at_test_budget, is_near_test_budget
@@ -62,8 +62,8 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     data = (
         f" of {environment.describe()['name']}" if environment.shows("values") else ", drawn at random: the data are private"
     )
-    what = "actions" if environment.kind in FROM_USERS else "arms"
-    rounds = f"{asked.rounds} rounds x {environment.n_actions} {what}{data}{_played_with(cell, main, near)}"
+    what = "arms" if environment.kind in ARMS else "actions"
+    rounds = f"{asked.rounds} {environment.unit} x {environment.n_actions} {what}{data}{_played_with(cell, main, near)}"
     trial = _trial(cell, main, table)
     outcome = audit(
         trial,
@@ -106,7 +106,7 @@ def _changed(cell: Cell, played: Settings) -> str:
     return ", ".join(f"{name} = {value:.4g}" for name, value in played.parameters.items() if value != asked[name])
 
 
-def _trial(cell: Cell, played: Settings, table: RewardTable) -> Trial:
+def _trial(cell: Cell, played: Settings, table: Table) -> Trial:
     entry = cell.entry
     assert entry.promise is not None
     assert entry.probes is not None

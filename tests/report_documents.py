@@ -190,6 +190,10 @@ def counterexample(**other):
             "round": place,
             "arm": arm,
             "neighbor_arm": arm,
+            "states": None,
+            "actions": None,
+            "neighbor_states": None,
+            "neighbor_actions": None,
             "rewards": [0.0, 0.25],
             "neighbor_rewards": [0.0, 0.25] if place else [5.0, 5.0],
         }
@@ -209,6 +213,9 @@ def counterexample(**other):
             "before": [0.0, 0.25],
             "after": [5.0, 5.0],
             "seed": 3,
+            "episode": None,
+            "brought": None,
+            "replaced_brought": None,
             "rewards": [{"start": 0, "stop": 4, "rewards": [0.0, 0.25]}],
         },
         "data": data,
@@ -333,6 +340,7 @@ def environment(label="bernoulli"):
         "description": "Two arms.",
         "estimator": "Drawn.",
         "horizon": 1000,
+        "unit": "rounds",
         "actions": ["left", "right"],
         "means": [0.25, 0.75],
     }
@@ -381,7 +389,7 @@ def make(audits=None):
     audits = [audit(), audit("tight eps=10", mu=3.0)] if audits is None else audits
     cells = [cell("ucb", None, 90.0), cell("private 1", 1.0, 200.123456)]
     return {
-        "schema": "bandana/report/4",
+        "schema": "bandana/report/5",
         "kind": "experiment",
         "title": "A title",
         "suite": "demo",
@@ -401,7 +409,19 @@ def make(audits=None):
 
 def hostile(value):
     if isinstance(value, dict):
-        fixed = {"schema", "created", "verdict", "sha256", "budget", "view", "quantity", "expected", "caught_by", "kind"}
+        fixed = {
+            "schema",
+            "created",
+            "verdict",
+            "sha256",
+            "budget",
+            "view",
+            "quantity",
+            "expected",
+            "caught_by",
+            "kind",
+            "unit",
+        }
         return {k: v if k in fixed else hostile(v) for k, v in value.items()}
     if isinstance(value, list):
         return [hostile(item) for item in value]

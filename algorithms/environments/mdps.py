@@ -50,9 +50,7 @@ class FiniteMDP:
             )
         if law not in ("bernoulli", "exact"):
             raise ValueError(f"law must be 'bernoulli' or 'exact', got {law!r}")
-        first = np.eye(1, self.n_states)[0] if start is None else np.asarray(start, dtype=float)
-        if first.shape != (self.n_states,) or not (first >= 0).all() or abs(first.sum() - 1) > 1e-9:
-            raise ValueError(f"start must be a distribution over {self.n_states} states, got {first.tolist()}")
+        first = checked_start(start, self.n_states)
         self.n_users = at_least("n_users", n_users, 1)
         self.reward_range = UNIT
         self.names = tuple(f"action {a}" for a in range(self.n_actions))
@@ -88,3 +86,15 @@ class FiniteMDP:
         means = self.mean_rewards[step, states, actions]
         rewards = means if self._is_exact else (self._generator.random(len(states)) < means).astype(float)
         return np.minimum(after, self.n_states - 1), rewards
+
+
+def checked_start(start: ArrayLike | None, n_states: int) -> FloatArray:
+    """(n_states,) the distribution of first states; None: always state 0.
+
+    Raises:
+      ValueError: it is no distribution over the states.
+    """
+    first = np.eye(1, n_states)[0] if start is None else np.array(start, dtype=float)
+    if first.shape != (n_states,) or not (first >= 0).all() or not abs(first.sum() - 1) <= 1e-9:
+        raise ValueError(f"start must be a distribution over {n_states} states, got {first.tolist()}")
+    return first

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from algorithms.numerics.answers import span_sums
 from algorithms.protocol import FloatArray, IntArray
@@ -15,15 +17,112 @@ _GRID = 2.0**-30
 _EXACT = 2**53  # integers up to here are exact in a float
 
 
-class RewardTable:
-    """Row t holds the potential rewards of user t, one column an action; only the played one is ever read.
+class DataSet(ABC):
+    """What every kind of data set shares: row k holds what user k brings, and what they would answer to all that may happen.
 
     Rewards are rounded to multiples of 2^-30, so that sums of them are exact in any order: a phase absorbed at once and
     round by round give the same number, and replacing a record changes no sum that does not contain it, to the last bit.
 
     Attributes:
-      rewards: (n_users, n_actions), on the grid.
+      rewards: (n_users, ..., n_actions), on the grid.
       reward_range: where every reward lies.
+      n_users: number of records.
+      n_actions: number of actions.
+      n_steps: actions that one record takes: 1 in a bandit, the length of an episode.
+    """
+
+    n_steps = 1
+
+    def __init__(self, rewards: FloatArray, reward_range: Interval) -> None:
+        reach = max(abs(reward_range.low), abs(reward_range.high)) * len(rewards) * self.n_steps
+        if reach / _GRID >= _EXACT:
+            raise ValueError(
+                f"{len(rewards)} rewards in {reward_range} can sum to {reach:.4g}; sums are exact up to "
+                f"{_EXACT * _GRID:.4g}: scale the rewards, or use fewer users"
+            )
+        self.reward_range = reward_range
+        # Where an end of the range is off the grid, rewards stay inside it: the sensitivity is never exceeded.
+        steps = np.clip(np.rint(rewards / _GRID), np.ceil(reward_range.low / _GRID), np.floor(reward_range.high / _GRID))
+        self._steps: IntArray = steps.astype(np.int64)
+        self.rewards: FloatArray = steps * _GRID
+        self.n_users, self.n_actions = len(rewards), rewards.shape[-1]
+
+    def __str__(self) -> str:
+        return f"{self.n_users} rounds x {self.n_actions} arms"
+
+    @property
+    @abstractmethod
+    def brought(self) -> NDArray[Any] | None:
+        """(n_users, ...) what users bring beside their rewards; None where there is nothing else in a record."""
+
+    @abstractmethod
+    def with_rows(self, rewards: ArrayLike, brought: ArrayLike | None, reward_range: Interval | None = None) -> Self:
+        """A data set of the same kind with other rows, of any number.
+
+        Args:
+          rewards: (n_users, ..., n_actions)
+          brought: (n_users, ...), None where users bring nothing.
+          reward_range: declared range, this table's if None.
+        """
+
+    def clipped(self, reward_range: Interval) -> Self:
+        """The table with every reward moved into the range; itself if that changes nothing."""
+        if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
+            return self
+        return self.with_rewards(reward_range.clip(self.rewards), reward_range)
+
+    def with_rewards(self, rewards: ArrayLike, reward_range: Interval | None = None) -> Self:
+        """The same users, who bring the same, with other rewards.
+
+        Args:
+          rewards: (n_users, ..., n_actions)
+          reward_range: declared range, this table's if None.
+        """
+        return self.with_rows(rewards, self.brought, reward_range)
+
+    def replaced(
+        self, user: int, row: ArrayLike, reward_range: Interval | None = None, brought: ArrayLike | None = None
+    ) -> Self:
+        """The neighbor in which one user's record is another one.
+
+        Args:
+          user: which row, in [0, n_users).
+          row: (..., n_actions) the new potential rewards.
+          reward_range: the neighbor's declared range, if the new row leaves this table's.
+          brought: what the user brings then; None keeps it, as where it is public.
+        """
+        if not 0 <= user < self.n_users:
+            raise ValueError(f"user must lie in [0, {self.n_users}), got {user!r}")
+        shape = self.rewards.shape[1:]
+        if np.shape(row) != shape:
+            told = f"one reward for each of {shape[0]} actions" if len(shape) == 1 else f"rewards of shape {shape}"
+            raise ValueError(f"row must hold {told}, got shape {np.shape(row)}")
+        rewards, kept = self.rewards.copy(), self.brought
+        rewards[user] = row
+        if brought is not None:
+            if kept is None:
+                raise ValueError("the users of this table bring nothing but rewards; brought must be None")
+            if np.shape(brought) != kept.shape[1:]:
+                raise ValueError(f"brought must be of shape {kept.shape[1:]}, as all users bring, got {np.shape(brought)}")
+            kept = kept.copy()
+            kept[user] = brought
+        return self.with_rows(rewards, kept, reward_range)
+
+    def repeated(self, times: int) -> Self:
+        """The same users so many times over."""
+        rows = (times, *[1] * (self.rewards.ndim - 1))
+        brought = self.brought
+        return self.with_rows(
+            np.tile(self.rewards, rows),
+            None if brought is None else np.tile(brought, (times, *[1] * (brought.ndim - 1))),
+        )
+
+
+class RewardTable(DataSet):
+    """Row t holds the potential rewards of user t, one column an action; only the played one is ever read.
+
+    Attributes:
+      rewards: (n_users, n_actions), on the grid.
       names: what the actions are called.
     """
 
@@ -38,30 +137,18 @@ class RewardTable:
                 f"reward of user {user}, action {action} is {array[user, action]!r}; it must be a number in the declared "
                 f"range {reward_range}"
             )
-        reach = max(abs(reward_range.low), abs(reward_range.high)) * len(array)
-        if reach / _GRID >= _EXACT:
-            raise ValueError(
-                f"{len(array)} rewards in {reward_range} can sum to {reach:.4g}; sums are exact up to {_EXACT * _GRID:.4g}: "
-                "scale the rewards, or use fewer users"
-            )
-        self.reward_range = reward_range
-        # Where an end of the range is off the grid, rewards stay inside it: the sensitivity is never exceeded.
-        steps = np.clip(np.rint(array / _GRID), np.ceil(reward_range.low / _GRID), np.floor(reward_range.high / _GRID))
-        self._steps: IntArray = steps.astype(np.int64)
-        self.rewards: FloatArray = steps * _GRID
-        self.n_users, self.n_actions = array.shape
+        super().__init__(array, reward_range)
         self.names = names or tuple(f"arm {a}" for a in range(self.n_actions))
+
+    @property
+    def brought(self) -> NDArray[Any] | None:
+        """Nothing."""
+        return None
 
     @cached_property
     def _prefix(self) -> IntArray:
         """(n_users + 1, n_actions) prefix sums, in units of the grid."""
         return np.concatenate([np.zeros((1, self.n_actions), dtype=np.int64), np.cumsum(self._steps, axis=0)])
-
-    def clipped(self, reward_range: Interval) -> RewardTable:
-        """The table with every reward moved into the range; itself if that changes nothing."""
-        if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
-            return self
-        return RewardTable(reward_range.clip(self.rewards), reward_range, self.names)
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) the sum of rewards[user : user + n_records, action]."""
@@ -69,30 +156,9 @@ class RewardTable:
         span_sums(self._prefix, _GRID, user, n_records, actions, sums)
         return sums
 
-    def with_rewards(self, rewards: ArrayLike, reward_range: Interval | None = None) -> RewardTable:
-        """The same users with other rewards.
-
-        Args:
-          rewards: (n_users, n_actions)
-          reward_range: declared range, this table's if None.
-        """
-        return RewardTable(rewards, reward_range or self.reward_range, self.names)
-
-    def replaced(self, user: int, row: ArrayLike, reward_range: Interval | None = None) -> RewardTable:
-        """The neighbor in which one user's row is another one.
-
-        Args:
-          user: which row, in [0, n_users).
-          row: (n_actions,) the new potential rewards.
-          reward_range: the neighbor's declared range, if the new row leaves this table's.
-        """
-        if not 0 <= user < self.n_users:
-            raise ValueError(f"user must lie in [0, {self.n_users}), got {user!r}")
-        if np.shape(row) != (self.n_actions,):
-            raise ValueError(f"row must hold one reward for each of {self.n_actions} actions, got shape {np.shape(row)}")
-        rewards = self.rewards.copy()
-        rewards[user] = row
-        return RewardTable(rewards, reward_range or self.reward_range, self.names)
+    def with_rows(self, rewards: ArrayLike, brought: ArrayLike | None, reward_range: Interval | None = None) -> Self:
+        """See `DataSet.with_rows`."""
+        return type(self)(rewards, reward_range or self.reward_range, self.names)
 
     @property
     def means(self) -> FloatArray:
@@ -128,11 +194,16 @@ class ContextTable(RewardTable):
         self.features = checked_features(features, self.rewards.shape)
         self.context_dimension = int(self.features.shape[2])
 
-    def clipped(self, reward_range: Interval) -> ContextTable:
-        """The table with every reward moved into the range; itself if that changes nothing."""
-        if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
-            return self
-        return self.with_rewards(reward_range.clip(self.rewards), reward_range)
+    @property
+    def brought(self) -> NDArray[Any]:
+        """(n_users, n_actions, d) the features."""
+        return self.features
+
+    def with_rows(self, rewards: ArrayLike, brought: ArrayLike | None, reward_range: Interval | None = None) -> Self:
+        """See `DataSet.with_rows`; users bring features."""
+        if brought is None:
+            raise ValueError("users of this table bring features; brought must not be None")
+        return type(self)(brought, rewards, reward_range or self.reward_range, self.names)
 
     def contexts(self, user: IntArray) -> FloatArray:
         """(n_reps, n_actions, d) features of the given users' actions; one user's are not copied for each replicate."""
@@ -144,30 +215,6 @@ class ContextTable(RewardTable):
     def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
         """(n_reps, n_actions) what the users would answer: regret is counted against the best of it, in hindsight."""
         return self.rewards[user]
-
-    def with_rewards(self, rewards: ArrayLike, reward_range: Interval | None = None) -> ContextTable:
-        """The same users and contexts with other rewards."""
-        return ContextTable(self.features, rewards, reward_range or self.reward_range, self.names)
-
-    def replaced(
-        self, user: int, row: ArrayLike, reward_range: Interval | None = None, features: ArrayLike | None = None
-    ) -> ContextTable:
-        """The neighbor in which one user's record is another one.
-
-        Args:
-          user: which row, in [0, n_users).
-          row: (n_actions,) the new potential rewards.
-          reward_range: the neighbor's declared range, if the new row leaves this table's.
-          features: (n_actions, d) the new features; None keeps them, as where contexts are public.
-        """
-        replaced = super().replaced(user, row, reward_range)
-        kept = self.features
-        if features is not None:
-            if np.shape(features) != kept.shape[1:]:
-                raise ValueError(f"features must be of shape {kept.shape[1:]}, got {np.shape(features)}")
-            kept = kept.copy()
-            kept[user] = features
-        return ContextTable(kept, replaced.rewards, replaced.reward_range, self.names)
 
 
 def checked_features(features: ArrayLike, shape: tuple[int, ...]) -> FloatArray:

@@ -33,7 +33,7 @@ from audits.reporting.blocks import (
 )
 from audits.reporting.document import broken_order, has_ledger
 from audits.reporting.drawing import ROLES
-from audits.reporting.numbers import NONE, name_of, number, symbol_of
+from audits.reporting.numbers import NONE, name_of, number, symbol_of, unit_of
 from audits.reporting.utility import utility
 
 _VERDICTS = {
@@ -205,7 +205,13 @@ def _summary(document: dict[str, Any]) -> list[Block]:
                     "no PASS is given.",
                 ),
                 *(
-                    [("Regret", "Reward lost against the best action, summed over the rounds. Smaller is better.")]
+                    [
+                        (
+                            "Regret",
+                            "Reward lost against the best action, summed over the "
+                            f"{unit_of(document['environments'])}. Smaller is better.",
+                        )
+                    ]
                     if document["benchmark"] is not None
                     else []
                 ),
@@ -263,7 +269,7 @@ def _data(environment: dict[str, Any]) -> list[Block]:
             ("Environment", [span(environment["name"], "code")]),
             ("Data", environment["description"]),
             ("Estimator", environment["estimator"]),
-            ("Horizon", f"{number(environment['horizon'])} rounds"),
+            ("Horizon", f"{number(environment['horizon'])} {unit_of([environment])}"),
         ]
     )
     if not actions:

@@ -21,7 +21,7 @@ def resource(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
-REPORT, COMPARISON = "bandana/report/4", "bandana/comparison/1"
+REPORT, COMPARISON = "bandana/report/5", "bandana/comparison/1"
 _SCHEMAS = {REPORT: "report.schema.json", COMPARISON: "comparison.schema.json"}
 
 

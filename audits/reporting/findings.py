@@ -479,19 +479,14 @@ def _findings(audit: Audit) -> list[dict[str, Any]]:
 
 def _counterexample(label: str, found: dict[str, Any]) -> list[Block]:
     """For a reader who does not know the code: what changes, which release tells it, and by how much it moves too far."""
-    case, record = found["case"], found["case"]["record"]
+    case = found["case"]
     said: list[Block] = [
         heading(f"The counterexample to {label}"),
         fact_list(
             [
                 ("What is wrong", KINDS[found["kind"]]),
                 ("In this run", _sentence(found["reason"])),
-                (
-                    "What changes",
-                    f"Record {record}, of a run of {number(case['n_rounds'])} rounds: its rewards, one an arm, are "
-                    f"{_values(case['before'])} in the data set D and {_values(case['after'])} in its neighbor D′. All "
-                    "other records are the same. Rounds, records and releases are counted from 0.",
-                ),
+                ("What changes", _what_changes(found)),
                 *([("Where they part", _sentence(found["difference"]["told"]))] if found["difference"] else []),
                 *([("Together", _sentence(found["total"]["told"]))] if found["total"] else []),
                 (
@@ -500,11 +495,56 @@ def _counterexample(label: str, found: dict[str, Any]) -> list[Block]:
                 ),
             ]
         ),
-        _data_table(found),
+        _data_table(found) if case["episode"] is None else _episode_table(found),
     ]
     if found["releases"]:
         said.append(_release_table(found))
     return said
+
+
+def _what_changes(found: dict[str, Any]) -> str:
+    case, record = found["case"], found["case"]["record"]
+    if case["episode"] is None:
+        brought = "" if case["replaced_brought"] is None else " It brings other contexts in D′, as the file has them."
+        return (
+            f"Record {record}, of a run of {number(case['n_rounds'])} rounds: its rewards, one an arm, are "
+            f"{_values(case['before'])} in the data set D and {_values(case['after'])} in its neighbor D′.{brought} All "
+            "other records are the same. Rounds, records and releases are counted from 0."
+        )
+    row = next(row for row in found["data"] if row["round"] == record)
+    moved = "where its actions lead and what they earn are" if case["replaced_brought"] is not None else "what it earns is"
+    return (
+        f"Record {record}, of a run of {number(case['n_rounds'])} episodes: {moved} not the same in the data set D and in "
+        f"its neighbor D′. In this run it lives through states {_listed(row['states'])} with rewards "
+        f"{_values(row['rewards'])} on D, and through states {_listed(row['neighbor_states'])} with rewards "
+        f"{_values(row['neighbor_rewards'])} on D′. All other records are the same. Episodes, records, states and releases "
+        "are counted from 0."
+    )
+
+
+def _listed(values: Sequence[int]) -> str:
+    return " ".join(str(value) for value in values)
+
+
+def _episode_table(found: dict[str, Any]) -> Block:
+    case, rows = found["case"], found["data"]
+    parted = found["difference"]["round"] if found["difference"] else case["record"]
+    shown = _kept(rows, [row["round"] in (case["record"], parted) for row in rows])
+    columns = [column("Episode and record", right=True)]
+    columns += [column(f"{name} on {side}") for side in ("D", "D′") for name in ("States", "Actions", "Rewards")]
+    cells = []
+    for row in shown:
+        mine, theirs = ([row[f"{side}{name}"] for name in ("states", "actions", "rewards")] for side in ("", "neighbor_"))
+        told = [cell_of(_listed(mine[0])), cell_of(_listed(mine[1])), cell_of(_values(mine[2]))]
+        if mine == theirs:
+            told += [cell_of("the same")] * 3
+        else:
+            told += [badge(text, "bad") for text in (_listed(theirs[0]), _listed(theirs[1]), _values(theirs[2]))]
+        cells.append([cell_of(str(row["round"])), *told])
+    return table_block(
+        f"The data, episode by episode.{_left_out(len(shown), case['n_rounds'], 'episodes')}", columns, cells,
+        widths=[0.9, *[1.2, 1.0, 1.3] * 2], narrow=True,
+    )  # fmt: skip
 
 
 def _sentence(words: str) -> str:
@@ -545,7 +585,7 @@ def _release_table(found: dict[str, Any]) -> Block:
     shown = _kept(found["releases"], [row["is_offending"] for row in found["releases"]])
     columns = [
         column("Release", right=True),
-        column("After rounds", right=True),
+        column(f"After {'rounds' if found['case']['episode'] is None else 'episodes'}", right=True),
         column("Noise"),
         column("Records it reads"),
         column(f"Reads record {record}"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 _UP = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 NONE = "–"
@@ -55,6 +57,15 @@ def kind_of(quantity: str) -> str:
     (True, True)
     """
     return next(kind for kind in (EPSILON, DIVERGENCE, MU, PURE, RHO) if quantity.startswith(kind))
+
+
+def unit_of(environments: Sequence[Mapping[str, Any]]) -> str:
+    """What users are called, in the plural: rounds, episodes, or both.
+
+    >>> unit_of([{"unit": "rounds"}]), unit_of([{"unit": "episodes"}, {"unit": "rounds"}])
+    ('rounds', 'rounds or episodes')
+    """
+    return " or ".join(sorted({environment["unit"] for environment in environments}, reverse=True))
 
 
 def name_of(quantity: str) -> str:

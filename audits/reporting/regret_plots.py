@@ -26,6 +26,7 @@ def regret_curves(
     is_log: bool,
     top: float,
     ceiling: float = 0.0,
+    unit: str = "rounds",
 ) -> str:
     """Mean regret against rounds, with its band, one line a cell; on logarithmic axes the bounds too, dashed.
 
@@ -36,6 +37,7 @@ def regret_curves(
       is_log: both axes logarithmic, or both linear.
       top: the largest regret of all panels that are compared, in units of reward.
       ceiling: the largest bound of all of them.
+      unit: what users are, in the plural.
 
     Returns:
       SVG text.
@@ -55,7 +57,7 @@ def regret_curves(
             ends.append((float(mean[-1]), short(curve_name(cell, cells), 22), color))
             if cell in bounded:
                 axes.plot(x, np.maximum(cell["bound"], floor), color=color, linewidth=1.0, linestyle=_DASHED)
-        axes.set_xlabel("round" + (" (log scale)" if is_log else ""))
+        axes.set_xlabel(unit.removesuffix("s") + (" (log scale)" if is_log else ""))
         axes.set_ylabel("regret, in units of reward")
         if is_log:
             axes.set_xscale("log")
@@ -89,13 +91,16 @@ def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:
     return "not private" if cell["epsilon"] is None else f"ε = {number(cell['epsilon'])}"
 
 
-def budget_over_time(grid: Sequence[int], cells: Sequence[dict[str, Any]], colors: dict[float, str]) -> str:
+def budget_over_time(
+    grid: Sequence[int], cells: Sequence[dict[str, Any]], colors: dict[float, str], unit: str = "rounds"
+) -> str:
     """What the worst record has paid by each round, one line a cell, with what is claimed as a line.
 
     Args:
       grid: rounds, increasing.
       cells: cells whose `mu_spent` is not null.
       colors: epsilon -> color, from `level_colors`.
+      unit: what users are, in the plural.
 
     Returns:
       SVG text. Rounds are logarithmic; the budget too, where the cells' levels span more than a factor of 10.
@@ -127,7 +132,7 @@ def budget_over_time(grid: Sequence[int], cells: Sequence[dict[str, Any]], color
             axes.set_ylim(0, top * 1.12)
             axes.yaxis.set_major_locator(few_ticks(6))
             axes.yaxis.set_major_formatter(lambda value, _: number(value))
-        axes.set_xlabel("round (log scale)")
+        axes.set_xlabel(f"{unit.removesuffix('s')} (log scale)")
         axes.set_ylabel("budget, as µ" + (" (log scale)" if is_log else ""))
         handles = [
             axes.plot([], [], color=INK, label="spent")[0],

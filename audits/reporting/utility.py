@@ -8,11 +8,12 @@ from typing import Any
 
 from audits.reporting import drawing, regret_plots
 from audits.reporting.blocks import Block, bullets, cell_of, column, figure_block, heading, paragraph, table_block
-from audits.reporting.numbers import number
+from audits.reporting.numbers import number, unit_of
 
 Cell = dict[str, Any]
 _SETTING = re.compile(r"(?<!\S)(?:alpha|beta)=\S+")
 _WITHHELD = "withheld"
+_ONE = {"rounds": "a round", "episodes": "an episode"}
 
 
 def is_shown(cell: Cell) -> bool:
@@ -33,13 +34,13 @@ def utility(document: dict[str, Any]) -> list[Block]:
     if benchmark is None:
         return [paragraph("No benchmark was run: this report says nothing about utility.")]
     cells, grid = benchmark["cells"], benchmark["grid"]
-    has_several = len(document["environments"]) > 1
+    has_several, units = len(document["environments"]) > 1, unit_of(document["environments"])
     shown = any(map(is_shown, cells))
     blocks: list[Block] = []
     if shown:
         blocks.append(
             paragraph(
-                f"Cumulative regret over {number(grid[-1])} rounds. Lines: mean over {number(benchmark['replications'])} "
+                f"Cumulative regret over {number(grid[-1])} {units}. Lines: mean over {number(benchmark['replications'])} "
                 f"replications. Bands: {benchmark['band']}. Left: linear axes; right: the same on logarithmic axes. All "
                 f"linear panels{' of one environment' if has_several else ''} share their vertical scale, and so do all "
                 "logarithmic ones."
@@ -52,24 +53,24 @@ def utility(document: dict[str, Any]) -> list[Block]:
         here = [cell for cell in cells if cell["environment"] == environment["label"]]
         if not here:
             continue
-        on = f" on {environment['label']}" if has_several else ""
+        on, unit = f" on {environment['label']}" if has_several else "", unit_of([environment])
         blocks += [heading(f"On {environment['label']}")] if has_several else []
-        blocks += _regret_figures([cell for cell in here if is_shown(cell)], grid, colors, on)
+        blocks += _regret_figures([cell for cell in here if is_shown(cell)], grid, colors, on, unit)
         blocks += _frontier([cell for cell in here if is_shown(cell)], benchmark, on)
-        blocks += _budget(here, grid, colors, on)
-        blocks.append(_table(here, benchmark, grid, on))
+        blocks += _budget(here, grid, colors, on, unit)
+        blocks.append(_table(here, benchmark, grid, on, unit))
     return blocks
 
 
-def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str) -> list[Block]:
+def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str) -> list[Block]:
     top = max((max(cell["high"]) for cell in cells), default=1.0)
     ceiling = max((max(cell["bound"]) for cell in cells if is_bounded(cell)), default=0.0)
     blocks = []
     for title, drawn in _panels(cells):
-        described = _describe_regret(f"{title}{on}", drawn, grid[-1])
+        described = _describe_regret(f"{title}{on}", drawn, grid[-1], unit)
         images = [
             (
-                regret_plots.regret_curves(grid, drawn, colors, is_log=is_log, top=top, ceiling=ceiling),
+                regret_plots.regret_curves(grid, drawn, colors, is_log=is_log, top=top, ceiling=ceiling, unit=unit),
                 described + (" Logarithmic axes." if is_log else " Linear axes."),
             )
             for is_log in (False, True)
@@ -146,7 +147,7 @@ def _short_names(cells: Sequence[Cell]) -> dict[str, str]:
     return short if len(set(short.values())) == len(short) else {family: family for family in short}
 
 
-def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str) -> list[Block]:
+def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str) -> list[Block]:
     spending = [cell for cell in cells if cell["mu_spent"] is not None]
     families = dict.fromkeys(map(family_of, spending))
     images, titles = [], []
@@ -156,14 +157,15 @@ def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str]
             f"{regret_plots.curve_name(c, own)}: {number(float(c['mu_spent'][-1]))} of {number(c['mu_claimed'])}"
             for c in own
         )
-        described = f"Budget spent against rounds by {family}{on}. At the end, spent of claimed, as µ: {said}."
-        images.append((regret_plots.budget_over_time(grid, own, colors), described))
+        described = f"Budget spent against {unit} by {family}{on}. At the end, spent of claimed, as µ: {said}."
+        images.append((regret_plots.budget_over_time(grid, own, colors, unit), described))
         titles.append(family)
     if not images:
         return []
     return [
         figure_block(
-            f"Budget over time{on}: what the ledger composes to for the worst record, of all releases before a round (solid "
+            f"Budget over time{on}: what the ledger composes to for the worst record, of all releases before "
+            f"{_ONE[unit]} (solid "
             "steps), and what the source claims of the whole run (dotted). A solid line must not rise above its dotted one.",
             images,
             titles=titles,
@@ -172,7 +174,7 @@ def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str]
     ]
 
 
-def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str) -> Block:
+def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:
     twins = [cell for cell in cells if cell["epsilon"] is None and is_shown(cell)]
     twin = twins[0]["final_mean"] if len(twins) == 1 and twins[0]["final_mean"] > 0 else None
     columns = [
@@ -200,7 +202,7 @@ def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int]
     ]
     note = " Times the twin: final regret over that of the same task without privacy." if twin else ""
     return table_block(
-        f"Final regret{on} after {number(grid[-1])} rounds, in units of reward; ε and µ claimed as the source of each cell "
+        f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε and µ claimed as the source of each cell "
         f"states them, µ spent as the ledger composes it. Interval: {benchmark['band']}.{note}",
         columns,
         rows,
@@ -216,6 +218,6 @@ def final_of(cell: Cell) -> tuple[str, str]:
     return number(float(cell["final_mean"])), " to ".join(ends)
 
 
-def _describe_regret(title: str, cells: Sequence[Cell], rounds: int) -> str:
+def _describe_regret(title: str, cells: Sequence[Cell], rounds: int, unit: str) -> str:
     ends = "; ".join(f"{regret_plots.curve_name(cell, cells)}: {number(float(cell['final_mean']))}" for cell in cells)
-    return f"Regret of {title} against rounds. After {number(rounds)} rounds: {ends}."
+    return f"Regret of {title} against {unit}. After {number(rounds)} {unit}: {ends}."

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from flows.environment_specs import EnvironmentSpec
-from flows.environments import finite_arms, kernel, linear
+from flows.environments import episodes, finite_arms, kernel, linear
 from flows.environments.environment import Environment
 from flows.environments.finite_arms import read_table
 from flows.specs import Spec
 
 __all__ = ["Environment", "environment_of", "environments_of", "read_table"]
-_CLASSES = {**finite_arms.CLASSES, **linear.CLASSES, **kernel.CLASSES}
+_CLASSES = {**finite_arms.CLASSES, **linear.CLASSES, **kernel.CLASSES, **episodes.CLASSES}
 
 
 def environment_of(spec: Spec, item: EnvironmentSpec) -> Environment[Any]:

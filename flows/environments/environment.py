@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from algorithms.entry import FINITE, FROM_USERS, Problem
-from algorithms.environments.tables import RewardTable
-from algorithms.observers import ContextualRegretCurve, RegretCurve
-from algorithms.protocol import FloatArray, IntArray, Stream
+from algorithms.entry import ARMS, FINITE, Problem
+from algorithms.environments.episodes import Table
+from algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve
+from algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
 from flows.environment_specs import label_of
 from flows.specs import Spec, SpecError
 from privacy_core import Interval
@@ -40,12 +40,14 @@ class Environment(ABC, Generic[Item]):
     Attributes:
       spec: the experiment.
       item: the environment in it.
-      kind: finite, linear, contextual, kernel or pooled.
+      kind: finite, linear, contextual, kernel, pooled, linear-mixture or linear-mdp.
+      unit: what a user is, in the plural.
       is_drawn: whether rewards are drawn by the model of its kind: independent with fixed means, linear in known features
         where there are any. Of fixed rows no regret bound holds.
     """
 
     kind = FINITE
+    unit = "rounds"
     is_drawn = True
 
     def __init__(self, spec: Spec, item: Item) -> None:
@@ -77,15 +79,15 @@ class Environment(ABC, Generic[Item]):
 
     @property
     def means(self) -> FloatArray:
-        """(n_actions,) the mean rewards that regret is counted with; none where users bring the actions."""
+        """(n_actions,) the mean rewards that regret is counted with; none where they depend on more than the action."""
         return np.empty(0)
 
     @abstractmethod
-    def stream(self, seed: np.random.SeedSequence) -> Stream:
+    def stream(self, seed: np.random.SeedSequence) -> Stream | EpisodicStream:
         """What one block of replicates plays on."""
 
     @abstractmethod
-    def audit_table(self) -> RewardTable:
+    def audit_table(self) -> Table:
         """What audits replay: as many users as the spec asks for."""
 
     @abstractmethod
@@ -96,7 +98,7 @@ class Environment(ABC, Generic[Item]):
         """What an algorithm is told of it."""
         return Problem(self.n_actions, self.reward_range, horizon)
 
-    def regret(self, stream: Stream, grid: IntArray, n_reps: int) -> RegretCurve | ContextualRegretCurve:
+    def regret(self, stream: Any, grid: IntArray, n_reps: int) -> RegretCurve | ContextualRegretCurve | EpisodicRegretCurve:
         """What observes a run's regret."""
         return RegretCurve(self.means, grid, n_reps)
 
@@ -119,7 +121,7 @@ class Environment(ABC, Generic[Item]):
             ("horizon", self.spec.horizon, self.n_actions),
             ("audit.rounds", self.spec.audit.rounds, self.n_actions + 1),
         ):
-            if self.kind not in FROM_USERS and value < least:
+            if self.kind in ARMS and value < least:
                 raise SpecError(f"{name}: must be at least {least} for {self.n_actions} arms, got {value}")
             if (most := self.most_users.get(name)) is not None and value > most:
                 raise SpecError(f"{name}: {self._whose(name)} has {most} users, got {value}")
@@ -136,6 +138,7 @@ class Environment(ABC, Generic[Item]):
             "description": text,
             "estimator": estimator,
             "horizon": self.spec.horizon,
+            "unit": self.unit,
             "actions": list(self.names),
             "means": [float(m) for m in self.means] if self.shows("means") else [],
         }

@@ -113,7 +113,7 @@ def test_the_twin_has_no_privacy_and_says_so():
 def test_the_neighbor_script_acts_alike(name):
     """Given what was released, a changed record changes nothing that others see."""
     algorithm, table = built(name), TABLES[SYMMETRIC]
-    neighbor = table.replaced(9, np.full(N_ACTIONS, -1.0), features=-table.features[9])
+    neighbor = table.replaced(9, np.full(N_ACTIONS, -1.0), brought=-table.features[9])
     live = LiveLedger(8, ReproducibleNoise(np.random.SeedSequence(3)), keeps_transcript=True)
     first, second = ActionLog(), ActionLog()
     run(algorithm, table, live, observers=[first])
@@ -238,8 +238,8 @@ def test_an_epoch_is_a_run_of_its_own():
 
 def test_the_audit_without_statistics_finds_nothing_in_epochs():
     claim = GaussianDP(LIMIT * (1 + 1e-9))
-    assert search(doubling("joint tight", first=2), SYMMETRIC, claim, 60, private_contexts=True) is None
-    assert search(doubling("joint tree", first=2), SYMMETRIC, claim, 60, private_contexts=True) is None
+    assert search(doubling("joint tight", first=2), SYMMETRIC, claim, 60, private_records=True) is None
+    assert search(doubling("joint tree", first=2), SYMMETRIC, claim, 60, private_records=True) is None
 
 
 def test_epochs_want_one_round_at_a_time():

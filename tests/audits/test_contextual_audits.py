@@ -16,7 +16,7 @@ from audits.audit import Trial, _promise, audit
 from audits.contextual_controls import ADAR_OFUL, CONTEXTUAL_CONTROLS, LINUCB_JOINT
 from audits.controls import SAMPLING, STRUCTURAL
 from audits.measure import measure_one_run
-from audits.neighbors import Pair, canary_contexts, canary_pairs
+from audits.neighbors import Pair, canary_pairs, own_changes
 from audits.outcome import Effort
 from audits.replay import actions_differ, replay
 from audits.rescaled import rescaled
@@ -50,7 +50,7 @@ def test_canaries_keep_public_contexts_and_change_private_ones():
     for pair in canary_pairs(table, (0, 5)):
         assert np.array_equal(pair.data.features, pair.neighbor.features)
         assert pair.hidden_record == -1
-    private = canary_pairs(table, (0, 5), private_contexts=True)
+    private = canary_pairs(table, (0, 5), private_records=True)
     moved = [pair for pair in private if pair.hidden_record >= 0]
     assert [pair.hidden_record for pair in moved] == [0, 0]
     for pair in moved:
@@ -58,7 +58,7 @@ def test_canaries_keep_public_contexts_and_change_private_ones():
         assert np.array_equal(pair.data.features[others], pair.neighbor.features[others])
         assert np.array_equal(pair.data.rewards[others], pair.neighbor.rewards[others])
     plain = RewardTable(table.rewards, UNIT)
-    assert len(canary_pairs(plain, (0, 5), private_contexts=True)) == len(canary_pairs(plain, (0, 5)))
+    assert len(canary_pairs(plain, (0, 5), private_records=True)) == len(canary_pairs(plain, (0, 5)))
     assert canary_pairs(plain, (0,))[0].hidden_record == -1
 
 
@@ -69,7 +69,10 @@ def test_some_canary_reaches_the_sensitivity_of_the_joint_statistic(span, ratio)
     half = span.width / 2
     mechanism = JointGaussian(1.0, half, 1.0, diagonal_ratio=ratio)
     table, reached = context_table(span), []
-    pairs = [(c.data[0], c.neighbor[0], c.moves_reward) for c in canary_contexts(table).values()]
+    changes = own_changes(table)
+    for change in changes:
+        assert all((own == own[0]).all() for own in change.of(table))
+    pairs = [(np.array(c.data), np.array(c.neighbor), c.after > c.before) for c in changes]
     for x, other, moves in [*pairs, (np.eye(3)[0], np.eye(3)[0], True)]:
         one, two = (
             JointGaussian.statistic(v[None], np.array([y])) for v, y in ((x, -half), (other, half if moves else -half))
@@ -79,7 +82,7 @@ def test_some_canary_reaches_the_sensitivity_of_the_joint_statistic(span, ratio)
 
 
 def test_contexts_of_one_dimension_cannot_turn():
-    assert canary_contexts(ContextTable(np.ones((2, 2, 1)), np.zeros((2, 2)), UNIT)) == {}
+    assert own_changes(ContextTable(np.ones((2, 2, 1)), np.zeros((2, 2)), UNIT)) == []
 
 
 def test_the_canarys_own_action_does_not_count_where_its_contexts_differ():
@@ -107,9 +110,9 @@ def test_the_likelihood_ratio_of_oful_is_that_of_its_claim(calibration):
 
 
 @pytest.mark.parametrize("name", list(PRIVATE))
-def test_private_contexts_can_be_replayed(name):
+def test_private_records_can_be_replayed(name):
     algorithm, table = PRIVATE[name], context_table(UNIT)
-    for pair in canary_pairs(table, (0,), private_contexts=True):
+    for pair in canary_pairs(table, (0,), private_records=True):
         seen = replay(algorithm, pair, False, 1000, np.random.SeedSequence(1))
         assert np.isfinite(seen.log_ratio).all()
         assert (seen.log_ratio != 0).all()
@@ -119,7 +122,7 @@ def test_private_contexts_can_be_replayed(name):
 
 @pytest.mark.parametrize("name", list(PRIVATE))
 def test_the_worst_pair_reaches_the_claim(name):
-    found = worst_pair.find(PRIVATE[name], context_table(UNIT), (0, 5), 0, private_contexts=True)
+    found = worst_pair.find(PRIVATE[name], context_table(UNIT), (0, 5), 0, private_records=True)
     assert found.mu_analytic == pytest.approx(1.0, abs=1e-3)
     assert found.pair.hidden_record == found.pair.record
     assert examine_pair(PRIVATE[name], found.pair, GaussianDP(1.001), 0) is None
@@ -137,7 +140,7 @@ def test_the_worst_pair_of_oful():
 @pytest.mark.parametrize("algorithm", [*OFUL.values(), *PRIVATE.values()])
 def test_the_audit_without_statistics_finds_nothing(algorithm):
     is_private = algorithm not in OFUL.values()
-    assert search(algorithm, algorithm.reward_range, GaussianDP(1.001), 100, private_contexts=is_private) is None
+    assert search(algorithm, algorithm.reward_range, GaussianDP(1.001), 100, private_records=is_private) is None
     assert noise_reuse.examine(algorithm, context_table(algorithm.reward_range)) is None
 
 
@@ -151,7 +154,7 @@ def test_each_structural_fault_is_found(honest, controls):
         if STRUCTURAL in control.caught_by:
             found = search(
                 control.plant(honest), honest.reward_range, GaussianDP(1.001), 150, shrinks=False,
-                private_contexts=is_private,
+                private_records=is_private,
             )  # fmt: skip
             assert found is not None, control.name
 
@@ -159,24 +162,24 @@ def test_each_structural_fault_is_found(honest, controls):
 def test_users_may_bring_more_actions_than_there_are_rounds():
     """No table is longer than the sums were built for: each action need not be played once."""
     algorithm = lin_ucb_joint(7, DIMENSION, 4, EPSILON, 1e-5, UNIT, "tight")
-    assert search(algorithm, UNIT, None, max_examples=20, max_rounds=4, private_contexts=True) is None
+    assert search(algorithm, UNIT, None, max_examples=20, max_rounds=4, private_records=True) is None
 
 
 def test_public_contexts_that_are_taken_for_private_are_a_counterexample():
     """AdaR-OFUL protects rewards alone: a neighbor with other contexts is told apart, and the counterexample says where."""
-    found = search(OFUL["tight"], SYMMETRIC, GaussianDP(1.0), 200, private_contexts=True)
+    found = search(OFUL["tight"], SYMMETRIC, GaussianDP(1.0), 200, private_records=True)
     assert found is not None
-    assert found.case.replaced_features is not None
+    assert found.case.replaced_brought is not None
     assert "and become all [" in "\n".join(found.lines())
     described = json.loads(json.dumps(found.describe()))["case"]
-    assert np.array(described["features"]).shape == (described["n_rounds"], N_ACTIONS, DIMENSION)
-    assert np.array(described["replaced_features"]).shape == (N_ACTIONS, DIMENSION)
+    assert np.array(described["brought"]).shape == (described["n_rounds"], N_ACTIONS, DIMENSION)
+    assert np.array(described["replaced_brought"]).shape == (N_ACTIONS, DIMENSION)
 
 
 def test_a_counterexample_without_contexts_is_described_as_before():
     found = search(oful(*SHAPE, SYMMETRIC), SYMMETRIC, GaussianDP(1.0), 20)
     assert found is not None
-    assert found.case.features is not None
+    assert found.case.brought is not None
     assert "its contexts are" in found.lines()[1]
     plain = canary_pairs(RewardTable(np.zeros((4, 2)), UNIT), (0,))[0]
     assert isinstance(plain, Pair)
@@ -222,7 +225,7 @@ def test_a_fault_that_shows_outside_the_range_alone_is_promised_there():
     subject = subjects()["adar-oful tight"]()
     (fault,) = (control for control in subject.controls if control.name == "not-clipped")
     trial = subject.trial
-    inside, outside = canary_pairs(trial.table, trial.probes, trial.private_contexts)
+    inside, outside = canary_pairs(trial.table, trial.probes, trial.private_records)
     faulty = fault.plant(trial.algorithm)
     assert _promise(trial.algorithm, inside, 1) < 1.3, "the claim is mu = 1, seen in 512 replays a side"
     assert _promise(faulty, outside, 1) > 2 > _promise(faulty, inside, 1)

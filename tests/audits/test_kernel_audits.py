@@ -50,7 +50,7 @@ def test_a_small_audit_passes_and_catches_every_fault(name):
 def test_the_worst_pair_nearly_reaches_the_claim(build):
     """Canaries move points, whose features have any product between two; the worst needs 1/4, the best of these has 0.03."""
     algorithm = build(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, EPSILON, 1e-5, UNIT, "tight")
-    found = worst_pair.find(algorithm, TABLE, (0, 5), 0, private_contexts=True)
+    found = worst_pair.find(algorithm, TABLE, (0, 5), 0, private_records=True)
     assert 0.97 < found.mu_analytic <= 1 + 1e-9
     assert found.pair.hidden_record == found.pair.record
     rewards = worst_pair.find(algorithm, TABLE, (0, 5), 0)
@@ -62,7 +62,7 @@ def test_opposite_rewards_at_one_point_are_the_worst_pair_of_a_wide_range(calibr
     """At Y = 1 the worst pair has one point: it reaches the whole claim with the exact noise, a twelfth of it as printed."""
     table = ContextTable(TABLE.features, 2 * TABLE.rewards - 1, SYMMETRIC)
     algorithm = gp_ucb_joint(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, EPSILON, 1e-5, SYMMETRIC, calibration)
-    found = worst_pair.find(algorithm, table, (0,), 0, private_contexts=True)
+    found = worst_pair.find(algorithm, table, (0,), 0, private_records=True)
     assert found.mu_analytic == pytest.approx(1.0 if calibration == "tight" else 0.08, abs=0.01)
 
 
@@ -72,9 +72,9 @@ def test_what_is_false_as_printed_is_told_apart_by_the_book():
     span = Interval(-scale, scale)
     algorithm = gp_ucb_local(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, 10.0, 1e-5, span, "printed", norm_bound=1.0)
     claim = GaussianDP.from_epsilon_delta(10.0, 1e-5)
-    found = search(algorithm, span, claim, 40, private_contexts=True)
+    found = search(algorithm, span, claim, 40, private_records=True)
     assert found is not None
     assert "2.0899-GDP; the claim is 2.00045-GDP" in "\n".join(found.lines())
     true = GaussianDP(1 / algorithm.sums.mechanism.noise_multiplier)
     assert true.epsilon(1e-5) == pytest.approx(10.56, abs=0.01)
-    assert search(algorithm, span, true, 40, private_contexts=True) is None
+    assert search(algorithm, span, true, 40, private_records=True) is None

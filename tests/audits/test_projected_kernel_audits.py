@@ -43,7 +43,7 @@ JOINT, LOCAL, PRINTED = trial("capri-joint", "tight"), trial("capri-local", "tig
 
 def costliest(bed):
     """The first user brings the context that is never drawn, on both sides, and the reward goes from end to end."""
-    pairs = canary_pairs(bed.table, bed.probes, private_contexts=True)
+    pairs = canary_pairs(bed.table, bed.probes, private_records=True)
     (pair,) = (pair for pair in pairs if "product" in pair.description)
     sides = [bed.algorithm.pool.nearest(table.features[[0]])[0] for table in (pair.data, pair.neighbor)]
     assert sides == [0, 0]
@@ -66,7 +66,7 @@ def due(algorithm):
 
 @pytest.mark.parametrize("bed", [JOINT, LOCAL, PRINTED], ids=["joint", "local", "printed"])
 def test_the_worst_pair_reaches_the_claim(bed):
-    found = worst_pair.find(bed.algorithm, bed.table, (0,), 0, private_contexts=True)
+    found = worst_pair.find(bed.algorithm, bed.table, (0,), 0, private_records=True)
     assert 0.98 < found.mu_analytic <= 1 + 1e-9
     assert found.pair.hidden_record == found.pair.record, "with a context that the generator never draws"
 

@@ -47,6 +47,40 @@ def write(tmp_path):
     return write
 
 
+EPISODES = """\
+import numpy as np
+from dataclasses import dataclass
+from privacy_core import Gaussian, Interval, Span
+
+
+@dataclass(frozen=True)
+class Cheapest:
+    episode_length: int = 2
+    n_states: int = 3
+    n_actions: int = 2
+    reward_range: Interval = Interval(0.0, 1.0)
+
+    def init(self, n_reps):
+        return (), np.zeros((n_reps, 2, 3, 2))
+
+    def act(self, released, context, step):
+        return released[np.arange(len(context)), step, context].argmin(axis=1)
+
+    def hold(self, released, actions):
+        return np.ones(len(actions), dtype=int)
+
+    def absorb(self, sensitive, released, record, ledger):
+        value = np.zeros_like(released)
+        value[np.arange(len(value))[:, None], np.arange(2), record.states[:, :-1], record.actions] = record.rewards
+        noisy = ledger.release(Gaussian(2.0, 1.0), value, records=Span(record.user, record.user + 1))
+        return (), released + noisy
+
+
+mine = Cheapest()
+"""
+"""A local algorithm of episodes: two rewards of at most 1 leave their places, two enter others, sqrt(4) in all."""
+
+
 def _said(done):
     return " ".join((done.stderr or done.output).split())
 
@@ -68,6 +102,24 @@ def test_the_honest_example_passes_and_writes_evidence_and_report(bandana, tmp_p
     assert document["audits"][0]["parameters"]["length"] == "4"
     assert "own_bandit.py:bandit" in (folder / "own_bandit-bandit.html").read_text()
     assert "/work" not in json.dumps(document["commands"])
+
+
+@pytest.mark.parametrize("noise", ["2.0", "2**0.5"])
+def test_an_algorithm_of_episodes_is_audited_as_any_other(bandana, write, tmp_path, noise):
+    """Right for whole trajectories, or for rewards alone."""
+    mine = write(("2.0, 1.0", f"{noise}, 1.0"), text=EPISODES, what="mine")
+    done = bandana("audit", "--algorithm", mine, "--claim", "gdp(mu=1, relation=record, trust=local)", *SMALL)
+    assert done.exit_code == (0 if noise == "2.0" else FAILURE), done.output
+    document = json.loads((tmp_path / "bandana_data" / "own" / "mine-mine.json").read_text())
+    validate(document)
+    (environment,) = document["environments"]
+    assert (environment["unit"], environment["actions"]) == ("episodes", ["action 0", "action 1"])
+    assert environment["description"].startswith("16 episodes of 2 steps x 3 states x 2 actions that lead anywhere")
+    (audit,) = document["audits"]
+    assert audit["verdict"] == ("PASS" if noise == "2.0" else "FAIL")
+    if noise != "2.0":
+        assert re.search(r"release \d+ moved by [\d.]+, 1\.\d+ times its sensitivity 1\.41421", done.output)
+        assert "episode  states" in done.output
 
 
 def test_the_broken_example_fails_with_the_release_that_leaks(bandana):
