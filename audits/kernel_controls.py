@@ -52,7 +52,7 @@ class _Redrawn(NoisedAnew):
 
 
 def redrawn(honest: Any) -> Any:
-    """Its sums are noised at each read."""
+    """Each read of the sums with fresh noise."""
     return replace(honest, sums=_Redrawn(honest.sums.mechanism, honest.sums))
 
 
@@ -64,7 +64,7 @@ def _last_record_alone(
     return ledger.release(mechanism, value, records=last, reps=reps, carried=carried)
 
 
-def _counted_once(honest: Any) -> Any:
+def counted_once(honest: Any) -> Any:
     """A tree's record is in many nodes; a factorized sum's in many rows, which is why its columns are normalized."""
     sums: Any = honest.sums
     if isinstance(sums, TreeSum):
@@ -189,7 +189,7 @@ GP_UCB_JOINT: tuple[Control, ...] = (
     *(control for control in LINUCB_JOINT if control.name == _UNCLIPPED),
     Control(
         "counted-once", "a record pays for one release, and is in several nodes of a tree, or rows of a factorization",
-        _counted_once, BOTH,
+        counted_once, BOTH,
     ),
 )  # fmt: skip
 
