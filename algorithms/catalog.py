@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from algorithms.entry import Entry
-from algorithms.families import contextual, finite_arm, kernel, linear, mixture_mdp, pooled_kernel, projected_kernel
+from algorithms.families import (
+    contextual,
+    finite_arm,
+    kernel,
+    linear,
+    linear_mdp,
+    mixture_mdp,
+    pooled_kernel,
+    projected_kernel,
+)
 
 CATALOG: tuple[Entry, ...] = (
     *finite_arm.ENTRIES, *linear.ENTRIES, *contextual.ENTRIES, *kernel.ENTRIES, *pooled_kernel.ENTRIES,
-    *projected_kernel.ENTRIES, *mixture_mdp.ENTRIES,
+    *projected_kernel.ENTRIES, *mixture_mdp.ENTRIES, *linear_mdp.ENTRIES,
 )  # fmt: skip
 
 
