@@ -47,9 +47,14 @@ SEEN, SEEN_PURE = 0.2, 0.7
 """A mu, and a pure epsilon, that so many replays show."""
 
 
+def _users(entry):
+    """An episode is several rounds."""
+    return N_USERS // 4 if entry.plays_on[0] in EPISODIC else N_USERS
+
+
 def _cases():
     for entry in CATALOG:
-        problem, _ = bed_of(entry, N_USERS, 0, N_ACTIONS)
+        problem, _ = bed_of(entry, _users(entry), 0, N_ACTIONS)
         for calibration in entry.calibrations or (None,):
             for level in LEVELS.get(entry.guarantee, (None,)):
                 settings = bed_settings(entry, problem, calibration, level)
@@ -77,7 +82,7 @@ every_audited = pytest.mark.parametrize(("entry", "trial"), AUDITED)
 
 
 def _table(entry):
-    return bed_of(entry, N_USERS, 0, N_ACTIONS)[1]
+    return bed_of(entry, _users(entry), 0, N_ACTIONS)[1]
 
 
 def _play(algorithm, table, seed=1):
