@@ -186,8 +186,8 @@ def measure_one_run(
     """
     span, data = table.reward_range, table.repeated(-(-_ONE_RUN_ROUNDS // table.n_users))
     out, in_ = data.brought, data.brought
-    if isinstance(table, EpisodeTable):
-        out, in_ = (np.tile(tree, (data.n_users, 1)) for tree in own_changes(table)[0].of(table))
+    if isinstance(table, EpisodeTable) and (changes := own_changes(table)):
+        out, in_ = (np.tile(tree, (data.n_users, 1)) for tree in changes[0].of(table))
     data, neighbor = (
         data.with_rows(np.full(data.rewards.shape, reward), brought)
         for reward, brought in ((span.low, out), (span.high, in_))

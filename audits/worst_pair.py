@@ -376,7 +376,8 @@ def losses(
     mine, theirs = (np.where(on_neighbor, own[:, 1 - s], own[:, s]) for s in (0, 1))
     here = np.where(on_neighbor, values[:, 1], values[:, 0])
     there = np.where(on_neighbor, values[:, 0], values[:, 1])
-    size = max(n_replays, _CELLS // tables[0].n_users)
+    table = tables[0]
+    size = max(n_replays, _CELLS // (table.n_users * (table.rewards[0].size // table.n_actions)))
     starts = range(0, len(context), size)
     seeds = np.random.SeedSequence(seed, spawn_key=(_SEED, stage)).spawn(len(starts))
     mus, epsilons = [], []

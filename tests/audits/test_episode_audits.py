@@ -8,13 +8,26 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from episode_beds import HORIZON, N_ACTIONS, N_STATES, N_USERS, SHAPE, UNIT, Doubling, Peeking, central, local, table
+from episode_beds import (
+    HORIZON,
+    N_ACTIONS,
+    N_STATES,
+    N_USERS,
+    SHAPE,
+    UNIT,
+    Cheapest,
+    Doubling,
+    Peeking,
+    central,
+    local,
+    table,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from algorithms.entry import Claim
-from algorithms.environments.episodes import EpisodeTable, path_tree
+from algorithms.environments.episodes import EpisodeTable, path_tree, random_episodes
 from algorithms.observers import ActionLog
 from algorithms.run import run
 from audits import conformance, noise_reuse, one_run_audit, worst_pair
@@ -273,6 +286,19 @@ def test_one_run_of_many_messages():
     assert 0.6 < best["one-run-sequential-mu"] <= math.sqrt(0.5)
     loud = measure_one_run(FAULTS["noise-halved"].plant(local()), TABLE, promise, effort, 0.05).bounds
     assert max(bound.lower for bound in loud if bound.method == "one-run-sequential-mu") > 1.2
+
+
+def test_one_state_leaves_rewards_to_change():
+    """Of the H places with a reward all move by 1: sqrt(H) of sqrt(2 H)."""
+    single = Cheapest(local().sums, n_states=1)
+    alone = random_episodes(8, HORIZON, 1, N_ACTIONS, UNIT, 0)
+    assert own_changes(alone) == []
+    found = worst_pair.find(single, alone, (0,), 0, private_records=True)
+    assert found.mu_analytic == pytest.approx(math.sqrt(0.5), abs=1e-6)
+    promise, effort = GaussianDP(1.0, trust=TrustModel.LOCAL), Effort(1000, 0.95, 1e-5, 1, 0)
+    bounds = measure_one_run(single, alone, promise, effort, 0.05).bounds
+    assert max(bound.lower for bound in bounds if bound.quantity.name == "mu") > 0.5
+    assert search(single, UNIT, CLAIM, 40, 8, private_records=True) is None
 
 
 def one_run(algorithm, n_users=300, seed=0):

@@ -104,7 +104,7 @@ def test_the_honest_example_passes_and_writes_evidence_and_report(bandana, tmp_p
     assert "/work" not in json.dumps(document["commands"])
 
 
-@pytest.mark.parametrize("noise", ["2.0", "2**0.5"])
+@pytest.mark.parametrize("noise", [pytest.param("2.0", marks=pytest.mark.slow), "2**0.5"])
 def test_an_algorithm_of_episodes_is_audited_as_any_other(bandana, write, tmp_path, noise):
     """Right for whole trajectories, or for rewards alone."""
     mine = write(("2.0, 1.0", f"{noise}, 1.0"), text=EPISODES, what="mine")
