@@ -65,26 +65,46 @@ def _widest_in_l1(dimension: int) -> tuple[FloatArray, FloatArray]:
     return best[1], best[2]
 
 
-def _features(dimension: int, n_actions: int, is_pure: bool) -> FloatArray:
+def _features(dimension: int, n_actions: int, is_pure: bool, n_states: int) -> FloatArray:
     """(n_states, n_actions, d): the first action has the state's direction, the others are turned to the last axis."""
-    along = directions(dimension, is_pure)
+    first, side, last = directions(dimension, is_pure)
+    along = np.stack([first, *[side] * (n_states - 2), last][:n_states])
     aside = np.eye(dimension)[-1] - along[:, -1:] * along
     aside /= np.maximum(np.linalg.norm(aside, axis=1, keepdims=True), 1e-9)
     turns = _TURN * np.arange(n_actions)[:, None] / max(n_actions - 1, 1)
     return np.asarray(np.cos(turns) * along[:, None] + np.sin(turns) * aside[:, None])
 
 
-def mixture_bed(dimension: int, n_actions: int, is_pure: bool) -> MixtureModel:
-    """Three states, three steps. In each state the first action earns 1, so that values are largest wherever users are.
+def mixture_bed(
+    dimension: int,
+    n_actions: int,
+    is_pure: bool,
+    n_states: int = N_STATES,
+    horizon: int = HORIZON,
+    parameter_bound: float = 1.0,
+) -> MixtureModel:
+    """In each state the first action earns 1, so that values are largest wherever users are.
 
-    The next states' shares of a feature are the same in all states, and uneven between actions.
+    The next states' shares of a feature are the same in all states, and uneven between actions. States between the first and
+    the last are alike.
     """
-    shares = np.stack([np.roll([0.5, 0.25, 0.25], action) for action in range(n_actions)])
-    features = shares[:, :, None] * _features(dimension, n_actions, is_pure)[:, :, None, :]
-    rewards = np.broadcast_to(np.linspace(1.0, 0.0, n_actions), (HORIZON, N_STATES, n_actions))
-    return MixtureModel(features, rewards, 1.0)
+    uneven = np.append(0.5, np.full(n_states - 1, 0.5 / max(n_states - 1, 1))) if n_states > 1 else np.ones(1)
+    shares = np.stack([np.roll(uneven, action) for action in range(n_actions)])
+    features = shares[:, :, None] * _features(dimension, n_actions, is_pure, n_states)[:, :, None, :]
+    rewards = np.broadcast_to(np.linspace(1.0, 0.0, n_actions), (horizon, n_states, n_actions))
+    return MixtureModel(features, rewards, parameter_bound)
 
 
-def linear_bed(dimension: int, n_actions: int, is_pure: bool) -> LinearModel:
-    """Three states, three steps."""
-    return LinearModel(_features(dimension, n_actions, is_pure), HORIZON)
+def linear_bed(
+    dimension: int, n_actions: int, is_pure: bool, n_states: int = N_STATES, horizon: int = HORIZON
+) -> LinearModel:
+    """States between the first and the last are alike."""
+    return LinearModel(_features(dimension, n_actions, is_pure, n_states), horizon)
+
+
+def bed_like(model: MixtureModel | LinearModel, is_pure: bool) -> MixtureModel | LinearModel:
+    """A bed of the same kind and shape as a model: what is promised holds for each, and on this one faults show."""
+    shape = model.dimension, model.n_actions, is_pure, model.n_states, model.horizon
+    if isinstance(model, MixtureModel):
+        return mixture_bed(*shape, model.parameter_bound)
+    return linear_bed(*shape)

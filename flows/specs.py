@@ -133,7 +133,7 @@ _EXAMPLES = {
 class AuditSpec(Strict):
     """How hard the audits look."""
 
-    rounds: Count = Field(64, description="Users of a replay.")
+    rounds: Count = Field(64, description="Users of a replay: rounds or episodes.")
     replays: Annotated[int, Field(ge=MIN_REPLAYS)] = Field(100_000, description="On each side of each neighboring pair.")
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = Field(0.95, description="Of all bounds of one audit together.")
     delta: Annotated[float, Field(gt=0, lt=1)] = Field(1e-5, description="At which epsilons are stated.")
@@ -166,7 +166,7 @@ class Spec(Strict):
     description: str = Field("", description="What it shows, in one line.")
     seed: Annotated[int, Field(ge=0)] = Field(description="Root of all seeds.")
     environment: OneOrSeveral[EnvironmentSpec] = Field(description="What is played on, one or several.")
-    horizon: Count = Field(description="Rounds, one user each.")
+    horizon: Count = Field(description="Rounds or episodes, one user each.")
     replications: Count = Field(description="Of each cell.")
     block_size: Count = Field(100, description="Replicates that are computed and kept together.")
     algorithms: list[AlgorithmSpec] = Field(min_length=1, description="What plays.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any, Generic, TypeVar
 
@@ -97,6 +98,15 @@ class Environment(ABC, Generic[Item]):
     def problem(self, horizon: int) -> Problem:
         """What an algorithm is told of it."""
         return Problem(self.n_actions, self.reward_range, horizon)
+
+    def audit_problem(self, problem: Problem, is_pure: bool) -> Problem:
+        """What replays play on, where an algorithm is told the given problem.
+
+        Args:
+          problem: the benchmark's.
+          is_pure: whether the algorithm's noise is Laplace's.
+        """
+        return replace(problem, horizon=self.spec.audit.rounds)
 
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> RegretCurve | ContextualRegretCurve | EpisodicRegretCurve:
         """What observes a run's regret."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,7 @@ from algorithms.environments.mdp_instances import Instance, modes
 from algorithms.environments.mdps import FiniteMDP
 from algorithms.observers import EpisodicRegretCurve
 from algorithms.protocol import IntArray
+from audits.mdp_beds import bed_like
 from flows.environments.environment import Environment, Item, Purpose
 from flows.episode_specs import HypercubeSpec, KernelsSpec, ModesSpec, PatientsSpec
 
@@ -61,6 +63,10 @@ class _Episodes(Environment[Item]):
         length, n_states, n_actions, _ = self.instance.transitions.shape
         return random_episodes(self.spec.audit.rounds, length, n_states, n_actions, self.reward_range, self.spec.seed)
 
+    def audit_problem(self, problem: Problem, is_pure: bool) -> Problem:
+        """With features that hide least: the claim holds for all, and those of few processes reach what it allows."""
+        return replace(super().audit_problem(problem, is_pure), model=bed_like(self.instance.model, is_pure))
+
     def about(self) -> tuple[str, str, str]:
         found, item = self.instance, self.item
         n_states, best = found.model.n_states, float(found.start @ found.best.values[0])
@@ -71,7 +77,7 @@ class _Episodes(Environment[Item]):
             f"{len(found.transitions)} steps, in which the best policy earns {best:.4g} on average; rewards {law}. "
             f"Algorithms are told {public}, of dimension {found.model.dimension}; they learn where actions lead"
             f"{'' if self.kind == MIXTURE else ' and what they pay'}. Audits replay episodes that lead anywhere, with "
-            "rewards drawn at random."
+            "rewards drawn at random, under features of the same shape that hide an episode least."
         )
         return item.kind, text, REGRET  # type: ignore[attr-defined]
 

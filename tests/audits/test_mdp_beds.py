@@ -7,7 +7,7 @@ import pytest
 
 from algorithms.entry import LINEAR_MDP, MIXTURE, Entry
 from audits.catalog_beds import bed_of
-from audits.mdp_beds import HORIZON, N_STATES, directions, linear_bed, mixture_bed
+from audits.mdp_beds import HORIZON, N_STATES, bed_like, directions, linear_bed, mixture_bed
 from privacy_core import EQUAL, GOE, Interval, JointGaussian
 from privacy_core.calibrations.worst_cases import pair_l1_witness
 
@@ -63,3 +63,22 @@ def test_a_bed_has_few_episodes_by_fair_coins(kind):
     assert table.reward_range == Interval(0.0, 1.0)
     assert bed_of(entry, 64, 0, 4)[1].n_actions == 4
     assert bed_of(entry, 4, 0)[1].n_users == 1
+
+
+@pytest.mark.parametrize("n_states", [1, 2, 5])
+def test_a_bed_may_have_the_shape_of_any_model(n_states):
+    along = directions(4, False)
+    for bed in (mixture_bed(4, 2, False, n_states, 6, 1.7), linear_bed(4, 2, False, n_states, 6)):
+        again = bed_like(bed, False)
+        shape = again.n_states, again.n_actions, again.dimension, again.horizon
+        assert shape == (n_states, 2, 4, 6)
+        assert (again.features == bed.features).all()
+        own = (
+            bed.features[:, 0].sum(axis=1)
+            if n_states == bed.features.shape[2] and bed.features.ndim == 4
+            else bed.features[:, 0]
+        )
+        assert own[0] == pytest.approx(along[0])
+        if n_states > 1:
+            assert own[-1] == pytest.approx(along[2])
+    assert bed_like(mixture_bed(4, 2, False, n_states, 6, 1.7), True).parameter_bound == 1.7

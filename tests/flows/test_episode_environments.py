@@ -105,6 +105,17 @@ def test_a_stream_is_drawn_from_the_process_that_regret_is_counted_with(name):
 
 
 @each
+def test_audits_play_under_features_of_the_same_shape_that_hide_least(name):
+    spec = spec_of(KINDS[name])
+    played, own = cells_of(spec)[1].in_audit().problem, built(KINDS[name]).problem(8)
+    assert (played.kind, played.horizon, played.n_actions) == (own.kind, 8, own.n_actions)
+    for what in ("n_states", "n_actions", "dimension", "horizon"):
+        assert getattr(played.model, what) == getattr(own.model, what)
+    first, last = (played.model.features[state, 0].reshape(-1, own.model.dimension).sum(axis=0) for state in (0, -1))
+    assert first @ last == pytest.approx(-1.0)
+
+
+@each
 def test_what_the_report_says(name):
     environment = built(KINDS[name])
     told = environment.describe()
