@@ -22,6 +22,7 @@ from privacy_core.ledger import BudgetExceeded, Carried, Ledger, LiveLedger, Rel
 from privacy_core.matrices import EQUAL, GOE, JointGaussian, SymmetricGaussian
 from privacy_core.mechanisms import DiscreteGaussian, Exact, Gaussian, Laplace, Mechanism
 from privacy_core.noise import ContinuousNoise, NoiseSource, ReproducibleNoise, SecureNoise
+from privacy_core.stacked import StackedGaussian, StackedLaplace, stacked_pairs
 from privacy_core.structures import Factorized, Mixture, Releases, Structure, Tree
 from privacy_core.sums import LocalSum, OpenPhase, PhaseSum, PhaseTotal, PrivateSum
 from privacy_core.tree import TreeSum
@@ -29,9 +30,9 @@ from privacy_core.tree import TreeSum
 __all__ = [
     "EQUAL", "GOE", "ZCDP", "ApproxDP", "Ball", "BudgetExceeded", "Carried", "ConcentratedEvent", "ContinuousNoise",
     "DiscreteGaussian", "DoublingSum", "Event", "Exact", "Factorized", "FactorizedSum", "Gaussian", "GaussianDP",
-    "GaussianEvent", "Guarantee", "Interval", "JointGaussian", "Laplace", "LaplaceEvent", "Ledger", "LiveLedger",
-    "LocalSum", "Mechanism", "Mixture", "NoPrivacy", "NoSuchConversion", "NoiseSource", "NonPrivateEvent", "OpenPhase",
-    "PhaseSum", "PhaseTotal", "PrivacyCurve", "PrivateSum", "PureDP", "Relation", "Release", "Releases", "RenyiDP",
-    "ReproducibleNoise", "ScriptedLedger", "SecureNoise", "Span", "Structure", "SymmetricGaussian", "Tree", "TreeSum",
-    "TrustModel", "account", "calibrate", "classical",
+    "GaussianEvent", "Guarantee", "Interval", "JointGaussian", "Laplace", "LaplaceEvent", "Ledger", "LiveLedger", "LocalSum",
+    "Mechanism", "Mixture", "NoPrivacy", "NoSuchConversion", "NoiseSource", "NonPrivateEvent", "OpenPhase", "PhaseSum",
+    "PhaseTotal", "PrivacyCurve", "PrivateSum", "PureDP", "Relation", "Release", "Releases", "RenyiDP", "ReproducibleNoise",
+    "ScriptedLedger", "SecureNoise", "Span", "StackedGaussian", "StackedLaplace", "Structure", "SymmetricGaussian", "Tree",
+    "TreeSum", "TrustModel", "account", "calibrate", "classical", "stacked_pairs",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ from privacy_core.factorization import BufferedFactorization, DenseFactorization
 from privacy_core.ledger import Carried, Ledger, Span
 from privacy_core.matrices import JointGaussian, SymmetricGaussian
 from privacy_core.mechanisms import Gaussian, Mechanism
+from privacy_core.stacked import StackedGaussian
 from privacy_core.structures import Factorized
 from privacy_core.sums import RunningSum, count
 
@@ -148,7 +149,7 @@ class FactorizedSum(RunningSum[Rows]):
 
 def _isotropic(mechanism: Mechanism) -> Mechanism:
     """The same noise on whitened values."""
-    if isinstance(mechanism, SymmetricGaussian | JointGaussian):
+    if isinstance(mechanism, SymmetricGaussian | JointGaussian | StackedGaussian):
         return Gaussian(mechanism.sensitivity, mechanism.noise_multiplier, mechanism.relation)
     return mechanism
 

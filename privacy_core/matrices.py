@@ -38,7 +38,7 @@ GOE, EQUAL = 2.0, 1.0
 """Diagonal ratios: variance of a diagonal entry over that of an off-diagonal one."""
 
 
-class _Layout(NamedTuple):
+class Packing(NamedTuple):
     """How the free entries of a (d, d) symmetric matrix, or of (d, d + 1) with a vector beside it, are packed."""
 
     pick: IntArray
@@ -52,7 +52,8 @@ class _Layout(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _layout(d: int, n_columns: int) -> _Layout:
+def packing(d: int, n_columns: int) -> Packing:
+    """How symmetric (d, d) matrices are packed, alone (n_columns = d) or with a vector beside them (d + 1)."""
     rows, columns = np.triu_indices(d, m=n_columns)
     vector = np.arange(d) * n_columns + d if n_columns > d else np.empty(0, dtype=np.int64)
     is_square = columns < d
@@ -61,7 +62,7 @@ def _layout(d: int, n_columns: int) -> _Layout:
     place[rows, columns] = place[columns, rows] = np.arange(len(rows))
     if n_columns > d:
         place[:, d] = len(rows) + np.arange(d)
-    return _Layout(
+    return Packing(
         pick=np.concatenate([rows * n_columns + columns, vector]),
         mirror=place.ravel(),
         is_diagonal=np.concatenate([rows == columns, np.zeros(len(vector), dtype=bool)]),
@@ -72,7 +73,7 @@ def _layout(d: int, n_columns: int) -> _Layout:
 @lru_cache(maxsize=64)
 def _layout_and_weights(
     matrix: tuple[int, int], n_axes: int, extra_columns: int, diagonal_ratio: float, vector_weight: float
-) -> tuple[_Layout, FloatArray]:
+) -> tuple[Packing, FloatArray]:
     """The layout of matrices (d, d + extra_columns), and (n_free,) each free entry's deviation over an off-diagonal one's.
 
     Raises:
@@ -81,7 +82,7 @@ def _layout_and_weights(
     if n_axes < 3 or matrix[1] != matrix[0] + extra_columns:
         wanted = "(n_rows, ..., d, d + 1)" if extra_columns else "(n_rows, ..., d, d)"
         raise ValueError(f"value must have the shape {wanted}, got {n_axes} axes that end in {matrix}")
-    layout = _layout(*matrix)
+    layout = packing(*matrix)
     weights = np.where(layout.is_diagonal, math.sqrt(diagonal_ratio), 1.0)
     return layout, np.where(layout.is_vector, vector_weight, weights)
 
@@ -155,7 +156,7 @@ class _Triangular(ABC):
         """
         return self.color(noise.add_gaussian(self.whiten(value), self.scale, self.noise_multiplier), value.shape)
 
-    def _layout_of(self, shape: tuple[int, ...]) -> tuple[_Layout, FloatArray]:
+    def _layout_of(self, shape: tuple[int, ...]) -> tuple[Packing, FloatArray]:
         return _layout_and_weights(shape[-2:], len(shape), self._extra_columns, self.diagonal_ratio, self._vector_weight)
 
     def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
