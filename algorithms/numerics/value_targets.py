@@ -1,0 +1,203 @@
+r"""Value-targeted regression: optimistic planning in a linear-mixture MDP, and what an episode tells of its parameters.
+
+With p_h(s'|s, a) = <phi(s'|s, a), w_h>, the mean of any function u of the next state is <x, w_h> for x = phi_u(s, a) =
+sum_s' phi(s'|s, a) u(s'): a regression of u(s') on x learns w_h where it matters for u. All arrays have a leading replicate
+axis, and each replicate is computed by itself: a replicate of a batch gets the same numbers as alone.
+
+Steps of an episode count from 0. A *block* is one regression, that of one step; steps after which nothing is open have none.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from algorithms.protocol import FloatArray, IntArray
+
+_kernel = njit(cache=True, nogil=True, error_model="numpy")
+_MOST_ENUMERATED = 16
+"""States up to which all functions with values -1 and 1 are tried."""
+
+
+def by_next_state(features: FloatArray) -> FloatArray:
+    """(n_states, d, n_states * n_actions), phi(s'|s, a) for `plan`: [s', i, s * n_actions + a]; features as of the model."""
+    n_states, n_actions, _, d = features.shape
+    return np.ascontiguousarray(features.transpose(2, 3, 0, 1).reshape(n_states, d, n_states * n_actions))
+
+
+def reach(features: FloatArray) -> float:
+    """The largest |sum_s' phi(s'|s, a) v(s')| over s, a and v with values in [-1, 1]; above 16 states an upper bound.
+
+    The norm is convex in v, so that it is largest where every v(s') is -1 or 1. The bound takes each coordinate's worst v.
+
+    Args:
+      features: (n_states, n_actions, n_states, d)
+    """
+    n_states = features.shape[2]
+    if n_states > _MOST_ENUMERATED:
+        return float(np.linalg.norm(np.abs(features).sum(axis=2), axis=2).max())
+    corners = ((np.arange(1 << (n_states - 1))[:, None] >> np.arange(n_states)) & 1) * 2.0 - 1  # v and -v are alike
+    return max(float(np.linalg.norm(corners @ part, axis=1).max()) for row in features for part in row)
+
+
+@_kernel
+def plan(features, rewards, block, center, low, high, estimate, inverse, width, policy, values):  # type: ignore[no-untyped-def]
+    """Optimistic backward induction in every replicate.
+
+    From V_H = 0, with c the center of step h's block and x = phi_(V_(h+1) - c)(s, a),
+
+        Q_h(s, a) = r_h(s, a) + c + <x, w> + width sqrt(x^T inverse x), moved into [low_h, high_h],
+
+    V_h(s) = max_a Q_h(s, a), and the policy takes the lowest of the best actions. Without a block V_(h+1) is known,
+    high_h+1.
+
+    features: as of `by_next_state`; rewards: (horizon, n_states * n_actions); block: (horizon,) index, -1 for none; center:
+    (n_blocks,), low, high: (horizon + 1,); estimate: (n_reps, n_blocks, d), inverse: (n_reps, n_blocks, d, d) symmetric, of
+    which the upper triangle is read, width: (n_reps, n_blocks). Filled: policy (n_reps, horizon, n_states), values (n_reps,
+    horizon + 1, n_states).
+    """
+    n_reps, horizon, n_states = policy.shape
+    d, n_pairs = features.shape[1], features.shape[2]
+    n_actions = n_pairs // n_states
+    x = np.empty((d, n_pairs))
+    q, square, row = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_pairs)
+    for r in range(n_reps):
+        for s in range(n_states):
+            values[r, horizon, s] = high[horizon]
+        for h in range(horizon - 1, -1, -1):
+            b = block[h]
+            if b < 0:
+                for p in range(n_pairs):
+                    q[p] = rewards[h, p] + high[h + 1]
+            else:
+                for i in range(d):
+                    for p in range(n_pairs):
+                        x[i, p] = 0.0
+                for after in range(n_states):
+                    value = values[r, h + 1, after] - center[b]
+                    for i in range(d):
+                        for p in range(n_pairs):
+                            x[i, p] += value * features[after, i, p]
+                for p in range(n_pairs):
+                    q[p] = rewards[h, p] + center[b]
+                    square[p] = 0.0
+                for i in range(d):
+                    slope, weight = estimate[r, b, i], inverse[r, b, i, i]
+                    for p in range(n_pairs):
+                        q[p] += slope * x[i, p]
+                        row[p] = weight * x[i, p]
+                    for j in range(i + 1, d):
+                        weight = 2.0 * inverse[r, b, i, j]
+                        for p in range(n_pairs):
+                            row[p] += weight * x[j, p]
+                    for p in range(n_pairs):
+                        square[p] += x[i, p] * row[p]
+                scale = width[r, b]
+                for p in range(n_pairs):
+                    q[p] += scale * math.sqrt(max(square[p], 0.0))
+            for s in range(n_states):
+                best, best_value = 0, -math.inf
+                for a in range(n_actions):
+                    found = min(max(q[s * n_actions + a], low[h]), high[h])
+                    if found > best_value:
+                        best_value = found
+                        best = a
+                policy[r, h, s] = best
+                values[r, h, s] = best_value
+
+
+def plan_reference(
+    features: FloatArray,
+    rewards: FloatArray,
+    block: IntArray,
+    center: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    estimate: FloatArray,
+    inverse: FloatArray,
+    width: FloatArray,
+) -> tuple[IntArray, FloatArray]:
+    """The same in NumPy: policy and values; features (n_states, n_actions, n_states, d), rewards (horizon, ., .)."""
+    horizon, n_states, _ = rewards.shape
+    n_reps = len(estimate)
+    policy = np.empty((n_reps, horizon, n_states), dtype=np.int64)
+    values = np.empty((n_reps, horizon + 1, n_states))
+    values[:, horizon] = high[horizon]
+    for h in range(horizon - 1, -1, -1):
+        b = block[h]
+        if b < 0:
+            q = np.broadcast_to(rewards[h] + high[h + 1], (n_reps, *rewards[h].shape))
+        else:
+            x = np.einsum("satd,rt->rsad", features, values[:, h + 1] - center[b])
+            square = np.einsum("rsai,rij,rsaj->rsa", x, inverse[:, b], x)
+            q = rewards[h] + center[b] + np.einsum("rsad,rd->rsa", x, estimate[:, b])
+            q = q + width[:, b, None, None] * np.sqrt(np.maximum(square, 0.0))
+        q = np.clip(q, low[h], high[h])
+        policy[:, h], values[:, h] = q.argmax(axis=2), q.max(axis=2)
+    return policy, values
+
+
+@_kernel
+def contribute(features, steps, center, norm_bound, value_bound, values, states, actions, out):  # type: ignore[no-untyped-def]
+    """out[r, b] = (x x^T, y x) of one episode at the step of block b: x = phi_(V - c)(s_h, a_h), y = V(s_(h+1)) - c.
+
+    V is the episode's own V_(h+1); x is shortened to the norm bound and y moved into [-value_bound, value_bound], which
+    changes nothing where model and values keep their word.
+
+    features: (n_states, n_actions, n_states, d); steps, center, norm_bound, value_bound: (n_blocks,); values: (n_reps,
+    horizon + 1, n_states), states: (n_reps, horizon + 1), actions: (n_reps, horizon), out: (n_reps, n_blocks, d, d + 1).
+    """
+    n_states, d = features.shape[2], features.shape[3]
+    x = np.empty(d)
+    for r in range(out.shape[0]):
+        for b in range(len(steps)):
+            h = steps[b]
+            regressor(features[states[r, h], actions[r, h]], values[r, h + 1], center[b], norm_bound[b], n_states, x)
+            y = values[r, h + 1, states[r, h + 1]] - center[b]
+            y = min(max(y, -value_bound[b]), value_bound[b])
+            for i in range(d):
+                for j in range(d):
+                    out[r, b, i, j] = x[i] * x[j]
+                out[r, b, i, d] = y * x[i]
+
+
+@_kernel
+def regressor(features, value, center, norm_bound, n_states, x):  # type: ignore[no-untyped-def]
+    """Fills x (d,) with sum_s' features[s'] (value[s'] - center), shortened; features: (n_states, d), value: (n_states,)."""
+    d, square = features.shape[1], 0.0
+    for i in range(d):
+        x[i] = 0.0
+    for after in range(n_states):
+        weight = value[after] - center
+        for i in range(d):
+            x[i] += weight * features[after, i]
+    for i in range(d):
+        square += x[i] * x[i]
+    if square > norm_bound * norm_bound:
+        factor = norm_bound / math.sqrt(square)
+        for i in range(d):
+            x[i] *= factor
+
+
+def contribute_reference(
+    features: FloatArray,
+    steps: IntArray,
+    center: FloatArray,
+    norm_bound: FloatArray,
+    value_bound: FloatArray,
+    values: FloatArray,
+    states: IntArray,
+    actions: IntArray,
+) -> FloatArray:
+    """The same in NumPy: (n_reps, n_blocks, d, d + 1)."""
+    found = []
+    for b, h in enumerate(steps):
+        after = values[:, h + 1] - center[b]
+        x = np.einsum("rtd,rt->rd", features[states[:, h], actions[:, h]], after)
+        norm = np.linalg.norm(x, axis=1, keepdims=True)
+        x = x * np.minimum(1.0, norm_bound[b] / np.maximum(norm, 1e-300))
+        y = np.clip(after[np.arange(len(x)), states[:, h + 1]], -value_bound[b], value_bound[b])
+        found.append(x[:, :, None] * np.concatenate([x, y[:, None]], axis=1)[:, None, :])
+    return np.stack(found, axis=1)

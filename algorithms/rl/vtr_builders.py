@@ -1,0 +1,273 @@
+r"""UCRL-VTR as it is built: the twin, joint and local privacy, each with Gaussian and with Laplace noise.
+
+`tight` noise falls on the steps of an episode in shares R_h^(8/5), R_h the bound on |x_h|: of all shares with one price they
+make the sum over steps of the exploration that noise causes smallest, as a step's width is about C_w sqrt(noise), and its
+price R_h^4 over the squared noise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from algorithms.numerics.mdp_models import MixtureModel
+from algorithms.rl.noise_norms import ConstantNorms, GaussianNorms, LaplaceNorms, NoiseNorms, NoNoise
+from algorithms.rl.targets import Targets, centered_targets, printed_targets
+from algorithms.rl.vtr import UCRLVTR
+from privacy_core import (
+    EQUAL,
+    GOE,
+    ApproxDP,
+    Exact,
+    Factorized,
+    FactorizedSum,
+    Guarantee,
+    Interval,
+    LocalSum,
+    PrivateSum,
+    PureDP,
+    Releases,
+    StackedGaussian,
+    StackedLaplace,
+    Structure,
+    Tree,
+    TreeSum,
+    calibrate,
+)
+from privacy_core.calibrations.linear_rl import depth, vtr_joint_printed_sd, vtr_local_printed_sd
+from privacy_core.checks import at_least, probability
+
+UP = 1 + 1e-12
+"""Not below a printed deviation: rounded up by one part in 1e12."""
+_SHARE_EXPONENT = 8 / 5
+
+
+class NoisySums(NamedTuple):
+    """Sums, what bounds their noise, and how it falls on the blocks."""
+
+    sums: PrivateSum
+    norms: NoiseNorms
+    shares: tuple[float, ...]
+
+
+def ucrl_vtr(
+    model: MixtureModel,
+    horizon: int,
+    reward_range: Interval,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    beta_scale: float = 1.0,
+) -> UCRLVTR:
+    """The non-private twin of `tight`; arguments as of `ucrl_vtr_joint`."""
+    targets = centered_targets(model)
+    noisy = NoisySums(LocalSum(Exact()), NoNoise(), (1.0,) * targets.n_blocks)
+    return _tight(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
+
+
+def ucrl_vtr_joint(
+    model: MixtureModel,
+    horizon: int,
+    epsilon: float,
+    delta: float,
+    reward_range: Interval,
+    calibration: str,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    beta_scale: float = 1.0,
+) -> UCRLVTR:
+    r"""UCRL-VTR with (epsilon, delta)-joint differential privacy: Corollary 5.
+
+    Args:
+      model: features, rewards and C_w.
+      horizon: K, episodes.
+      epsilon: above 0.
+      delta: in (0, 1).
+      reward_range: declared range of a reward; realized rewards are not used.
+      calibration:
+        `printed`: values in [0, H], nothing centered; a tree with noise (Z + Z^T)/sqrt 2 a node (Appendix C.2), Z and the
+          vectors of deviation sigma_B = (32 H^2 / epsilon) sqrt(2 H K_0 log(8H/delta) log(4/delta) log(16 H K_0/delta)),
+          K_0 = ceil(log2 K + 1); shift 2 U, U = sigma_B sqrt(K_0) (4 sqrt d + 2 log(6KH/p)); lambda = H^2, and for all k
+          beta = 3 (C_w + 1) sqrt(lambda + U) + sqrt(2 H^2 log(3H (1 + KH)^(d/2) / p)).
+        `tree`: the printed noise's tree, calibrated exactly, with values, centers and width of `tight`.
+        `tight`: a factorized sum in place of the tree; values between what must and what can still be earned, measured from
+          the middle (`centered_targets`); the width of `UCRLVTR`.
+      ridge: lambda, in units of the squared bound on |x|, which is H^2 as printed.
+      failure: p of the width; None: 1 / horizon.
+      beta_scale: factor on the width.
+
+    Raises:
+      ValueError: an argument out of its range; the message names it.
+    """
+    at_least("horizon", horizon, 1)
+    promise, failure = ApproxDP(epsilon, delta), 1 / horizon if failure is None else failure
+    if calibration == "printed":
+        nodes = depth(horizon)
+        sd = vtr_joint_printed_sd(epsilon, delta, horizon, model.horizon)
+        log = math.log(6 * horizon * model.horizon / probability("failure", failure))
+        upsilon = sd * math.sqrt(nodes) * (4 * math.sqrt(model.dimension) + 2 * log)
+        targets = printed_targets(model)
+        sums = TreeSum(_with_deviation(targets, sd, GOE), horizon)
+        return _printed(model, horizon, reward_range, targets, sums, upsilon, ridge, failure, beta_scale)
+    targets = centered_targets(model)
+    noisy = joint_sums(promise, targets, shares_of(targets), horizon, model.dimension, failure, calibration)
+    return _tight(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
+
+
+def ucrl_vtr_local(
+    model: MixtureModel,
+    horizon: int,
+    epsilon: float,
+    delta: float,
+    reward_range: Interval,
+    calibration: str,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    beta_scale: float = 1.0,
+) -> UCRLVTR:
+    r"""UCRL-VTR with (epsilon, delta)-local differential privacy: Corollary 6.
+
+    A user gets the parameters and widths, plans with the public features, and sends (x x^T, y x) of all steps with noise;
+    the server adds messages up.
+
+    Args: as of `ucrl_vtr_joint`, but
+      calibration:
+        `printed`: values in [0, H], nothing centered; every entry of the symmetric matrices and of the vectors gets noise of
+          deviation sigma_B = (4 H^3 / epsilon) sqrt(2 log(4H/delta)); shift and beta as in Corollary 5, with U = sigma_B
+          sqrt(K) (4 sqrt d + 2 log(6KH/p)), from the first episode on.
+        `tight`: GOE noise at the exact budget of the whole message; values, centers and width as there.
+
+    Raises:
+      ValueError: an argument out of its range; the message names it.
+    """
+    at_least("horizon", horizon, 1)
+    promise, failure = ApproxDP(epsilon, delta), 1 / horizon if failure is None else failure
+    if calibration == "printed":
+        sd = vtr_local_printed_sd(epsilon, delta, model.horizon)
+        log = math.log(6 * horizon * model.horizon / probability("failure", failure))
+        upsilon = sd * math.sqrt(horizon) * (4 * math.sqrt(model.dimension) + 2 * log)
+        targets = printed_targets(model)
+        sums = LocalSum(_with_deviation(targets, sd, EQUAL))
+        return _printed(model, horizon, reward_range, targets, sums, upsilon, ridge, failure, beta_scale)
+    targets = centered_targets(model)
+    noisy = local_sums(promise, targets, shares_of(targets), horizon, model.dimension, failure, calibration)
+    return _tight(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
+
+
+# --- noise, for UCRL-VTR+ too ----------------------------------------------------------------------------------------
+
+
+def shares_of(targets: Targets) -> tuple[float, ...]:
+    """(n_blocks,) of the noise, see the module; the largest is 1."""
+    most = max(targets.norm_bound)
+    return tuple((bound / most) ** _SHARE_EXPONENT for bound in targets.norm_bound)
+
+
+def joint_sums(
+    promise: Guarantee,
+    targets: Targets,
+    shares: tuple[float, ...],
+    horizon: int,
+    dimension: int,
+    failure: float,
+    calibration: str,
+) -> NoisySums:
+    """Sums under joint privacy, at exactly the promise: `tight` a factorized one, `tree` a binary tree.
+
+    Args:
+      promise: approximate or pure; for pure privacy both are trees, as a factorization takes Gaussian noise.
+      targets: bounds of the blocks.
+      shares: of the noise.
+      horizon: K.
+      dimension: d.
+      failure: p; half of it is the noise's.
+      calibration: `tree` or `tight`.
+    """
+    if calibration not in ("tree", "tight"):
+        raise ValueError(f"calibration must be 'printed', 'tree' or 'tight', got {calibration!r}")
+    norms = _norms(promise, targets, horizon, dimension, failure)
+    if calibration == "tree" or isinstance(promise, PureDP):
+        return NoisySums(TreeSum(_noise(promise, targets, shares, dimension, Tree(horizon)), horizon), norms, shares)
+    return NoisySums(
+        FactorizedSum(_noise(promise, targets, shares, dimension, Factorized(horizon)), horizon), norms, shares
+    )  # fmt: skip
+
+
+def local_sums(
+    promise: Guarantee,
+    targets: Targets,
+    shares: tuple[float, ...],
+    horizon: int,
+    dimension: int,
+    failure: float,
+    calibration: str,
+) -> NoisySums:
+    """Sums of messages that have noise at exactly the promise; arguments as of `joint_sums`, calibration `tight`."""
+    if calibration != "tight":
+        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+    noise = _noise(promise, targets, shares, dimension, Releases(1))
+    return NoisySums(LocalSum(noise), _norms(promise, targets, horizon, dimension, failure), shares)
+
+
+def _noise(
+    promise: Guarantee, targets: Targets, shares: tuple[float, ...], dimension: int, structure: Structure
+) -> StackedGaussian | StackedLaplace:
+    bounds, multiplier = (targets.norm_bound, targets.value_bound), calibrate(promise, structure)
+    if isinstance(promise, PureDP):
+        return StackedLaplace(*bounds, shares, dimension, multiplier)
+    return StackedGaussian(*bounds, shares, multiplier)
+
+
+def _norms(promise: Guarantee, targets: Targets, horizon: int, dimension: int, failure: float) -> NoiseNorms:
+    """Each of 2 bounds in n_blocks blocks after K episodes fails with its part of half the failure."""
+    share = probability("failure", failure) / (4 * horizon * targets.n_blocks)
+    return (LaplaceNorms if isinstance(promise, PureDP) else GaussianNorms)(dimension, share)
+
+
+def _with_deviation(targets: Targets, sd: float, diagonal_ratio: float) -> StackedGaussian:
+    """Gaussian noise of a printed deviation in all blocks."""
+    ones = (1.0,) * targets.n_blocks
+    unit = StackedGaussian(targets.norm_bound, targets.value_bound, ones, 1.0, diagonal_ratio=diagonal_ratio)
+    return unit.scaled(sd / unit.sensitivity * UP)
+
+
+# --- both calibrations -----------------------------------------------------------------------------------------------
+
+
+def _printed(
+    model: MixtureModel,
+    horizon: int,
+    reward_range: Interval,
+    targets: Targets,
+    sums: PrivateSum,
+    upsilon: float,
+    ridge: float,
+    failure: float,
+    beta_scale: float,
+) -> UCRLVTR:
+    """Theorem 7's width, as both corollaries choose it."""
+    length, square = model.horizon, float(model.horizon) ** 2
+    log = math.log(3 * length / failure) + model.dimension / 2 * math.log1p(horizon * length)
+    beta = 3 * (model.parameter_bound + 1) * math.sqrt(ridge * square + upsilon) + math.sqrt(2 * square * log)
+    return UCRLVTR(
+        model, horizon, reward_range, sums, ConstantNorms(upsilon, upsilon), targets, (1.0,) * targets.n_blocks,
+        ridge=ridge, failure=failure, constant_width=beta, beta_scale=beta_scale,
+    )  # fmt: skip
+
+
+def _tight(
+    model: MixtureModel,
+    horizon: int,
+    reward_range: Interval,
+    targets: Targets,
+    noisy: NoisySums,
+    ridge: float,
+    failure: float | None,
+    beta_scale: float,
+) -> UCRLVTR:
+    return UCRLVTR(
+        model, at_least("horizon", horizon, 1), reward_range, *noisy[:2], targets, noisy.shares, ridge=ridge,
+        failure=1 / horizon if failure is None else failure, beta_scale=beta_scale,
+    )  # fmt: skip
