@@ -239,7 +239,8 @@ class UCRLVTR:
         matrix, vector = self.norms.bounds(self.sums, step) if step else (0.0, 0.0)
         return self._shift(matrix, vector)
 
-    def _shift(self, matrix: float, vector: float) -> Shift:
+    def _shift(self, matrix: FloatArray | float, vector: FloatArray | float) -> Shift:
+        """Of noise within these bounds, which may be columns (n, 1): then all are (n, n_blocks)."""
         shares = np.array(self.shares)
         ridge, norm = self.ridge * np.array(self.targets.norm_bound) ** 2, matrix * shares
         return Shift(ridge + 2 * norm, ridge + norm, ridge + 3 * norm, vector * self.vector_ratio * shares)
@@ -251,19 +252,24 @@ class UCRLVTR:
         The self-normalized bound holds in all episodes at once for one a' <= a: the least of the run, n = 1. Where a grows
         so much that this is larger, each episode has its own, and a union over n = K of them.
         """
-        norms = [self.norms.bounds(self.sums, step)[0] for step in range(1, self.horizon + 1)]
-        least, largest = (self._shift(norm, 0.0).least for norm in (min(norms), max(norms)))
+        norms = self._noise[:, 0]
+        least, largest = (self._shift(float(norm), 0.0).least for norm in (norms.min(), norms.max()))
         is_one = self.model.dimension * np.log(largest / least) <= 2 * math.log(self.horizon)
         return np.where(is_one, least, np.nan), np.where(is_one, 1.0, float(self.horizon))
 
     @cached_property
-    def _aims(self) -> tuple[Any, ...]:
-        t = self.targets
-        floats = (np.array(column) for column in (t.center, t.norm_bound, t.value_bound))
-        return (np.array(t.steps, dtype=np.int64), *floats)
+    def _noise(self) -> FloatArray:
+        """(horizon, 2) bounds on the noise of matrix and vector after each episode, at share 1."""
+        return np.array([self.norms.bounds(self.sums, step) for step in range(1, self.horizon + 1)])
 
     @cached_property
-    def _public(self) -> tuple[Any, ...]:
+    def _aims(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Of the regressions, for the kernels."""
+        t = self.targets
+        return np.array(t.steps, dtype=np.int64), np.array(t.center), np.array(t.norm_bound), np.array(t.value_bound)
+
+    @cached_property
+    def _public(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
         """What planning needs beside what is released."""
         model, t = self.model, self.targets
         return (
@@ -307,15 +313,13 @@ class UCRLVTR:
         episodes = np.asarray(horizon, dtype=float)
         t, d = self.targets, self.model.dimension
         most = int(episodes.max(initial=1.0))
-        bounds = [self._shift(*self.norms.bounds(self.sums, k)) for k in range(1, most + 1)]
-        least, largest, vector = (np.array([s[i] for s in bounds]) for i in (1, 2, 3))  # (episodes, n_blocks)
+        shift = self._shift(*(self._noise[:most, i, None] for i in (0, 1)))
         square, reach = np.array(t.norm_bound) ** 2, np.array(t.high)[:-1] - np.array(t.low)[:-1]
         after = (np.array(t.high) - np.array(t.low))[np.array(t.steps) + 1]
         played = np.arange(1, most + 1)[:, None]
-        shift = Shift(least, least, largest, vector)
-        width = self.self_normalized(d * np.log(played * square / d + largest), shift) + self.fixed(shift)
+        width = self.self_normalized(d * np.log(played * square / d + shift.largest), shift) + self.fixed(shift)
         widest = np.maximum.accumulate(width)[np.maximum(episodes.astype(np.int64), 1) - 1]
-        growth = d * np.log1p(episodes[..., None] * square / (least.min(axis=0) * d))
+        growth = d * np.log1p(episodes[..., None] * square / (shift.least.min(axis=0) * d))
         lost = reach[list(t.steps)]
         explored = lost + np.maximum(lost, 2 * self.beta_scale * widest) * np.sqrt(
             episodes[..., None] * growth / math.log(2)

@@ -1,8 +1,8 @@
 r"""UCRL-VTR as it is built: the twin, joint and local privacy, each with Gaussian and with Laplace noise.
 
-`tight` noise falls on the steps of an episode in shares R_h^(8/5), R_h the bound on |x_h|: of all shares with one price they
-make the sum over steps of the exploration that noise causes smallest, as a step's width is about C_w sqrt(noise), and its
-price R_h^4 over the squared noise.
+`tight` noise falls on the steps of an episode in shares R_h^(8/5), R_h the bound on |x_h|, and Laplace noise in shares
+R_h^(4/3): of all shares with one price they make the sum over steps of the exploration that noise causes smallest, as a
+step's width is about C_w sqrt(noise), and its price R_h^4 / noise^2, or R_h^2 / noise.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from privacy_core.checks import at_least, probability
 
 UP = 1 + 1e-12
 """Not below a printed deviation: rounded up by one part in 1e12."""
-_SHARE_EXPONENT = 8 / 5
+_SHARE_EXPONENT, _LAPLACE_SHARE_EXPONENT = 8 / 5, 4 / 3
 
 
 class NoisySums(NamedTuple):
@@ -62,7 +62,7 @@ def ucrl_vtr(
     """The non-private twin of `tight`; arguments as of `ucrl_vtr_joint`."""
     targets = centered_targets(model)
     noisy = NoisySums(LocalSum(Exact()), NoNoise(), (1.0,) * targets.n_blocks)
-    return _tight(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
+    return tight_vtr(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
 
 
 def ucrl_vtr_joint(
@@ -108,11 +108,11 @@ def ucrl_vtr_joint(
         log = math.log(6 * horizon * model.horizon / probability("failure", failure))
         upsilon = sd * math.sqrt(nodes) * (4 * math.sqrt(model.dimension) + 2 * log)
         targets = printed_targets(model)
-        sums = TreeSum(_with_deviation(targets, sd, GOE), horizon)
-        return _printed(model, horizon, reward_range, targets, sums, upsilon, ridge, failure, beta_scale)
+        sums = TreeSum(with_deviation(targets, sd, GOE), horizon)
+        return printed_vtr(model, horizon, reward_range, targets, sums, upsilon, ridge, failure, beta_scale)
     targets = centered_targets(model)
-    noisy = joint_sums(promise, targets, shares_of(targets), horizon, model.dimension, failure, calibration)
-    return _tight(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
+    noisy = joint_sums(promise, targets, shares_of(targets, promise), horizon, model.dimension, failure, calibration)
+    return tight_vtr(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
 
 
 def ucrl_vtr_local(
@@ -149,20 +149,21 @@ def ucrl_vtr_local(
         log = math.log(6 * horizon * model.horizon / probability("failure", failure))
         upsilon = sd * math.sqrt(horizon) * (4 * math.sqrt(model.dimension) + 2 * log)
         targets = printed_targets(model)
-        sums = LocalSum(_with_deviation(targets, sd, EQUAL))
-        return _printed(model, horizon, reward_range, targets, sums, upsilon, ridge, failure, beta_scale)
+        sums = LocalSum(with_deviation(targets, sd, EQUAL))
+        return printed_vtr(model, horizon, reward_range, targets, sums, upsilon, ridge, failure, beta_scale)
     targets = centered_targets(model)
-    noisy = local_sums(promise, targets, shares_of(targets), horizon, model.dimension, failure, calibration)
-    return _tight(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
+    noisy = local_sums(promise, targets, shares_of(targets, promise), horizon, model.dimension, failure, calibration)
+    return tight_vtr(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
 
 
 # --- noise, for UCRL-VTR+ too ----------------------------------------------------------------------------------------
 
 
-def shares_of(targets: Targets) -> tuple[float, ...]:
+def shares_of(targets: Targets, promise: Guarantee) -> tuple[float, ...]:
     """(n_blocks,) of the noise, see the module; the largest is 1."""
     most = max(targets.norm_bound)
-    return tuple((bound / most) ** _SHARE_EXPONENT for bound in targets.norm_bound)
+    exponent = _LAPLACE_SHARE_EXPONENT if isinstance(promise, PureDP) else _SHARE_EXPONENT
+    return tuple((bound / most) ** exponent for bound in targets.norm_bound)
 
 
 def joint_sums(
@@ -226,7 +227,7 @@ def _norms(promise: Guarantee, targets: Targets, horizon: int, dimension: int, f
     return (LaplaceNorms if isinstance(promise, PureDP) else GaussianNorms)(dimension, share)
 
 
-def _with_deviation(targets: Targets, sd: float, diagonal_ratio: float) -> StackedGaussian:
+def with_deviation(targets: Targets, sd: float, diagonal_ratio: float) -> StackedGaussian:
     """Gaussian noise of a printed deviation in all blocks."""
     ones = (1.0,) * targets.n_blocks
     unit = StackedGaussian(targets.norm_bound, targets.value_bound, ones, 1.0, diagonal_ratio=diagonal_ratio)
@@ -236,7 +237,7 @@ def _with_deviation(targets: Targets, sd: float, diagonal_ratio: float) -> Stack
 # --- both calibrations -----------------------------------------------------------------------------------------------
 
 
-def _printed(
+def printed_vtr(
     model: MixtureModel,
     horizon: int,
     reward_range: Interval,
@@ -247,7 +248,7 @@ def _printed(
     failure: float,
     beta_scale: float,
 ) -> UCRLVTR:
-    """Theorem 7's width, as both corollaries choose it."""
+    """With Theorem 7's width as both corollaries choose it, `upsilon` their bound on the noise; else as of the builders."""
     length, square = model.horizon, float(model.horizon) ** 2
     log = math.log(3 * length / failure) + model.dimension / 2 * math.log1p(horizon * length)
     beta = 3 * (model.parameter_bound + 1) * math.sqrt(ridge * square + upsilon) + math.sqrt(2 * square * log)
@@ -257,7 +258,7 @@ def _printed(
     )  # fmt: skip
 
 
-def _tight(
+def tight_vtr(
     model: MixtureModel,
     horizon: int,
     reward_range: Interval,
@@ -267,6 +268,7 @@ def _tight(
     failure: float | None,
     beta_scale: float,
 ) -> UCRLVTR:
+    """With the width of `UCRLVTR`; arguments as of the builders."""
     return UCRLVTR(
         model, at_least("horizon", horizon, 1), reward_range, *noisy[:2], targets, noisy.shares, ridge=ridge,
         failure=1 / horizon if failure is None else failure, beta_scale=beta_scale,

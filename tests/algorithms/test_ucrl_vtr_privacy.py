@@ -1,0 +1,154 @@
+"""UCRL-VTR: what the ledger's worst record pays, what a release holds, and the audit of one episode by likelihoods."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from doubles import OwnNoiseLedger
+from mixture_models import UNIT, episode_table, mixture
+from test_ucrl_vtr import BUILDERS, MODEL, TABLE, K
+
+from algorithms.environments.episodes import EpisodeTable
+from algorithms.protocol import Record
+from algorithms.rl.vtr_builders import ucrl_vtr_joint, ucrl_vtr_local
+from algorithms.rl.vtr_pure import ucrl_vtr_pure_joint, ucrl_vtr_pure_local
+from algorithms.run import run
+from privacy_core import GaussianDP, LiveLedger, PureDP, ReproducibleNoise, ScriptedLedger
+from privacy_core.calibrations.linear_rl import (
+    UCRL_VTR_JOINT,
+    UCRL_VTR_JOINT_PURE,
+    UCRL_VTR_LOCAL,
+    UCRL_VTR_LOCAL_PURE,
+)
+
+MU = GaussianDP.from_epsilon_delta(1.0, 1e-5).mu
+every = pytest.mark.parametrize("name", list(BUILDERS))
+
+
+def played(algorithm, table=TABLE):
+    ledger = OwnNoiseLedger([1, 2], keeps_transcript=True)
+    run(algorithm, table, ledger)
+    return ledger
+
+
+@pytest.mark.parametrize("name", ["joint tree", "joint tight", "local tight"])
+def test_exact_calibrations_spend_the_claim(name):
+    assert played(BUILDERS[name](MODEL, K)).guarantee().gdp().mu == pytest.approx(MU, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["pure joint tight", "pure local tight"])
+def test_exact_pure_calibrations_spend_the_claim(name):
+    found = played(BUILDERS[name](MODEL, K)).guarantee()
+    assert isinstance(found, PureDP)
+    assert found.epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "calibration", "arguments"),
+    [
+        ("joint printed", UCRL_VTR_JOINT, {"episodes": K}),
+        ("local printed", UCRL_VTR_LOCAL, {}),
+    ],
+)
+def test_published_noise_costs_what_the_calibration_table_says(name, calibration, arguments):
+    _, printed, _ = calibration.evaluate(
+        next(iter(calibration.readings)), epsilon=1.0, delta=1e-5, episode_length=3, **arguments
+    )  # fmt: skip
+    assert played(BUILDERS[name](MODEL, K)).guarantee().gdp().mu == pytest.approx(printed.exact.mu, rel=1e-9)
+
+
+@pytest.mark.parametrize("reading", ["l2-constants", "l1-constants"])
+@pytest.mark.parametrize("d", [2, 6])
+def test_published_pure_noise_costs_what_the_calibration_table_says(reading, d):
+    """With the constants of the Gaussian proof it is more than the claim in many dimensions."""
+    model, _ = mixture(3, 2, 5, d, seed=4, is_sparse=False)
+    table = episode_table(model, 8)
+    for build, calibration, arguments in (
+        (ucrl_vtr_pure_joint, UCRL_VTR_JOINT_PURE, {"episodes": 8}),
+        (ucrl_vtr_pure_local, UCRL_VTR_LOCAL_PURE, {}),
+    ):
+        found = played(build(model, 8, 1.0, UNIT, "printed", reading=reading), table).guarantee().epsilon
+        _, printed, _ = calibration.evaluate(reading, epsilon=1.0, episode_length=5, dimension=d, **arguments)
+        assert found == pytest.approx(printed.exact.epsilon, rel=1e-9)
+        assert (found > 1) == (reading == "l2-constants" and d == 6)
+
+
+@every
+def test_one_release_an_episode_that_holds_it_alone_or_its_node(name):
+    ledger = played(BUILDERS[name](MODEL, K))
+    assert len(ledger.transcript) == K
+    for step, entry in enumerate(ledger.transcript, start=1):
+        assert (entry.records.stop == step).all()
+        length = (step & -step) if "tree" in name or "joint printed" in name or "pure joint" in name else 1
+        assert (entry.records.start == step - length).all()
+
+
+def neighbors(seed):
+    """The table with the whole tree of user 2 drawn anew."""
+    rng = np.random.default_rng(seed)
+    first, after, rewards = TABLE.first_states.copy(), TABLE.next_states.copy(), TABLE.rewards.copy()
+    first[2], after[2], rewards[2] = rng.integers(3), rng.integers(3, size=after[2].shape), rng.random(rewards[2].shape)
+    return EpisodeTable(first, after, rewards, UNIT)
+
+
+@every
+def test_no_neighbor_moves_a_release_by_more_than_its_sensitivity(name):
+    """The audit without statistics, by hand: the same outputs on a neighbor, and what each release's value moves by."""
+    algorithm = BUILDERS[name](MODEL, K)
+    ledger, most = played(algorithm), 0.0
+    for seed in range(12):
+        scripted = ScriptedLedger(2, ledger.transcript, keeps_values=True)
+        run(algorithm, neighbors(seed), scripted)
+        assert (scripted.diverged == -1).all()
+        for one, other in zip(ledger.transcript, scripted.values, strict=True):
+            moved = one.mechanism.change(one.value, other)
+            inside = (one.records.start <= 2) & (one.records.stop > 2)
+            carried = one.carried is not None
+            assert (inside | carried | (moved == 0)).all()
+            assert (moved <= one.mechanism.sensitivity * (1 + 1e-12)).all()
+            most = max(most, float(moved.max() / one.mechanism.sensitivity))
+    # Printed noise leaves values at their cap, where these features hardly tell states apart.
+    assert most > (0.003 if "printed" in name else 0.1), "the neighbors move nothing: the test is empty"
+
+
+def test_tight_noise_is_a_small_part_of_the_printed_one():
+    """At H = 5 and K = 1024 the exact price, known values and centers leave a four hundredth of a node's noise."""
+    model, _ = mixture(3, 2, 5, 4, is_sparse=False)
+    printed, tree = (ucrl_vtr_joint(model, 1024, 1.0, 1e-5, UNIT, c).sums for c in ("printed", "tree"))
+    tight = ucrl_vtr_joint(model, 1024, 1.0, 1e-5, UNIT, "tight").sums
+    assert printed.mechanism.scale / tree.mechanism.scale > 400
+    assert tight.noise_deviation(1023) < 0.5 * tree.noise_deviation(1023)
+
+
+@pytest.mark.parametrize("build", [ucrl_vtr_joint, ucrl_vtr_local, ucrl_vtr_pure_joint, ucrl_vtr_pure_local])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"ridge": 0.0}, "ridge"),
+        ({"failure": 0.0}, "failure"),
+        ({"failure": 1.0}, "failure"),
+        ({"beta_scale": -1.0}, "beta_scale"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"horizon": 0}, "horizon must be a whole number of at least 1"),
+        ({"calibration": "loose"}, "got 'loose'"),
+    ],
+)
+def test_refusals(build, arguments, message):
+    usual = {"model": MODEL, "horizon": 10, "epsilon": 1.0, "reward_range": UNIT, "calibration": "tight"}
+    if build in (ucrl_vtr_joint, ucrl_vtr_local):
+        usual["delta"] = 1e-5
+    for calibration in ("tight", "printed"):
+        with pytest.raises(ValueError, match=message):
+            build(**({**usual, "calibration": calibration} | arguments))
+
+
+def test_a_reading_that_is_none():
+    with pytest.raises(ValueError, match="reading must be one of l2-constants, l1-constants, got 'other'"):
+        ucrl_vtr_pure_joint(MODEL, 10, 1.0, UNIT, "printed", reading="other")
+
+
+def test_a_stream_without_episodes_is_refused():
+    algorithm = BUILDERS["joint tight"](MODEL, K)
+    one, ledger = np.ones((1, 3), dtype=np.int64), LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(0)))
+    with pytest.raises(ValueError, match="learns from episodes"):
+        algorithm.absorb(*algorithm.init(1), Record(one[:, 0], one[:, 0], None, one, one.astype(float)), ledger)

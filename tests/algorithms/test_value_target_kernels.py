@@ -1,0 +1,129 @@
+"""The kernels of value-targeted regression against NumPy, and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mixture_models import mixture
+
+from algorithms.numerics import planning, value_targets
+from algorithms.rl.targets import centered_targets, printed_targets
+
+shapes = st.tuples(
+    st.integers(1, 3), st.integers(1, 5), st.integers(1, 4), st.integers(2, 4), st.integers(1, 4), st.integers(0, 10**6)
+)
+
+
+def columns(targets):
+    return [np.array(c) for c in (targets.center, targets.norm_bound, targets.value_bound)]
+
+
+@settings(max_examples=60)
+@given(shapes, st.booleans())
+def test_planning_and_contributions(shape, is_printed):
+    n_reps, n_states, n_actions, horizon, d, seed = shape
+    model, _ = mixture(n_states, n_actions, horizon, d, seed, is_sparse=False)
+    rng = np.random.default_rng(seed)
+    try:
+        targets = printed_targets(model) if is_printed else centered_targets(model)
+    except ValueError:
+        return
+    n = targets.n_blocks
+    x = rng.standard_normal((n_reps, n, 2 * d, d))
+    inverse = np.einsum("rbni,rbnj->rbij", x, x)
+    estimate, width = rng.standard_normal((n_reps, n, d)), rng.random((n_reps, n))
+    center, norm, bound = columns(targets)
+    low, high, block = np.array(targets.low), np.array(targets.high), targets.block_of_step(horizon)
+    policy = np.empty((n_reps, horizon, n_states), dtype=np.int64)
+    values = np.empty((n_reps, horizon + 1, n_states))
+    by_state = value_targets.by_next_state(model.features)
+    flat = np.ascontiguousarray(model.rewards.reshape(horizon, -1))
+    value_targets.plan(by_state, flat, block, center, low, high, estimate, inverse, width, policy, values)
+    expected = value_targets.plan_reference(
+        model.features, model.rewards, block, center, low, high, estimate, inverse, width
+    )  # fmt: skip
+    np.testing.assert_allclose(values, expected[1], rtol=1e-9, atol=1e-9)
+    assert np.array_equal(policy, expected[0])
+    states = rng.integers(n_states, size=(n_reps, horizon + 1))
+    actions = rng.integers(n_actions, size=(n_reps, horizon))
+    out = np.empty((n_reps, n, d, d + 1))
+    arguments = np.array(targets.steps), center, norm / 2, bound / 2, values, states, actions
+    value_targets.contribute(model.features, *arguments, out)
+    np.testing.assert_allclose(out, value_targets.contribute_reference(model.features, *arguments), rtol=1e-9, atol=1e-12)
+
+
+def test_planning_with_the_true_parameters_and_no_width_is_backward_induction():
+    model, parameters = mixture(4, 3, 5, 3, seed=2, is_sparse=False)
+    targets = centered_targets(model)
+    best = planning.plan(model.transitions(parameters), np.asarray(model.rewards))
+    policy, values = np.empty((1, 5, 4), dtype=np.int64), np.empty((1, 6, 4))
+    value_targets.plan(
+        value_targets.by_next_state(model.features), model.rewards.reshape(5, -1).copy(), targets.block_of_step(5),
+        np.array(targets.center), np.array(targets.low), np.array(targets.high),
+        parameters[None, list(targets.steps)], np.zeros((1, 4, 3, 3)), np.ones((1, 4)), policy, values,
+    )  # fmt: skip
+    np.testing.assert_allclose(values[0], best.values, atol=1e-12)
+    assert np.array_equal(policy[0], best.action_values.argmax(axis=2))
+
+
+def test_ties_go_to_the_lowest_action():
+    model, _ = mixture(2, 3, 2, 2)
+    targets = centered_targets(model)
+    policy, values = np.full((1, 2, 2), 9), np.empty((1, 3, 2))
+    flat = np.zeros((2, 6))
+    value_targets.plan(
+        value_targets.by_next_state(model.features), flat, targets.block_of_step(2), np.array(targets.center),
+        np.array(targets.low), np.array(targets.high), np.zeros((1, 1, 2)), np.zeros((1, 1, 2, 2)), np.zeros((1, 1)),
+        policy, values,
+    )  # fmt: skip
+    assert not policy.any()
+
+
+class TestTargets:
+    def test_printed_ones_are_the_papers_bounds(self):
+        model, _ = mixture(3, 2, 4, 3, is_sparse=False)
+        found = printed_targets(model)
+        assert found.steps == (0, 1, 2)
+        assert found.norm_bound == found.value_bound == (4.0,) * 3
+        assert found.center == (0.0,) * 3
+        assert found.high == (4.0, 4.0, 4.0, 4.0, 0.0)
+
+    def test_centered_ones_know_what_can_still_be_earned(self):
+        model, _ = mixture(3, 2, 4, 3)
+        rewards = np.zeros((4, 3, 2))
+        rewards[0] = np.arange(6).reshape(3, 2) / 5
+        rewards[1] = 0.5
+        rewards[3, 0, 1], rewards[3, 1] = 0.75, 0.25
+        found = centered_targets(type(model)(model.features, rewards, model.parameter_bound))
+        assert found.high == pytest.approx((2.25, 1.25, 0.75, 0.75, 0))
+        assert found.low == pytest.approx((0.5, 0.5, 0, 0, 0))
+        assert found.steps == (0, 1, 2)
+        assert found.center == pytest.approx((0.875, 0.375, 0.375))
+        assert found.value_bound == found.spread == pytest.approx((0.375,) * 3)
+        assert found.norm_bound == pytest.approx(tuple(0.375 * value_targets.reach(model.features) for _ in range(3)))
+
+    def test_a_step_after_which_all_is_known_teaches_nothing(self):
+        model, _ = mixture(3, 2, 4, 3)
+        rewards = np.zeros((4, 3, 2))
+        rewards[1, 0] = 1.0
+        found = centered_targets(type(model)(model.features, rewards, 1.0))
+        assert found.steps == (0,)
+        assert found.block_of_step(4).tolist() == [0, -1, -1, -1]
+        with pytest.raises(ValueError, match="nothing is learned"):
+            centered_targets(type(model)(model.features, np.zeros((4, 3, 2)), 1.0))
+        with pytest.raises(ValueError, match="horizon must be at least 2"):
+            printed_targets(mixture(3, 2, 1, 3)[0])
+
+    def test_the_reach_of_features(self):
+        """Brute force over signs; mixtures of kernels reach 1; above 16 states an upper bound."""
+        rng = np.random.default_rng(0)
+        features = rng.standard_normal((4, 2, 4, 3))
+        signs = np.array(np.meshgrid(*[[-1, 1]] * 4)).reshape(4, -1).T
+        brute = max(np.linalg.norm(signs @ part, axis=1).max() for row in features for part in row)
+        assert value_targets.reach(features) == pytest.approx(brute, rel=1e-12)
+        assert value_targets.reach(mixture(3, 2, 2, 4)[0].features) == pytest.approx(1.0)
+        many = rng.standard_normal((17, 1, 17, 2))
+        tried = rng.choice([-1.0, 1.0], (2000, 17))
+        assert max(np.linalg.norm(tried @ part[0], axis=1).max() for part in many) <= value_targets.reach(many)

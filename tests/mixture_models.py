@@ -1,0 +1,30 @@
+"""Small linear-mixture MDPs: convex mixtures of d known transition kernels, and data sets of episodes in them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from algorithms.environments.episodes import EpisodeTable
+from algorithms.numerics.mdp_models import MixtureModel
+from privacy_core import Interval
+
+UNIT = Interval(0.0, 1.0)
+
+
+def mixture(n_states=3, n_actions=2, horizon=3, d=3, seed=0, is_sparse=True, concentration=0.3):
+    """Features phi_i(s'|s, a) = p_i(s'|s, a) / sqrt d, parameters sqrt d times weights; if sparse the last pays."""
+    rng = np.random.default_rng(seed)
+    kernels = rng.dirichlet(np.full(n_states, concentration), (d, n_states, n_actions))
+    parameters = rng.dirichlet(np.full(d, 0.5), horizon) * np.sqrt(d)
+    rewards = np.zeros((horizon, n_states, n_actions)) if is_sparse else rng.random((horizon, n_states, n_actions))
+    if is_sparse:
+        rewards[-1, 0] = 1.0
+    return MixtureModel(np.moveaxis(kernels, 0, -1) / np.sqrt(d), rewards, float(np.sqrt(d))), parameters
+
+
+def episode_table(model, n_users, seed=0):
+    """Every tree of uniformly drawn next states."""
+    rng = np.random.default_rng(seed)
+    shape = n_users, model.horizon, model.n_states, model.n_actions
+    first = rng.integers(model.n_states, size=n_users)
+    return EpisodeTable(first, rng.integers(model.n_states, size=shape), rng.integers(2, size=shape), UNIT)
