@@ -11,10 +11,22 @@ from algorithms.numerics.mdp_models import MixtureModel
 from algorithms.protocol import FloatArray, IntArray
 from algorithms.rl.vtr import UCRLVTR
 from algorithms.rl.vtr_builders import ucrl_vtr, ucrl_vtr_joint, ucrl_vtr_local
+from algorithms.rl.vtr_plus import UCRLVTRPlus
+from algorithms.rl.vtr_plus_builders import (
+    ucrl_vtr_plus,
+    ucrl_vtr_plus_joint,
+    ucrl_vtr_plus_local,
+    ucrl_vtr_plus_pure_joint,
+    ucrl_vtr_plus_pure_local,
+)
 from algorithms.rl.vtr_pure import READINGS, ucrl_vtr_pure_joint, ucrl_vtr_pure_local
 from privacy_core import Relation, TrustModel
 
 _AYOUB = "Ayoub, Jia, Szepesvari, Wang and Yang (2020), Model-based reinforcement learning with value-targeted regression"
+_ZHOU = (
+    "Zhou, Gu and Szepesvari (2021), Nearly minimax optimal reinforcement learning for linear mixture Markov decision "
+    "processes"
+)
 _LUYO = (
     "Luyo, Garcelon, Lazaric and Pirotta (2021), Differentially private exploration in reinforcement learning with linear "
     "representation"
@@ -72,6 +84,26 @@ def _vtr_pure_joint(settings: Settings) -> UCRLVTR:
 
 def _vtr_pure_local(settings: Settings) -> UCRLVTR:
     return ucrl_vtr_pure_local(**_pure(settings))
+
+
+def _plus(settings: Settings) -> UCRLVTRPlus:
+    return ucrl_vtr_plus(**_given(settings))
+
+
+def _plus_joint(settings: Settings) -> UCRLVTRPlus:
+    return ucrl_vtr_plus_joint(**_private(settings))
+
+
+def _plus_local(settings: Settings) -> UCRLVTRPlus:
+    return ucrl_vtr_plus_local(**_private(settings))
+
+
+def _plus_pure_joint(settings: Settings) -> UCRLVTRPlus:
+    return ucrl_vtr_plus_pure_joint(**_pure(settings))
+
+
+def _plus_pure_local(settings: Settings) -> UCRLVTRPlus:
+    return ucrl_vtr_plus_pure_local(**_pure(settings))
 
 
 def _joint(theorem: str) -> Any:
@@ -196,5 +228,78 @@ ENTRIES = (
         probes=_first,
         audit_shape=_AUDIT_SHAPE,
         bound=_bound(_vtr_pure_local, f"{_LUYO}, Theorem 7"),
+    ),
+    Entry(
+        name="ucrl-vtr-plus",
+        family="mixture_mdp",
+        privacy_model="none",
+        guarantee=None,
+        calibrations=(),
+        claim="none: the non-private twin of ucrl-vtr-plus-joint, ucrl-vtr-plus-local and their pure forms",
+        source=f"{_ZHOU}, UCRL-VTR+",
+        build=_plus,
+        plays_on=(MIXTURE,),
+        parameters=_PARAMETERS,
+        audit_shape=_AUDIT_SHAPE,
+    ),
+    Entry(
+        name="ucrl-vtr-plus-joint",
+        family="mixture_mdp",
+        privacy_model="joint",
+        guarantee="approximate",
+        calibrations=("printed", "tree", "tight"),
+        claim=f"(epsilon, delta)-joint DP: {_JOINT_WHAT}",
+        source=f"{_LUYO}, Algorithm 3, Corollary 10",
+        build=_plus_joint,
+        plays_on=(MIXTURE,),
+        parameters=_PARAMETERS,
+        promise=_joint("Corollary 10"),
+        probes=_first,
+        audit_shape=_AUDIT_SHAPE,
+    ),
+    Entry(
+        name="ucrl-vtr-plus-local",
+        family="mixture_mdp",
+        privacy_model="local",
+        guarantee="approximate",
+        calibrations=("printed", "tight"),
+        claim=f"(epsilon, delta)-local DP: {_LOCAL_WHAT}",
+        source=f"{_LUYO}, Algorithm 3, Corollary 11",
+        build=_plus_local,
+        plays_on=(MIXTURE,),
+        parameters=_PARAMETERS,
+        promise=_local("Corollary 11"),
+        probes=_first,
+        audit_shape=_AUDIT_SHAPE,
+    ),
+    Entry(
+        name="ucrl-vtr-plus-pure-joint",
+        family="mixture_mdp",
+        privacy_model="joint",
+        guarantee="pure",
+        calibrations=("printed", "tight"),
+        claim=f"epsilon-joint DP: {_JOINT_WHAT}",
+        source=f"{_LUYO}, Algorithm 3, Remark 6",
+        build=_plus_pure_joint,
+        plays_on=(MIXTURE,),
+        parameters=_PURE_PARAMETERS,
+        promise=_joint("Remark 6"),
+        probes=_first,
+        audit_shape=_AUDIT_SHAPE,
+    ),
+    Entry(
+        name="ucrl-vtr-plus-pure-local",
+        family="mixture_mdp",
+        privacy_model="local",
+        guarantee="pure",
+        calibrations=("printed", "tight"),
+        claim=f"epsilon-local DP: {_LOCAL_WHAT}",
+        source=f"{_LUYO}, Algorithm 3, Remark 6",
+        build=_plus_pure_local,
+        plays_on=(MIXTURE,),
+        parameters=_PURE_PARAMETERS,
+        promise=_local("Remark 6"),
+        probes=_first,
+        audit_shape=_AUDIT_SHAPE,
     ),
 )

@@ -201,3 +201,90 @@ def contribute_reference(
         y = np.clip(after[np.arange(len(x)), states[:, h + 1]], -value_bound[b], value_bound[b])
         found.append(x[:, :, None] * np.concatenate([x, y[:, None]], axis=1)[:, None, :])
     return np.stack(found, axis=1)
+
+
+@_kernel
+def contribute_weighted(  # type: ignore[no-untyped-def]
+    features, steps, center, norm_bound, value_bound, square_center, square_norm, square_value, most, floor, top,
+    estimate, inverse, check_width, square_width, values, states, actions, out,
+):  # fmt: skip
+    """One episode's pairs of UCRL-VTR+: of step b, (x x^T, y x) / s^2 to block b, (z z^T, u z) to block n + b.
+
+    Here x, y are those of `contribute`; z = phi_((V - c)^2 - c2)(s_h, a_h), u = (V(s_(h+1)) - c)^2 - c2; and s^2, which is
+    to bound the variance of y from above, is with m = `most`
+
+        var = <z, w_(n+b)> + c2, moved into [0, m^2], less the square of <x, w_b>, moved into [-m, m],
+        s^2 = var + min(m^2, 2 m check |x|) + min(m^2, square |z|),       moved into [floor, top],
+
+    norms in the inverses, widths `check` and `square`. Bounds cut as there.
+
+    features: (n_states, n_actions, n_states, d); steps, ..., top: (n,); estimate: (n_reps, 2 n, d), inverse: (n_reps, 2 n,
+    d, d), check_width, square_width: (n_reps, n); values, states, actions as of `contribute`; out: (n_reps, 2 n, d, d + 1).
+    """
+    n_states, d, n = features.shape[2], features.shape[3], len(steps)
+    x, z, squares = np.empty(d), np.empty(d), np.empty(n_states)
+    for r in range(out.shape[0]):
+        for b in range(n):
+            h = steps[b]
+            row = features[states[r, h], actions[r, h]]
+            for after in range(n_states):
+                squares[after] = (values[r, h + 1, after] - center[b]) ** 2
+            regressor(row, values[r, h + 1], center[b], norm_bound[b], n_states, x)
+            regressor(row, squares, square_center[b], square_norm[b], n_states, z)
+            y = values[r, h + 1, states[r, h + 1]] - center[b]
+            u = y * y - square_center[b]
+            y = min(max(y, -value_bound[b]), value_bound[b])
+            u = min(max(u, -square_value[b]), square_value[b])
+            mean, square, x_norm, z_norm = 0.0, square_center[b], 0.0, 0.0
+            for i in range(d):
+                mean += x[i] * estimate[r, b, i]
+                square += z[i] * estimate[r, n + b, i]
+                for j in range(d):
+                    x_norm += x[i] * inverse[r, b, i, j] * x[j]
+                    z_norm += z[i] * inverse[r, n + b, i, j] * z[j]
+            m = most[b]
+            mean, square = min(max(mean, -m), m), min(max(square, 0.0), m * m)
+            variance = square - mean * mean
+            variance += min(m * m, 2.0 * m * check_width[r, b] * math.sqrt(max(x_norm, 0.0)))
+            variance += min(m * m, square_width[r, b] * math.sqrt(max(z_norm, 0.0)))
+            weight = 1.0 / min(max(variance, floor[b]), top[b])
+            for i in range(d):
+                for j in range(d):
+                    out[r, b, i, j] = weight * x[i] * x[j]
+                    out[r, n + b, i, j] = z[i] * z[j]
+                out[r, b, i, d] = weight * y * x[i]
+                out[r, n + b, i, d] = u * z[i]
+
+
+def weights_reference(
+    features: FloatArray,
+    steps: IntArray,
+    center: FloatArray,
+    square_center: FloatArray,
+    most: FloatArray,
+    floor: FloatArray,
+    top: FloatArray,
+    estimate: FloatArray,
+    inverse: FloatArray,
+    check_width: FloatArray,
+    square_width: FloatArray,
+    values: FloatArray,
+    states: IntArray,
+    actions: IntArray,
+) -> FloatArray:
+    """(n_reps, n) the 1 / s^2 of `contribute_weighted`, in NumPy, where no bound cuts."""
+    n, found = len(steps), []
+    for b, h in enumerate(steps):
+        rows = features[states[:, h], actions[:, h]]
+        centered = values[:, h + 1] - center[b]
+        x = np.einsum("rtd,rt->rd", rows, centered)
+        z = np.einsum("rtd,rt->rd", rows, centered**2 - square_center[b])
+        x_norm, z_norm = (
+            np.sqrt(np.maximum(np.einsum("ri,rij,rj->r", v, inverse[:, i], v), 0.0)) for v, i in ((x, b), (z, n + b))
+        )
+        mean = np.clip((x * estimate[:, b]).sum(axis=1), -most[b], most[b])
+        square = np.clip((z * estimate[:, n + b]).sum(axis=1) + square_center[b], 0.0, most[b] ** 2)
+        error = np.minimum(most[b] ** 2, 2 * most[b] * check_width[:, b] * x_norm)
+        error += np.minimum(most[b] ** 2, square_width[:, b] * z_norm)
+        found.append(1 / np.clip(square - mean**2 + error, floor[b], top[b]))
+    return np.stack(found, axis=1)

@@ -43,6 +43,11 @@ class Targets:
         """Number of regressions."""
         return len(self.steps)
 
+    @property
+    def bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """(n_blocks,) bounds on |x| and on |y|."""
+        return self.norm_bound, self.value_bound
+
     def block_of_step(self, horizon: int) -> IntArray:
         """(horizon,) the block of each step, -1 for none."""
         found = np.full(horizon, -1, dtype=np.int64)

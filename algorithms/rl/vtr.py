@@ -131,8 +131,8 @@ class UCRLVTR:
         positive("vector_ratio", self.vector_ratio)
         probability("failure", self.failure)
         non_negative("beta_scale", self.beta_scale)
-        if len(self.shares) != self.targets.n_blocks:
-            raise ValueError(f"shares must name {self.targets.n_blocks} blocks, as targets do, got {len(self.shares)}")
+        if len(self.shares) != self.n_blocks:
+            raise ValueError(f"shares must name {self.n_blocks} blocks, got {len(self.shares)}")
 
     @property
     def n_actions(self) -> int:
@@ -149,9 +149,24 @@ class UCRLVTR:
         """H."""
         return self.model.horizon
 
+    @property
+    def n_blocks(self) -> int:
+        """Number of regressions."""
+        return self.targets.n_blocks
+
+    @property
+    def regressor_bounds(self) -> FloatArray:
+        """(n_blocks,) R, bound on |x| of each regression."""
+        return np.array(self.targets.norm_bound)
+
+    @property
+    def ridges(self) -> FloatArray:
+        """(n_blocks,) lambda R^2."""
+        return np.asarray(self.ridge * self.regressor_bounds**2)
+
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
         """No episode yet."""
-        shape, d = (n_reps, self.targets.n_blocks), self.model.dimension
+        shape, d = (n_reps, self.n_blocks), self.model.dimension
         released = Released(
             np.zeros((n_reps, self.episode_length, self.n_states), dtype=np.int64),
             np.zeros((n_reps, self.episode_length + 1, self.n_states)),
@@ -175,7 +190,7 @@ class UCRLVTR:
         """(n_reps, n_blocks, d, d + 1) of the record, within the bounds that the noise is made for."""
         if record.states is None:
             raise ValueError("this algorithm learns from episodes, and the stream has none")
-        out = np.empty((len(record.user), self.targets.n_blocks, self.model.dimension, self.model.dimension + 1))
+        out = np.empty((len(record.user), self.n_blocks, self.model.dimension, self.model.dimension + 1))
         value_targets.contribute(
             self.model.features, *self._aims, released.values, record.states, record.actions, out
         )  # fmt: skip
@@ -206,13 +221,13 @@ class UCRLVTR:
             inverse[bad] = (vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1)
             estimate[bad] = np.einsum("rij,rj->ri", inverse[bad], flat[:, :, d])
             log_det[bad] = np.log(values).sum(axis=1)
-        np.copyto(released.width, self.beta_scale * self.radius(log_det.reshape(n_reps, n_blocks), shift))
+        np.copyto(released.width, self.beta_scale * self.radius(log_det.reshape(n_reps, n_blocks), shift, step))
         value_targets.plan(
             *self._public, released.estimate, released.inverse, released.width, released.policy, released.values
         )  # fmt: skip
 
-    def radius(self, log_det: FloatArray, shift: Shift) -> FloatArray:
-        """(n_reps, n_blocks) beta, where Lambda has these log-determinants."""
+    def radius(self, log_det: FloatArray, shift: Shift, step: int) -> FloatArray:
+        """(n_reps, n_blocks) beta after `step` episodes, where Lambda has these log-determinants."""
         if self.constant_width is not None:
             return np.full(log_det.shape, self.constant_width)
         return self.self_normalized(log_det, shift) + self.fixed(shift)
@@ -222,7 +237,7 @@ class UCRLVTR:
         floor, n = self.regularizers
         least = np.where(np.isnan(floor), shift.least, floor)
         growth = np.maximum(log_det - self.model.dimension * np.log(least), 0.0)
-        log = 2 * np.log(2 * self.targets.n_blocks * n / self.failure)
+        log = 2 * np.log(2 * self.n_blocks * n / self.failure)
         return np.asarray(self.noise_scale * np.sqrt(log + growth))
 
     def fixed(self, shift: Shift) -> FloatArray:
@@ -242,7 +257,7 @@ class UCRLVTR:
     def _shift(self, matrix: FloatArray | float, vector: FloatArray | float) -> Shift:
         """Of noise within these bounds, which may be columns (n, 1): then all are (n, n_blocks)."""
         shares = np.array(self.shares)
-        ridge, norm = self.ridge * np.array(self.targets.norm_bound) ** 2, matrix * shares
+        ridge, norm = self.ridges, matrix * shares
         return Shift(ridge + 2 * norm, ridge + norm, ridge + 3 * norm, vector * self.vector_ratio * shares)
 
     @cached_property

@@ -37,6 +37,8 @@ from privacy_core import (
 from privacy_core.calibrations.linear_rl import depth, vtr_joint_printed_sd, vtr_local_printed_sd
 from privacy_core.checks import at_least, probability
 
+Bounds = tuple[tuple[float, ...], tuple[float, ...]]
+"""(n_blocks,) on |x| and on |y|."""
 UP = 1 + 1e-12
 """Not below a printed deviation: rounded up by one part in 1e12."""
 _SHARE_EXPONENT, _LAPLACE_SHARE_EXPONENT = 8 / 5, 4 / 3
@@ -108,10 +110,12 @@ def ucrl_vtr_joint(
         log = math.log(6 * horizon * model.horizon / probability("failure", failure))
         upsilon = sd * math.sqrt(nodes) * (4 * math.sqrt(model.dimension) + 2 * log)
         targets = printed_targets(model)
-        sums = TreeSum(with_deviation(targets, sd, GOE), horizon)
+        sums = TreeSum(with_deviation(targets.bounds, (1.0,) * targets.n_blocks, sd, GOE), horizon)
         return printed_vtr(model, horizon, reward_range, targets, sums, upsilon, ridge, failure, beta_scale)
     targets = centered_targets(model)
-    noisy = joint_sums(promise, targets, shares_of(targets, promise), horizon, model.dimension, failure, calibration)
+    noisy = joint_sums(
+        promise, targets.bounds, shares_of(targets.norm_bound, promise), horizon, model.dimension, failure, calibration
+    )
     return tight_vtr(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
 
 
@@ -149,26 +153,28 @@ def ucrl_vtr_local(
         log = math.log(6 * horizon * model.horizon / probability("failure", failure))
         upsilon = sd * math.sqrt(horizon) * (4 * math.sqrt(model.dimension) + 2 * log)
         targets = printed_targets(model)
-        sums = LocalSum(with_deviation(targets, sd, EQUAL))
+        sums = LocalSum(with_deviation(targets.bounds, (1.0,) * targets.n_blocks, sd, EQUAL))
         return printed_vtr(model, horizon, reward_range, targets, sums, upsilon, ridge, failure, beta_scale)
     targets = centered_targets(model)
-    noisy = local_sums(promise, targets, shares_of(targets, promise), horizon, model.dimension, failure, calibration)
+    noisy = local_sums(
+        promise, targets.bounds, shares_of(targets.norm_bound, promise), horizon, model.dimension, failure, calibration
+    )
     return tight_vtr(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
 
 
 # --- noise, for UCRL-VTR+ too ----------------------------------------------------------------------------------------
 
 
-def shares_of(targets: Targets, promise: Guarantee) -> tuple[float, ...]:
-    """(n_blocks,) of the noise, see the module; the largest is 1."""
-    most = max(targets.norm_bound)
+def shares_of(norms: tuple[float, ...], promise: Guarantee) -> tuple[float, ...]:
+    """(n_blocks,) of the noise, of bounds on |x|, see the module; the largest is 1."""
+    most = max(norms)
     exponent = _LAPLACE_SHARE_EXPONENT if isinstance(promise, PureDP) else _SHARE_EXPONENT
-    return tuple((bound / most) ** exponent for bound in targets.norm_bound)
+    return tuple((bound / most) ** exponent for bound in norms)
 
 
 def joint_sums(
     promise: Guarantee,
-    targets: Targets,
+    bounds: Bounds,
     shares: tuple[float, ...],
     horizon: int,
     dimension: int,
@@ -179,7 +185,7 @@ def joint_sums(
 
     Args:
       promise: approximate or pure; for pure privacy both are trees, as a factorization takes Gaussian noise.
-      targets: bounds of the blocks.
+      bounds: of the blocks.
       shares: of the noise.
       horizon: K.
       dimension: d.
@@ -188,17 +194,17 @@ def joint_sums(
     """
     if calibration not in ("tree", "tight"):
         raise ValueError(f"calibration must be 'printed', 'tree' or 'tight', got {calibration!r}")
-    norms = _norms(promise, targets, horizon, dimension, failure)
+    norms = _norms(promise, len(shares), horizon, dimension, failure)
     if calibration == "tree" or isinstance(promise, PureDP):
-        return NoisySums(TreeSum(_noise(promise, targets, shares, dimension, Tree(horizon)), horizon), norms, shares)
+        return NoisySums(TreeSum(_noise(promise, bounds, shares, dimension, Tree(horizon)), horizon), norms, shares)
     return NoisySums(
-        FactorizedSum(_noise(promise, targets, shares, dimension, Factorized(horizon)), horizon), norms, shares
+        FactorizedSum(_noise(promise, bounds, shares, dimension, Factorized(horizon)), horizon), norms, shares
     )  # fmt: skip
 
 
 def local_sums(
     promise: Guarantee,
-    targets: Targets,
+    bounds: Bounds,
     shares: tuple[float, ...],
     horizon: int,
     dimension: int,
@@ -208,29 +214,28 @@ def local_sums(
     """Sums of messages that have noise at exactly the promise; arguments as of `joint_sums`, calibration `tight`."""
     if calibration != "tight":
         raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
-    noise = _noise(promise, targets, shares, dimension, Releases(1))
-    return NoisySums(LocalSum(noise), _norms(promise, targets, horizon, dimension, failure), shares)
+    noise = _noise(promise, bounds, shares, dimension, Releases(1))
+    return NoisySums(LocalSum(noise), _norms(promise, len(shares), horizon, dimension, failure), shares)
 
 
 def _noise(
-    promise: Guarantee, targets: Targets, shares: tuple[float, ...], dimension: int, structure: Structure
+    promise: Guarantee, bounds: Bounds, shares: tuple[float, ...], dimension: int, structure: Structure
 ) -> StackedGaussian | StackedLaplace:
-    bounds, multiplier = (targets.norm_bound, targets.value_bound), calibrate(promise, structure)
+    multiplier = calibrate(promise, structure)
     if isinstance(promise, PureDP):
         return StackedLaplace(*bounds, shares, dimension, multiplier)
     return StackedGaussian(*bounds, shares, multiplier)
 
 
-def _norms(promise: Guarantee, targets: Targets, horizon: int, dimension: int, failure: float) -> NoiseNorms:
+def _norms(promise: Guarantee, n_blocks: int, horizon: int, dimension: int, failure: float) -> NoiseNorms:
     """Each of 2 bounds in n_blocks blocks after K episodes fails with its part of half the failure."""
-    share = probability("failure", failure) / (4 * horizon * targets.n_blocks)
+    share = probability("failure", failure) / (4 * horizon * n_blocks)
     return (LaplaceNorms if isinstance(promise, PureDP) else GaussianNorms)(dimension, share)
 
 
-def with_deviation(targets: Targets, sd: float, diagonal_ratio: float) -> StackedGaussian:
-    """Gaussian noise of a printed deviation in all blocks."""
-    ones = (1.0,) * targets.n_blocks
-    unit = StackedGaussian(targets.norm_bound, targets.value_bound, ones, 1.0, diagonal_ratio=diagonal_ratio)
+def with_deviation(bounds: Bounds, shares: tuple[float, ...], sd: float, diagonal_ratio: float) -> StackedGaussian:
+    """Gaussian noise of a printed deviation, in blocks of share 1."""
+    unit = StackedGaussian(*bounds, shares, 1.0, diagonal_ratio=diagonal_ratio)
     return unit.scaled(sd / unit.sensitivity * UP)
 
 

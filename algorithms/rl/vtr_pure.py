@@ -15,7 +15,7 @@ import math
 from algorithms.numerics.mdp_models import MixtureModel
 from algorithms.rl.targets import Targets, centered_targets, printed_targets
 from algorithms.rl.vtr import UCRLVTR
-from algorithms.rl.vtr_builders import UP, joint_sums, local_sums, printed_vtr, shares_of, tight_vtr
+from algorithms.rl.vtr_builders import UP, Bounds, joint_sums, local_sums, printed_vtr, shares_of, tight_vtr
 from privacy_core import Interval, LocalSum, PureDP, StackedLaplace, TreeSum
 from privacy_core.calibrations.linear_rl import depth
 from privacy_core.calibrations.worst_cases import matrix_l1_bound
@@ -66,10 +66,10 @@ def ucrl_vtr_pure_joint(
         upsilon = _upsilon(noise, model, horizon, nodes, failure)
         sums = TreeSum(noise, horizon)
         return printed_vtr(model, horizon, reward_range, targets, sums, upsilon, ridge, failure, beta_scale)
-    _check(calibration)
+    check_tight(calibration)
     targets = centered_targets(model)
-    shares = shares_of(targets, promise)
-    noisy = joint_sums(promise, targets, shares, horizon, model.dimension, failure, calibration)
+    shares = shares_of(targets.norm_bound, promise)
+    noisy = joint_sums(promise, targets.bounds, shares, horizon, model.dimension, failure, calibration)
     return tight_vtr(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
 
 
@@ -104,32 +104,57 @@ def ucrl_vtr_pure_local(
         upsilon = _upsilon(noise, model, horizon, horizon, failure)
         sums = LocalSum(noise)
         return printed_vtr(model, horizon, reward_range, targets, sums, upsilon, ridge, failure, beta_scale)
-    _check(calibration)
+    check_tight(calibration)
     targets = centered_targets(model)
-    shares = shares_of(targets, promise)
-    noisy = local_sums(promise, targets, shares, horizon, model.dimension, failure, calibration)
+    shares = shares_of(targets.norm_bound, promise)
+    noisy = local_sums(promise, targets.bounds, shares, horizon, model.dimension, failure, calibration)
     return tight_vtr(model, horizon, reward_range, targets, noisy, ridge, failure, beta_scale)
 
 
 def _printed_noise(model: MixtureModel, targets: Targets, epsilon: float, reading: str) -> StackedLaplace:
-    """Of scales 2 H (sensitivity) / epsilon, for a matrix and for a vector."""
+    """For 2 H statistics with |x|, |y| <= H."""
+    share = epsilon / (2 * model.horizon)
+    return printed_laplace(
+        targets.bounds, (1.0,) * targets.n_blocks, model.dimension, float(model.horizon) ** 2, share, reading
+    )
+
+
+def printed_laplace(
+    bounds: Bounds, shares: tuple[float, ...], dimension: int, square: float, epsilon: float, reading: str
+) -> StackedLaplace:
+    """Laplace noise of scales (sensitivity) / epsilon on a matrix and on a vector, in blocks of share 1.
+
+    Args:
+      bounds: of the blocks.
+      shares: of the noise.
+      dimension: d.
+      square: bound on |x|^2 and on |x y| in a block of share 1.
+      epsilon: for one statistic.
+      reading: one of `READINGS`.
+
+    Raises:
+      ValueError: there is no such reading.
+    """
     if reading not in READINGS:
         raise ValueError(f"reading must be one of {', '.join(READINGS)}, got {reading!r}")
-    length, d = model.horizon, model.dimension
-    l2 = 2.0 * length**2, 2.0 * length**2
-    l1 = matrix_l1_bound(d) * length**2, 2 * math.sqrt(d) * length**2
-    matrix, vector = l2 if reading == "l2-constants" else l1
-    ones = (1.0,) * targets.n_blocks
-    unit = StackedLaplace(targets.norm_bound, targets.value_bound, ones, d, 1.0, vector_ratio=vector / matrix)
-    return unit.scaled(2 * length * matrix / epsilon / unit.sensitivity * UP)
+    l1 = matrix_l1_bound(dimension), 2 * math.sqrt(dimension)
+    matrix, vector = (2.0, 2.0) if reading == "l2-constants" else l1
+    unit = StackedLaplace(*bounds, shares, dimension, 1.0, vector_ratio=vector / matrix)
+    return unit.scaled(matrix * square / epsilon / unit.sensitivity * UP)
+
+
+def laplace_norm(scale: float, dimension: int, n_noises: int, failure: float) -> float:
+    """As published, see `ucrl_vtr_pure_joint`; the failure is that of one bound, without its division by d."""
+    log = math.log(dimension / failure)
+    return scale * math.sqrt(n_noises) * (2 * dimension + 2 * math.sqrt(dimension * log) + log)
 
 
 def _upsilon(noise: StackedLaplace, model: MixtureModel, horizon: int, n_noises: int, failure: float) -> float:
-    d = model.dimension
-    log = math.log(6 * horizon * model.horizon * d / probability("failure", failure))
-    return noise.scale * math.sqrt(n_noises) * (2 * d + 2 * math.sqrt(d * log) + log)
+    share = probability("failure", failure) / (6 * horizon * model.horizon)
+    return laplace_norm(noise.scale, model.dimension, n_noises, share)
 
 
-def _check(calibration: str) -> None:
+def check_tight(calibration: str) -> None:
+    """Refuses any other calibration."""
     if calibration != "tight":
         raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")

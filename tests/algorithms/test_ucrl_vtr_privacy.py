@@ -108,7 +108,7 @@ def test_no_neighbor_moves_a_release_by_more_than_its_sensitivity(name):
             assert (moved <= one.mechanism.sensitivity * (1 + 1e-12)).all()
             most = max(most, float(moved.max() / one.mechanism.sensitivity))
     # Printed noise leaves values at their cap, where these features hardly tell states apart.
-    assert most > (0.003 if "printed" in name else 0.1), "the neighbors move nothing: the test is empty"
+    assert most > (0.003 if "printed" in name else 0.05), "the neighbors move nothing: the test is empty"
 
 
 def test_tight_noise_is_a_small_part_of_the_printed_one():
