@@ -51,7 +51,8 @@ class _Redrawn(NoisedAnew):
         return ledger.release(mechanism, memory.total[rows].copy(), records=records, reps=reps)
 
 
-def _redrawn(honest: Any) -> Any:
+def redrawn(honest: Any) -> Any:
+    """Each read of the sums with fresh noise."""
     return replace(honest, sums=_Redrawn(honest.sums.mechanism, honest.sums))
 
 
@@ -63,7 +64,7 @@ def _last_record_alone(
     return ledger.release(mechanism, value, records=last, reps=reps, carried=carried)
 
 
-def _counted_once(honest: Any) -> Any:
+def counted_once(honest: Any) -> Any:
     """A tree's record is in many nodes; a factorized sum's in many rows, which is why its columns are normalized."""
     sums: Any = honest.sums
     if isinstance(sums, TreeSum):
@@ -168,7 +169,7 @@ _SHARED = (
     Control(
         "shift-from-noise", "the shift is the least eigenvalue of the noise itself (no privacy)", planted_as(_ShiftFromNoise)
     ),
-    Control("prefix-noise-redrawn", "each read of the sums draws noise of their size anew", _redrawn, BOTH),
+    Control("prefix-noise-redrawn", "each read of the sums draws noise of their size anew", redrawn, BOTH),
     Control(
         "half-taken-for-goe", "(Z + Z^T)/2 is drawn where (Z + Z^T)/sqrt(2) was calibrated (up to sqrt(2) mu0)",
         _unevenly(_half_the_matrix), DRAWN,
@@ -188,7 +189,7 @@ GP_UCB_JOINT: tuple[Control, ...] = (
     *(control for control in LINUCB_JOINT if control.name == _UNCLIPPED),
     Control(
         "counted-once", "a record pays for one release, and is in several nodes of a tree, or rows of a factorization",
-        _counted_once, BOTH,
+        counted_once, BOTH,
     ),
 )  # fmt: skip
 

@@ -1,0 +1,319 @@
+"""Planted faults of UCRL-VTR and UCRL-VTR+: where reinforcement learning from stacked regressions goes wrong.
+
+Beside the faults of any ledger and of continual sums: noise for one step of an episode where there are several, one noise
+for all steps, values that grow past what can be earned, weights without a floor, Laplace noise with the constants of
+Gaussian noise. mu0 is what the honest algorithm has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from algorithms.numerics import value_targets
+from algorithms.protocol import FloatArray, IntArray, Record
+from algorithms.rl.vtr import UCRLVTR, Released, Sensitive
+from algorithms.rl.vtr_plus import UCRLVTRPlus
+from audits.contextual_controls import NoisedAnew, with_sums
+from audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
+from audits.faulty_ledgers import GENERIC, Memory, Pretending, planted
+from audits.kernel_controls import counted_once, redrawn
+from audits.noise_reuse import NOISE
+from audits.tampering import noise_of
+from privacy_core import Carried, Ledger, Mechanism, NoiseSource, Span, StackedGaussian, StackedLaplace
+
+BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
+_TIMES = 4.0
+"""How many times what can be earned values may grow to where nothing bounds them."""
+_TINY = 0.05
+"""Of the honest floor."""
+
+
+# --- noise that is wrong ---------------------------------------------------------------------------------------------
+
+
+class _OneStepGaussian(StackedGaussian):
+    """Noise for the change of one block, where a record moves all of them."""
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the block that moves most."""
+        laws = self.vector_ratio, self.diagonal_ratio
+        blocks = zip(self.norm_bounds, self.value_bounds, self.shares, strict=True)
+        return max(StackedGaussian((r,), (y,), (s,), 1.0, *laws).sensitivity for r, y, s in blocks)
+
+
+class _OneStepLaplace(StackedLaplace):
+    """The same of Laplace noise."""
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the block that moves most."""
+        laws = self.dimension, 1.0, self.vector_ratio
+        blocks = zip(self.norm_bounds, self.value_bounds, self.shares, strict=True)
+        return max(StackedLaplace((r,), (y,), (s,), *laws).sensitivity for r, y, s in blocks)
+
+
+class _L2Laplace(StackedLaplace):
+    """Laplace noise for the L2 sensitivities of a Gaussian proof, 2 R^2 for the matrix and 2 R Y for the vector."""
+
+    @property
+    def sensitivity(self) -> float:
+        """Their sum over the blocks."""
+        blocks = zip(self.norm_bounds, self.value_bounds, self.shares, strict=True)
+        return math.fsum((2 * r * r + 2 * r * y / self.vector_ratio) / share for r, y, share in blocks)
+
+
+def _noise_as(faulty: dict[type[Any], type[Any]]) -> Callable[[Any], Any]:
+    """The same sums with another class of mechanism."""
+
+    def plant(honest: Any) -> Any:
+        mechanism = honest.sums.mechanism
+        return replace(honest, sums=replace(honest.sums, mechanism=planted_as(faulty[type(mechanism)])(mechanism)))
+
+    return plant
+
+
+@dataclass(frozen=True, eq=False)
+class _Uneven(Pretending):
+    """Noise of which some entries of each block have less than is declared, or none.
+
+    Attributes:
+      shares: d -> (n_free,) of the declared deviation, in each free entry of a triangle and a vector.
+    """
+
+    shares: Callable[[int], FloatArray] = field(kw_only=True)
+
+    def _of(self, n_free: int) -> FloatArray:
+        """(n_free,) of all blocks; of d (d + 1) / 2 + d free entries a block, d is known."""
+        n_blocks = len(self.declared.shares)
+        return np.tile(self.shares((math.isqrt(9 + 8 * n_free // n_blocks) - 3) // 2), n_blocks)
+
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
+        """`value` plus too little noise."""
+        drawn = self.declared.whiten(noise_of(self.declared, noise, value))
+        drawn *= self._of(drawn.shape[1])
+        return np.asarray(value + self.declared.color(drawn, value.shape))
+
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        """(n_rows,) of the true law, of Gaussian noise or of Laplace's: minus infinity where an exact entry differs."""
+        one, other = (self.declared.whiten(np.asarray(output - v)) for v in (value, neighbor))
+        shares = self._of(one.shape[1])
+        is_exact = shares == 0
+        scale = self.declared.scale * np.where(is_exact, 1.0, shares)
+        if isinstance(self.declared, StackedLaplace):
+            terms = (np.abs(one) - np.abs(other)) / scale
+        else:
+            terms = (one**2 - other**2) / (2 * scale**2)
+        found = np.where(is_exact, 0.0, terms).sum(axis=1)
+        differs = np.abs(one - other)[:, is_exact] > 1e-12 * (1 + np.abs(output).max())
+        return np.where(differs.any(axis=1), -np.inf, found)
+
+
+def _half_the_matrix(d: int) -> FloatArray:
+    """(Z + Z^T)/2, whose entries are sqrt 2 below those of (Z + Z^T)/sqrt 2; the vector's noise is right."""
+    return np.repeat([math.sqrt(0.5), 1.0], [d * (d + 1) // 2, d])
+
+
+def _no_diagonal(d: int) -> FloatArray:
+    """None on the matrices' diagonals."""
+    rows, columns = np.triu_indices(d)
+    return np.concatenate([(rows != columns).astype(float), np.ones(d)])
+
+
+@dataclass(frozen=True, eq=False)
+class _OneForAllSteps(Pretending):
+    """The noise of the first block in every block: it cancels between steps."""
+
+    def _blocks(self, value: FloatArray) -> FloatArray:
+        """(n_rows, n_blocks, n_free) whitened."""
+        white = self.declared.whiten(value)
+        return np.asarray(white.reshape(len(value), len(self.declared.shares), -1))
+
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
+        """`value` plus that noise, in each block with the block's own deviation."""
+        drawn = self._blocks(noise_of(self.declared, noise, value))
+        drawn[:] = drawn[:, :1]
+        return np.asarray(value + self.declared.color(drawn.reshape(len(value), -1), value.shape))
+
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        """(n_rows,): minus infinity where the blocks do not move alike."""
+        shift, one, other = (self._blocks(np.asarray(v)) for v in (neighbor - value, output - value, output - neighbor))
+        if isinstance(self.declared, StackedLaplace):
+            terms = (np.abs(one[:, 0]) - np.abs(other[:, 0])) / self.declared.scale
+        else:
+            terms = (one[:, 0] ** 2 - other[:, 0] ** 2) / (2 * self.declared.scale**2)
+        unlike = np.abs(shift - shift[:, :1]).max(axis=(1, 2)) > 1e-9
+        return np.where(unlike, -np.inf, terms.sum(axis=1))
+
+
+def _through(mechanism_of: Callable[[Mechanism], Mechanism]) -> Callable[[Any], Any]:
+    def fault(
+        ledger: Ledger, memory: Memory, mechanism: Mechanism, value: FloatArray, records: Span,
+        reps: IntArray | None, carried: Carried | None,
+    ) -> FloatArray:  # fmt: skip
+        return ledger.release(mechanism_of(mechanism), value, records=records, reps=reps, carried=carried)
+
+    return planted(fault)
+
+
+# --- contributions and decisions that are wrong ----------------------------------------------------------------------
+
+
+class _LongFeatures(UCRLVTR):
+    """Takes the norm of features on trust, and is told ones twice as long as the noise is made for."""
+
+    def contribution(self, released: Released, record: Record) -> FloatArray:
+        """Of twice the length."""
+        found = super().contribution(released, record)
+        found[..., :-1] *= 4.0
+        found[..., -1] *= 2.0
+        return found
+
+
+class _LongFeaturesPlus(_LongFeatures, UCRLVTRPlus):
+    """The same."""
+
+
+def _long_features(honest: Any) -> Any:
+    return planted_as(_LongFeaturesPlus if isinstance(honest, UCRLVTRPlus) else _LongFeatures)(honest)
+
+
+def _not_cut(honest: Any) -> Any:
+    """Values may grow past what can be earned, and are regressed as they are; the noise stays."""
+    t = honest.targets
+    wider = {name: tuple(_TIMES * v for v in getattr(t, name)) for name in ("norm_bound", "value_bound", "high")}
+    return replace(honest, targets=replace(t, **wider))
+
+
+class _NoFloor(UCRLVTRPlus):
+    """Divides by the estimated variance as it is, without the floor and without what it may be wrong by."""
+
+    def contribution(self, released: Released, record: Record) -> FloatArray:
+        """With weights up to twenty times as large."""
+        assert record.states is not None
+        out = np.empty((len(record.user), self.n_blocks, self.model.dimension, self.model.dimension + 1))
+        steps, center, norm, value = self._aims
+        square, square_norm, square_value, floor, top = self._levels
+        zeros = np.zeros((len(out), self.targets.n_blocks))
+        value_targets.contribute_weighted(
+            self.model.features, steps, center, norm, value, square, square_norm, square_value, value, _TINY * floor, top,
+            released.estimate, released.inverse, zeros, zeros, released.values, record.states, record.actions, out,
+        )  # fmt: skip
+        return out
+
+
+class _Watching(NamedTuple):
+    """The released state, with what it must not hold."""
+
+    policy: IntArray
+    values: FloatArray
+    estimate: FloatArray
+    inverse: FloatArray
+    width: FloatArray
+    clock: IntArray
+    exact: FloatArray
+    """(n_reps, n_blocks, d, d + 1) exact sums."""
+
+
+class _ShiftFromNoise(UCRLVTR):
+    """Shifts each Gram matrix by the least eigenvalue of the noise that was drawn, in place of a public bound on it."""
+
+    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+        """With exact sums that are kept where they must not be."""
+        sensitive, released = super().init(n_reps)
+        d = self.model.dimension
+        return sensitive, _Watching(*released, exact=np.zeros((n_reps, self.n_blocks, d, d + 1)))
+
+    def contribution(self, released: Any, record: Record) -> FloatArray:
+        """As the honest one; exact sums grow beside."""
+        found = super().contribution(released, record)
+        released.exact[:] += found
+        return found
+
+    def learn(self, released: Any, statistic: FloatArray, step: int) -> None:
+        """With the noise's own eigenvalue in place of the bound."""
+        if isinstance(released, _Watching):
+            d = self.model.dimension
+            least = np.linalg.eigvalsh((statistic - released.exact)[..., :d])[..., 0]
+            moved = least + (self.shift(step).added - self.ridges)
+            np.einsum("rbii->rbi", statistic[..., :d])[...] -= moved[..., None]
+        super().learn(released, statistic, step)
+
+
+class _ShiftFromNoisePlus(_ShiftFromNoise, UCRLVTRPlus):
+    """The same."""
+
+
+def _shift_from_noise(honest: Any) -> Any:
+    return planted_as(_ShiftFromNoisePlus if isinstance(honest, UCRLVTRPlus) else _ShiftFromNoise)(honest)
+
+
+# --- the lists -------------------------------------------------------------------------------------------------------
+
+
+_SHARED: tuple[Control, ...] = (
+    *(control for control in GENERIC if control.name != "not-clipped"),
+    Control(
+        "sum-noised-anew", "all episodes enter each of K releases with fresh noise, one is declared (sqrt(K) mu0)",
+        with_sums(NoisedAnew),
+    ),
+    Control(
+        "one-step-paid", "noise is made for one step of an episode, and a user moves all (up to sqrt(H - 1) mu0)",
+        _noise_as({StackedGaussian: _OneStepGaussian, StackedLaplace: _OneStepLaplace}), BOTH,
+    ),
+    Control("one-noise-for-all-steps", "one draw serves all steps (no privacy)", _through(_OneForAllSteps), DRAWN),
+    Control(
+        "no-noise-on-the-diagonal", "the diagonals stay exact (no privacy)",
+        _through(lambda mechanism: _Uneven(mechanism, shares=_no_diagonal)), DRAWN,
+    ),
+    Control("features-not-clipped", "features are twice as long as the noise is made for (2 mu0 and more)", _long_features),
+    Control(
+        "values-not-cut", "optimistic values are not cut at what can be earned (up to the square of their excess)", _not_cut
+    ),
+    Control(
+        "shift-from-noise", "the shift is the least eigenvalue of the noise itself (no privacy)", _shift_from_noise
+    ),
+)  # fmt: skip
+
+_GAUSSIAN = (
+    Control(
+        "half-taken-for-goe", "(Z + Z^T)/2 is drawn where (Z + Z^T)/sqrt(2) was calibrated (up to sqrt(2) mu0)",
+        _through(lambda mechanism: _Uneven(mechanism, shares=_half_the_matrix)), DRAWN,
+    ),
+)  # fmt: skip
+
+_CONTINUAL = (
+    Control("prefix-noise-redrawn", "each read of the sums draws noise of their size anew", redrawn, BOTH),
+    Control(
+        "counted-once", "a record pays for one release, and is in several nodes of a tree, or rows of a factorization",
+        counted_once, BOTH,
+    ),
+)  # fmt: skip
+
+_PURE = (
+    Control(
+        "l2-constants", "Laplace noise is made for L2 sensitivities (1.4 epsilon at d = 3)",
+        _noise_as({StackedLaplace: _L2Laplace}), BOTH,
+    ),
+)  # fmt: skip
+
+_PLUS = (
+    Control("no-floor", "weights are as large as an estimated variance makes them", planted_as(_NoFloor), BOTH),
+)  # fmt: skip
+
+MIXTURE_CONTROLS: dict[str, tuple[Control, ...]] = {
+    f"ucrl-vtr{plus}{name}": (*_SHARED, *more, *(_PLUS if plus else ()))
+    for plus in ("", "-plus")
+    for name, more in (
+        ("-joint", (*_GAUSSIAN, *_CONTINUAL)),
+        ("-local", _GAUSSIAN),
+        ("-pure-joint", (*_PURE, *_CONTINUAL)),
+        ("-pure-local", _PURE),
+    )
+}
+"""Name of the algorithm -> its planted faults."""
