@@ -97,7 +97,12 @@ class UCRLVTRPlus(UCRLVTR):
         return 2 * self.targets.n_blocks
 
     @property
-    def _squares(self) -> Squares:
+    def square_bounds(self) -> Squares:
+        """The second regressions.
+
+        Raises:
+          ValueError: they were not given.
+        """
         if self.squares is None:
             raise ValueError("squares must be given: what is regressed to learn variances")
         return self.squares
@@ -105,7 +110,7 @@ class UCRLVTRPlus(UCRLVTR):
     @property
     def regressor_bounds(self) -> FloatArray:
         """(n_blocks,) R, of the weighted x and of z."""
-        return np.array(bounds_of(self.targets, self._squares)[0])
+        return np.array(bounds_of(self.targets, self.square_bounds)[0])
 
     @property
     def ridges(self) -> FloatArray:
@@ -117,7 +122,7 @@ class UCRLVTRPlus(UCRLVTR):
     @property
     def noise_scale(self) -> FloatArray:
         """(n_blocks,) how sub-Gaussian y / s and u are."""
-        weighted = np.array(self.targets.spread) / np.sqrt(self._squares.floor)
+        weighted = np.array(self.targets.spread) / np.sqrt(self.square_bounds.floor)
         highest = np.array(self.targets.value_bound) ** 2
         return np.concatenate([weighted, highest / 2])
 
@@ -165,7 +170,7 @@ class UCRLVTRPlus(UCRLVTR):
 
     @cached_property
     def _levels(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        s = self._squares
+        s = self.square_bounds
         return np.array(s.center), np.array(s.norm_bound), np.array(s.value_bound), np.array(s.floor), np.array(s.top)
 
     def regret_bound(self, horizon: ArrayLike) -> Any:

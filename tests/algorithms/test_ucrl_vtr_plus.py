@@ -108,7 +108,7 @@ def test_the_variance_is_estimated_by_both_regressions():
             for b, h in enumerate(steps):
                 p, after = transitions[h, state, action], released.values[0, h + 1]
                 variance = p @ after**2 - (p @ after) ** 2
-                floor, top = algorithm._squares.floor[b], algorithm._squares.top[b]
+                floor, top = algorithm.square_bounds.floor[b], algorithm.square_bounds.top[b]
                 expected = plain[0, b] / min(max(variance, floor), top)
                 np.testing.assert_allclose(found[0, b], expected, rtol=1e-7, atol=1e-9)
                 seen += floor < variance < top
