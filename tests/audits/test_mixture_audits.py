@@ -35,7 +35,7 @@ def test_a_replaced_episode_reaches_the_whole_claim(name):
 
 
 def test_weights_are_away_from_their_floor_in_few_episodes():
-    """At d = 2 the floor is half the largest variance: a quarter of four fifths of the price is used, and a fifth in full."""
+    """At d = 2 the floor is half the largest variance: of the price a quarter of four fifths is used, and all of a fifth."""
     assert reached("ucrl-vtr-plus-joint", "tight") == pytest.approx((0.8 / 4 + 0.2) ** 0.5, abs=0.02)
 
 
