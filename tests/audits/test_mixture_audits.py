@@ -1,0 +1,60 @@
+"""Audits of UCRL-VTR and UCRL-VTR+: worst pairs that reach the claim, planted faults, a claim that is false as printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from algorithms.catalog import find
+from audits import worst_pair
+from audits.audit import Trial, audit, derive
+from audits.catalog_beds import bed_of, bed_settings
+from audits.catalog_controls import CONTROLS
+from audits.outcome import Effort
+from privacy_core import PureDP, account
+
+ROUNDS = 64
+
+
+def trial(name, calibration, **parameters):
+    entry = find(name)
+    problem, table = bed_of(entry, ROUNDS, 0)
+    settings = bed_settings(entry, problem, calibration)
+    settings = settings.with_parameters(**parameters)
+    return Trial(entry.build(settings), entry.promise(settings), table, entry.probes(problem.n_actions))
+
+
+def reached(name, calibration):
+    of = trial(name, calibration)
+    return worst_pair.find(of.algorithm, of.table, (0,), 0, private_records=True).mu_analytic
+
+
+@pytest.mark.parametrize("name", ["ucrl-vtr-joint", "ucrl-vtr-local"])
+def test_a_replaced_episode_reaches_the_whole_claim(name):
+    """Opposite features at every step: the sensitivities are attained, not only bounded."""
+    assert reached(name, "tight") == pytest.approx(1.0, abs=1e-6)
+
+
+def test_weights_are_away_from_their_floor_in_few_episodes():
+    """At d = 2 the floor is half the largest variance: of the price a quarter of four fifths is used, and all of a fifth."""
+    assert reached("ucrl-vtr-plus-joint", "tight") == pytest.approx((0.8 / 4 + 0.2) ** 0.5, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ucrl-vtr-joint", "ucrl-vtr-plus-local"])
+def test_a_small_audit_passes_and_catches_every_fault(name):
+    found = audit(trial(name, "tight"), CONTROLS[name], Effort(3000, 0.95, 1e-5, 40, 0))
+    missed = {control.name: (control.measured, control.caught_by) for control in found.controls if not control.is_caught}
+    assert not missed
+    assert str(found.verdict) == "PASS"
+
+
+@pytest.mark.parametrize("name", ["ucrl-vtr-pure-joint", "ucrl-vtr-pure-local"])
+def test_laplace_noise_with_the_constants_of_gaussian_noise_is_told_apart_by_the_book(name):
+    """As printed with L2 sensitivities, at d = 6: the accountant finds more than the claim, and a FAIL follows."""
+    for reading, is_true in ((1.0, False), (2.0, True)):
+        of = trial(name, "printed", reading=reading)
+        found = account(dict(derive(of.algorithm, of.table, seed=0)))
+        assert isinstance(found, PureDP)
+        assert (found.epsilon <= of.claim.stated.epsilon) == is_true
+    of = trial(name, "printed", reading=1.0)
+    assert str(audit(of, (), Effort(1000, 0.95, 1e-5, 1, 0)).verdict) == "FAIL"
