@@ -175,6 +175,21 @@ def lsvi_printed_sds(epsilon: float, delta: float, episode_length: int, batches:
     return common * math.sqrt(levels), common * length
 
 
+def lsvi_pure_printed_scales(epsilon: float, episode_length: int, batches: int) -> Pair:
+    """Of Appendix E.3, with the constants of E.2's proof and its L2 sensitivities.
+
+    Half of epsilon / H for each statistic of a step; the matrix takes B partial sums of B_0 nodes, "L1-sensitivity 2", the
+    vector B releases, sensitivity 2 (H + 1) <= 4 H: 4 H B B_0 / epsilon and 8 H^2 B / epsilon.
+
+    Args:
+      epsilon: of the claim.
+      episode_length: H.
+      batches: B.
+    """
+    share = 4 * episode_length * batches / epsilon
+    return share * depth(batches), share * 2 * episode_length
+
+
 def lsvi_mu_squared(updates: int, values: Sequence[float], matrix_sd: float, vector_sd: float) -> float:
     """mu^2 of Algorithm 2: each step's Lambda in a tree over batches, its u anew at every update.
 
@@ -443,20 +458,18 @@ def _pure_lsvi(
 ) -> tuple[Claim, Choice, tuple[Choice, ...]]:
     """Appendix E.3: O(B H / epsilon) and O(H^2 B / epsilon), with the constants of E.2's proof and simple composition.
 
-    Half of epsilon / H for each statistic of a step; the matrix takes B partial sums of B_0 nodes, "L1-sensitivity 2",
-    the vector B releases, sensitivity 2 (H + 1) <= 4 H: scales 4 H B B_0 / epsilon and 8 H^2 B / epsilon (reading
-    `l2-constants`). The L1 sensitivities are larger by up to sqrt(d (d + 3)/2) / 2 and sqrt d, factors that O hides
-    (reading `l1-constants`). What is wasted, B partial sums instead of n nodes and 4 H instead of 2 (H + 1), covers that
-    up to d = 16: with many updates the claim fails from about there on.
+    See `lsvi_pure_printed_scales` (reading `l2-constants`). The L1 sensitivities are larger by up to sqrt(d (d + 3)/2) / 2
+    and sqrt d, factors that O hides (reading `l1-constants`). What is wasted, B partial sums instead of n nodes and 4 H
+    instead of 2 (H + 1), covers that up to d = 16: with many updates the claim fails from about there on.
     """
     batches = lsvi_pure_batches(epsilon, episodes, episode_length, dimension)
-    updates, levels = _check_updates(lsvi_updates(episodes, batches)), depth(batches)
+    updates = _check_updates(lsvi_updates(episodes, batches))
     nodes = Tree(updates).n_nodes
     plain, clipped = _lsvi_values(episode_length)
     is_l1 = reading == "l1-constants"
     matrix, vector = (matrix_l1_bound(dimension) / 2, math.sqrt(dimension)) if is_l1 else (1.0, 1.0)
-    share = 4 * episode_length * batches / epsilon
-    scales = matrix * share * levels, vector * share * 2 * episode_length
+    plainly = lsvi_pure_printed_scales(epsilon, episode_length, batches)
+    scales = matrix * plainly[0], vector * plainly[1]
 
     def loss(bound: Callable[..., float], values: list[float], noise: Pair) -> PureDP:
         return PureDP(sum(bound(dimension, nodes / noise[0], updates * value / noise[1]) for value in values))

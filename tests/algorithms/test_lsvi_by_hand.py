@@ -1,0 +1,163 @@
+"""Batched LSVI-UCB against what can be computed by hand, and against the algorithm as it is written."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from doubles import ConstantNoise, OwnNoiseLedger
+from lsvi_cases import (
+    HORIZON,
+    LENGTH,
+    MODEL,
+    N_ACTIONS,
+    PRIVATE,
+    TABLE,
+    TWINS,
+    UNIT,
+    D,
+    as_written,
+    goe_of,
+    played,
+)
+
+from algorithms.environments.episodes import EpisodeTable
+from algorithms.numerics.mdp_models import LinearModel
+from algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from algorithms.run import run
+from privacy_core import LiveLedger, TreeSum
+
+SCALE = 0.01
+"""Of beta: with it the policy depends on everything."""
+
+
+def test_one_state_and_one_action_by_hand():
+    """lambda = 1, targets r - 1/2: after k episodes w = sum (r - 1/2) / (1 + k), and the bonus is beta / sqrt(1 + k)."""
+    model = LinearModel(np.ones((1, 1, 1)), 1)
+    rewards = np.array([1.0, 0.0, 1.0, 1.0]).reshape(4, 1, 1, 1)
+    data = EpisodeTable(np.zeros(4, dtype=int), np.zeros((4, 1, 1, 1), dtype=int), rewards, UNIT)
+    algorithm = lsvi_ucb(model, 4, batches=1, n_batches=4, failure=0.3, beta_scale=0.1)
+    assert algorithm.schedule.looks == (1, 2, 3)
+    _, released = run(algorithm, data, LiveLedger(1, ConstantNoise()), horizon=3)
+    weight = (0.5 - 0.5 + 0.5) / 4
+    assert released.weights.ravel() == pytest.approx([weight])
+    assert released.inverse.ravel() == pytest.approx([1 / 4])
+    # |w*| <= 1 + 1/2, Y = 1; no value follows, so no net; three looks.
+    beta = 0.1 * (1.5 + 0.5 * math.sqrt(2 * math.log(3 * 3 / 0.3) + math.log(1 + 3)))
+    assert algorithm.widths(3) == pytest.approx([beta])
+    assert released.values.ravel() == pytest.approx([0.5 + weight + beta / 2, 0.0])
+    assert (released.n_looks[0], released.n_updates[0], released.clock[0]) == (3, 3, 3)
+
+
+def test_before_the_first_update_users_take_all_sequences_of_actions_in_turn():
+    algorithm = TWINS["geometric"](n_batches=2)
+    assert algorithm.schedule.looks == (HORIZON // 2,)
+    actions, *_ = played(algorithm, LiveLedger(2, ConstantNoise()))
+    first = [tuple(row) for row in actions[0, : HORIZON // 2].tolist()]
+    assert first[:4] == [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0)]
+    assert len(set(first[: N_ACTIONS**LENGTH])) == N_ACTIONS**LENGTH
+    assert first[N_ACTIONS**LENGTH] == (0, 0, 0)
+
+
+def test_sequences_of_actions_are_counted_without_overflow():
+    model = LinearModel(np.ones((1, 10, 1)), 40)
+    algorithm = lsvi_ucb(model, 100)
+    _, released = algorithm.init(1)
+    released.clock[:] = 99
+    state = np.zeros(1, dtype=np.int64)
+    assert [int(algorithm.act(released, state, step)[0]) for step in (0, 1, 2, 39)] == [9, 9, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["static", "geometric"])
+def test_the_twin_is_the_algorithm_as_written(name):
+    algorithm = TWINS[name](beta_scale=SCALE)
+    actions, _, released = played(algorithm, LiveLedger(2, ConstantNoise()))
+    expected, weights, values = as_written(
+        algorithm, TABLE, lambda look: np.zeros((LENGTH, D, D)), lambda look, step: np.zeros(D)
+    )
+    for r in range(2):
+        assert np.array_equal(actions[r], expected)
+        np.testing.assert_allclose(released.weights[r], weights, rtol=1e-9)
+        np.testing.assert_allclose(released.values[r], values, rtol=1e-9)
+    assert len({tuple(row) for row in expected[algorithm.schedule.looks[0] :].tolist()}) > 1
+
+
+@pytest.mark.parametrize("name", ["joint printed", "joint static", "joint geometric", "pure printed", "pure geometric"])
+def test_constant_noise_enters_where_it_should(name):
+    """With noise 1 a prefix of a tree holds as many as its nodes, a factorized one the sum of a row of its decoder."""
+    algorithm = PRIVATE[name](beta_scale=SCALE)
+    value = 0.3
+    actions, _, released = played(algorithm, LiveLedger(1, ConstantNoise(value)))
+    scale, sums = value * algorithm.matrices.mechanism.scale, algorithm.matrices
+
+    def matrix_noise(look):
+        times = look.bit_count() if isinstance(sums, TreeSum) else sums.factorization.decoder[look - 1, :look].sum()
+        return np.tile(goe_of(times * scale, algorithm.diagonal_weight), (LENGTH, 1, 1))
+
+    def vector_noise(look, step):
+        return np.full(D, value * algorithm.vectors[step].scale)
+
+    expected, weights, values = as_written(algorithm, TABLE, matrix_noise, vector_noise)
+    assert np.array_equal(actions[0], expected)
+    np.testing.assert_allclose(released.weights[0], weights, rtol=1e-7)
+    np.testing.assert_allclose(released.values[0], values, rtol=1e-7)
+
+
+def test_a_matrix_that_noise_makes_indefinite_is_repaired():
+    algorithm = PRIVATE["joint geometric"]()
+    _, _, released = played(algorithm, LiveLedger(1, ConstantNoise(-40.0)))
+    values = np.linalg.eigvalsh(released.inverse[0])
+    assert (values > 0).all()
+    assert (values <= 1 / algorithm.regularizer(len(algorithm.schedule.looks)).least * (1 + 1e-9)).all()
+    np.testing.assert_allclose(-np.log(values).sum(axis=1), released.log_det[0], rtol=1e-9)
+
+
+def test_determinants_update_where_they_have_grown_and_as_often_as_is_paid_for():
+    ledger = OwnNoiseLedger(list(range(20)), keeps_transcript=True)
+    algorithm = PRIVATE["joint determinant"]()
+    _, _, released = played(algorithm, ledger)
+    assert (released.n_looks == len(algorithm.schedule.looks)).all()
+    assert len(set(released.n_updates.tolist())) > 1, "each replicate has its own updates"
+    few = PRIVATE["joint determinant"](n_batches=3)
+    _, _, released = played(few, OwnNoiseLedger(list(range(20))))
+    assert few.schedule.most_updates == 2
+    assert released.n_updates.max() == 2
+    never = lsvi_ucb(MODEL, HORIZON, batches=3, switch=1e9)
+    assert played(never, LiveLedger(1, ConstantNoise()))[2].n_updates[0] == 0
+
+
+def test_rewards_are_moved_into_the_unit_interval():
+    rewards = TABLE.rewards.copy()
+    rewards[3:9] = 7.0
+    wide, clipped = rewards, np.clip(rewards, 0, 1)
+    found = [
+        played(TWINS["static"](beta_scale=SCALE), LiveLedger(1, ConstantNoise()),
+               EpisodeTable(TABLE.first_states, TABLE.next_states, r, UNIT))[2]
+        for r in (wide, clipped)
+    ]  # fmt: skip
+    assert np.array_equal(found[0].weights, found[1].weights)
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match="calibration must be 'printed' or 'tight', got 'loose'"):
+        lsvi_ucb_joint(MODEL, HORIZON, 1.0, 1e-5, "loose")
+    with pytest.raises(ValueError, match=r"printed is made for static batches: batches must be 1 .* got 2"):
+        lsvi_ucb_pure_joint(MODEL, HORIZON, 1.0, "printed", batches=2)
+    with pytest.raises(ValueError, match=r"batches must be 0 .* 3 \(determinant\); got 4"):
+        lsvi_ucb(MODEL, HORIZON, batches=4)
+    for bad, told in (
+        ({"n_batches": -1}, "n_batches must"), ({"ridge": 0.0}, "ridge must"), ({"failure": 1.0}, "failure must"),
+        ({"beta_scale": -1.0}, "beta_scale must"), ({"batches": 3, "switch": 0.0}, "switch must"),
+    ):  # fmt: skip
+        for build in (lsvi_ucb, lambda *a, **m: lsvi_ucb_joint(*a, 1.0, 1e-5, "tight", **m)):
+            with pytest.raises(ValueError, match=told):
+                build(MODEL, HORIZON, **bad)
+    for horizon in (0, -3):
+        with pytest.raises(ValueError, match="horizon must"):
+            lsvi_ucb_joint(MODEL, horizon, 1.0, 1e-5, "tight")
+    with pytest.raises(ValueError, match="a single batch nothing is ever learned"):
+        lsvi_ucb_joint(MODEL, 8, 1.0, 1e-5, "printed")
