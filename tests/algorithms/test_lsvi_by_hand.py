@@ -24,6 +24,7 @@ from lsvi_cases import (
 
 from algorithms.environments.episodes import EpisodeTable
 from algorithms.numerics.mdp_models import LinearModel
+from algorithms.protocol import Record
 from algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
 from algorithms.run import run
 from privacy_core import LiveLedger, TreeSum
@@ -32,11 +33,11 @@ SCALE = 0.01
 """Of beta: with it the policy depends on everything."""
 
 
-def test_one_state_and_one_action_by_hand():
+def test_one_state_and_one_feature_by_hand():
     """lambda = 1, targets r - 1/2: after k episodes w = sum (r - 1/2) / (1 + k), and the bonus is beta / sqrt(1 + k)."""
-    model = LinearModel(np.ones((1, 1, 1)), 1)
-    rewards = np.array([1.0, 0.0, 1.0, 1.0]).reshape(4, 1, 1, 1)
-    data = EpisodeTable(np.zeros(4, dtype=int), np.zeros((4, 1, 1, 1), dtype=int), rewards, UNIT)
+    model = LinearModel(np.ones((1, 2, 1)), 1)
+    rewards = np.tile(np.array([1.0, 0.0, 1.0, 1.0]).reshape(4, 1, 1, 1), 2)
+    data = EpisodeTable(np.zeros(4, dtype=int), np.zeros((4, 1, 1, 2), dtype=int), rewards, UNIT)
     algorithm = lsvi_ucb(model, 4, batches=1, n_batches=4, failure=0.3, beta_scale=0.1)
     assert algorithm.schedule.looks == (1, 2, 3)
     _, released = run(algorithm, data, LiveLedger(1, ConstantNoise()), horizon=3)
@@ -128,15 +129,16 @@ def test_determinants_update_where_they_have_grown_and_as_often_as_is_paid_for()
 
 
 def test_rewards_are_moved_into_the_unit_interval():
-    rewards = TABLE.rewards.copy()
-    rewards[3:9] = 7.0
-    wide, clipped = rewards, np.clip(rewards, 0, 1)
-    found = [
-        played(TWINS["static"](beta_scale=SCALE), LiveLedger(1, ConstantNoise()),
-               EpisodeTable(TABLE.first_states, TABLE.next_states, r, UNIT))[2]
-        for r in (wide, clipped)
-    ]  # fmt: skip
-    assert np.array_equal(found[0].weights, found[1].weights)
+    """By the algorithm itself too, whatever the record holds."""
+    algorithm, found = TWINS["geometric"](), []
+    zeros = np.zeros(1, dtype=np.int64)
+    for rewards in ([7.0, -3.0, 0.5], [1.0, 0.0, 0.5]):
+        states, actions = np.zeros((1, LENGTH + 1), dtype=np.int64), np.zeros((1, LENGTH), dtype=np.int64)
+        record = Record(zeros, zeros + 1, None, actions, np.array([rewards]), states)
+        sensitive, _ = algorithm.absorb(*algorithm.init(1), record, LiveLedger(1, ConstantNoise()))
+        found.append(sensitive.rewards)
+    assert np.array_equal(*found)
+    assert found[0].sum() == 1.5
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------

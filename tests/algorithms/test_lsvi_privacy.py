@@ -146,11 +146,11 @@ def test_the_neighbor_script_acts_alike(name, user):
 
 def test_the_sensitivities_are_attained():
     """Opposite features and rewards at both ends move each vector by H - h + 1; orthogonal ones the matrix by sqrt 2."""
-    x = np.array([[[1.0, 0.0]], [[-1.0, 0.0]], [[0.0, 1.0]]])
+    x = np.array([[[1.0, 0.0]] * 2, [[-1.0, 0.0]] * 2, [[0.0, 1.0]] * 2])
     model = LinearModel(x, 2)
     algorithm = lsvi_ucb_joint(model, 4, 50.0, DELTA, "tight", n_batches=2)
-    stay = np.tile(np.arange(3), (4, 2, 1))[..., None]
-    data = EpisodeTable([0, 0, 0, 0], stay, np.ones((4, 2, 3, 1)), UNIT)
+    stay = np.tile(np.arange(3)[:, None], (4, 2, 1, 2))
+    data = EpisodeTable([0, 0, 0, 0], stay, np.ones((4, 2, 3, 2)), UNIT)
     for start, reward, matrix, vector in ((1, 1.0, 0.0, 1.0), (2, 1.0, 1.0, math.sqrt(0.5))):
         rewards = data.rewards.copy()
         rewards[0] = reward
