@@ -1,0 +1,178 @@
+"""The catalog lines of batched LSVI-UCB, its regret bounds, and what it learns."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from algorithms.entry import Problem
+from algorithms.environments.mdps import FiniteMDP
+from algorithms.families.linear_mdp import ENTRIES
+from algorithms.numerics.mdp_models import LinearModel
+from algorithms.observers import EpisodicRegretCurve
+from algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from algorithms.rl.linear_mdp_regret import is_proved, regret_bound
+from algorithms.run import run
+from privacy_core import ApproxDP, Interval, LiveLedger, PureDP, ReproducibleNoise
+
+UNIT = Interval(0.0, 1.0)
+LENGTH, N_STATES, N_ACTIONS, EPISODES = 3, 2, 2, 4096
+TABULAR = LinearModel(np.eye(4).reshape(N_STATES, N_ACTIONS, 4), LENGTH)
+PROBLEM = Problem(N_ACTIONS, UNIT, EPISODES, model=TABULAR)
+TWIN, JOINT, PURE = ENTRIES
+LEVEL = ApproxDP(1.0, 1e-5)
+
+
+def world(episodes, seed=1):
+    """Action 1 leads to state 1 nine times out of ten; rewards 0.9 for staying there, 0.2 for not going."""
+    after = np.zeros((LENGTH, N_STATES, N_ACTIONS, N_STATES))
+    after[:, :, 0] = [0.9, 0.1]
+    after[:, :, 1] = [0.1, 0.9]
+    rewards = np.zeros((LENGTH, N_STATES, N_ACTIONS))
+    rewards[:, 1, 1], rewards[:, 0, 0] = 0.9, 0.2
+    return FiniteMDP(after, rewards, episodes, np.random.SeedSequence(seed), law="bernoulli")
+
+
+def regret(algorithm, episodes=EPISODES, n_reps=8):
+    """Mean regret after a quarter and after all episodes, and the last released state."""
+    env = world(episodes)
+    curve = EpisodicRegretCurve(env.best.gaps, np.array([episodes // 4, episodes]), n_reps)
+    ledger = LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(2)))
+    _, released = run(algorithm, env, ledger, observers=[curve])
+    return *curve.curve.mean(axis=0), released
+
+
+UNIFORM = EPISODES * 1.0
+"""About what a policy loses that never uses what it learned: one unit of reward an episode."""
+
+
+# --- learning --------------------------------------------------------------------------------------------------------
+
+
+def test_the_twins_regret_is_sublinear_with_the_width_that_is_proved():
+    quarter, full, _ = regret(lsvi_ucb(TABULAR, EPISODES))
+    assert full < 3 * quarter
+    assert full < 0.5 * UNIFORM
+
+
+def test_with_a_smaller_width_the_twin_makes_few_mistakes():
+    quarter, full, _ = regret(lsvi_ucb(TABULAR, EPISODES, beta_scale=0.1))
+    assert full < 0.05 * UNIFORM
+    assert full < 1.6 * quarter
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3])
+def test_tight_learns_where_printed_stays_uniform(batches):
+    """At epsilon = 10, both with a tenth of their widths."""
+    tight = lsvi_ucb_joint(TABULAR, EPISODES, 10.0, 1e-5, "tight", batches=batches, beta_scale=0.1, n_batches=7)
+    printed = lsvi_ucb_joint(TABULAR, EPISODES, 10.0, 1e-5, "printed", beta_scale=0.1)
+    assert regret(tight)[1] < 0.55 * UNIFORM
+    _, full, released = regret(printed)
+    assert full > 0.9 * UNIFORM
+    assert (released.values[:, :-1] == LENGTH).all(), "every value is still the largest possible one"
+
+
+def test_pure_privacy_costs_more():
+    joint = lsvi_ucb_joint(TABULAR, EPISODES, 10.0, 1e-5, "tight", beta_scale=0.03)
+    pure = lsvi_ucb_pure_joint(TABULAR, EPISODES, 10.0, "tight", beta_scale=0.03)
+    assert regret(lsvi_ucb(TABULAR, EPISODES, beta_scale=0.03))[1] < regret(joint)[1] < regret(pure)[1] < UNIFORM
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        lsvi_ucb(TABULAR, 400),
+        lsvi_ucb_joint(TABULAR, 400, 50.0, 1e-5, "tight"),
+        lsvi_ucb_pure_joint(TABULAR, 400, 50.0, "tight"),
+    ],
+    ids=["twin", "joint", "pure"],
+)
+def test_values_are_optimistic(algorithm):
+    """In 200 replicates; each fails with probability at most 1 / 400."""
+    env = world(400)
+    _, released = run(algorithm, env, LiveLedger(200, ReproducibleNoise(np.random.SeedSequence(3))))
+    assert ((released.values >= env.best.values - 1e-9).all(axis=(1, 2))).sum() >= 199
+    half = dataclasses.replace(algorithm, beta_scale=0.0)
+    _, released = run(half, env, LiveLedger(200, ReproducibleNoise(np.random.SeedSequence(3))))
+    assert (released.values < env.best.values - 1e-9).any(), "without a width they are not"
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_bound_holds_and_is_no_more_than_the_trivial_one():
+    algorithm = lsvi_ucb(TABULAR, EPISODES, batches=1, n_batches=64)
+    quarter, full, _ = regret(algorithm)
+    low, high = regret_bound(algorithm, [EPISODES // 4, EPISODES])
+    assert quarter <= low <= 6 * EPISODES / 4
+    assert full <= high <= 6 * EPISODES
+
+
+def test_the_bound_of_the_twin_is_sublinear_in_the_end():
+    """sqrt K batches: bounds of a hundred times as many episodes are less than forty times as large."""
+    small, large = (float(regret_bound(lsvi_ucb(TABULAR, k, batches=1, n_batches=int(k**0.5)), k)) for k in (10**8, 10**10))
+    assert small < 0.1 * 6 * 10**8
+    assert large < 20 * small
+
+
+def test_the_bound_by_hand():
+    """One step, one feature: a = 1, growth log(1 + K) / log 2, no value follows, so no martingale."""
+    model = LinearModel(np.ones((1, 2, 1)), 1)
+    algorithm = lsvi_ucb(model, 10**6, batches=1, n_batches=1000, failure=0.1)
+    k = 10**6
+    growth = np.log1p(k) / np.log(2)
+    width = algorithm.widths(999)[0]
+    assert regret_bound(algorithm, k) == pytest.approx(1000 * (1 + growth) + np.sqrt(8) * width * np.sqrt(k * growth))
+
+
+def test_what_is_not_proved_is_not_bounded():
+    for algorithm in (
+        lsvi_ucb(TABULAR, 100), lsvi_ucb(TABULAR, 100, batches=3), lsvi_ucb(TABULAR, 100, batches=1, beta_scale=0.5)
+    ):  # fmt: skip
+        assert not is_proved(algorithm)
+        with pytest.raises(ValueError, match="proved for static batches"):
+            regret_bound(algorithm, 100)
+
+
+# --- the catalog's lines ---------------------------------------------------------------------------------------------
+
+
+def test_defaults_are_each_calibrations_own():
+    built = {c: JOINT.build(JOINT.settings(PROBLEM, c, LEVEL)) for c in ("printed", "tight")}
+    assert len(set(built["printed"].schedule.batches)) == 1
+    assert built["tight"].schedule.looks == (64, 128, 256, 512, 1024, 2048)
+    assert TWIN.build(TWIN.settings(PROBLEM)).schedule == built["tight"].schedule
+    assert built["tight"].failure == 1 / EPISODES
+    chosen = JOINT.build(JOINT.settings(PROBLEM, "tight", LEVEL, batches=3, n_batches=5, switch=2.0))
+    assert chosen.schedule.most_updates == 4
+    assert chosen.schedule.log_growth == pytest.approx(np.log(3))
+    assert PURE.build(PURE.settings(PROBLEM, "tight", PureDP(1.0))).matrices.n_steps == 6
+
+
+def test_bounds_are_told_where_they_are_proved():
+    grid = np.array([64, EPISODES])
+    printed = JOINT.bound(JOINT.settings(PROBLEM, "printed", LEVEL), None, grid)
+    assert printed.values.tolist() == [9 * 64, 9 * EPISODES]
+    assert "eq. (22)" in printed.text
+    own = TWIN.bound(TWIN.settings(PROBLEM, batches=1.0), None, grid)
+    assert "with a width of our own" in own.text
+    assert PURE.bound(PURE.settings(PROBLEM, "tight", PureDP(1.0)), None, grid) is None
+
+
+def test_bad_settings_are_refused():
+    wide = dataclasses.replace(PROBLEM, reward_range=Interval(0.0, 2.0))
+    with pytest.raises(ValueError, match=r"rewards in \[0, 1\], got the range \[0, 2\]"):
+        TWIN.build(TWIN.settings(wide))
+    with pytest.raises(ValueError, match=r"n_batches must be a whole number, got 2\.5"):
+        TWIN.build(TWIN.settings(PROBLEM, n_batches=2.5))
+    with pytest.raises(ValueError, match="plays on linear-mdp problems"):
+        TWIN.settings(Problem(2, UNIT, 100))
+
+
+def test_audits_play_four_batches():
+    few = JOINT.in_audit(JOINT.settings(dataclasses.replace(PROBLEM, horizon=8), "printed", LEVEL))
+    assert JOINT.build(few).schedule.looks == (2, 4, 6)
+    with pytest.raises(ValueError, match="a single batch"):
+        JOINT.build(JOINT.settings(dataclasses.replace(PROBLEM, horizon=8), "printed", LEVEL))
