@@ -28,6 +28,8 @@ _LONGEST_SEARCHED = 24
 _NOISE_REPLICATES = 4096
 _MOST_NOISE_REPLICATES = 1 << 16
 _POWER_TRIALS = 40
+_MOST_TOLD_APART = 1 << 21
+"""Replays a side up to which it is asked how many would be enough."""
 _PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 512
 _PART, _FEWEST_OF_PART = 8, 2048
 OnProgress = Callable[[str], None]
@@ -172,14 +174,15 @@ def too_few(claimed: float, level: float, n: int, effort: Effort, look: Look) ->
     They are too few if no outcome of the replays could refute the claim: then its silence could not speak for it.
     """
     method, parameters = method_of(look.quantity, effort.seed, is_learned=False)
-    times = 1
-    while times < 1 << 16 and not bound(method, *_told_apart(times * n), level, **parameters) > claimed:
+    times, most = 1, max(2, _MOST_TOLD_APART // n)
+    while times < most and not bound(method, *_told_apart(times * n), level, **parameters) > claimed:
         times *= 2
     if times == 1:
         return ()
     return (
         f"{effort.replays} replays are too few: at {effort.confidence:.6g} confidence not even a test without errors could "
-        f"refute {look.quantity} = {claimed:.6g}; that needs about {times * effort.replays}",
+        f"refute {look.quantity} = {claimed:.6g}; that needs {'about' if times < most else 'more than'} "
+        f"{times * effort.replays}",
     )
 
 

@@ -27,7 +27,8 @@ _PARAMETERS = {
 }  # fmt: skip
 _WHOLE = ("batches", "n_batches")
 _AUDIT_SHAPE = (2, 3)
-_BATCHES_IN_AUDIT = 4.0
+_LEAST_BATCHES, _MOST_BATCHES, _PRINTED_SCALE = 4, 16, 0.005
+"""In audits."""
 
 
 def _given(settings: Settings) -> dict[str, Any]:
@@ -73,12 +74,15 @@ def _first(n_actions: int) -> tuple[int, ...]:
     return (0,)
 
 
-def _with_few_batches(settings: Settings) -> Settings:
-    """Four batches: of so few users the printed formula makes one, and nothing would be released.
+def _in_short_batches(settings: Settings) -> Settings:
+    """Batches of eight users or fewer, and a printed bonus that does not outweigh all that is learned.
 
-    The noise depends on their number, as a claim is split among releases; what is promised does not.
+    Of so few users the printed formula makes one batch, and nothing would be released. The noise depends on the number of
+    batches, as a claim is split among releases; what is promised does not.
     """
-    return settings.with_parameters(n_batches=_BATCHES_IN_AUDIT)
+    batches = min(_MOST_BATCHES, max(_LEAST_BATCHES, settings.problem.known_horizon // 8))
+    scale = _PRINTED_SCALE if settings.calibration == "printed" else 1.0
+    return settings.with_parameters(n_batches=float(batches), beta_scale=scale * settings.parameters["beta_scale"])
 
 
 def _bounded(build: Callable[[Settings], BatchedLSVI], source: str) -> Bound:
@@ -119,7 +123,7 @@ ENTRIES = (
         build=_lsvi,
         plays_on=(LINEAR_MDP,),
         parameters=_PARAMETERS,
-        in_audit=_with_few_batches,
+        in_audit=_in_short_batches,
         audit_shape=_AUDIT_SHAPE,
         bound=_bounded(_lsvi, _JIN),
     ),
@@ -136,7 +140,7 @@ ENTRIES = (
         parameters=_PARAMETERS,
         promise=_joint_claim,
         probes=_first,
-        in_audit=_with_few_batches,
+        in_audit=_in_short_batches,
         audit_shape=_AUDIT_SHAPE,
         bound=_bounded(_joint, _LUYO),
     ),
@@ -153,7 +157,7 @@ ENTRIES = (
         parameters=_PARAMETERS,
         promise=_pure_claim,
         probes=_first,
-        in_audit=_with_few_batches,
+        in_audit=_in_short_batches,
         audit_shape=_AUDIT_SHAPE,
         bound=_bounded(_pure_joint, _LUYO),
     ),
