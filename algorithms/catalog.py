@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from algorithms.entry import Entry
-from algorithms.families import contextual, finite_arm, kernel, linear, projected_kernel
+from algorithms.families import contextual, finite_arm, kernel, linear, linear_mdp, projected_kernel
 
 CATALOG: tuple[Entry, ...] = (
     *finite_arm.ENTRIES, *linear.ENTRIES, *contextual.ENTRIES, *kernel.ENTRIES, *projected_kernel.ENTRIES,
+    *linear_mdp.ENTRIES,
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from audits.catalog_controls import CONTROLS
 from audits.controls import SAMPLING, Control
 from audits.faulty_ledgers import GENERIC
 from audits.limits import MIN_REPLAYS
+from audits.linear_mdp_controls import LSVI_UTILITY
 from audits.sum_controls import CONTROLS_OF_SUMS, UTILITY_FAULTS, SumControl
 
 _HEAD = """# Planted faults
@@ -20,11 +21,14 @@ statistics), noise (the audit of the noise). *Factor* is the true privacy loss o
 finite and known; *replays* are those on each side with which sampling sees it.
 """
 
+COSTLY: dict[str, tuple[Control, ...]] = {**UTILITY_FAULTS, "lsvi-ucb-joint": LSVI_UTILITY}
+"""Algorithm or bed -> planted faults that cost utility and no privacy."""
 _PUBLIC = {
     "successive elimination, one scalar draw shared by all arms": ("dp-se", "one-noise-for-all-arms"),
     "an index of first pulls without noise": ("adap-ucb", "first-pull-exact"),
     "joint-DP LinUCB, the same noise in consecutive rounds": ("linucb-joint", "noise-reused"),
-    "batched LSVI-UCB, the update condition never holds (costs utility, no privacy)": ("gram-joint", "never-updates"),
+    "batched LSVI-UCB, the update condition never holds (costs utility, no privacy)": ("lsvi-ucb-joint", "never-updates"),
+    "batched LSVI-UCB, the noise on u is never used": ("lsvi-ucb-joint", "vector-noise-unused"),
     "LDP LinUCB, sigma is sqrt 2 below its own formula": ("linucb-local", "noise-sqrt2"),
 }
 """Defects of public implementations, and the planted faults that stand for them: on which algorithm or bed, and which."""
@@ -42,7 +46,7 @@ def markdown() -> str:
         "\n## Faults that cost utility and no privacy\n",
         "An audit of privacy must not take these for leaks; it measures less than the claim.\n",
     ]
-    for name, faults in UTILITY_FAULTS.items():
+    for name, faults in COSTLY.items():
         parts += [f"- {name}, `{fault.name}`: {fault.fault}" for fault in faults]
     parts += ["\n## Defects of public implementations\n", "| what was seen in public code | planted as |", "|---|---|"]
     parts += [f"| {seen} | `{fault}` of {where} |" for seen, (where, fault) in _PUBLIC.items()]

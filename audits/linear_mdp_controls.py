@@ -265,41 +265,60 @@ def _never_updates(honest: Any) -> Any:
 # --- the lists -------------------------------------------------------------------------------------------------------
 
 
+_DRAWN_WRONG, _DECIDED_WRONG = (NOISE,), (STRUCTURAL,)
+_CAUGHT_BY = {"noise-sqrt2": _DRAWN_WRONG, "released-again": _DECIDED_WRONG}
+_GENERIC = tuple(
+    replace(control, caught_by=_CAUGHT_BY.get(control.name, control.caught_by))
+    for control in GENERIC
+    if control.name in _NAMES
+)
+
 LSVI_JOINT: tuple[Control, ...] = (
-    *(control for control in GENERIC if control.name in _NAMES),
-    Control(
-        "paid-for-once", "u is released at each of R updates, with noise for one (sqrt(R) mu0; pure: R)", _paid_once, BOTH
-    ),
+    *_GENERIC,
+    Control("paid-for-once", "u is released at each of R updates, with noise for one (sqrt(R) mu0)", _paid_once, BOTH),
     Control(
         "matrices-noised-anew", "the whole Gram matrix is released with fresh noise at each look, one batch is declared",
-        _with_matrices(lambda sums: NoisedAnew(sums.mechanism)), BOTH,
+        _with_matrices(lambda sums: NoisedAnew(sums.mechanism)), _DECIDED_WRONG,
     ),
-    Control("half-on-matrices", "matrices have half of their noise", _on(_matrices, 0.5), DRAWN),
+    Control("half-on-matrices", "matrices have half of their noise", _on(_matrices, 0.5), _DRAWN_WRONG),
     Control("half-on-vectors", "vectors have half of their noise", _on(_vectors, 0.5), DRAWN),
     Control("no-noise-on-the-diagonal", "the diagonal of the matrices stays exact (no privacy)", _no_diagonal, DRAWN),
     Control(
         "vector-noise-unused", "u is released with noise, and the policy comes from u without (no privacy)",
-        planted(_unused_on_vectors), BOTH,
+        planted(_unused_on_vectors), (SAMPLING,),
     ),
     Control(
         "matrix-noise-unused", "the Gram matrix is released with noise, and used without (no privacy)",
-        _with_matrices(_AnswersExactly), BOTH,
+        _with_matrices(_AnswersExactly), (SAMPLING,),
     ),
     Control(
         "backs-up-exact-values", "values are backed up before they are noised: targets hold the first user's returns",
-        planted_as(_BacksUpExactly), BOTH,
+        planted_as(_BacksUpExactly), _DECIDED_WRONG,
     ),
-    Control("rewards-not-clipped", "rewards are ten times too large, and are not clipped", planted_as(_NotClipped), BOTH),
+    Control(
+        "rewards-not-clipped", "rewards are ten times too large, and are not clipped", planted_as(_NotClipped), BOTH
+    ),
     Control(
         "updates-by-rewards", "whether to update is decided from exact rewards (no privacy)", planted_as(_UpdatesByRewards),
         BOTH,
     ),
 )  # fmt: skip
+"""What the matrices are noised for hides them well: printed replays reach 0.7 of the price. Faults of a factor are left to
+the audit of the noise and to that without statistics where that is so."""
+
+_PURE = {
+    "noise-halved": _DRAWN_WRONG, "half-on-vectors": _DRAWN_WRONG, "paid-for-once": _DECIDED_WRONG,
+    "rewards-not-clipped": _DECIDED_WRONG,
+}  # fmt: skip
+LSVI_PURE: tuple[Control, ...] = tuple(
+    replace(control, caught_by=_PURE.get(control.name, control.caught_by)) for control in LSVI_JOINT
+)
+"""The same: pure prices of a dozen releases add up, what replays tell of them grows with the root of their number."""
 
 LSVI_UTILITY: tuple[Control, ...] = (
     Control("never-updates", "the condition of an update never holds: one policy for ever", _never_updates, ()),
 )
 """What costs utility and no privacy: an audit measures less than the claim, and must not find a leak."""
 
-LINEAR_MDP_CONTROLS: dict[str, tuple[Control, ...]] = {"lsvi-ucb-joint": LSVI_JOINT, "lsvi-ucb-pure-joint": LSVI_JOINT}
+LINEAR_MDP_CONTROLS: dict[str, tuple[Control, ...]] = {"lsvi-ucb-joint": LSVI_JOINT, "lsvi-ucb-pure-joint": LSVI_PURE}
 """Name of the algorithm -> its planted faults."""

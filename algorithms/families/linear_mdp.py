@@ -27,7 +27,7 @@ _PARAMETERS = {
 }  # fmt: skip
 _WHOLE = ("batches", "n_batches")
 _AUDIT_SHAPE = (2, 3)
-_LEAST_BATCHES, _MOST_BATCHES, _PRINTED_SCALE = 4, 16, 0.005
+_LEAST_BATCHES, _MOST_BATCHES, _PRINTED_SCALE = 4, 16, 0.001
 """In audits."""
 
 
