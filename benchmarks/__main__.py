@@ -14,6 +14,7 @@ from benchmarks import (
     false_alarms,
     kernel_bandits,
     linear_bandits,
+    linear_mdp,
     orchestration,
     projected_kernel_bandits,
     replays,
@@ -27,7 +28,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print an array of results")
     parser.add_argument("--skip-demo", action="store_true", help="leave the whole demo out (it takes about a minute)")
     chosen = parser.parse_args()
-    parts = [episodes, linear_bandits, kernel_bandits, projected_kernel_bandits, replays, tightness, false_alarms]
+    parts = [episodes, linear_bandits, kernel_bandits, projected_kernel_bandits, linear_mdp, replays, tightness, false_alarms]
     parts += [accounting, tracking, orchestration]
     parts += [] if chosen.skip_demo else [end_to_end]
     results = [result for part in parts for result in part.measure()]
