@@ -11,17 +11,18 @@ updates leave less noise. Three schemes; in all of them the whole transcript is 
               is much smaller than B = O(K^(2/5)). Its default R is about log2(K) / 2, so that the first batch is of sqrt K
               episodes, whose regret is of the order of what any algorithm has.
   determinant Looks come at public times, sqrt K episodes and then four a doubling. At each look the matrices are released;
-              an update follows where a determinant of the *released* matrix has grown by a factor of 1 + C since the last
-              update, at most `most_updates` times. Proof: let O_1, O_2, ... be the outputs. Whether there is a next
-              release, which mechanism it uses and which records it reads are functions of O_1, ..., O_i alone. Given
-              O_1, ..., O_i both data sets therefore take the same step, and the next output's law changes by at most its
-              mechanism's price for the replaced record, by nothing outside the span. No batch boundary is a function of
-              data, so there is nothing more to protect. What a record pays is random, but at most the price of all looks
-              (one event in a factorized sum) and of `most_updates` updates, whatever happens; and composition with prices
-              that are chosen adaptively below a fixed total costs that total (a filter: for Gaussian noise the privacy
-              losses are a martingale with bounded variation, for pure losses they add up). So it is private for what
-              `most_updates` updates cost. The paper (Remarks 4 and 8) finds the analysis unclear, as the schedules of
-              neighboring data sets differ when determinants are those of exact matrices; with released ones they do not.
+              an update follows where a determinant of the *released* matrix, over that of what regularizes it, has grown
+              by a factor of 1 + C since the last update, at most `most_updates` times. Proof: let O_1, O_2, ... be the
+              outputs. Whether there is a next release, which mechanism it uses and which records it reads are functions of
+              O_1, ..., O_i alone. Given O_1, ..., O_i both data sets therefore take the same step, and the next output's
+              law changes by at most its mechanism's price for the replaced record, by nothing outside the span. No batch
+              boundary is a function of data, so there is nothing more to protect. What a record pays is random, but at
+              most the price of all looks (one event in a factorized sum) and of `most_updates` updates, whatever happens;
+              and composition with prices that are chosen adaptively below a fixed total costs that total (a filter: for
+              Gaussian noise the privacy losses are a martingale with bounded variation, for pure losses they add up). So
+              it is private for what `most_updates` updates cost. The paper (Remarks 4 and 8) finds the analysis unclear,
+              as the schedules of neighboring data sets differ when determinants are those of exact matrices; with released
+              ones they do not.
 
 Source: static, Luyo, Garcelon, Lazaric and Pirotta, Algorithm 2, after Wang, Zhou and Gu (2021), LSVI-UCB-Batch, whose
 LSVI-UCB-RareSwitch switches by determinants.

@@ -55,7 +55,7 @@ class Released(NamedTuple):
     inverse: FloatArray
     """(n_reps, H, d, d) inverses of the noisy matrices then."""
     log_det: FloatArray
-    """(n_reps, H) log-determinants of the noisy matrices then."""
+    """(n_reps, H) log-determinants then, of the noisy matrices over what was added to the diagonal."""
     n_looks: IntArray
     """(n_reps,)"""
     n_updates: IntArray
@@ -206,7 +206,7 @@ class BatchedLSVI:
         zeros = np.zeros(n_reps, dtype=np.int64)
         released = Released(
             np.zeros((n_reps, length, n), dtype=np.int64), values, np.zeros((n_reps, length, d)),
-            np.tile(np.eye(d) / self.ridge, (n_reps, length, 1, 1)), np.full((n_reps, length), d * math.log(self.ridge)),
+            np.tile(np.eye(d) / self.ridge, (n_reps, length, 1, 1)), np.zeros((n_reps, length)),
             zeros, zeros.copy(), zeros.copy(),
         )  # fmt: skip
         return sensitive, released
@@ -279,7 +279,7 @@ class BatchedLSVI:
         return np.asarray(np.array((0, *self.schedule.looks))[released.n_looks])
 
     def _invert(self, noisy: FloatArray, look: int) -> tuple[FloatArray, FloatArray]:
-        """(n_reps, H, d, d) inverses of the shifted noisy matrices, and their log-determinants (n_reps, H).
+        """(n_reps, H, d, d) inverses of the shifted noisy matrices, and log-determinants (n_reps, H) over the shift.
 
         Where one is not positive definite after all, its eigenvalues are raised to a: post-processing.
         """
@@ -295,7 +295,7 @@ class BatchedLSVI:
             values = np.maximum(values, least)
             inverse[bad] = (vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1)
             log_det[bad] = np.log(values).sum(axis=1)
-        return inverse.reshape(n_reps, length, d, d), log_det.reshape(n_reps, length)
+        return inverse.reshape(n_reps, length, d, d), log_det.reshape(n_reps, length) - d * math.log(added)
 
     def _plan(self, sensitive: Sensitive, released: Released, ledger: Ledger, due: IntArray, look: int) -> None:
         """Backward induction in the given replicates; each step's vector is released before the step before is planned."""
