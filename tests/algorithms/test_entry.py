@@ -10,6 +10,7 @@ from algorithms.catalog import CATALOG, find
 from algorithms.entry import Problem, Settings, claim_of, kind_of
 from algorithms.families.shared import fitting
 from algorithms.numerics.kernels import SquaredExponential
+from algorithms.numerics.mdp_models import LinearModel
 from algorithms.numerics.pool import Pool
 from privacy_core import (
     ZCDP,
@@ -32,7 +33,9 @@ POINTS, POOLED = (
     Problem(3, UNIT, 64, dimension=2, kernel=KERNEL),
     Problem(3, UNIT, 64, dimension=2, kernel=KERNEL, pool=POOL),
 )
+EPISODES = Problem(2, UNIT, 64, model=LinearModel(np.eye(2).reshape(1, 2, 2), 2))
 PROBLEMS = {"finite": ARMS, "linear": PLANE, "contextual": VECTORS, "kernel": POINTS, "pooled": POOLED}
+PROBLEMS |= {"linear-mdp": EPISODES}
 LEVELS = {"renyi": RenyiDP(2.0, 0.1), "pure": PureDP(0.1), "approximate": ApproxDP(0.1, 1e-6)}
 PRIVATE = [entry for entry in CATALOG if entry.promise]
 by_name = {"ids": lambda entry: entry.name}

@@ -24,15 +24,17 @@ from algorithms.bandits.regret_bounds import (
 from algorithms.bandits.successive_elimination import dp_se, successive_elimination
 from algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
 from algorithms.catalog import CATALOG, find
-from algorithms.entry import FROM_USERS, Problem
+from algorithms.entry import EPISODIC, FROM_USERS, Problem
 from algorithms.environments.bandits import BernoulliArms
 from algorithms.environments.contexts import SphereContexts
 from algorithms.environments.kernel_functions import PooledFunction, random_function
 from algorithms.environments.linear import LinearArms, random_arms
+from algorithms.environments.mdps import FiniteMDP
 from algorithms.numerics.features import feature_map
 from algorithms.numerics.kernels import SquaredExponential
+from algorithms.numerics.mdp_models import LinearModel
 from algorithms.numerics.upper_bounds import laplace_sum_quantile_reference
-from algorithms.observers import ContextualRegretCurve, RegretCurve, log_grid
+from algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve, log_grid
 from algorithms.run import run
 from privacy_core import ApproxDP, Interval, LiveLedger, PureDP, RenyiDP, ReproducibleNoise
 
@@ -53,7 +55,10 @@ def settings_of(entry, calibration, **parameters):
         "linear": Problem(6, UNIT, HORIZON, tuple(map(tuple, FEATURES.tolist()))),
         "contextual": Problem(4, UNIT, HORIZON, dimension=2),
         "kernel": Problem(3, SYMMETRIC, SHORT, dimension=2, kernel=KERNEL),
+        "linear-mdp": Problem(2, UNIT, SHORT, model=LinearModel(np.eye(4).reshape(2, 2, 4), 2)),
     }[kind]
+    if kind == "linear-mdp":  # of other batches nothing is proved
+        parameters = {"batches": 1.0, **parameters}
     if kind == "kernel":
         parameters = {"n_features": 9.0, **parameters}
     return entry.settings(problem, calibration, LEVELS.get(entry.guarantee), **parameters)
@@ -61,6 +66,8 @@ def settings_of(entry, calibration, **parameters):
 
 def environment_of(settings):
     seed, problem = np.random.SeedSequence(1), settings.problem
+    if problem.kind == "linear-mdp":
+        return FiniteMDP(np.tile([0.5, 0.5], (2, 2, 2, 1)), [[[0.8, 0.5], [0.2, 0.6]]] * 2, SHORT, seed)
     if problem.kind == "kernel":
         pool = pool_of()
         values = random_function(KERNEL, pool.points[0], np.random.SeedSequence(1), 1.0)(pool.points)
@@ -78,6 +85,8 @@ def test_the_mean_regret_of_real_runs_is_below_its_bound(entry, calibration):
     environment, grid = environment_of(settings), log_grid(settings.problem.horizon, 20)
     if settings.problem.kind in FROM_USERS:
         curve, means = ContextualRegretCurve(environment, grid, N_REPS), None
+    elif settings.problem.kind in EPISODIC:
+        curve, means = EpisodicRegretCurve(environment.best.gaps, grid, N_REPS), None
     else:
         curve, means = RegretCurve(environment.means, grid, N_REPS), environment.means
     ledger = LiveLedger(N_REPS, ReproducibleNoise(np.random.SeedSequence(2)))
@@ -107,6 +116,8 @@ def test_who_has_a_bound():
         ("linucb", {"beta_scale": 0.99}),
         ("gp-ucb-local", {"beta_scale": 0.99}),
         ("linucb-joint", {"beta_scale": 0.99}),
+        ("lsvi-ucb", {"batches": 2.0}),
+        ("lsvi-ucb-joint", {"beta_scale": 0.99}),
         ("linucb-local", {"beta_scale": 0.99}),
         ("adar-oful", {"beta_scale": 0.5}),
     ],
