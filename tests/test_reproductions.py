@@ -67,3 +67,15 @@ def test_differences_are_counted_in_standard_errors_of_both(figures):
     cell = {"final_mean": 110.0, "final_high": 110.0 + 1.96 * 5}
     assert figures.in_standard_errors(cell, 100.0) == pytest.approx(10 / (5 * np.sqrt(2)), rel=1e-3)
     assert figures.interval({"final_mean": 1234.5, "final_high": 1236.6}) == "1234 ± 2"
+
+
+def test_table_1_is_beaten_where_the_page_says_so():
+    """On the pool: below printed at every epsilon, intervals apart; at epsilon 1 below the paper's row of epsilon 10."""
+    number = r"([\d.]+) ± ([\d.]+)"
+    rows = re.findall(rf"^\| ([\w-]+) \| ([\d.]+) \| (\d+) \| {number} \| {number} \| {number} \|$", PAGE, re.M)
+    assert len(rows) == 9
+    paper = {(name, float(epsilon)): float(told) for name, epsilon, told, *_ in rows}
+    for name, epsilon, _, printed, printed_half, _, _, pool, pool_half in rows:
+        assert float(pool) + float(pool_half) < float(printed) - float(printed_half), (name, epsilon)
+        if float(epsilon) == 1:
+            assert float(pool) + float(pool_half) <= paper[name, 10.0], name

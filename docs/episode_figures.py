@@ -1,0 +1,85 @@
+"""The figure and tables of reinforcement learning in docs/reproductions.md: `python docs/episode_figures.py bandana_data`.
+
+The data folder must hold ucrl-vtr and lsvi-ucb, as `bandana run` leaves them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from figures import IMAGES, Cell, interval, line_of
+
+from audits.reporting.drawing import FAMILIES, TWIN, svg_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+RATES = {
+    "ucrl-vtr": 1 / 2, "ucrl-vtr-joint": 1 / 2, "ucrl-vtr-local": 3 / 4, "ucrl-vtr-pure-joint": 1 / 2,
+    "ucrl-vtr-pure-local": 3 / 4, "ucrl-vtr-plus": 1 / 2, "ucrl-vtr-plus-joint": 1 / 2,
+    "lsvi-ucb": 1 / 2, "lsvi-ucb-joint": 3 / 5, "lsvi-ucb-pure-joint": 2 / 3,
+}  # fmt: skip
+"""Exponents of K in the bounds: Table 1, Remarks 1 and 2, Appendix E.3."""
+_LINES = (
+    ("ucrl-vtr-joint", "printed", 10.0, "printed, epsilon 10"),
+    ("ucrl-vtr-joint", "tight", 0.1, "tight, epsilon 0.1"),
+    ("ucrl-vtr-joint", "tight", 1.0, "tight, epsilon 1"),
+    ("ucrl-vtr-joint", "tight", 10.0, "tight, epsilon 10"),
+    ("ucrl-vtr", None, None, "without noise"),
+)
+
+
+def slope(grid: Sequence[float], mean: Sequence[float]) -> float:
+    """Of log regret against log episodes over the last decade, by least squares on the grid's points."""
+    k, regret = np.asarray(grid, dtype=float), np.asarray(mean, dtype=float)
+    last = k >= k[-1] / 10
+    return float(np.polyfit(np.log(k[last]), np.log(regret[last]), 1)[0])
+
+
+def table_of(document: dict[str, Any]) -> str:
+    """Final regret and slope of every cell, as Markdown."""
+    grid = document["benchmark"]["grid"]
+    lines = ["| algorithm | calibration | epsilon | regret | slope | rate in K |", "|---|---|--:|--:|--:|--:|"]
+    for cell in document["benchmark"]["cells"]:
+        epsilon = "none" if cell["epsilon"] is None else f"{cell['epsilon']:g}"
+        name = f"{cell['algorithm']} | {cell['calibration'] or ''}"
+        found = slope(grid, cell["mean"])
+        lines.append(f"| {name} | {epsilon} | {interval(cell)} | {found:.2f} | {RATES[cell['algorithm']]:.2g} |")
+    return "\n".join(lines)
+
+
+def figure_of(document: dict[str, Any]) -> str:
+    """Regret of UCRL-VTR under joint privacy against episodes: tight bends, printed stays straight."""
+    grid, cells = document["benchmark"]["grid"], document["benchmark"]["cells"]
+
+    def draw(axes: Axes) -> None:
+        for color, (name, calibration, epsilon, told) in zip((*FAMILIES[:4], TWIN), _LINES, strict=True):
+            cell: Cell = next(c for c in line_of(cells, name, calibration) if c["epsilon"] == epsilon)
+            axes.plot(grid, cell["mean"], color=color, label=told)
+            axes.fill_between(grid, cell["low"], cell["high"], color=color, alpha=0.2, linewidth=0)
+        axes.set_xlim(0, grid[-1])
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("episodes")
+        axes.set_ylabel("regret")
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+    return svg_of(draw, 7.6, 3.8)
+
+
+def main(root: Path) -> None:
+    """The figure and both tables."""
+    documents = [
+        json.loads((root / "suites" / suite / "report.json").read_text(encoding="utf-8"))
+        for suite in ("ucrl-vtr", "lsvi-ucb")
+    ]
+    (IMAGES / "ucrl-vtr.svg").write_text(figure_of(documents[0]), encoding="utf-8")
+    print(*map(table_of, documents), sep="\n\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
