@@ -209,7 +209,7 @@ class Entry:
       promise: settings -> claim; None for a non-private algorithm.
       probes: n_actions -> the records at which a changed reward costs most; audits plant their canaries there.
       in_audit: settings -> the same with public parameters under which the few rounds of a replay hold several releases. The
-        noise of a release depends on none of them.
+        noise of a release depends on none of them, but for the number of batches of LSVI-UCB, which short runs cannot hold.
       audit_shape: (number of actions, d) of the problem that the catalog's own audit plays on.
       bound: the source's bound on the regret, where rewards are drawn as it assumes; None where it states none.
     """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from algorithms.bandits.pooled_kernel import pooled_gp_ucb, pooled_gp_ucb_joint, pooled_gp_ucb_local
-from algorithms.entry import POOLED, Claim, Entry, Settings, claim_of
+from algorithms.bandits.pooled_kernel import PooledGPUCB, pooled_gp_ucb, pooled_gp_ucb_joint, pooled_gp_ucb_local
+from algorithms.entry import POOLED, Bound, Claim, Entry, RegretBound, Settings, claim_of
 from algorithms.families.shared import approx_of
-from algorithms.protocol import Algorithm
+from algorithms.protocol import FloatArray, IntArray
 from privacy_core import Relation, TrustModel
 
 _SRINIVAS = "Srinivas, Krause, Kakade and Seeger (2010), Gaussian process optimization in the bandit setting"
@@ -30,15 +31,15 @@ def _private(settings: Settings) -> dict[str, Any]:
     return {**_given(settings), "epsilon": privacy.epsilon, "delta": privacy.delta}
 
 
-def _twin(settings: Settings) -> Algorithm:
+def _twin(settings: Settings) -> PooledGPUCB:
     return pooled_gp_ucb(**_given(settings))
 
 
-def _joint(settings: Settings) -> Algorithm:
+def _joint(settings: Settings) -> PooledGPUCB:
     return pooled_gp_ucb_joint(**_private(settings))
 
 
-def _local(settings: Settings) -> Algorithm:
+def _local(settings: Settings) -> PooledGPUCB:
     return pooled_gp_ucb_local(**_private(settings))
 
 
@@ -50,6 +51,24 @@ def _joint_claim(settings: Settings) -> Claim:
 def _local_claim(settings: Settings) -> Claim:
     stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.LOCAL)
     return claim_of(stated, "a user's message", "Definition 7", _DUBEY, _RECORD)
+
+
+def _bound_of(build: Callable[[Settings], PooledGPUCB], source: str) -> Bound:
+    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+        algorithm = build(settings)
+        if algorithm.beta_scale < 1:
+            return None
+        return RegretBound(
+            algorithm.regret_bound(grid),
+            f"{source}, with constants: D + max(D, 2 s W) sqrt(t n log(1 + t / (lambda n)) / log 2), W = R sqrt(2 log(2 / "
+            "failure) + n log(1 + (t / n + 2 q) / lambda)) + sqrt(lambda) B + min(B, R) sqrt(2 q n) + R q sqrt n, and at "
+            f"most D t, D = 2 R the range's width, for any decision sets and a function of norm at most B; n = "
+            f"{len(algorithm.gram)} points, lambda = {algorithm.ridge:g}, B = {algorithm.norm_bound:g}, s = "
+            f"{algorithm.beta_scale:g}, q = {algorithm.bound(algorithm.horizon):.3g} at the end; exceeded with probability "
+            f"at most {algorithm.failure:.3g}",
+        )
+
+    return bound
 
 
 def _first(n_actions: int) -> tuple[int, ...]:
@@ -69,6 +88,7 @@ ENTRIES = (
         plays_on=(POOLED,),
         parameters=_PARAMETERS,
         audit_shape=_AUDIT_SHAPE,
+        bound=_bound_of(_twin, _SRINIVAS),
     ),
     Entry(
         name="gp-ucb-pool-joint",
@@ -84,6 +104,7 @@ ENTRIES = (
         promise=_joint_claim,
         probes=_first,
         audit_shape=_AUDIT_SHAPE,
+        bound=_bound_of(_joint, _SRINIVAS),
     ),
     Entry(
         name="gp-ucb-pool-local",
@@ -99,5 +120,6 @@ ENTRIES = (
         promise=_local_claim,
         probes=_first,
         audit_shape=_AUDIT_SHAPE,
+        bound=_bound_of(_local, _SRINIVAS),
     ),
 )

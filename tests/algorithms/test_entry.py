@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from mixture_models import mixture
 
 from algorithms.catalog import CATALOG, find
 from algorithms.entry import Problem, Settings, claim_of, kind_of
@@ -35,7 +36,7 @@ POINTS, POOLED = (
 )
 EPISODES = Problem(2, UNIT, 64, model=LinearModel(np.eye(2).reshape(1, 2, 2), 2))
 PROBLEMS = {"finite": ARMS, "linear": PLANE, "contextual": VECTORS, "kernel": POINTS, "pooled": POOLED}
-PROBLEMS |= {"linear-mdp": EPISODES}
+PROBLEMS |= {"linear-mdp": EPISODES, "linear-mixture": Problem(2, UNIT, 64, model=mixture()[0])}
 LEVELS = {"renyi": RenyiDP(2.0, 0.1), "pure": PureDP(0.1), "approximate": ApproxDP(0.1, 1e-6)}
 PRIVATE = [entry for entry in CATALOG if entry.promise]
 by_name = {"ids": lambda entry: entry.name}

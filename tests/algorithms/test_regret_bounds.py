@@ -29,6 +29,7 @@ from algorithms.environments.bandits import BernoulliArms
 from algorithms.environments.contexts import SphereContexts
 from algorithms.environments.kernel_functions import PooledFunction, random_function
 from algorithms.environments.linear import LinearArms, random_arms
+from algorithms.environments.mdp_instances import patients
 from algorithms.environments.mdps import FiniteMDP
 from algorithms.numerics.features import feature_map
 from algorithms.numerics.kernels import SquaredExponential
@@ -42,9 +43,14 @@ UNIT = Interval(0.0, 1.0)
 WIDE = Interval(-3.0, 1.0)
 LEVELS = {"renyi": RenyiDP(2.0, 1.0), "pure": PureDP(1.0), "approximate": ApproxDP(1.0, 1e-5)}
 HORIZON, SHORT, N_REPS = 5000, 300, 32
+PATIENTS = patients(3)
 FEATURES = random_arms(6, 2, np.random.SeedSequence(3))
 BOUNDED = [
-    (entry, calibration) for entry in CATALOG if entry.bound is not None for calibration in entry.calibrations or (None,)
+    (entry, calibration)
+    for entry in CATALOG
+    if entry.bound is not None
+    for calibration in entry.calibrations or (None,)
+    if (entry.family, calibration) != ("mixture_mdp", "printed")  # a constant width, of which nothing is proved
 ]
 
 
@@ -55,6 +61,8 @@ def settings_of(entry, calibration, **parameters):
         "linear": Problem(6, UNIT, HORIZON, tuple(map(tuple, FEATURES.tolist()))),
         "contextual": Problem(4, UNIT, HORIZON, dimension=2),
         "kernel": Problem(3, SYMMETRIC, SHORT, dimension=2, kernel=KERNEL),
+        "pooled": Problem(3, SYMMETRIC, SHORT, dimension=2, kernel=KERNEL, pool=pool_of()),
+        "linear-mixture": Problem(3, UNIT, SHORT, model=PATIENTS.model),
         "linear-mdp": Problem(2, UNIT, SHORT, model=LinearModel(np.eye(4).reshape(2, 2, 4), 2)),
     }[kind]
     if kind == "linear-mdp":  # of other batches nothing is proved
@@ -68,7 +76,9 @@ def environment_of(settings):
     seed, problem = np.random.SeedSequence(1), settings.problem
     if problem.kind == "linear-mdp":
         return FiniteMDP(np.tile([0.5, 0.5], (2, 2, 2, 1)), [[[0.8, 0.5], [0.2, 0.6]]] * 2, SHORT, seed)
-    if problem.kind == "kernel":
+    if problem.kind == "linear-mixture":
+        return PATIENTS.stream(SHORT, seed)
+    if problem.kind in ("kernel", "pooled"):
         pool = pool_of()
         values = random_function(KERNEL, pool.points[0], np.random.SeedSequence(1), 1.0)(pool.points)
         return PooledFunction(pool, values, SHORT, seed, SYMMETRIC, law="two-point")
@@ -100,7 +110,8 @@ def test_the_mean_regret_of_real_runs_is_below_its_bound(entry, calibration):
 
 def test_who_has_a_bound():
     names = {entry.name for entry, _ in BOUNDED}
-    assert names == {entry.name for entry in CATALOG if entry.family != "projected_kernel"}
+    without = ("ucrl-vtr-plus", "capri")
+    assert names == {entry.name for entry in CATALOG if not entry.name.startswith(without)}
 
 
 @pytest.mark.parametrize(
@@ -115,6 +126,8 @@ def test_who_has_a_bound():
         ("oful", {"beta_scale": 0.99}),
         ("linucb", {"beta_scale": 0.99}),
         ("gp-ucb-local", {"beta_scale": 0.99}),
+        ("gp-ucb-pool-joint", {"beta_scale": 0.99}),
+        ("ucrl-vtr-joint", {"beta_scale": 0.99}),
         ("linucb-joint", {"beta_scale": 0.99}),
         ("lsvi-ucb", {"batches": 2.0}),
         ("lsvi-ucb-joint", {"beta_scale": 0.99}),
