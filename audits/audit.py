@@ -104,7 +104,16 @@ def audit(
     described = {"subject": subject or {}, "about": told}
     inner = None
     if at_test_budget is not None:
-        inner = _examine(at_test_budget, controls, effort, share, (), lambda what: on_progress(f"test budget: {what}"))
+        # Its claim is made as weak as its noise needs: what must be in reach there is what is spent.
+        inner = _examine(
+            at_test_budget,
+            controls,
+            effort,
+            share,
+            (),
+            lambda what: on_progress(f"test budget: {what}"),
+            is_spent_enough=True,
+        )
         inner = replace(inner, **described)  # type: ignore[arg-type]
     outer = _examine(trial, controls if inner is None else (), effort, share, doubts, on_progress)
     return replace(outer, **described, at_test_budget=inner)  # type: ignore[arg-type]
@@ -117,6 +126,7 @@ def _examine(
     failure: float,
     doubts: tuple[str, ...],
     on_progress: OnProgress,
+    is_spent_enough: bool = False,
 ) -> Outcome:
     algorithm, claim, table = trial.algorithm, trial.claim, trial.table
     looks = looks_of(claim.stated, effort.delta)
@@ -139,8 +149,9 @@ def _examine(
         bounds, scores, doubts = (), {}, (*doubts, str(error))
     on_progress("replays")
     level = failure * looks[0].share / len(pairs)
-    # A bound above what is accounted breaks the verdict too; a claim far above it need not be in reach.
-    doubts += too_few(min(claimed, accounted_as(main, events) or claimed), level, effort.replays, effort, looks[0])
+    # A bound above what is accounted breaks the verdict too.
+    reach = min(claimed, accounted_as(main, events) or claimed) if is_spent_enough else claimed
+    doubts += too_few(reach, level, effort.replays, effort, looks[0])
     counterexample = _search(trial, lambda: worst.pair, _book_limit(claim, events), effort, shrinks=True)
     on_progress("audit without statistics")
     flaw = examine_noise(algorithm, table, effort.seed)

@@ -50,19 +50,27 @@ class Member(NamedTuple):
     pid: int
     started: str
     command: str
+    parent: int
+
+
+def workers(members: list[Member]) -> list[Member]:
+    """Of a pool: forked from a fork server, which has the same command line, or fresh interpreters."""
+    forking = {member.pid for member in members if "multiprocessing.forkserver" in member.command}
+    return [member for member in members if member.parent in forking or "multiprocessing.spawn" in member.command]
 
 
 def family(pid: int) -> list[Member]:
     """What a process started, and what that started, without itself."""
     found, waiting = [], [pid]
     while waiting:
+        parent = waiting.pop()
         try:
-            listed = [path.read_text().split() for path in Path(f"/proc/{waiting.pop()}/task").glob("*/children")]
+            listed = [path.read_text().split() for path in Path(f"/proc/{parent}/task").glob("*/children")]
         except OSError:
             continue
         for child in (int(child) for children in listed for child in children):
             if (started := _started(child)) is not None:
-                found.append(Member(child, started, _command(child)))
+                found.append(Member(child, started, _command(child), parent))
                 waiting.append(child)
     return found
 

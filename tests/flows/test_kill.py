@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from runs import events_of, family, is_alive, killable, outcome, start
+from runs import events_of, family, is_alive, killable, outcome, start, workers
 
 from flows.temporary_server import spawn
 
@@ -26,7 +26,6 @@ pytestmark = [
 
 SEED, KILLS = 20261121, 20
 FLOW, WORKER, SERVER = VICTIMS = ("flow", "worker", "server")
-MARKS = {WORKER: "multiprocessing.spawn", SERVER: "temporary_server"}
 WITH_WORKERS = ("benchmark started", "block done", "audit started")
 AGAIN = (("--executor", "processes", "--workers", "1"), ("--executor", "local"))  # no number depends on it
 BOUND = 60  # seconds for a command whose worker or server died to end by itself, and for all that it started to be gone
@@ -79,7 +78,8 @@ def moments(events: list[tuple[str, float]], end: float) -> Iterator[Moment]:
 def victim_of(process, kind: str) -> int | None:
     if kind == FLOW:
         return process.pid
-    found = [member for member in family(process.pid) if MARKS[kind] in member.command]
+    members = family(process.pid)
+    found = workers(members) if kind == WORKER else [member for member in members if "temporary_server" in member.command]
     return found[0].pid if found else None
 
 
