@@ -50,6 +50,10 @@ class _CountsTakenForPublic(PooledGPUCB):
         super()._learn(released, noisy, step)  # type: ignore[arg-type]
 
 
+def _has_several_decision_sets(honest: PooledGPUCB) -> bool:
+    return honest.pool.n_contexts > 1
+
+
 class _Cents(PooledGPUCB):
     """Sums rewards in a unit a hundred times as small as the one that their noise is made for."""
 
@@ -63,7 +67,7 @@ POOLED_GP_UCB: tuple[Control, ...] = (
     Control("prefix-noise-redrawn", "each read of the sums draws noise of their size anew", redrawn, BOTH),
     Control(
         "counts-taken-for-public", "exact counts decide, as if decision sets were public (no privacy)",
-        planted_as(_CountsTakenForPublic), BOTH,
+        planted_as(_CountsTakenForPublic), BOTH, is_fault=_has_several_decision_sets,
     ),
     Control("rewards-in-cents", "rewards are summed in a unit 100 times as small as the noise's", planted_as(_Cents), BOTH),
 )  # fmt: skip
