@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# One more than there are cores: what tests of flows start, they also wait for.
+WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 
 .PHONY: demo test quick lint bench docs clean
 
@@ -10,7 +12,7 @@ demo: $(STAMP)
 	$(BIN)/bandana demo
 
 test: $(STAMP) lint
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 quick: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow"
