@@ -196,8 +196,7 @@ def test_replays_of_the_honest_one_stay_below_its_claim(entry, trial):
     looks = tuple(look for look in looks_of(trial.claim.stated, 1e-5) if look.quantity == main and look.view != ONE_RUN)
     worst = worst_pair.find(trial.algorithm, trial.table, trial.probes, 1, trial.private_records)
     pairs = (*canary_pairs(trial.table, trial.probes, trial.private_records), worst.pair)
-    replays = REPLAYS // 2 if entry.plays_on[0] in EPISODIC else REPLAYS
-    measured = measure(trial.algorithm, pairs, Effort(replays, 0.95, 1e-5, 1, 1), looks, enough=math.inf).lower(main)
+    measured = measure(trial.algorithm, pairs, Effort(REPLAYS, 0.95, 1e-5, 1, 1), looks, enough=math.inf).lower(main)
     assert measured <= accounted_as(main, derive(trial.algorithm, trial.table, seed=3, n_reps=200))
     if worst.reached > (SEEN if main == MU else SEEN_PURE):
         assert measured > 0
