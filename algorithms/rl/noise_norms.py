@@ -5,12 +5,11 @@ All are for a block of share 1 with a vector ratio of 1 (`privacy_core.stacked`)
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
-from scipy.special import chdtri
-
+from algorithms.rl.norms import goe_norm, laplace_matrix_norm, laplace_sum_norm, normal_norm
 from privacy_core.checks import probability
 
 
@@ -50,10 +49,7 @@ class ConstantNorms:
 
 @dataclass(frozen=True)
 class GaussianNorms:
-    r"""Gaussian noise of at most the GOE's diagonal: |N| <= s (2 sqrt d + 2 sqrt log(2/p)), |n| <= s chi_d(1 - p).
-
-    The largest eigenvalue is sqrt 2 s-Lipschitz in the free entries over their deviations, with a mean of at most 2 s sqrt d
-    (Slepian's inequality); the vector's quantile is exact.
+    """Gaussian noise of at most the GOE's diagonal: `goe_norm` and `normal_norm`, in units of the sum's deviation.
 
     Attributes:
       dimension: d.
@@ -66,28 +62,24 @@ class GaussianNorms:
     def __post_init__(self) -> None:
         probability("failure", self.failure)
 
+    @cached_property
+    def _units(self) -> tuple[float, float]:
+        return goe_norm(self.dimension, self.failure), normal_norm(self.dimension, self.failure)
+
     def bounds(self, sums: Any, step: int) -> tuple[float, float]:
         """In units of the deviation that the sum states for the step."""
-        matrix = 2 * math.sqrt(self.dimension) + 2 * math.sqrt(math.log(2 / self.failure))
+        matrix, vector = self._units
         deviation = sums.noise_deviation(step)
-        return matrix * deviation, math.sqrt(chdtri(self.dimension, self.failure)) * deviation
+        return matrix * deviation, vector * deviation
 
 
 @dataclass(frozen=True)
 class LaplaceNorms:
-    r"""Sums of n matrices of independent Laplace(b) entries: at most b (l + m log(1 + l/m)) sqrt((m + l)/l), m = n d.
-
-    The moments of a Laplace variable Z are E exp(t Z) = 1 / (1 - t^2 b^2), and a matrix whose free entries each multiply an
-    A_i, A_i = E_jk + E_kj or E_jj, has A_i^2 = a projection, which add up to d I. Tropp's bound on the largest eigenvalue is
-    then d exp(-t q - n d log(1 - t^2 b^2)) at every t < 1/b; here t = sqrt(l / (m + l)) / b, l = log(2 d / p), which is the
-    best one for many and for few noises. For the vector the same with E_0i + E_i0, in dimension d + 1.
+    """Sums of Laplace noise: `laplace_matrix_norm` and `laplace_sum_norm`, in units of the sum's own scale.
 
     Attributes:
       dimension: d.
       failure: p, of either bound, in one block after one step.
-
-    Source: Tropp (2012), User-friendly tail bounds for sums of random matrices, Theorem 3.6, with the moments of Laplace's
-    law in place of bounded summands. Luyo and others, Claim 29, has 2 d + 2 sqrt(d l) + l for n = 1.
     """
 
     dimension: int
@@ -97,11 +89,6 @@ class LaplaceNorms:
         probability("failure", self.failure)
 
     def bounds(self, sums: Any, step: int) -> tuple[float, float]:
-        """In units of the sum's own scale, by how many noises it adds up."""
-        b, m = sums.mechanism.scale, sums.noise_variance(step) * self.dimension
-        matrix, vector = (_chernoff(m, math.log(2 * size / self.failure)) for size in (self.dimension, self.dimension + 1))
-        return b * matrix, b * vector
-
-
-def _chernoff(m: float, log: float) -> float:
-    return (log + m * math.log1p(log / m)) * math.sqrt((m + log) / log)
+        """By how many noises the sum adds up."""
+        d, b, n = self.dimension, sums.mechanism.scale, sums.noise_variance(step)
+        return b * laplace_matrix_norm(d, n, self.failure), b * laplace_sum_norm(d, n, self.failure)

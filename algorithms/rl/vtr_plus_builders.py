@@ -9,7 +9,7 @@ from algorithms.rl.noise_norms import ConstantNorms, NoNoise
 from algorithms.rl.targets import Targets, centered_targets, printed_targets
 from algorithms.rl.vtr_builders import Bounds, NoisySums, joint_sums, local_sums, shares_of, with_deviation
 from algorithms.rl.vtr_plus import UCRLVTRPlus, bounds_of, centered_squares, printed_squares
-from algorithms.rl.vtr_pure import check_tight, laplace_norm, printed_laplace
+from algorithms.rl.vtr_pure import check_tight, printed_laplace, printed_laplace_norm
 from privacy_core import (
     EQUAL,
     GOE,
@@ -253,7 +253,7 @@ def _gaussian_norm(model: MixtureModel, horizon: int, failure: float) -> float:
 
 
 def _laplace_norm(model: MixtureModel, horizon: int, n_noises: int, failure: float) -> float:
-    return laplace_norm(1.0, model.dimension, n_noises, _share(model, horizon, failure))
+    return printed_laplace_norm(1.0, model.dimension, n_noises, _share(model, horizon, failure))
 
 
 # --- both calibrations -----------------------------------------------------------------------------------------------

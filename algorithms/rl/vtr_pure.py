@@ -143,7 +143,7 @@ def printed_laplace(
     return unit.scaled(matrix * square / epsilon / unit.sensitivity * UP)
 
 
-def laplace_norm(scale: float, dimension: int, n_noises: int, failure: float) -> float:
+def printed_laplace_norm(scale: float, dimension: int, n_noises: int, failure: float) -> float:
     """As published, see `ucrl_vtr_pure_joint`; the failure is that of one bound, without its division by d."""
     log = math.log(dimension / failure)
     return scale * math.sqrt(n_noises) * (2 * dimension + 2 * math.sqrt(dimension * log) + log)
@@ -151,7 +151,7 @@ def laplace_norm(scale: float, dimension: int, n_noises: int, failure: float) ->
 
 def _upsilon(noise: StackedLaplace, model: MixtureModel, horizon: int, n_noises: int, failure: float) -> float:
     share = probability("failure", failure) / (6 * horizon * model.horizon)
-    return laplace_norm(noise.scale, model.dimension, n_noises, share)
+    return printed_laplace_norm(noise.scale, model.dimension, n_noises, share)
 
 
 def check_tight(calibration: str) -> None:
