@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,7 @@ _PARAMETERS = {
 }  # fmt: skip
 _WHOLE = ("batches", "n_batches")
 _AUDIT_SHAPE = (2, 3)
-_LEAST_BATCHES, _MOST_BATCHES, _PRINTED_SCALE = 4, 16, 0.001
+_LEAST_BATCHES, _MOST_BATCHES, _AUDIT_BONUS = 4, 16, 2.0
 """In audits."""
 
 
@@ -74,15 +75,22 @@ def _first(n_actions: int) -> tuple[int, ...]:
     return (0,)
 
 
-def _in_short_batches(settings: Settings) -> Settings:
-    """Batches of eight users or fewer, and a printed bonus that does not outweigh all that is learned.
+def _in_audit(build: Callable[[Settings], BatchedLSVI]) -> Callable[[Settings], Settings]:
+    """Batches of eight users or fewer, and a bonus of about twice what can be earned.
 
     Of so few users the printed formula makes one batch, and nothing would be released. The noise depends on the number of
-    batches, as a claim is split among releases; what is promised does not.
+    batches, as a claim is split among releases; what is promised does not. A vector moves as far as its noise is made for
+    where values are largest, which is what optimism makes them; but far larger bonuses hide all that is learned.
     """
-    batches = min(_MOST_BATCHES, max(_LEAST_BATCHES, settings.problem.known_horizon // 8))
-    scale = _PRINTED_SCALE if settings.calibration == "printed" else 1.0
-    return settings.with_parameters(n_batches=float(batches), beta_scale=scale * settings.parameters["beta_scale"])
+
+    def played(settings: Settings) -> Settings:
+        batches = min(_MOST_BATCHES, max(_LEAST_BATCHES, settings.problem.known_horizon // 8))
+        settings = settings.with_parameters(n_batches=float(batches), beta_scale=1.0)
+        algorithm = build(settings)
+        bonus = float(algorithm.widths(1).min()) / math.sqrt(algorithm.regularizer(1).added)
+        return settings.with_parameters(beta_scale=_AUDIT_BONUS * algorithm.episode_length / bonus)
+
+    return played
 
 
 def _bounded(build: Callable[[Settings], BatchedLSVI], source: str) -> Bound:
@@ -123,7 +131,7 @@ ENTRIES = (
         build=_lsvi,
         plays_on=(LINEAR_MDP,),
         parameters=_PARAMETERS,
-        in_audit=_in_short_batches,
+        in_audit=_in_audit(_lsvi),
         audit_shape=_AUDIT_SHAPE,
         bound=_bounded(_lsvi, _JIN),
     ),
@@ -140,7 +148,7 @@ ENTRIES = (
         parameters=_PARAMETERS,
         promise=_joint_claim,
         probes=_first,
-        in_audit=_in_short_batches,
+        in_audit=_in_audit(_joint),
         audit_shape=_AUDIT_SHAPE,
         bound=_bounded(_joint, _LUYO),
     ),
@@ -157,7 +165,7 @@ ENTRIES = (
         parameters=_PARAMETERS,
         promise=_pure_claim,
         probes=_first,
-        in_audit=_in_short_batches,
+        in_audit=_in_audit(_pure_joint),
         audit_shape=_AUDIT_SHAPE,
         bound=_bounded(_pure_joint, _LUYO),
     ),
