@@ -57,16 +57,22 @@ def bed_of(entry: Entry, rounds: int, seed: int, n_actions: int | None = None) -
     return Problem(n, UNIT, rounds, features), random_table(rounds, n, UNIT, seed)
 
 
-def extrapolating_pool(n_actions: int, dimension: int) -> Pool:
+def extrapolating_pool(n_actions: int, dimension: int, lengthscale: float = _SMOOTH.lengthscale) -> Pool:
     """Three contexts that the generator draws, on one side of the origin, and one that it never draws, on the other side.
 
     A neighbor may bring that one, and from smooth functions learned on the others it is the one that is told most of: there
     the sensitivity is largest. It is the nearest to all vectors that canaries change to, and few users are at it.
+
+    Args:
+      n_actions: of each context.
+      dimension: of the points.
+      lengthscale: of the kernel; distances are in proportion to it, as far as points fit into the unit ball.
     """
     middle, axes = np.ones(dimension) / np.sqrt(dimension), np.eye(dimension)
     aside = [0.3 * (1 + a // dimension / 2) * (axes[a % dimension] - middle / np.sqrt(dimension)) for a in range(n_actions)]
     drawn = [-reach * middle + np.array(aside) for reach in (0.2, 0.4, 0.6)]
-    return Pool(np.array([0.72 * middle + np.array(aside) / 2, *drawn]), np.array([0.0, 1.0, 1.0, 1.0]) / 3)
+    points = np.array([0.72 * middle + np.array(aside) / 2, *drawn])
+    return Pool(points * min(1.0, lengthscale / _SMOOTH.lengthscale), np.array([0.0, 1.0, 1.0, 1.0]) / 3)
 
 
 def at_test_budget(entry: Entry, settings: Settings, table: Table) -> Settings:

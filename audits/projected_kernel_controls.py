@@ -19,6 +19,8 @@ from audits.faulty_ledgers import GENERIC
 from privacy_core import Gaussian, Ledger
 
 _NAMES = ("noise-halved", "noise-sqrt2", "noise-reused", "first-release-exact", "released-again", "not-clipped")
+_SHOWS = 1.2
+"""A factor on mu that a few thousand replays tell."""
 
 
 # --- the sensitivity -------------------------------------------------------------------------------------------------
@@ -38,8 +40,11 @@ class _GeneratedContextsOnly(ProjectedElimination):
         return super()._unit(found, is_active & np.repeat(self.pool.law > 0, self.n_actions))
 
 
-def _has_unseen_contexts(honest: ProjectedElimination) -> bool:
-    return bool((honest.pool.law == 0).any())
+def _draws_too_little(honest: ProjectedElimination) -> bool:
+    """Whether contexts that are never drawn are told so much more of than others that it shows."""
+    everything = np.ones((honest.n_contexts, honest.n_actions), dtype=bool)
+    faulty = planted_as(_GeneratedContextsOnly)(honest)
+    return bool(faulty.plan(0, everything).unit * _SHOWS < honest.plan(0, everything).unit)
 
 
 def _half_the_sensitivity(honest: Any) -> Any:
@@ -177,7 +182,7 @@ _SHARED: tuple[Control, ...] = (
     Control("half-the-sensitivity", "noise is scaled for B where a record moves by 2 B (2 mu0)", _half_the_sensitivity),
     Control(
         "generated-contexts-only", "the sensitivity is the maximum over contexts that the generator draws (up to 1.8 mu0)",
-        planted_as(_GeneratedContextsOnly), is_fault=_has_unseen_contexts,
+        planted_as(_GeneratedContextsOnly), is_fault=_draws_too_little,
     ),
     Control(
         "noise-on-coefficients", "M^-1 k_S y leaves with the noise that M^-1/2 k_S y needs", planted_as(_NoiseOnCoefficients)

@@ -172,10 +172,14 @@ class _KernelSpec(Labelled, ABC):
     def usual(self) -> tuple[float, bool]:
         """The lengthscale that is taken if none is given, and whether the kernel is additive."""
 
+    @property
+    def scale(self) -> float:
+        """The lengthscale."""
+        return self.usual[0] if self.lengthscale is None else self.lengthscale
+
     def public_kernel(self) -> kernels.Kernel:
         """The kernel."""
-        usual, is_additive = self.usual
-        scale = usual if self.lengthscale is None else self.lengthscale
+        scale, is_additive = self.scale, self.usual[1]
         family, _, halves = self.kernel.rpartition("-") if "/" in self.kernel else (self.kernel, "", "")
         smoothness = {"1/2": 0.5, "3/2": 1.5, "5/2": 2.5}.get(halves, 0.0)
         part: kernels.Kernel
@@ -196,8 +200,7 @@ class _KernelSpec(Labelled, ABC):
     def _of_norm_1(self) -> _KernelSpec:
         if self.kernel != "linear":
             return self
-        usual, is_additive = self.usual
-        scale = usual if self.lengthscale is None else self.lengthscale
+        scale, is_additive = self.scale, self.usual[1]
         is_sum = is_additive if self.additive is None else self.additive
         least = 1.0 if is_sum else math.sqrt(self.points_dimension)
         if scale < least * (1 - _ROUNDING):

@@ -63,7 +63,7 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
         f" of {environment.describe()['name']}" if environment.shows("values") else ", drawn at random: the data are private"
     )
     what = "arms" if environment.kind in ARMS else "actions"
-    rounds = f"{asked.rounds} {environment.unit} x {environment.n_actions} {what}{data}{_played_with(cell, main, near)}"
+    rounds = f"{asked.rounds} {environment.unit} x {table.n_actions} {what}{data}{_played_with(cell, main, near)}"
     trial = _trial(cell, main, table)
     outcome = audit(
         trial,
@@ -110,7 +110,7 @@ def _trial(cell: Cell, played: Settings, table: Table) -> Trial:
     entry = cell.entry
     assert entry.promise is not None
     assert entry.probes is not None
-    return Trial(entry.build(played), entry.promise(played), table, entry.probes(cell.environment.n_actions))
+    return Trial(entry.build(played), entry.promise(played), table, entry.probes(table.n_actions))
 
 
 def audit_entry(cell: Cell, outcome: Outcome) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -26,11 +27,12 @@ from algorithms.environments.tables import ContextTable, RewardTable, random_tab
 from algorithms.numerics.pool import Pool
 from algorithms.observers import ContextualRegretCurve
 from algorithms.protocol import FloatArray, IntArray, Stream
+from audits.catalog_beds import extrapolating_pool
 from flows.environment_specs import DiabetesSpec, FunctionSpec, GapSpec, RkhsSpec
 from flows.environments.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, Environment, Item, Purpose
 from privacy_core import Interval
 
-_MOST_LISTED = 32
+_MOST_LISTED, _FEW_ACTIONS = 32, 2
 _MARGIN = 2.0
 """Deviations of normal noise by which a reward range is wider than the means."""
 
@@ -165,9 +167,18 @@ class _Rkhs(_Pooled[RkhsSpec]):
             self.pool, self.values, self.spec.horizon, seed, self.reward_range, law=self.item.rewards, noise=self._noise
         )
 
+    @cached_property
+    def audit_pool(self) -> Pool:
+        """As small as it can be, at the kernel's lengthscale: a claim holds for all pools, and on this one faults show."""
+        return extrapolating_pool(_FEW_ACTIONS, self.pool.dimension, self.item.scale)
+
     def audit_table(self) -> RewardTable:
         generator = np.random.Generator(np.random.SFC64(self._seed(Purpose.AUDIT_TABLE)))
-        return self._at_the_ends(self.pool.points[self.pool.drawn(self.spec.audit.rounds, generator)])
+        return self._at_the_ends(self.audit_pool.points[self.audit_pool.drawn(self.spec.audit.rounds, generator)])
+
+    def audit_problem(self, problem: Problem, is_pure: bool) -> Problem:
+        """On the pool of audits."""
+        return replace(super().audit_problem(problem, is_pure), n_actions=_FEW_ACTIONS, pool=self.audit_pool)
 
     def about(self) -> tuple[str, str, str]:
         item = self.item
@@ -185,7 +196,8 @@ class _Rkhs(_Pooled[RkhsSpec]):
             f"A random function of norm {item.norm:g} in the space of the kernel ({item.public_kernel()}), with "
             f"{item.n_centers} centers. Each user brings one of {item.contexts} contexts, {drawn}, "
             f"and {item.actions} actions: points of the unit ball in {self.pool.dimension} dimensions. Rewards {law}. "
-            "Audits replay contexts of the pool and rewards drawn at random."
+            f"Audits replay {self.audit_pool.n_contexts} contexts of {_FEW_ACTIONS} actions, one of which is never drawn "
+            "and hides a record least, and rewards drawn at random."
         )
         return item.kind, text, CONTEXTUAL_PSEUDO
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from algorithms.catalog import find
+from algorithms.numerics.kernels import SquaredExponential
 from algorithms.numerics.pool import Pool
 from audits import worst_pair
 from audits.audit import Trial, audit
@@ -138,6 +139,8 @@ def test_a_fault_that_changes_nothing_is_not_planted():
     assert control.is_fault(JOINT.algorithm)
     active = np.ones((4, 2), dtype=bool)
     assert np.array_equal(control.plant(algorithm).plan(0, active).codes, algorithm.plan(0, active).codes)
+    far = replace(problem, kernel=SquaredExponential(0.1))  # functions learned on what is drawn say nothing of the rest
+    assert not control.is_fault(entry.build(bed_settings(entry, far, "tight")))
     outcome = audit(Trial(algorithm, entry.promise(settings), table, (0,)), (control,), Effort(1000, 0.95, 1e-5, 5, 1))
     assert not outcome.controls
     assert outcome.about["not planted, as they are no faults here"] == control.name

@@ -194,7 +194,9 @@ def test_audits_replay_points_of_the_domain(name):
         built(KINDS[name], **changes).audit_table() for changes in ({}, {"horizon": HORIZON + 20}, {"seed": 8})
     )
     assert isinstance(table, ContextTable)
-    assert table.features.shape == (ROUNDS, built(KINDS[name]).n_actions, built(KINDS[name]).problem(1).dimension)
+    told = built(KINDS[name]).problem(1)
+    played_on = built(KINDS[name]).audit_problem(told, False)
+    assert table.features.shape == (ROUNDS, played_on.n_actions, told.dimension)
     assert table.reward_range == built(KINDS[name]).reward_range
     for same in (again, longer):
         np.testing.assert_array_equal(table.features, same.features)
@@ -206,7 +208,22 @@ def test_audits_replay_points_of_the_domain(name):
         ends = built(KINDS[name]).reward_range
         assert sorted(set(table.rewards.ravel().tolist())) == pytest.approx([ends.low, ends.high], abs=1e-6)
     if name.startswith("rkhs") and name != "rkhs-gap":
-        assert (built(KINDS[name]).pool.index_of(table.features) >= 0).all()
+        assert (played_on.pool.law[played_on.pool.index_of(table.features)] > 0).all()
+        assert played_on.kernel == told.kernel
+
+
+def test_a_large_pool_is_audited_on_a_small_one_at_the_kernels_lengthscale():
+    """Of 10 x 50 points an audit would take an hour, and show less: one context is never drawn."""
+    pools = []
+    for lengthscale in (0.2, 0.4, 8.0):
+        environment = built({**KINDS["rkhs"], "lengthscale": lengthscale})
+        found = environment.audit_problem(environment.problem(1), False)
+        assert (found.n_actions, found.horizon) == (2, ROUNDS)
+        assert found.pool.points.shape == (4, 2, environment.problem(1).dimension)
+        assert (found.pool.law == 0).sum() == 1
+        pools.append(found.pool.points)
+    np.testing.assert_allclose(pools[1], 2 * pools[0])
+    assert 0.7 < np.linalg.norm(pools[2], axis=2).max() <= 1, "they stay in the unit ball"
 
 
 @each
