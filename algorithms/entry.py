@@ -11,6 +11,7 @@ from algorithms.numerics.mdp_models import LinearModel, MixtureModel
 from algorithms.numerics.pool import Pool
 from algorithms.protocol import Algorithm, FloatArray, IntArray
 from privacy_core import ApproxDP, GaussianDP, Guarantee, Interval, PureDP, Relation, RenyiDP, TrustModel
+from privacy_core.checks import failure_of
 
 FINITE, LINEAR, CONTEXTUAL, KERNEL, POOLED = "finite", "linear", "contextual", "kernel", "pooled"
 """What actions are: arms; arms with known features; vectors that each user brings; points of [-1, 1]^d that each user
@@ -205,7 +206,7 @@ class Entry:
       source: publication and theorem.
       build: settings -> algorithm.
       plays_on: kinds of problems.
-      parameters: name -> default value; None stands for 1 / horizon.
+      parameters: name -> default value; None stands for 1 / horizon, see `failure_of`.
       promise: settings -> claim; None for a non-private algorithm.
       probes: n_actions -> the records at which a changed reward costs most; audits plant their canaries there.
       in_audit: settings -> the same with public parameters under which the few rounds of a replay hold several releases. The
@@ -263,7 +264,7 @@ class Entry:
         elif kind_of(privacy) != self.guarantee:
             raise ValueError(f"{self.name} promises {self.guarantee} privacy, got {privacy}")
         filled = {
-            name: parameters.get(name, 1 / problem.known_horizon if default is None else default)
+            name: parameters.get(name, failure_of(None, problem.known_horizon) if default is None else default)
             for name, default in self.parameters.items()
         }
         return Settings(problem, filled, calibration, privacy)

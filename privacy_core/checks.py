@@ -43,6 +43,20 @@ def at_least(name: str, value: int, least: int) -> int:
     return int(value)
 
 
+def failure_of(failure: float | None, horizon: int) -> float:
+    """The failure probability of an algorithm's widths: the one that is given, or 1 / horizon, and 1/2 for a single round.
+
+    Args:
+      failure: None, or strictly between 0 and 1.
+      horizon: rounds or episodes, at least 1.
+
+    Raises:
+      ValueError: either is out of its range.
+    """
+    least = 1 / max(at_least("horizon", horizon, 1), 2)
+    return least if failure is None else probability("failure", failure)
+
+
 def rates(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Returns `values` as an array if all lie in [0, 1], else raises ValueError."""
     array = np.asarray(values, dtype=float)

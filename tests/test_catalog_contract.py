@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
@@ -94,6 +95,20 @@ def _play(algorithm, table, seed=1):
 def _book(claim):
     """What the ledger of a searched case is held against: a book of Laplace releases composes to no exact mu."""
     return None if isinstance(claim.stated, PureDP) else claim.gaussian
+
+
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in CATALOG])
+def test_a_single_round_is_played_or_refused_for_what_it_lacks(entry):
+    """Not for a default: a failure probability of 1 / horizon would be 1."""
+    problem, table = bed_of(entry, 8, 0)
+    level = (None, None) if entry.promise is None else (entry.calibrations[0], LEVELS[entry.guarantee][0])
+    told = ""
+    try:
+        algorithm = entry.build(entry.settings(dataclasses.replace(problem, horizon=1), *level))
+        run(algorithm, table, LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(0))), horizon=1)
+    except ValueError as error:
+        told = str(error)
+    assert not told or re.match("horizon must|a schedule needs a look", told), told
 
 
 def _search(trial, examples, shrinks=True):

@@ -48,7 +48,7 @@ from privacy_core import (
     Relation,
 )
 from privacy_core.calibrations.renyi_bandits import most_updates, reward_sum_sd
-from privacy_core.checks import at_least, non_negative, order, positive, probability
+from privacy_core.checks import at_least, failure_of, non_negative, order, positive, probability
 
 _ROUNDING = 1e-12
 """Of log-determinants: one that has grown by exactly 1 + C is not due."""
@@ -318,7 +318,7 @@ def oful(
     half = reward_range.width / 2
     return RarelySwitchingOFUL(
         n_actions, dimension, reward_range, horizon, PhaseTotal(PhaseSum(Exact())), ridge, switch,
-        1 / horizon if failure is None else failure, half, _or(half, parameter_bound), (0.0,) * (updates + 1),
+        failure_of(failure, horizon), half, _or(half, parameter_bound), (0.0,) * (updates + 1),
         beta_scale=beta_scale,
     )  # fmt: skip
 
@@ -362,8 +362,7 @@ def adar_oful(
     order("alpha", alpha)
     positive("epsilon", epsilon)
     updates = _updates(dimension, horizon, switch, ridge)
-    failure = 1 / horizon if failure is None else failure
-    probability("failure", failure)
+    failure = failure_of(failure, horizon)
     width = positive("the width of reward_range", reward_range.width)
     if calibration == "printed":
         if reward_range.low < -1 or reward_range.high > 1:
@@ -675,7 +674,7 @@ def lin_ucb_joint(
     at_least("horizon", horizon, 1)
     at_least("dimension", dimension, 1)
     promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
-    failure = 1 / horizon if failure is None else failure
+    failure = failure_of(failure, horizon)
     if calibration == "printed":
         sigma = 4 * math.sqrt(1 + math.ceil(math.log2(horizon))) * (1 + half**2) * math.log(4 / delta) / epsilon
         noisy = printed_tree(sigma, dimension, horizon, half, failure)
@@ -722,13 +721,13 @@ def lin_ucb_local(
     at_least("horizon", horizon, 1)
     at_least("dimension", dimension, 1)
     promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
-    failure = 1 / horizon if failure is None else failure
+    failure = failure_of(failure, horizon)
     if calibration == "printed":
         if half > 1:
             raise ValueError(f"printed is made for a range of width 2 at most, got {reward_range}: use 'tight'")
         unit = JointGaussian(1.0, half, 1.0, diagonal_ratio=EQUAL)
         sigma = 4 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-        log = math.log(2 * horizon / probability("failure", failure))
+        log = math.log(2 * horizon / failure)
         noisy = NoisySums(
             LocalSum(unit.scaled(sigma / unit.sensitivity * UP)),
             4 * math.sqrt(dimension) + 2 * log,
@@ -754,7 +753,7 @@ def _lin_ucb(
 ) -> LinUCB:
     half = reward_range.width / 2
     return LinUCB(
-        n_actions, dimension, reward_range, horizon, noisy.sums, ridge, 1 / horizon if failure is None else failure, half,
+        n_actions, dimension, reward_range, horizon, noisy.sums, ridge, failure_of(failure, horizon), half,
         _or(half, parameter_bound), *noisy[1:], beta_scale,
     )  # fmt: skip
 

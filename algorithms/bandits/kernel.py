@@ -31,7 +31,7 @@ from algorithms.numerics.features import FeatureMap
 from algorithms.protocol import FloatArray, Record
 from privacy_core import EQUAL, ApproxDP, Interval, JointGaussian, LocalSum
 from privacy_core.calibrations.kernel import joint_printed_sd, local_printed_sds
-from privacy_core.checks import at_least, positive, probability
+from privacy_core.checks import at_least, failure_of, positive
 
 READINGS = ("lemma-2", "sketch", "lemma-12", "lemma-12-proof", "consistent")
 """What the joint noise is printed as, five times: see `privacy_core.calibrations.kernel.joint_printed_sd`."""
@@ -172,7 +172,7 @@ def gp_ucb_joint(
     if reading not in READINGS:
         raise ValueError(f"reading must be one of {', '.join(READINGS)}, got {reading!r}")
     promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
-    shape = (feature_map.n_features, horizon, half, 1 / horizon if failure is None else failure)
+    shape = (feature_map.n_features, horizon, half, failure_of(failure, horizon))
     if calibration == "printed":
         noisy = printed_tree(joint_printed_sd(epsilon, delta, horizon, half, 0.0, reading), *shape)
     elif calibration == "tree":
@@ -219,10 +219,10 @@ def gp_ucb_local(
     """
     at_least("horizon", horizon, 1)
     promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
-    m, fails = feature_map.n_features, 1 / horizon if failure is None else failure
+    m, fails = feature_map.n_features, failure_of(failure, horizon)
     if calibration == "printed":
         matrix_sd, vector_sd = local_printed_sds(epsilon, delta, m, half if norm_bound is None else norm_bound)
-        ratio, log = vector_sd / matrix_sd, math.log(2 * horizon / probability("failure", fails))
+        ratio, log = vector_sd / matrix_sd, math.log(2 * horizon / fails)
         unit = JointGaussian(1.0, half, 1.0, vector_ratio=ratio, diagonal_ratio=EQUAL)
         noisy = NoisySums(
             LocalSum(unit.scaled(matrix_sd / unit.sensitivity * UP)),
@@ -252,5 +252,5 @@ def _gp_ucb(
     bound = positive("norm_bound", half if norm_bound is None else norm_bound)
     return GPUCB(
         n_actions, feature_map.dimension, reward_range, horizon, noisy.sums, ridge,
-        1 / horizon if failure is None else failure, half, bound, *noisy[1:], beta_scale, feature_map=feature_map,
+        failure_of(failure, horizon), half, bound, *noisy[1:], beta_scale, feature_map=feature_map,
     )  # fmt: skip

@@ -37,7 +37,7 @@ from privacy_core import (
     Relation,
     calibrate,
 )
-from privacy_core.checks import at_least, non_negative, positive, probability
+from privacy_core.checks import at_least, failure_of, non_negative, positive, probability
 
 SENSITIVITY = 2.0
 """Of the pair (1, y / Y) at one point, in L2: a record that moves to another point changes four numbers by at most 1 each,
@@ -339,7 +339,7 @@ def _built(
     points = pool.points.reshape(-1, pool.dimension)
     gram = kernel(points[:, None, :], points[None, :, :])
     gram.setflags(write=False)
-    failure = probability("failure", 1 / horizon if failure is None else failure)
+    failure = failure_of(failure, horizon)
     # Half of the failure in equal parts for both tails of two numbers a point in each round.
     quantile = float(-ndtri(failure / (8 * horizon * len(points))))
     bound = reward_range.width / 2 if norm_bound is None else norm_bound

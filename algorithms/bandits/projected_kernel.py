@@ -25,7 +25,7 @@ from algorithms.numerics.projection import Coins, Projection, drawn_coins, epoch
 from algorithms.protocol import FloatArray, IntArray, Record
 from privacy_core import ApproxDP, Exact, Gaussian, Interval, Ledger, Mechanism, PhaseSum, Span, calibrate
 from privacy_core.calibrations.capri import printed_sd
-from privacy_core.checks import at_least, non_negative, positive, probability
+from privacy_core.checks import at_least, failure_of, non_negative, positive
 
 _UP = 1 + 1e-12
 """Not below the paper's noise: rounded up by one part in 1e12."""
@@ -668,7 +668,7 @@ def _private(
     elif calibration in ("printed", "printed-lemma-6-6"):
         multiplier = printed_sd(epsilon, delta, horizon, 1.0, 1.0, "natural") / 2 * _UP
         bound = max(half, positive("norm_bound", norm_bound))
-        share = probability("failure", 1 / horizon if failure is None else failure)
+        share = failure_of(failure, horizon)
         beta, readings = printed_betas(epsilon, delta, horizon, _n_points(pool), share, bound, positive("ridge", ridge))
         width = PrintedWidth(beta, readings[calibration], is_local, non_negative("error_scale", error_scale))
     else:
@@ -717,7 +717,7 @@ def _exact_width(
     return ExactWidth(
         reward_range.width / 2,
         positive("norm_bound", norm_bound),
-        probability("failure", 1 / horizon if failure is None else failure),
+        failure_of(failure, horizon),
         len(epoch_lengths(horizon)),
         non_negative("error_scale", error_scale),
     )

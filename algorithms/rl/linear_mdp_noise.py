@@ -55,7 +55,7 @@ from privacy_core.calibrations.linear_rl import (
     lsvi_pure_printed_scales,
 )
 from privacy_core.calibrations.worst_cases import matrix_l1_bound
-from privacy_core.checks import at_least, positive, probability
+from privacy_core.checks import at_least, failure_of, positive, probability
 
 SCHEMES = ("static", "geometric", "determinant")
 """By number, from 1 on."""
@@ -143,7 +143,7 @@ def lsvi_ucb_joint(
     Raises:
       ValueError: an argument out of its range; the message names it.
     """
-    promise, fails = ApproxDP(epsilon, delta), 1 / at_least("horizon", horizon, 1) if failure is None else failure
+    promise, fails = ApproxDP(epsilon, delta), failure_of(failure, horizon)
     own = lsvi_batches(epsilon, horizon, model.horizon, model.dimension)
     schedule = _private_schedule(calibration, horizon, batches, n_batches, own, switch)
     if calibration == "tight":
@@ -152,7 +152,7 @@ def lsvi_ucb_joint(
     length, d, n_batches = model.horizon, model.dimension, n_batches or own
     matrix_sd, vector_sd = lsvi_printed_sds(epsilon, delta, length, n_batches)
     bounds = (2.0 * (length + 1),) * (length - 1) + (2.0,)
-    log = math.log(6 * horizon * length / probability("failure", fails))
+    log = math.log(6 * horizon * length / fails)
     norm = matrix_sd * depth(n_batches) * (4 * math.sqrt(d) + 2 * log)
     node = Gaussian(math.sqrt(length), matrix_sd / math.sqrt(2 * length) * _UP)
     noise = Noise(
@@ -193,7 +193,7 @@ def lsvi_ucb_pure_joint(
     Raises:
       ValueError: an argument out of its range; the message names it.
     """
-    promise, fails = PureDP(epsilon), 1 / at_least("horizon", horizon, 1) if failure is None else failure
+    promise, fails = PureDP(epsilon), failure_of(failure, horizon)
     own = lsvi_pure_batches(epsilon, horizon, model.horizon, model.dimension)
     schedule = _private_schedule(calibration, horizon, batches, n_batches, own, switch)
     if calibration == "tight":
@@ -202,7 +202,7 @@ def lsvi_ucb_pure_joint(
     length, d, n_batches = model.horizon, model.dimension, n_batches or own
     matrix_scale, vector_scale = lsvi_pure_printed_scales(epsilon, length, n_batches)
     bounds = (2 * math.sqrt(d) * (length + 1),) * (length - 1) + (2 * math.sqrt(d),)
-    log = math.log(6 * horizon * length * d / probability("failure", fails))
+    log = math.log(6 * horizon * length * d / fails)
     norm = matrix_scale * depth(n_batches) * (2 * d + 2 * math.sqrt(d * log) + log)
     whole = length * matrix_l1_bound(d)
     noise = Noise(
@@ -228,7 +228,7 @@ def _clipped(
     caps = _targets(model)
     return BatchedLSVI(
         model, horizon, schedule, *noise, caps, tuple(cap / 2 for cap in caps), positive("ridge", ridge) * model.dimension,
-        1.0, 1 / horizon if failure is None else failure, beta_scale=beta_scale,
+        1.0, failure_of(failure, horizon), beta_scale=beta_scale,
     )  # fmt: skip
 
 

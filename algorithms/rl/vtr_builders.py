@@ -35,7 +35,7 @@ from privacy_core import (
     calibrate,
 )
 from privacy_core.calibrations.linear_rl import depth, vtr_joint_printed_sd, vtr_local_printed_sd
-from privacy_core.checks import at_least, probability
+from privacy_core.checks import at_least, failure_of, probability
 
 Bounds = tuple[tuple[float, ...], tuple[float, ...]]
 """(n_blocks,) on |x| and on |y|."""
@@ -102,12 +102,11 @@ def ucrl_vtr_joint(
     Raises:
       ValueError: an argument out of its range; the message names it.
     """
-    at_least("horizon", horizon, 1)
-    promise, failure = ApproxDP(epsilon, delta), 1 / horizon if failure is None else failure
+    promise, failure = ApproxDP(epsilon, delta), failure_of(failure, horizon)
     if calibration == "printed":
         nodes = depth(horizon)
         sd = vtr_joint_printed_sd(epsilon, delta, horizon, model.horizon)
-        log = math.log(6 * horizon * model.horizon / probability("failure", failure))
+        log = math.log(6 * horizon * model.horizon / failure)
         upsilon = sd * math.sqrt(nodes) * (4 * math.sqrt(model.dimension) + 2 * log)
         targets = printed_targets(model)
         sums = TreeSum(with_deviation(targets.bounds, (1.0,) * targets.n_blocks, sd, GOE), horizon)
@@ -146,11 +145,10 @@ def ucrl_vtr_local(
     Raises:
       ValueError: an argument out of its range; the message names it.
     """
-    at_least("horizon", horizon, 1)
-    promise, failure = ApproxDP(epsilon, delta), 1 / horizon if failure is None else failure
+    promise, failure = ApproxDP(epsilon, delta), failure_of(failure, horizon)
     if calibration == "printed":
         sd = vtr_local_printed_sd(epsilon, delta, model.horizon)
-        log = math.log(6 * horizon * model.horizon / probability("failure", failure))
+        log = math.log(6 * horizon * model.horizon / failure)
         upsilon = sd * math.sqrt(horizon) * (4 * math.sqrt(model.dimension) + 2 * log)
         targets = printed_targets(model)
         sums = LocalSum(with_deviation(targets.bounds, (1.0,) * targets.n_blocks, sd, EQUAL))
@@ -276,5 +274,5 @@ def tight_vtr(
     """With the width of `UCRLVTR`; arguments as of the builders."""
     return UCRLVTR(
         model, at_least("horizon", horizon, 1), reward_range, *noisy[:2], targets, noisy.shares, ridge=ridge,
-        failure=1 / horizon if failure is None else failure, beta_scale=beta_scale,
+        failure=failure_of(failure, horizon), beta_scale=beta_scale,
     )  # fmt: skip

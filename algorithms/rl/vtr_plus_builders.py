@@ -25,7 +25,7 @@ from privacy_core import (
     TreeSum,
 )
 from privacy_core.calibrations.linear_rl import depth, vtr_plus_joint_printed_sds, vtr_plus_local_printed_sds
-from privacy_core.checks import at_least, positive, probability
+from privacy_core.checks import at_least, failure_of, positive, probability
 
 _WEIGHTED_PART = 0.8
 """Of the price, mu^2 or epsilon, what the weighted regressions get: plans are made from them alone."""
@@ -81,8 +81,7 @@ def ucrl_vtr_plus_joint(
     Raises:
       ValueError: an argument out of its range; the message names it.
     """
-    at_least("horizon", horizon, 1)
-    promise, failure = ApproxDP(epsilon, delta), 1 / horizon if failure is None else failure
+    promise, failure = ApproxDP(epsilon, delta), failure_of(failure, horizon)
     if calibration == "printed":
         sds = vtr_plus_joint_printed_sds(epsilon, delta, horizon, model.horizon, model.dimension)
         growth = math.sqrt(depth(horizon)) * _gaussian_norm(model, horizon, failure)
@@ -117,8 +116,7 @@ def ucrl_vtr_plus_local(
     Raises:
       ValueError: an argument out of its range; the message names it.
     """
-    at_least("horizon", horizon, 1)
-    promise, failure = ApproxDP(epsilon, delta), 1 / horizon if failure is None else failure
+    promise, failure = ApproxDP(epsilon, delta), failure_of(failure, horizon)
     if calibration == "printed":
         sds = vtr_plus_local_printed_sds(epsilon, delta, model.horizon, model.dimension)
         growth = math.sqrt(horizon) * _gaussian_norm(model, horizon, failure)
@@ -153,8 +151,7 @@ def ucrl_vtr_plus_pure_joint(
     Raises:
       ValueError: an argument out of its range; the message names it.
     """
-    at_least("horizon", horizon, 1)
-    promise, failure = PureDP(positive("epsilon", epsilon)), 1 / horizon if failure is None else failure
+    promise, failure = PureDP(positive("epsilon", epsilon)), failure_of(failure, horizon)
     if calibration == "printed":
         nodes = depth(horizon)
         noise = _printed_laplace(model, epsilon / nodes, reading)
@@ -187,8 +184,7 @@ def ucrl_vtr_plus_pure_local(
     Raises:
       ValueError: an argument out of its range; the message names it.
     """
-    at_least("horizon", horizon, 1)
-    promise, failure = PureDP(positive("epsilon", epsilon)), 1 / horizon if failure is None else failure
+    promise, failure = PureDP(positive("epsilon", epsilon)), failure_of(failure, horizon)
     if calibration == "printed":
         noise = _printed_laplace(model, epsilon, reading)
         growth = _laplace_norm(model, horizon, horizon, failure)
@@ -292,6 +288,6 @@ def _tight(
 ) -> UCRLVTRPlus:
     return UCRLVTRPlus(
         model, at_least("horizon", horizon, 1), reward_range, *noisy[:2], targets, noisy.shares, ridge=ridge,
-        failure=1 / horizon if failure is None else failure, beta_scale=beta_scale,
+        failure=failure_of(failure, horizon), beta_scale=beta_scale,
         squares=centered_squares(targets, model.dimension),
     )  # fmt: skip

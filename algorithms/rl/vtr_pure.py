@@ -19,7 +19,7 @@ from algorithms.rl.vtr_builders import UP, Bounds, joint_sums, local_sums, print
 from privacy_core import Interval, LocalSum, PureDP, StackedLaplace, TreeSum
 from privacy_core.calibrations.linear_rl import depth
 from privacy_core.calibrations.worst_cases import matrix_l1_bound
-from privacy_core.checks import at_least, positive, probability
+from privacy_core.checks import failure_of, positive, probability
 
 READINGS = ("l2-constants", "l1-constants")
 """Of the printed noise: with the sensitivities of the Gaussian proof, or with those that Laplace noise needs."""
@@ -58,8 +58,7 @@ def ucrl_vtr_pure_joint(
     Raises:
       ValueError: an argument out of its range; the message names it.
     """
-    at_least("horizon", horizon, 1)
-    promise, failure = PureDP(positive("epsilon", epsilon)), 1 / horizon if failure is None else failure
+    promise, failure = PureDP(positive("epsilon", epsilon)), failure_of(failure, horizon)
     if calibration == "printed":
         nodes, targets = depth(horizon), printed_targets(model)
         noise = _printed_noise(model, targets, epsilon / nodes, reading)
@@ -96,8 +95,7 @@ def ucrl_vtr_pure_local(
     Raises:
       ValueError: an argument out of its range; the message names it.
     """
-    at_least("horizon", horizon, 1)
-    promise, failure = PureDP(positive("epsilon", epsilon)), 1 / horizon if failure is None else failure
+    promise, failure = PureDP(positive("epsilon", epsilon)), failure_of(failure, horizon)
     if calibration == "printed":
         targets = printed_targets(model)
         noise = _printed_noise(model, targets, epsilon, reading)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privacy_core.checks import at_least, non_negative, order, positive, probability, rates
+from privacy_core.checks import at_least, failure_of, non_negative, order, positive, probability, rates
 
 NAN, INF = math.nan, math.inf
 TINY, HUGE = 5e-324, 1.7976931348623157e308
@@ -73,3 +73,15 @@ def test_rates():
     for bad in (-1e-300, 1.0000000000000002, NAN, INF, -INF):
         with pytest.raises(ValueError, match=rf"^fpr must lie in \[0, 1\], got .*{re.escape(str(bad))}"):
             rates("fpr", [[0.5, 0.1], [bad, 7.0]])
+
+
+def test_failure_of():
+    """1 / horizon; of a single round 1/2, as a bound that fails with probability 1 is none."""
+    assert [failure_of(None, horizon) for horizon in (1, 2, 3, 1000)] == [0.5, 0.5, pytest.approx(1 / 3), 0.001]
+    assert failure_of(0.25, 1) == 0.25
+    for bad in (0.0, 1.0, NAN):
+        with pytest.raises(ValueError, match=r"^failure must lie strictly between 0 and 1"):
+            failure_of(bad, 10)
+    for failure in (None, 0.1):
+        with pytest.raises(ValueError, match=r"^horizon must be a whole number of at least 1, got 0$"):
+            failure_of(failure, 0)
