@@ -66,6 +66,23 @@ class _L2Laplace(StackedLaplace):
         return math.fsum((2 * r * r + 2 * r * y / self.vector_ratio) / share for r, y, share in blocks)
 
 
+def _shows_in_l1(honest: Any) -> bool:
+    """Whether there are episodes that move releases by more than the L2 constants.
+
+    As printed noise is made for values of H after each step, and those of the last step are known rewards: in short episodes
+    what is wasted there is more than what the constants lack.
+    """
+    noise, targets = honest.sums.mechanism, honest.targets
+    assert isinstance(noise, StackedLaplace)
+    last, reached = honest.episode_length - 2, 0.0
+    for i, (r, y, share) in enumerate(zip(noise.norm_bounds, noise.value_bounds, noise.shares, strict=True)):
+        alone = StackedLaplace((r,), (y,), (share,), noise.dimension, 1.0, noise.vector_ratio).sensitivity
+        is_known = targets.steps[i] == last
+        highest = float(np.abs(honest.model.rewards[-1] - targets.center[i]).max()) if is_known else y
+        reached += alone * min(1.0, highest / y) ** 2
+    return bool(reached > planted_as(_L2Laplace)(noise).sensitivity)
+
+
 def _noise_as(faulty: dict[type[Any], type[Any]]) -> Callable[[Any], Any]:
     """The same sums with another class of mechanism."""
 
@@ -328,7 +345,7 @@ _COUNTED_ONCE = (
 _PURE = (
     Control(
         "l2-constants", "Laplace noise is made for L2 sensitivities (1.4 epsilon at d = 3)",
-        _noise_as({StackedLaplace: _L2Laplace}), BOTH,
+        _noise_as({StackedLaplace: _L2Laplace}), BOTH, is_fault=_shows_in_l1,
     ),
 )  # fmt: skip
 

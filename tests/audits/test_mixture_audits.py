@@ -5,14 +5,19 @@ from __future__ import annotations
 import pytest
 
 from algorithms.catalog import find
+from algorithms.entry import Problem
+from algorithms.environments.episodes import random_episodes
 from audits import worst_pair
 from audits.audit import Trial, audit, derive
 from audits.catalog_beds import bed_of, bed_settings
 from audits.catalog_controls import CONTROLS
+from audits.mdp_beds import mixture_bed
 from audits.outcome import Effort
-from privacy_core import PureDP, account
+from audits.sensitivity import examine_pair, search
+from privacy_core import Interval, PureDP, account
 
 ROUNDS = 64
+UNIT = Interval(0.0, 1.0)
 
 
 def trial(name, calibration, **parameters):
@@ -58,3 +63,20 @@ def test_laplace_noise_with_the_constants_of_gaussian_noise_is_told_apart_by_the
         assert (found.epsilon <= of.claim.stated.epsilon) == is_true
     of = trial(name, "printed", reading=1.0)
     assert str(audit(of, (), Effort(1000, 0.95, 1e-5, 1, 0)).verdict) == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("calibration", "steps", "is_fault"), [("tight", 4, True), ("printed", 4, False), ("printed", 8, True)]
+)
+def test_constants_in_l2_are_no_fault_where_more_is_wasted_than_they_lack(calibration, steps, is_fault):
+    """At d = 3 they lack 1.41; of H - 1 blocks the last one's values are 1 / H of what printed noise is made for: at H = 4
+    2.06 of 3 blocks are used, and 0.97 times the constants is reached; at H = 8 6.02 of 7, and 1.22."""
+    model = mixture_bed(3, 3, True, horizon=steps)
+    settings = find("ucrl-vtr-pure-joint").settings(Problem(3, UNIT, 8, model=model), calibration, PureDP(1.0))
+    algorithm = find("ucrl-vtr-pure-joint").build(settings)
+    [control] = [control for control in CONTROLS["ucrl-vtr-pure-joint"] if control.name == "l2-constants"]
+    assert control.is_fault(algorithm) == is_fault
+    faulty, table = control.plant(algorithm), random_episodes(8, steps, 3, 3, UNIT, 0)
+    worst = worst_pair.find(faulty, table, (0,), 0, private_records=True).pair
+    found = search(faulty, UNIT, None, 60, 8, False, True) or examine_pair(faulty, worst, None, 0)
+    assert (found is not None) == is_fault
