@@ -21,6 +21,7 @@ from privacy_core.accounting import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
 _TRIES, _FEW, _STEPS = 3, 64, 8
+_TURN = 0.1
 _KERNEL, _SMOOTH = SquaredExponential(0.5), SquaredExponential(2.0)
 _SAMPLES: dict[str, Guarantee] = {
     "renyi": RenyiDP(2.0, 1.0), "pure": PureDP(1.0), "approximate": ApproxDP(1.0, 1e-5),
@@ -73,6 +74,18 @@ def extrapolating_pool(n_actions: int, dimension: int, lengthscale: float = _SMO
     drawn = [-reach * middle + np.array(aside) for reach in (0.2, 0.4, 0.6)]
     points = np.array([0.72 * middle + np.array(aside) / 2, *drawn])
     return Pool(points * min(1.0, lengthscale / _SMOOTH.lengthscale), np.array([0.0, 1.0, 1.0, 1.0]) / 3)
+
+
+def turned_pool(n_actions: int, dimension: int) -> Pool:
+    """Four contexts on the unit circle: those that canaries bring (`audits.neighbors.own_changes`), drawn alike.
+
+    Where features are those of a kernel on a pool, points far from the pool have hardly any, and move no matrix.
+    """
+    starts = np.array([0.0, np.pi / 12, 5 * np.pi / 12, np.pi / 2])
+    turned = starts[:, None] + _TURN * np.arange(n_actions)
+    points = np.zeros((len(starts), n_actions, dimension))
+    points[..., 0], points[..., 1] = np.cos(turned), np.sin(turned)
+    return Pool(points, np.full(len(starts), 1 / len(starts)))
 
 
 def at_test_budget(entry: Entry, settings: Settings, table: Table) -> Settings:

@@ -91,7 +91,7 @@ class Cell:
 
     def in_audit(self) -> Settings:
         """The settings at which replays play: at the audit's rounds, of which some hold a release."""
-        problem = self.environment.audit_problem(self.settings.problem, self.entry.guarantee == "pure")
+        problem = self.environment.audit_problem(self.settings.problem, self.entry)
         return self.entry.in_audit(replace(self.settings, problem=problem))
 
     def identity(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from algorithms.entry import ARMS, FINITE, Problem
+from algorithms.entry import ARMS, FINITE, Entry, Problem
 from algorithms.environments.episodes import Table
 from algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve
 from algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
@@ -99,12 +99,12 @@ class Environment(ABC, Generic[Item]):
         """What an algorithm is told of it."""
         return Problem(self.n_actions, self.reward_range, horizon)
 
-    def audit_problem(self, problem: Problem, is_pure: bool) -> Problem:
+    def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
         """What replays play on, where an algorithm is told the given problem.
 
         Args:
           problem: the benchmark's.
-          is_pure: whether the algorithm's noise is Laplace's.
+          entry: the algorithm's.
         """
         return replace(problem, horizon=self.spec.audit.rounds)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.entry import MIXTURE, Problem
+from algorithms.entry import MIXTURE, Entry, Problem
 from algorithms.environments.episodes import EpisodeTable, random_episodes
 from algorithms.environments.mdp_instances import Instance, modes
 from algorithms.environments.mdps import FiniteMDP
@@ -63,9 +63,10 @@ class _Episodes(Environment[Item]):
         length, n_states, n_actions, _ = self.instance.transitions.shape
         return random_episodes(self.spec.audit.rounds, length, n_states, n_actions, self.reward_range, self.spec.seed)
 
-    def audit_problem(self, problem: Problem, is_pure: bool) -> Problem:
+    def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
         """With features that hide least: the claim holds for all, and those of few processes reach what it allows."""
-        return replace(super().audit_problem(problem, is_pure), model=bed_like(self.instance.model, is_pure))
+        model = bed_like(self.instance.model, entry.guarantee == "pure")
+        return replace(super().audit_problem(problem, entry), model=model)
 
     def about(self) -> tuple[str, str, str]:
         found, item = self.instance, self.item

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.entry import KERNEL, POOLED, Problem
+from algorithms.entry import KERNEL, POOLED, Entry, Problem
 from algorithms.environments.contexts import sphere_table
 from algorithms.environments.kernel_functions import (
     Benchmark,
@@ -27,7 +27,7 @@ from algorithms.environments.tables import ContextTable, RewardTable, random_tab
 from algorithms.numerics.pool import Pool
 from algorithms.observers import ContextualRegretCurve
 from algorithms.protocol import FloatArray, IntArray, Stream
-from audits.catalog_beds import extrapolating_pool
+from audits.catalog_beds import extrapolating_pool, turned_pool
 from flows.environment_specs import DiabetesSpec, FunctionSpec, GapSpec, RkhsSpec
 from flows.environments.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, Environment, Item, Purpose
 from privacy_core import Interval
@@ -176,9 +176,10 @@ class _Rkhs(_Pooled[RkhsSpec]):
         generator = np.random.Generator(np.random.SFC64(self._seed(Purpose.AUDIT_TABLE)))
         return self._at_the_ends(self.audit_pool.points[self.audit_pool.drawn(self.spec.audit.rounds, generator)])
 
-    def audit_problem(self, problem: Problem, is_pure: bool) -> Problem:
-        """On the pool of audits."""
-        return replace(super().audit_problem(problem, is_pure), n_actions=_FEW_ACTIONS, pool=self.audit_pool)
+    def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
+        """On the pool of audits; who regresses features of any points, on those that canaries bring."""
+        pool = turned_pool(_FEW_ACTIONS, self.pool.dimension) if KERNEL in entry.plays_on else self.audit_pool
+        return replace(super().audit_problem(problem, entry), n_actions=_FEW_ACTIONS, pool=pool)
 
     def about(self) -> tuple[str, str, str]:
         item = self.item

@@ -21,6 +21,7 @@ from algorithms.numerics.features import exact_on, feature_map
 from algorithms.numerics.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential
 from algorithms.observers import ContextualRegretCurve
 from algorithms.run import run
+from audits.neighbors import own_changes
 from flows.environments import environments_of
 from flows.plan import cells_of
 from flows.play import benchmark_block
@@ -195,7 +196,7 @@ def test_audits_replay_points_of_the_domain(name):
     )
     assert isinstance(table, ContextTable)
     told = built(KINDS[name]).problem(1)
-    played_on = built(KINDS[name]).audit_problem(told, False)
+    played_on = built(KINDS[name]).audit_problem(told, catalog.find("gp-ucb-joint" if name == "rkhs-gap" else "capri-joint"))
     assert table.features.shape == (ROUNDS, played_on.n_actions, told.dimension)
     assert table.reward_range == built(KINDS[name]).reward_range
     for same in (again, longer):
@@ -217,11 +218,15 @@ def test_a_large_pool_is_audited_on_a_small_one_at_the_kernels_lengthscale():
     pools = []
     for lengthscale in (0.2, 0.4, 8.0):
         environment = built({**KINDS["rkhs"], "lengthscale": lengthscale})
-        found = environment.audit_problem(environment.problem(1), False)
+        found = environment.audit_problem(environment.problem(1), catalog.find("capri-joint"))
         assert (found.n_actions, found.horizon) == (2, ROUNDS)
         assert found.pool.points.shape == (4, 2, environment.problem(1).dimension)
         assert (found.pool.law == 0).sum() == 1
         pools.append(found.pool.points)
+    turned = environment.audit_problem(environment.problem(1), catalog.find("gp-ucb-joint")).pool
+    for change in own_changes(environment.audit_table()):
+        mine, theirs = (side[None] for side in change.of(environment.audit_table()))
+        assert all(np.linalg.norm(turned.points[turned.nearest(x)] - x, axis=2).max() < 0.11 for x in (mine, theirs))
     np.testing.assert_allclose(pools[1], 2 * pools[0])
     assert 0.7 < np.linalg.norm(pools[2], axis=2).max() <= 1, "they stay in the unit ball"
 
