@@ -274,13 +274,16 @@ class Entry:
         match settings.privacy:
             case RenyiDP(alpha=alpha):
                 near: Guarantee = RenyiDP(alpha, alpha / 2)
-            case ApproxDP(delta=delta):
+            case ApproxDP(delta=asked):
+                delta = min(asked, _MOST_DELTA)
                 near = ApproxDP(GaussianDP(1.0).epsilon(delta), delta)
             case _:
                 near = PureDP(_PURE_OF_UNIT_MU)
         return replace(settings, privacy=near)
 
 
+# At delta of 2 Phi(1/2) - 1 = 0.38 and above, 1-GDP is delta-DP with an epsilon of 0, and so is much that is less private.
+_MOST_DELTA = 0.1
 # epsilon-DP is mu-GDP with Phi(mu / 2) = 1 / (1 + e^-epsilon).
 _PURE_OF_UNIT_MU = 0.8069  # just below log(Phi(1/2) / Phi(-1/2)) = 0.80697
 

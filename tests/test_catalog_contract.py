@@ -111,6 +111,16 @@ def test_a_single_round_is_played_or_refused_for_what_it_lacks(entry):
     assert not told or re.match("horizon must|a schedule needs a look", told), told
 
 
+@pytest.mark.parametrize("delta", [1e-5, 0.1, 0.5, 0.99])
+def test_the_test_budget_is_one_gdp_at_any_delta(delta):
+    """At a delta of 0.38 and more 1-GDP is (0, delta)-DP: the budget then has a smaller one."""
+    entry = find("linucb-joint")
+    problem, _ = bed_of(entry, N_USERS, 0)
+    found = entry.at_test_budget(entry.settings(problem, "printed", ApproxDP(1.0, delta)))
+    assert found.privacy.epsilon > 0
+    assert entry.promise(found).gaussian.mu == pytest.approx(1.0)
+
+
 def _search(trial, examples, shrinks=True):
     return search(
         trial.algorithm, trial.table.reward_range, _book(trial.claim), examples,
