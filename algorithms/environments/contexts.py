@@ -91,9 +91,10 @@ def check_assumption_2(features: ArrayLike) -> ContextLaw:
     for _ in range(_STEPS):  # ascent of a convex function on the sphere: each step goes to the slope's direction
         z = z / np.linalg.norm(z, axis=1, keepdims=True)
         shown = flat @ z.T
-        mean = (shown**2).mean(axis=0)
-        slope = (shown**3).T @ flat / len(flat) - mean[:, None] * (z @ second)
-        before, variance = variance, float(((shown**4).mean(axis=0) - mean**2).max())
+        square = shown * shown  # products: a power of 3 or 4 takes twenty times as long
+        mean = square.mean(axis=0)
+        slope = (square * shown).T @ flat / len(flat) - mean[:, None] * (z @ second)
+        before, variance = variance, float(((square * square).mean(axis=0) - mean * mean).max())
         if variance - before <= _RISE * variance:
             break
         z = np.where(np.linalg.norm(slope, axis=1, keepdims=True) > 1e-15, slope, z)
