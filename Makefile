@@ -5,17 +5,21 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # One more than there are cores: what tests of flows start, they also wait for.
 WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick lint bench docs clean
+.PHONY: demo test test-all quick lint bench docs clean
 
 demo: $(STAMP)
 	$(BIN)/bandana demo
 
 test: $(STAMP) lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not nightly" $(PARALLEL)
+
+test-all: $(STAMP) lint
+	$(BIN)/python -m pytest $(PARALLEL)
 
 quick: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not nightly"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
