@@ -17,10 +17,12 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from privacy_core.factorization import square_root_coefficients
 from privacy_core.matrices import EQUAL, GOE, JointGaussian
 
+FloatArray = NDArray[np.float64]
 INDEPENDENT = EQUAL
 """Symmetric with equal variances s^2 on the upper triangle, or (Z + Z^T)/2, or a whole square Z: mu^2 <= |D|_F^2 / s^2.
 
@@ -116,9 +118,10 @@ def pair_l1_bound(dimension: int, matrix_weight: float = 1.0, vector_weight: flo
     With t = |x.x'| = cos 2 theta the module's bounds are |D|_F <= sqrt 2 sin 2 theta and |g| <= 2 cos theta. The L1 norms
     are at most sqrt(d (d + 3) / 4) |D|_F (see `matrix_l1_bound`) and sqrt d |g|, which leaves a maximum over one angle.
     """
-    return _peak(matrix_weight * matrix_l1_bound(dimension), 2 * vector_weight * math.sqrt(dimension))
+    return float(_peak(matrix_weight * matrix_l1_bound(dimension), 2 * vector_weight * math.sqrt(dimension)))
 
 
+@lru_cache(maxsize=1024)
 def pair_l1_witness(dimension: int, matrix_weight: float = 1.0, vector_weight: float = 1.0) -> float:
     """A (weighted) L1 change of the pair (x x^T, y x) that two records attain, so a lower bound on the sensitivity.
 
@@ -132,12 +135,20 @@ def pair_l1_witness(dimension: int, matrix_weight: float = 1.0, vector_weight: f
     angles = np.linspace(0, math.pi / 2, 721)
     matrix = np.sin(2 * angles) * (dimension + 2) / 2 + np.abs(np.cos(2 * angles)) * math.sqrt(k * (dimension - k))
     vector = 2 * (np.cos(angles) * math.sqrt(k) + np.sin(angles) * math.sqrt(dimension - k))
-    pairs = zip(matrix.tolist(), vector.tolist(), strict=True)
-    return max(_peak(matrix_weight * m, vector_weight * v) for m, v in pairs)
+    return float(_peak(matrix_weight * matrix, vector_weight * vector).max())
 
 
-def _peak(a: float, b: float) -> float:
-    """The maximum of a sin 2 theta + b cos theta, a, b > 0: at sin theta = (-b + sqrt(b^2 + 32 a^2)) / (8 a)."""
-    sine = (-b + math.sqrt(b * b + 32 * a * a)) / (8 * a)
-    cosine = math.sqrt(max(0.0, 1 - sine * sine))
-    return 2 * a * sine * cosine + b * cosine
+def _peak(a: ArrayLike, b: ArrayLike) -> FloatArray:
+    """The maximum of a sin 2 theta + b cos theta, a, b > 0: at sin theta = (-b + sqrt(b^2 + 32 a^2)) / (8 a).
+
+    Args:
+      a: any shape.
+      b: the same shape.
+
+    Returns:
+      The same shape.
+    """
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    sine = (-b + np.sqrt(b * b + 32 * a * a)) / (8 * a)
+    cosine = np.sqrt(np.maximum(0.0, 1 - sine * sine))
+    return np.asarray(2 * a * sine * cosine + b * cosine)
