@@ -32,13 +32,17 @@ def table_of(n_users=1500):
 TABLE = table_of()
 
 
-def algorithms():
-    return [
-        adar_gope(FEATURES, 2.0, 0.5, UNIT, "printed", 0.1, 0.1),
-        adar_gope(FEATURES, 2.0, 0.5, UNIT, "tight", 0.1, 0.2),
-        adar_gope_pure(FEATURES, 0.7, UNIT, 0.1, 0.2),
-        gope(FEATURES, UNIT, 0.1, 0.2),
-    ]
+ALGORITHMS = {
+    "printed": lambda: adar_gope(FEATURES, 2.0, 0.5, UNIT, "printed", 0.1, 0.1),
+    "tight": lambda: adar_gope(FEATURES, 2.0, 0.5, UNIT, "tight", 0.1, 0.2),
+    "pure": lambda: adar_gope_pure(FEATURES, 0.7, UNIT, 0.1, 0.2),
+    "gope": lambda: gope(FEATURES, UNIT, 0.1, 0.2),
+}
+
+
+@pytest.fixture(params=ALGORITHMS)
+def algorithm(request):
+    return ALGORITHMS[request.param]()
 
 
 def play(algorithm, ledger, jump=True, horizon=None):
@@ -61,7 +65,6 @@ def assert_same_states(first, second, rows=slice(None)):
         assert np.array_equal(a[rows], b, equal_nan=a.dtype == float), name
 
 
-@pytest.mark.parametrize("algorithm", algorithms(), ids=["printed", "tight", "pure", "gope"])
 class TestArrangements:
     def test_several_phases_end_and_arms_go(self, algorithm):
         _, (_, released) = play(algorithm, OwnNoiseLedger(SEEDS))
@@ -134,7 +137,7 @@ class TestArrangements:
 
 
 def test_noise_makes_replicates_differ():
-    actions, _ = play(algorithms()[1], OwnNoiseLedger(SEEDS))
+    actions, _ = play(ALGORITHMS["tight"](), OwnNoiseLedger(SEEDS))
     assert len({tuple(row) for row in actions}) > 1
 
 

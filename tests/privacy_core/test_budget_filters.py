@@ -90,8 +90,12 @@ def do(ledger, release, value=0.0):
     return ledger.release(mechanism, np.full(len(starts), value), records=span(starts, stops), reps=reps)
 
 
-@pytest.mark.parametrize("n_reps", [1, 3])
-@pytest.mark.parametrize("currency", CURRENCIES)
+@pytest.mark.parametrize(
+    ("currency", "n_reps"),
+    # A lone replicate shares one step function with all; one currency shows that this is counted right.
+    [*((name, 3) for name in CURRENCIES), *(pytest.param(name, 1, marks=() if name == "GDP" else pytest.mark.nightly)
+                                            for name in CURRENCIES)],
+)  # fmt: skip
 def test_a_release_is_refused_exactly_when_a_record_would_overspend(currency, n_reps):
     budget, mechanisms, price, limit = CURRENCIES[currency]
 
@@ -103,15 +107,16 @@ def test_a_release_is_refused_exactly_when_a_record_would_overspend(currency, n_
         for entry in entries:
             amount = price(entry[0])
             most = max((float(spent[rep, records].max(initial=-1)) for rep, records in cells(entry)), default=-1)
-            kept = ledger.noise.calls, len(ledger.transcript), ledger.worst_records()
+            calls = ledger.noise.calls
             assert abs(most + amount - limit) > 1e-6, "no case may hang on rounding"
             if most >= 0 and most + amount > limit:
+                kept = calls, len(ledger.transcript), ledger.worst_records()
                 with pytest.raises(BudgetExceeded, match="would raise a record's privacy loss to"):
                     do(ledger, entry)
                 assert (ledger.noise.calls, len(ledger.transcript), ledger.worst_records()) == kept
             else:
                 assert (do(ledger, entry, 2.0) > 2.0).all()
-                assert ledger.noise.calls == kept[0] + 1
+                assert ledger.noise.calls == calls + 1
                 for rep, records in cells(entry):
                     spent[rep, records] += amount
         assert spent.max() <= limit

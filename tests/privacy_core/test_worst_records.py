@@ -255,11 +255,14 @@ def test_what_is_released_as_it_is():
     assert ledger.noise.calls == 1
 
 
-@pytest.mark.parametrize("n_reps", [pytest.param(1, marks=pytest.mark.slow), 4])
-def test_a_hundred_thousand_charges(n_reps):
+@pytest.mark.parametrize(
+    ("n_reps", "n_charges"),
+    [(1, 5_000), (4, 5_000), *(pytest.param(n, 100_000, marks=pytest.mark.nightly) for n in (1, 4))],
+)
+def test_many_charges(n_reps, n_charges):
     ledger = LiveLedger(n_reps, ConstantNoise(0.0), budget=GaussianDP(100.0), n_records=10**6)
     value = np.zeros(n_reps)
-    total = 100_000 // n_reps
+    total = n_charges // n_reps
     for i in range(total):
         if n_reps == 1 or i % 4:
             ledger.release(GAUSSIANS[i % 3], value, records=span(i, i + 1 + i % 5, n_reps))
