@@ -1,0 +1,1 @@
+"""Mutation testing: how many planted one-line mistakes the tests catch."""

@@ -1,0 +1,168 @@
+"""What each test costs and which statements it reaches: recorded once for a version of the code, with probes in a copy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from benchmarks.mutations.imports import closure, import_graph, is_test, python_files
+from benchmarks.mutations.plugins import FileRecord, write_json
+from benchmarks.mutations.probes import Site, instrument_all
+from benchmarks.mutations.workshop import PRODUCT, Workshop, fingerprint, third_party
+
+FOLDERS = (*PRODUCT, "tests", "benchmarks", "docs", "experiments")
+SUITES = {"make test": "not nightly", "make test-all": "nightly"}
+"""The second is what `make test-all` runs beyond the first."""
+_LONGEST = 3600.0
+
+
+class Recording(NamedTuple):
+    """Of one suite.
+
+    Attributes:
+      version: fingerprint of the code and the tests.
+      sites: of the probes.
+      files: by path; what the tests reached and what they cost.
+      red: tests that fail without any mutation, here and now.
+      unseen: tests that fail only beside probes, as they read the source; what they reach is not known.
+    """
+
+    version: str
+    sites: list[Site]
+    files: dict[str, FileRecord]
+    red: list[str]
+    unseen: list[str]
+
+
+class Versions:
+    """Fingerprints of the product, and of each test file with the helpers that it imports."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._graph = import_graph(root, FOLDERS)
+        self.product = fingerprint(root, python_files(root, PRODUCT))
+        self.all = fingerprint(root, python_files(root, FOLDERS))
+
+    def of_test(self, path: str) -> str:
+        """Changes with the test file and its helpers, and with nothing else."""
+        if not (self._root / path).exists():
+            return ""
+        around = {path for path in closure(self._graph, path) if path.startswith("tests/")}
+        return fingerprint(self._root, around)
+
+
+def read(folder: Path, suite: str) -> Recording | None:
+    """The stored recording, if there is one."""
+    place = folder / f"{suite.replace(' ', '-')}.json"
+    if not place.exists():
+        return None
+    tree = json.loads(place.read_text(encoding="utf-8"))
+    sites = [Site(path, (place[0], place[1]), function) for path, place, function in tree.pop("sites")]
+    return Recording(**tree, sites=sites)
+
+
+def record(
+    root: Path, folder: Path, suite: str, n_processes: int, say: Callable[[str], None], where: str = "tests"
+) -> Recording:
+    """Runs every test file of a suite in a process of its own, in an instrumented copy.
+
+    Args:
+      root: the checkout.
+      folder: where copies and recordings lie.
+      suite: one of SUITES.
+      n_processes: how many files side by side.
+      say: gets a line a file.
+      where: the folder of tests.
+    """
+    versions = Versions(root)
+    tests = [path for path in python_files(root, [where]) if is_test(path)]
+    sources = python_files(root, PRODUCT)
+    preloaded = third_party(root, python_files(root, FOLDERS))
+    found: dict[str, FileRecord] = {}
+    kept = folder / f"{suite.replace(' ', '-')}.{versions.product}.lines"
+    for line in kept.read_text(encoding="utf-8").splitlines() if kept.exists() else ():
+        path, of_test, content = json.loads(line)
+        if path in tests and of_test == versions.of_test(path):
+            found[path] = content
+    shops: SimpleQueue[Workshop] = SimpleQueue()
+    opened, sites = [], []
+    for i in range(n_processes):
+        place = folder / f"probes-{i}"
+        written = place / "written"
+        environment = {"BANDANA_PROBES_ROOT": str(place / "checkout"), "BANDANA_PROBES_FILE": str(written)}
+        shop = Workshop(root, place, preloaded, environment).__enter__()
+        sites = instrument_all(shop.copy, sources)
+        opened.append(shop)
+        shops.put(shop)
+
+    def run(path: str) -> None:
+        shop = shops.get()
+        try:
+            elsewhere = shop.copy.parent / "written"
+            elsewhere.unlink(missing_ok=True)
+            result = shop.run(_job(path, SUITES[suite], True))
+            found[path] = content = _with_processes(result.written.get("record"), elsewhere)
+            if result.ended_by or result.code not in (0, 1, 5):
+                say(f"{path}: pytest ended with {result.code} {result.ended_by}\n{result.log}")
+            else:
+                with kept.open("a", encoding="utf-8") as out:
+                    out.write(json.dumps([path, versions.of_test(path), content]) + "\n")
+            spent = sum(test["cpu"] for test in content["tests"].values()) + content["shared"]
+            say(f"{len(found)}/{len(tests)} {path}: {len(content['tests'])} tests, {spent:.1f} s")
+        finally:
+            shops.put(shop)
+
+    with ThreadPoolExecutor(n_processes) as pool:
+        list(pool.map(run, [path for path in tests if path not in found]))
+    for shop in opened:
+        shop.__exit__()
+    tests_found = [item for content in found.values() for item in content["tests"].items()]
+    failed = sorted(name for name, test in tests_found if test["outcome"] == "failed")
+    red = _still_failing(root, folder, failed, SUITES[suite], preloaded)
+    recording = Recording(versions.all, sites, found, red, sorted(set(failed) - set(red)))
+    write_json(folder / f"{suite.replace(' ', '-')}.json", recording._asdict())
+    return recording
+
+
+def _job(path: str, marker: str, is_instrumented: bool) -> dict[str, Any]:
+    return {"kind": "record", "files": [path], "marker": marker, "is_instrumented": is_instrumented, "wall": _LONGEST}
+
+
+def _with_processes(content: FileRecord | None, written: Path) -> FileRecord:
+    """Adds what processes reached that tests started; what has no test's name counts for the whole file."""
+    content = content or {"tests": {}, "collected": [], "shared": 0.0}
+    reached: dict[str, set[int]] = {}
+    if written.exists():
+        for line in written.read_text(encoding="utf-8").splitlines():
+            name, _, probe = line.rpartition("\t")
+            reached.setdefault(name, set()).add(int(probe))
+    for name, probes in reached.items():
+        if name in content["tests"]:
+            content["tests"][name]["reached"] = sorted(probes.union(content["tests"][name]["reached"]))
+        else:
+            content["collected"] = sorted(probes.union(content["collected"]))
+    return content
+
+
+def _still_failing(root: Path, folder: Path, failed: list[str], marker: str, preloaded: list[str]) -> list[str]:
+    """Which tests fail in a plain copy too."""
+    red = []
+    with Workshop(root, folder / "0", preloaded) as shop:
+        for path in sorted({name.partition("::")[0] for name in failed}):
+            result = shop.run(_job(path, marker, False))
+            tests = (result.written.get("record") or {"tests": {}})["tests"]
+            passed = {name for name, test in tests.items() if test["outcome"] != "failed"}
+            red += [name for name in failed if name.startswith(f"{path}::") and name not in passed]
+    return red
+
+
+def forget(folder: Path) -> None:
+    """Removes the copies; recordings and results stay."""
+    for place in folder.iterdir():
+        if place.is_dir():
+            shutil.rmtree(place)
