@@ -27,9 +27,7 @@ class Finding(NamedTuple):
     Attributes:
       mutation: its name.
       suite: whose tests ran.
-      version: fingerprint of code and tests.
-      product: fingerprint of the code.
-      by_version: fingerprint of the test file that caught it.
+      version: fingerprint of the test that caught it and of all that it imports; of all tests that ran, if none did.
       outcome: caught or survived.
       by: the test that failed; empty if none did.
       how: "failed", "endless" for a test that outlasted its limits, or why nothing ran.
@@ -40,8 +38,6 @@ class Finding(NamedTuple):
     mutation: str
     suite: str
     version: str
-    product: str
-    by_version: str
     outcome: str
     by: str
     how: str
@@ -136,14 +132,14 @@ class Campaign:
                 shop.__exit__()
 
     def _is_known(self, mutation: Mutation) -> bool:
-        """What a test caught stays caught while the test and the code are the same; a survivor is tried on each new test."""
+        """What a test caught stays caught while that test and its imports are the same; survivors meet each new test."""
         found = self.book.latest(mutation.name, self._suite)
-        if found is None or found.outcome == SURVIVED:
-            return found is not None and found.version == self._versions.all
-        return found.product == self._versions.product and found.by_version == self._by_version(found.by)
+        return found is not None and found.version == self._version(found.by, self._selection.tests(mutation))
 
-    def _by_version(self, test: str) -> str:
-        return self._versions.of_test(test.partition("::")[0]) if test else ""
+    def _version(self, by: str, wanted: list[str]) -> str:
+        file = by.partition("::")[0]
+        is_file = (self._root / file).is_file()
+        return self._versions.of_tests({file} if is_file else {name.partition("::")[0] for name in wanted})
 
     def examine(self, mutation: Mutation, shop: Workshop) -> Finding:
         """Plants one mutation and runs its tests until one fails."""
@@ -163,9 +159,8 @@ class Campaign:
                         break
         finally:
             shop.restore(mutation.path)
-        versions = (self._versions.all, self._versions.product, self._by_version(by))
-        outcome = CAUGHT if by else SURVIVED
-        return Finding(mutation.name, self._suite, *versions, outcome, by, how, len(wanted), round(spent, 1))
+        outcome, version = CAUGHT if by else SURVIVED, self._version(by, wanted)
+        return Finding(mutation.name, self._suite, version, outcome, by, how, len(wanted), round(spent, 1))
 
     def _kernels(self, mutation: Mutation, shop: Workshop) -> OwnKernels:
         stale = set()

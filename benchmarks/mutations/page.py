@@ -136,8 +136,9 @@ Measured on {date} on {machine}, in {minutes} processor minutes, with seed {seed
 ## How it is measured
 
 - **Which mistakes.** Fourteen operators on the syntax tree: a comparison or an arithmetic sign turned, off by one, a power,
-  a root, a clip, a keyword, a sign or a check dropped, `min` for `max`, `and` for `or`, a condition negated, a constant changed,
-  arguments swapped, a slice turned. Docstrings, messages, annotations and functions that only write text are left alone.
+  a root, a clip, a keyword, a sign or a check dropped, `min` for `max`, `and` for `or`, a condition negated, a constant
+  changed, arguments swapped, a slice turned. Docstrings, messages, annotations and functions that only write text are left
+  alone.
 - **Where.** A table of rules (`benchmarks/mutations/kinds.py`) sorts lines by file, function and words. Of each kind the
   candidates with the smallest hash of seed and text are planted, with limits for one function, file and operator.
 - **Which tests.** A recording in an instrumented copy says which tests reach each statement, also in processes that tests

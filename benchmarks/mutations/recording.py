@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -40,20 +41,17 @@ class Recording(NamedTuple):
 
 
 class Versions:
-    """Fingerprints of the product, and of each test file with the helpers that it imports."""
+    """Fingerprints of test files with all that they import, and of the whole."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._graph = import_graph(root, FOLDERS)
-        self.product = fingerprint(root, python_files(root, PRODUCT))
         self.all = fingerprint(root, python_files(root, FOLDERS))
 
-    def of_test(self, path: str) -> str:
-        """Changes with the test file and its helpers, and with nothing else."""
-        if not (self._root / path).exists():
-            return ""
-        around = {path for path in closure(self._graph, path) if path.startswith("tests/")}
-        return fingerprint(self._root, around)
+    def of_tests(self, paths: Iterable[str]) -> str:
+        """Changes with the test files, their helpers and the code that they import, and with nothing else."""
+        around = set().union(*(closure(self._graph, path) for path in paths))
+        return fingerprint(self._root, {path for path in around if (self._root / path).exists()})
 
 
 def read(folder: Path, suite: str) -> Recording | None:
@@ -83,15 +81,9 @@ def record(
     tests = [path for path in python_files(root, [where]) if is_test(path)]
     sources = python_files(root, PRODUCT)
     preloaded = third_party(root, python_files(root, FOLDERS))
-    found: dict[str, FileRecord] = {}
-    kept = folder / f"{suite.replace(' ', '-')}.{versions.product}.lines"
-    for line in kept.read_text(encoding="utf-8").splitlines() if kept.exists() else ():
-        path, of_test, content = json.loads(line)
-        if path in tests and of_test == versions.of_test(path):
-            found[path] = content
     shops: SimpleQueue[Workshop] = SimpleQueue()
     opened, sites = [], []
-    for i in range(n_processes):
+    for i in range(max(n_processes, 1)):
         place = folder / f"probes-{i}"
         written = place / "written"
         environment = {"BANDANA_PROBES_ROOT": str(place / "checkout"), "BANDANA_PROBES_FILE": str(written)}
@@ -99,6 +91,8 @@ def record(
         sites = instrument_all(shop.copy, sources)
         opened.append(shop)
         shops.put(shop)
+    kept = _Kept(folder / f"{suite.replace(' ', '-')}.lines", sites)
+    found = {path: content for path in tests if (content := kept.find(path, versions.of_tests([path]))) is not None}
 
     def run(path: str) -> None:
         shop = shops.get()
@@ -110,8 +104,7 @@ def record(
             if result.ended_by or result.code not in (0, 1, 5):
                 say(f"{path}: pytest ended with {result.code} {result.ended_by}\n{result.log}")
             else:
-                with kept.open("a", encoding="utf-8") as out:
-                    out.write(json.dumps([path, versions.of_test(path), content]) + "\n")
+                kept.add(path, versions.of_tests([path]), content)
             spent = sum(test["cpu"] for test in content["tests"].values()) + content["shared"]
             say(f"{len(found)}/{len(tests)} {path}: {len(content['tests'])} tests, {spent:.1f} s")
         finally:
@@ -127,6 +120,40 @@ def record(
     recording = Recording(versions.all, sites, found, red, sorted(set(failed) - set(red)))
     write_json(folder / f"{suite.replace(' ', '-')}.json", recording._asdict())
     return recording
+
+
+class _Kept:
+    """Records of test files that are still true, one JSON line each; probes stand in them as sites, as numbers shift."""
+
+    def __init__(self, place: Path, sites: list[Site]) -> None:
+        self._place = place
+        self._sites = sites
+        self._lock = threading.Lock()
+        self._number = {site: i for i, site in enumerate(sites)}
+        lines = place.read_text(encoding="utf-8").splitlines() if place.exists() else []
+        self._found = {(path, version): (sites, record) for path, version, sites, record in map(json.loads, lines)}
+
+    def find(self, path: str, version: str) -> FileRecord | None:
+        """A record of this version."""
+        known, content = self._found.get((path, version), ({}, None))
+        if content is None:
+            return None
+        now = {
+            int(number): self._number.get(Site(where, tuple(place), name)) for number, (where, place, name) in known.items()
+        }
+        if None in now.values():  # it reached what its imports do not tell
+            return None
+        content["collected"] = sorted(now[probe] for probe in content["collected"])
+        for test in content["tests"].values():
+            test["reached"] = sorted(now[probe] for probe in test["reached"])
+        return content
+
+    def add(self, path: str, version: str, content: FileRecord) -> None:
+        """Appends a record."""
+        used = set(content["collected"]).union(*(test["reached"] for test in content["tests"].values()))
+        line = json.dumps([path, version, {number: self._sites[number] for number in sorted(used)}, content])
+        with self._lock, self._place.open("a", encoding="utf-8") as out:
+            out.write(line + "\n")
 
 
 def _job(path: str, marker: str, is_instrumented: bool) -> dict[str, Any]:
