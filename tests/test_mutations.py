@@ -13,7 +13,7 @@ from benchmarks.mutations import page, selection
 from benchmarks.mutations.campaign import CAUGHT, SURVIVED, Book, Campaign, OwnKernels
 from benchmarks.mutations.imports import import_graph, importing_tests
 from benchmarks.mutations.kinds import KINDS, choose, kind_of, names
-from benchmarks.mutations.operators import OPERATORS, compiles, mutations
+from benchmarks.mutations.operators import OPERATORS, compiles, declared_types, mutations
 from benchmarks.mutations.page import Planted, Reason
 from benchmarks.mutations.probes import instrument, users_of_kernel
 from benchmarks.mutations.recording import record
@@ -35,7 +35,7 @@ CHANGES = {
         "x = (1, 1, 2, 7, 0.5, True)", "x = (0, 2, 2, 7, 0.5, True)", "x = (0, 1, 1, 7, 0.5, True)",
         "x = (0, 1, 2, 8, 0.5, True)", "x = (0, 1, 2, 7, 1.0, True)", "x = (0, 1, 2, 7, 0.5, False)",
     }),
-    "arguments swapped": ("x = f(a, b, c)", {"x = f(b, a, c)"}),
+    "arguments swapped": ("x = swap(g(a), b, c) + differ(a, b)", {"x = swap(b, g(a), c) + differ(a, b)"}),
     "keyword dropped": ("x = f(a, records=b, axis=1)", {"x = f(a, axis=1)", "x = f(a, records=b)"}),
     "slice turned": ("x = a[k:], b[:n], c[::-1]", {
         "x = a[:k], b[:n], c[::-1]", "x = a[k:], b[n:], c[::-1]", "x = a[k:], b[:n], c[:]",
@@ -43,16 +43,21 @@ CHANGES = {
 }  # fmt: skip
 
 
+DECLARED = declared_types(
+    ["def swap(a: int, b: float, c: str): ...", "def differ(a: int, b: str): ...", "def bare(a, b): ..."]
+)
+
+
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_an_operator_makes_the_changes_that_its_name_says(operator):
     line, expected = CHANGES[operator]
-    assert {mutation.after for mutation in mutations("m.py", line) if mutation.operator == operator} == expected
+    assert {mutation.after for mutation in mutations("m.py", line, DECLARED) if mutation.operator == operator} == expected
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_a_mutation_changes_one_line_and_still_compiles(operator):
     source = f"import x\n\n\ndef f():\n    {CHANGES[operator][0]}\n    return 0\n"
-    found = [mutation for mutation in mutations("m.py", source) if mutation.operator == operator]
+    found = [mutation for mutation in mutations("m.py", source, DECLARED) if mutation.operator == operator]
     assert found
     for mutation in found:
         before, after = source.split("\n"), mutation.apply(source).split("\n")
@@ -74,6 +79,7 @@ def test_a_mutation_changes_one_line_and_still_compiles(operator):
         "if TYPE_CHECKING and not x:\n    import y",
         'x = "a" + b',
         "f(x, dtype=float)",
+        "bare(a, b)",
     ],
 )
 def test_what_does_nothing_but_say_something_is_left_alone(source):

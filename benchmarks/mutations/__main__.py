@@ -21,7 +21,7 @@ from benchmarks.mutations import page
 from benchmarks.mutations.campaign import CAUGHT, Book, Campaign
 from benchmarks.mutations.imports import python_files
 from benchmarks.mutations.kinds import PER_KIND, choose
-from benchmarks.mutations.operators import Mutation, mutations
+from benchmarks.mutations.operators import Mutation, declared_types, mutations
 from benchmarks.mutations.page import MEASURED, PAGE, ROOT, Planted
 from benchmarks.mutations.recording import SUITES, Versions, read, record
 from benchmarks.mutations.workshop import PRODUCT
@@ -37,7 +37,8 @@ def say(line: str) -> None:
 def chosen_from(root: Path, seed: int, per_kind: int) -> dict[str, list[Mutation]]:
     """The mutations to plant, by kind."""
     sources = {path: (root / path).read_text(encoding="utf-8") for path in python_files(root, PRODUCT)}
-    candidates = [mutation for path, source in sources.items() for mutation in mutations(path, source)]
+    types = declared_types(sources.values())
+    candidates = [mutation for path, source in sources.items() for mutation in mutations(path, source, types)]
     return choose(candidates, sources.__getitem__, seed, per_kind)
 
 

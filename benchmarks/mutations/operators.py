@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 Edit = tuple[ast.AST, str]
 """A node whose text is replaced, and what replaces it."""
+Types = Mapping[str, tuple[str, ...]]
+"""What functions take, by name."""
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="),
@@ -36,14 +38,15 @@ QUIET = {
 """Calls whose arguments are left alone: they print, or they say a type."""
 DISPLAY = {"__repr__", "__str__", "describe", "about", "summary", "lines", "markdown", "show", "explain"}
 """Functions that only write text for people."""
-SYMMETRIC = {"getattr", "hasattr", "setattr", "zip", "isclose", "allclose", "minimum", "maximum", "min", "max"}
-"""Calls whose first two arguments are not swapped: it changes nothing, or never works."""
 IDLE_KEYWORDS = {
     "dtype", "strict", "check", "stacklevel", "encoding", "indent", "ensure_ascii", "copy", "order", "description", "title",
     "help", "name", "daemon", "maxsize", "doc", "label", "exist_ok", "text", "flush", "file", "style", "errors", "invalid",
     "divide", "over", "under",
 }  # fmt: skip
 """Keywords without which most calls do the same."""
+SHAPES = ("axis", "ndim", "ndmin", "keepdims")
+"""Keywords whose values are left alone: another one mostly fails at once."""
+_NUMBER = re.compile(r"\bint\b")
 _KERNEL = re.compile(r"\bn?jit\b|_kernel\b|vectorize\b")
 
 
@@ -90,15 +93,23 @@ class Mutation(NamedTuple):
         return "\n".join(lines)
 
 
-def mutations(path: str, source: str) -> list[Mutation]:
-    """All mutations of a file; no two make the same change, and a few may not compile (`compiles`)."""
+def mutations(path: str, source: str, types: Types | None = None) -> list[Mutation]:
+    """All mutations of a file; no two make the same change, and a few may not compile (`compiles`).
+
+    Args:
+      path: of the file, relative to the root.
+      source: its text.
+      types: what functions take, for those of other files (`declared_types`).
+    """
+    types = {**declared_types([source]), **(types or {})}
     found: list[Mutation] = []
     seen: set[tuple[int, str]] = set()
     times: Counter[tuple[str, str, str]] = Counter()
     lines = source.split("\n")
     for place in _places(ast.parse(source)):
         for name, operator in OPERATORS.items():
-            for target, text in operator(place.node, lines):
+            more = (types,) if operator is swap_arguments else ()
+            for target, text in operator(place.node, lines, *more):
                 after = _edited(lines, target, text)
                 if after is None or (target.lineno, after) in seen:  # type: ignore[attr-defined]
                     continue
@@ -169,6 +180,8 @@ def _is_left_alone(parent: ast.AST, field: str, child: ast.AST) -> bool:
     if isinstance(parent, ast.Module) and isinstance(child, ast.Assign) and isinstance(child.value, ast.BinOp):
         return isinstance(child.value.op, ast.BitOr)  # a name of a type
     if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+        return True
+    if isinstance(child, ast.keyword) and child.arg in SHAPES:
         return True
     return isinstance(child, ast.Call) and _called(child) in QUIET
 
@@ -312,15 +325,27 @@ def constant(node: ast.AST, lines: list[str]) -> Iterator[Edit]:
         yield node, str(2 * node.value)
 
 
-def swap_arguments(node: ast.AST, lines: list[str]) -> Iterator[Edit]:
+def swap_arguments(node: ast.AST, lines: list[str], types: Types) -> Iterator[Edit]:
+    """Only where both arguments have the same type, as the called function declares it: others would fail at once."""
     if isinstance(node, ast.Call) and len(node.args) >= 2 and _is_on_one_line(node):
-        if _called(node) in SYMMETRIC:
-            return
         one, other = node.args[:2]
-        if type(one) is type(other) and isinstance(one, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+        declared = types.get(_called(node), ())[:2]
+        if len(declared) == 2 and declared[0] == declared[1] and ast.dump(one) != ast.dump(other):
             line, (start, end) = lines[node.lineno - 1], _columns(lines[node.lineno - 1], node)
             (a, b), (c, d) = _columns(line, one), _columns(line, other)
             yield node, line[start:a] + line[c:d] + line[b:c] + line[a:b] + line[d:end]
+
+
+def declared_types(sources: Iterable[str]) -> Types:
+    """Types of the parameters of every function by its name, as declared; names with several declarations are left out."""
+    found: dict[str, tuple[str, ...]] = {}
+    for source in sources:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef):
+                given = [argument for argument in node.args.args if argument.arg not in ("self", "cls")]
+                types = tuple(_NUMBER.sub("float", ast.unparse(a.annotation)) if a.annotation else "" for a in given)
+                found[node.name] = types if found.get(node.name, types) == types else ()
+    return {name: types for name, types in found.items() if "" not in types[:2]}
 
 
 def drop_keyword(node: ast.AST, lines: list[str]) -> Iterator[Edit]:
@@ -350,7 +375,7 @@ def turn_slice(node: ast.AST, lines: list[str]) -> Iterator[Edit]:
             yield node, _text(lines, node.upper) + ":"
 
 
-OPERATORS: dict[str, Callable[[ast.AST, list[str]], Iterator[Edit]]] = {
+OPERATORS: dict[str, Callable[..., Iterator[Edit]]] = {
     "comparison turned": compare,
     "arithmetic turned": arithmetic,
     "off by one": off_by_one,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.mutations.operators import is_kernel, mutations
+from benchmarks.mutations.operators import Types, declared_types, is_kernel, mutations
 
 MODULE = "_reached"
 """Name of `reached.py` in an instrumented copy."""
@@ -28,13 +28,13 @@ class Site(NamedTuple):
     function: str = ""
 
 
-def instrument(path: str, source: str, first: int) -> tuple[str, list[Site]]:
+def instrument(path: str, source: str, first: int, types: Types | None = None) -> tuple[str, list[Site]]:
     """The source with probes, and their sites; they are numbered from `first`.
 
     Compiled functions get none, as Numba could not compile them; statements that run at import get none either.
     """
     tree = ast.parse(source)
-    wanted = {m.statement for m in mutations(path, source) if not m.runs_at_import and not m.kernel}
+    wanted = {m.statement for m in mutations(path, source, types) if not m.runs_at_import and not m.kernel}
     sites: list[Site] = []
 
     def probe(site: Site) -> ast.stmt:
@@ -75,8 +75,10 @@ def instrument(path: str, source: str, first: int) -> tuple[str, list[Site]]:
 def instrument_all(copy: Path, paths: Iterable[str]) -> list[Site]:
     """Rewrites files of a copy in place and returns all sites: a probe's number is its place in this list."""
     sites: list[Site] = []
-    for path in paths:
-        text, added = instrument(path, (copy / path).read_text(encoding="utf-8"), len(sites))
+    sources = {path: (copy / path).read_text(encoding="utf-8") for path in paths}
+    types = declared_types(sources.values())
+    for path in sources:
+        text, added = instrument(path, sources[path], len(sites), types)
         (copy / path).write_text(text, encoding="utf-8")
         sites += added
     (copy / f"{MODULE}.py").write_text((Path(__file__).parent / "reached.py").read_text(encoding="utf-8"), encoding="utf-8")

@@ -19,6 +19,7 @@ from benchmarks.mutations.workshop import PRODUCT, Workshop, fingerprint, third_
 FOLDERS = (*PRODUCT, "tests", "benchmarks", "docs", "experiments")
 SUITES = {"make test": "not nightly", "make test-all": "nightly"}
 """The second is what `make test-all` runs beyond the first."""
+_HOW = ("benchmarks/mutations/probes.py", "benchmarks/mutations/plugins.py", "benchmarks/mutations/reached.py")
 _LONGEST = 3600.0
 
 
@@ -50,8 +51,12 @@ class Versions:
 
     def of_tests(self, paths: Iterable[str]) -> str:
         """Changes with the test files, their helpers and the code that they import, and with nothing else."""
-        around = set().union(*(closure(self._graph, path) for path in paths))
-        return fingerprint(self._root, {path for path in around if (self._root / path).exists()})
+        return fingerprint(self._root, self.around(paths))
+
+    def around(self, paths: Iterable[str]) -> set[str]:
+        """The test files and all that they import; how a recording is made counts as one of their imports."""
+        found = set().union(*(closure(self._graph, path) for path in [*paths, *_HOW]))
+        return {path for path in found if (self._root / path).exists()}
 
 
 def read(folder: Path, suite: str) -> Recording | None:
@@ -104,7 +109,7 @@ def record(
             if result.ended_by or result.code not in (0, 1, 5):
                 say(f"{path}: pytest ended with {result.code} {result.ended_by}\n{result.log}")
             else:
-                kept.add(path, versions.of_tests([path]), content)
+                kept.add(path, versions.of_tests([path]), content, versions.around([path]))
             spent = sum(test["cpu"] for test in content["tests"].values()) + content["shared"]
             say(f"{len(found)}/{len(tests)} {path}: {len(content['tests'])} tests, {spent:.1f} s")
         finally:
@@ -141,16 +146,16 @@ class _Kept:
         now = {
             int(number): self._number.get(Site(where, tuple(place), name)) for number, (where, place, name) in known.items()
         }
-        if None in now.values():  # it reached what its imports do not tell
-            return None
         content["collected"] = sorted(now[probe] for probe in content["collected"])
         for test in content["tests"].values():
             test["reached"] = sorted(now[probe] for probe in test["reached"])
         return content
 
-    def add(self, path: str, version: str, content: FileRecord) -> None:
-        """Appends a record."""
+    def add(self, path: str, version: str, content: FileRecord, around: set[str]) -> None:
+        """Appends a record, unless the test reached what its imports do not tell."""
         used = set(content["collected"]).union(*(test["reached"] for test in content["tests"].values()))
+        if any(self._sites[number].path not in around for number in used):
+            return
         line = json.dumps([path, version, {number: self._sites[number] for number in sorted(used)}, content])
         with self._lock, self._place.open("a", encoding="utf-8") as out:
             out.write(line + "\n")
