@@ -75,12 +75,20 @@ def task_runner(resources: Resources, default: Executor, module: str) -> Any:
             from flows.process_pool import ProcessPool
 
             return ProcessPool(max_workers=workers, initializer=partial(_start_worker, module))
+    from distributed.security import Security
     from prefect_dask.task_runners import DaskTaskRunner
 
     if resources.dask_address is not None:
         return DaskTaskRunner(address=resources.dask_address)
-    # Processes of this machine; nothing listens beyond the loopback interface.
-    cluster = {"n_workers": workers, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    security: Any = Security
+    # Processes of this machine. Nothing listens beyond the loopback interface, and nobody connects without the certificate
+    # that this process made and keeps in memory: a Dask scheduler calls any function that it is sent.
+    cluster = {
+        "n_workers": workers, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None,
+        "security": security.temporary(),
+        # Its status pages have no switch, and would take port 8787, or warn that another cluster has it.
+        "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+    }  # fmt: skip
     return DaskTaskRunner(cluster_kwargs=cluster)
 
 

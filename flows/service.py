@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from flows import login as logins
 from flows.processes import Process, descendants, end
 from flows.specs import SpecError
 
@@ -33,11 +34,18 @@ _ZOMBIES = "Mark runs without a heartbeat as crashed"
 _HEARTBEAT = 30  # seconds, the least that Prefect takes
 
 
-def service_settings(port: int) -> dict[str, str]:
-    """The environment of a served Prefect, set before it is imported: what it logs is shown in its pages."""
+def service_settings(port: int, login: str) -> dict[str, str]:
+    """The environment of a served Prefect, set before it is imported: what it logs is shown in its pages.
+
+    Args:
+      port: on the loopback interface.
+      login: what the server asks its clients for.
+    """
     api = f"http://{HOST}:{port}/api"
     return {
         "PREFECT_API_URL": api,
+        logins.CLIENT: login,
+        **logins.server_settings(login, port),
         "PREFECT_SERVER_API_HOST": HOST,
         "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_SERVER_UI_API_URL": api,

@@ -65,6 +65,11 @@ class DataFolder:
         """Prefect's home: the database of its temporary server."""
         return self.root / "prefect"
 
+    @property
+    def login(self) -> Path:
+        """The login of Prefect's pages under `bandana serve`, which the owner alone can read."""
+        return self.prefect / "login"
+
     def suite(self, name: str) -> Path:
         """A suite's spec, report and evidence."""
         return self.root / "suites" / name

@@ -44,8 +44,9 @@ def start(home: Path, ended: Callable[[str], None]) -> None:
     """
     if "prefect" in sys.modules or _is_configured(home):
         return
-    process, os.environ["PREFECT_API_URL"] = spawn(home)
-    _ours.add(os.environ["PREFECT_API_URL"])
+    process, settings = spawn(home)
+    os.environ.update(settings)
+    _ours.add(settings["PREFECT_API_URL"])
     stopping = threading.Event()
 
     def watch() -> None:
@@ -67,17 +68,25 @@ def start(home: Path, ended: Callable[[str], None]) -> None:
     atexit.register(stop)
 
 
-def spawn(home: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """A server's process, which ends with this one or with its standard input, and the address that it will answer at."""
+def spawn(home: Path) -> tuple[subprocess.Popen[bytes], dict[str, str]]:
+    """A server's process, which ends with this one or with its standard input, and the settings of its clients.
+
+    The settings are the address that it will answer at, and a login that lives in the environment of our processes alone.
+    """
+    from flows import login as logins  # here: the server itself, which runs this file, need not find the package
+
     home.mkdir(parents=True, exist_ok=True)
+    login = logins.draw()
     with socket.create_server((_HOST, 0), backlog=128) as listening, (home / _LOG).open("ab") as sink:
+        port = listening.getsockname()[1]
         # In a session of its own: Ctrl-C reaches the command alone. Its input ends with this process, however that ends.
         process = subprocess.Popen(
             [sys.executable, "-P", __file__, str(listening.fileno())],
-            env={**os.environ, **_SETTINGS, "PREFECT_HOME": str(home)}, pass_fds=[listening.fileno()],
+            env={**os.environ, **_SETTINGS, **logins.server_settings(login, port), "PREFECT_HOME": str(home)},
+            pass_fds=[listening.fileno()],
             stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True,
         )  # fmt: skip
-        return process, f"http://{_HOST}:{listening.getsockname()[1]}/api"
+        return process, {"PREFECT_API_URL": f"http://{_HOST}:{port}/api", logins.CLIENT: login}
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -30,11 +31,12 @@ def serve(
 ) -> None:
     """Serve Prefect's pages, a nightly benchmark of each spec, and a weekly audit of the whole catalog."""
     with failures(debug):
+        from flows import login
         from flows.service import check_port, service_settings
 
         check_port(port)
         folder = open_data(data)
-        os.environ.update(service_settings(port))
+        os.environ.update(service_settings(port, login.keep(folder.login)))
         folder.prepare()
         from flows.clock import Times
 
@@ -55,15 +57,22 @@ def serve(
         with server(port, log) as pages:
             served = register(found)
             full = {str(deployment.name): f"{deployment.flow_name}/{deployment.name}" for deployment in found}
-            typer.echo(f"Prefect's pages:  {pages}   (this machine only; the server's log: {log})\n")
+            typer.echo(f"Prefect's pages:  {pages}   (this machine only; the server's log: {log})")
+            typer.echo(f"They ask for a password: the whole line in {folder.login}, which you alone can read.\n")
             for name in names:
                 cron = weekly if name == SUITE else nightly
                 when = served.times[name].astimezone(ZoneInfo(timezone))
                 typer.echo(f"  {full[name]:<36} {cron:<12} next {when:%a %d %b %Y %H:%M} {timezone}")
-            typer.echo(f"\nRun one at once:  PREFECT_API_URL={pages}/api prefect deployment run {full[names[0]]}")
+            typer.echo(f"\nRun one at once:  export PREFECT_API_URL={pages}/api {_from_file(login.CLIENT, folder.login)}")
+            typer.echo(f"                  prefect deployment run {shlex.quote(full[names[0]])}")
             typer.echo("Ctrl-C ends it, with the server; what was finished is kept.\n")
             sys.stdout.flush()
             run_until_stopped(served, [full[name] for name in run or ()])
+
+
+def _from_file(variable: str, path: Path) -> str:
+    """A word of a shell's `export` that reads the value from a file, so that no command line shows the value itself."""
+    return f'{variable}="$(cat {shlex.quote(str(path))})"'
 
 
 def baseline(

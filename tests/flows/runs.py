@@ -42,7 +42,7 @@ def start(spec, data, *options, command="run", audit=True, server=None):
     return subprocess.Popen(
         [sys.executable, "-m", "flows", *words, "--data", str(data)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, **({} if server is None else {"PREFECT_API_URL": server})},
+        env={**os.environ, **(server or {})},
     )  # fmt: skip
 
 

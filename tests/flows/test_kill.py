@@ -86,13 +86,13 @@ def victim_of(process, kind: str) -> int | None:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A server for the runs whose server is not killed, and no part of what is tested."""
-    process, address = spawn(tmp_path_factory.mktemp("server"))
-    yield address
+    process, settings = spawn(tmp_path_factory.mktemp("server"))
+    yield settings
     process.stdin.close()
     process.wait(30)
 
 
-def strike(moment: Moment, spec, empty: Path, data: Path, server: str | None) -> tuple[str, float]:
+def strike(moment: Moment, spec, empty: Path, data: Path, server: dict[str, str] | None) -> tuple[str, float]:
     """Starts a run on a copy of the prepared folder and kills; what it said, and the seconds until all of it was gone."""
     for delay in (moment.delay, moment.delay / 2, 0.0):
         shutil.rmtree(data, ignore_errors=True)

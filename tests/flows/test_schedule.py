@@ -1,19 +1,18 @@
 """What runs by the clock: mistakes told before anything starts, and `bandana serve` for real on the loopback interface."""
 
 import inspect
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
+from intruder import FOREIGN, ask, is_refused, start_a_script
 
 from flows.clock import Times
 from flows.processes import Process, end
@@ -164,14 +163,6 @@ def _is_alive(process):
     return fields[19] == process.started and fields[0] not in "ZX"
 
 
-def _ask(port, path, **body):
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/api{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell of processes")
 def test_serve_schedules_runs_and_ends_without_a_trace(write_spec, tmp_path, free_port):
@@ -192,10 +183,23 @@ def test_serve_schedules_runs_and_ends_without_a_trace(write_spec, tmp_path, fre
         assert f"http://127.0.0.1:{free_port} " in told, told
         assert "nightly-benchmark/small" in told
         assert "weekly-audit/whole-catalog" in told
-        served = {item["name"]: item for item in _ask(free_port, "/deployments/filter")}
+        api, kept = f"http://127.0.0.1:{free_port}/api", data / "prefect" / "login"
+        assert f"the whole line in {kept}" in told
+        login = kept.read_text().strip()
+        password = login.partition(":")[2]
+        assert password not in told
+        assert not [one for one in _family(process.pid) if password in Path(f"/proc/{one.pid}/cmdline").read_text()]
+
+        def _ask(path, **body):
+            return ask(api, path, body, login=login).body
+
+        assert is_refused(api)
+        (refused,) = start_a_script(api, f"touch {tmp_path}/ran", Origin=FOREIGN)
+        assert refused.status == 401
+        served = {item["name"]: item for item in _ask("/deployments/filter")}
         assert set(served) == {"small", "whole-catalog"}
         planned = _ask(
-            free_port, "/flow_runs/filter", sort="EXPECTED_START_TIME_ASC",
+            "/flow_runs/filter", sort="EXPECTED_START_TIME_ASC",
             deployments={"id": {"any_": [served["whole-catalog"]["id"]]}},
         )  # fmt: skip
         first = datetime.fromisoformat(planned[0]["expected_start_time"])
@@ -204,7 +208,7 @@ def test_serve_schedules_runs_and_ends_without_a_trace(write_spec, tmp_path, fre
         deadline = time.monotonic() + 150
         wanted = {"deployments": {"id": {"any_": [served["small"]["id"]]}}}
         ended = {"state": {"type": {"any_": ["COMPLETED", "FAILED", "CRASHED"]}}}
-        while not (runs := _ask(free_port, "/flow_runs/filter", flow_runs=ended, **wanted)):
+        while not (runs := _ask("/flow_runs/filter", flow_runs=ended, **wanted)):
             assert time.monotonic() < deadline
             assert process.poll() is None, process.communicate()
             time.sleep(0.5)
@@ -218,6 +222,9 @@ def test_serve_schedules_runs_and_ends_without_a_trace(write_spec, tmp_path, fre
         assert "Traceback" not in rest
         assert not [one for one in family if _is_alive(one)]
         check_port(free_port)
+        assert kept.stat().st_mode & 0o777 == 0o600
+        files = [path for path in data.rglob("*") if path.is_file()]
+        assert [path for path in files if password.encode() in path.read_bytes()] == [kept]
     finally:
         if process.poll() is None:
             process.kill()

@@ -2,8 +2,10 @@
 
 import urllib.request
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from intruder import ask, is_refused, is_refused_a_stream
 
 from flows import temporary_server
 from flows.temporary_server import spawn, start
@@ -64,11 +66,22 @@ def test_a_program_that_has_imported_prefect_keeps_its_settings(spawned, tmp_pat
 
 @pytest.mark.slow
 def test_its_first_answer_waits_for_it_and_it_ends_with_its_input(tmp_path):
-    process, address = spawn(tmp_path)
+    process, settings = spawn(tmp_path)
+    address, login = settings["PREFECT_API_URL"], settings["PREFECT_API_AUTH_STRING"]
     with urllib.request.urlopen(f"{address}/health", timeout=240) as answer:
         assert answer.read() == b"true"
+    assert is_refused(address)
+    assert is_refused_a_stream(address, login)
+    assert ask(address, "/deployments/filter", {}, login=login).body == []
+    password = login.partition(":")[2].encode()
+    if (command := Path(f"/proc/{process.pid}/cmdline")).exists():
+        assert b"temporary_server" in command.read_bytes()
+        assert password not in command.read_bytes()
     process.stdin.close()
     process.wait(30)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if password in path.read_bytes()]
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(f"{address}/health", timeout=5)
 
@@ -77,10 +90,11 @@ def test_its_first_answer_waits_for_it_and_it_ends_with_its_input(tmp_path):
 def test_two_at_once_lay_out_one_database(tmp_path):
     """Each by itself would find the other's half of the tables, and end."""
     spawned = [spawn(tmp_path) for _ in range(2)]
-    for process, address in spawned:
-        with urllib.request.urlopen(f"{address}/health", timeout=240) as answer:
+    for process, settings in spawned:
+        with urllib.request.urlopen(f"{settings['PREFECT_API_URL']}/health", timeout=240) as answer:
             assert answer.read() == b"true"
         assert process.poll() is None
+    assert len({settings["PREFECT_API_AUTH_STRING"] for _, settings in spawned}) == 2
     for process, _ in spawned:
         process.stdin.close()
         process.wait(30)

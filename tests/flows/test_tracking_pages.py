@@ -134,6 +134,8 @@ def test_everything_listens_on_loopback_and_is_watched(compose: dict[str, Any]) 
         assert service["healthcheck"]["test"], name
         assert "privileged" not in service
         assert "network_mode" not in service
+    origins = compose["services"]["prefect"]["environment"]["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
+    assert origins == compose["services"]["prefect"]["environment"]["PREFECT_SERVER_UI_API_URL"].removesuffix("/api")
     for name in ("mlflow", "prefect"):
         assert compose["services"][name]["depends_on"]["database"]["condition"] == "service_healthy"
     declared = set(compose["volumes"])
