@@ -92,7 +92,7 @@ def audit(
       effort: how hard to look.
       at_test_budget: the same algorithm at a budget of about mu = 1.
       subject: kind, name and source of the algorithm.
-      about: table, seeds, noise source, versions: what a reader needs to repeat the audit.
+      about: table, seeds, noise source, code: what a reader needs to repeat the audit.
       doubts: what is known to leave the outcome without meaning, in words.
       on_progress: called with a name as each part is done.
     """

@@ -2,9 +2,9 @@
 
 The file is a NumPy archive: the scores that the bounds were taken from, float32, and a description in JSON with the claim,
 the effort, every bound with its method, parameters and share of the failure probability, the worst record's events, the
-planted faults, seeds and versions; at the claimed and at the test budget. Its last 64 bytes are the SHA-256 of all bytes
-before, in hexadecimal (a zip comment, which readers of archives pass over). A changed byte shows in the hash; a number that
-is wrong under a right hash shows when it is computed anew.
+planted faults and seeds, at the claimed and at the test budget; and how it came to be, under a key of its own. Its last
+64 bytes are the SHA-256 of all bytes before, in hexadecimal (a zip comment, which readers of archives pass over). A changed
+byte shows in the hash; a number that is wrong under a right hash shows when it is computed anew.
 """
 
 from __future__ import annotations
@@ -176,6 +176,7 @@ def describe(outcome: Outcome) -> dict[str, Any]:
         "power": outcome.power,
         "doubts": list(outcome.doubts),
         "about": dict(outcome.about),
+        "provenance": None if outcome.provenance is None else dict(outcome.provenance),
         "numbers": [
             {"quantity": asdict(quantity), **asdict(three)} for quantity, three in outcome.numbers.items()
         ],
@@ -279,6 +280,7 @@ def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix
         power=float(stated["power"]),
         doubts=tuple(stated["doubts"]),
         about=stated["about"],
+        provenance=stated.get("provenance"),
         at_test_budget=inner,
     )
 

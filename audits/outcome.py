@@ -194,7 +194,8 @@ class Outcome:
       controls: the planted faults.
       power: the smallest factor in the main quantity that this audit would have caught with 95 % probability.
       doubts: why the audit can say nothing in favor of the claim, in words.
-      about: table, seeds, noise source, versions: what a reader needs to repeat the audit.
+      about: table, seeds, noise source, code: what a reader needs to repeat the audit.
+      provenance: how this outcome came to be, in JSON's own types; None where that was not recorded.
       at_test_budget: the same algorithm at a budget at which faults show, with the planted faults; None where the claimed
         budget is such a one.
     """
@@ -212,6 +213,7 @@ class Outcome:
     power: float
     doubts: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, Any] | None = None
     at_test_budget: Outcome | None = None
 
     @property

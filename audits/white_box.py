@@ -127,7 +127,7 @@ def examine(
       probes: records to plant canaries at.
       effort: how hard to look; too little for the claim is INCONCLUSIVE.
       subject: who is audited, for the evidence.
-      about: what the evidence says of the table, the seeds and the versions.
+      about: what the evidence says of the table, the seeds and the code.
       controls: the planted faults.
       on_progress: called with a name as each part is done.
     """

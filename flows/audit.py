@@ -10,6 +10,7 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
 
+from flows import provenance
 from flows.benchmark import cell_record
 from flows.environments import environments_of
 from flows.executors import Executor, Resources, patience, task_runner
@@ -28,12 +29,14 @@ from flows.work import audit_cell, audit_entry, check_audits, evidence_of, store
 def _audit(cell: Cell, store: Store, label: str) -> tuple[dict[str, Any], float]:
     """The audit's entry in the report, and the seconds that it took."""
     watch = Stopwatch()
-    return audit_entry(cell, audit_cell(cell, store)), watch.seconds
+    return audit_entry(cell, audit_cell(cell, store), is_anonymous=store.is_anonymous), watch.seconds
 
 
 @task(name="track-audit", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
 def _track(cell: Cell, outcome: dict[str, Any], store: Store, tracker: Tracker, label: str) -> None:
-    record = replace(cell_record(cell, audit_metrics(outcome), {}, [evidence_of(cell, store)]), fills=ACCOUNTED)
+    made = provenance.tags("audit", provenance.summary([("audits", outcome["provenance"])]))
+    record = cell_record(cell, audit_metrics(outcome), {}, [evidence_of(cell, store)], made)
+    record = replace(record, fills=ACCOUNTED)
     record.tags["verdict"] = outcome["verdict"]
     tracker.log_cell(cell.spec.name, record)
 
@@ -54,7 +57,11 @@ def audit_flow(spec: Spec, data: str) -> list[dict[str, Any]]:
     check_audits(cells)
     tracker.experiment(spec.name, spec.description or spec.title)
     found = {cell.name: stored_audit(cell, store) for cell in cells}
-    outcomes = {cell.name: audit_entry(cell, outcome) for cell in cells if (outcome := found[cell.name]) is not None}
+    outcomes = {
+        cell.name: audit_entry(cell, outcome, is_anonymous=store.is_anonymous)
+        for cell in cells
+        if (outcome := found[cell.name]) is not None
+    }
     missing = [cell for cell in cells if cell.name not in outcomes]
     journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
     examine = _audit.with_options(**patience(spec.execution.retries, spec.execution.audit_timeout))

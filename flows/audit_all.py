@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +11,22 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.futures import as_completed
 
-from audits import evidence
 from audits.audit import audit
 from audits.outcome import Effort
 from audits.summary import summarize
 from audits.whole_catalog import subjects
-from flows import audit_report, baseline, gate
+from flows import audit_report, baseline, gate, provenance
 from flows.alarms import AlarmRaised, Findings, conclude
 from flows.executors import Executor, Resources, patience, task_runner
 from flows.progress import bar
+from flows.provenance import Making
 from flows.settings import DataFolder
 from flows.specs import ExecutionSpec
-from flows.store import Store, code_version, content_key, link, write_whole
+from flows.store import Store, code_version, content_key, link
 from flows.temporary_server import without_heartbeats
 from flows.tracking import CellRecord, Tracker
 from flows.tracking_record import audit_metrics
-from flows.work import AUDIT, about_audits, stored_outcome
+from flows.work import AUDIT, about_audits, kept, stored_outcome
 
 SUITE = "whole-catalog"
 _TITLE = "Audit of the whole catalog"
@@ -40,7 +40,7 @@ def key_of(label: str, effort: Effort) -> str:
 
 def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
     """One audit, from the store if it is there: its entry in the report, and its lines for the terminal."""
-    subject = subjects()[label]()
+    making, subject = Making(), subjects()[label]()
     place = store.path(AUDIT, key_of(label, effort))
     outcome = stored_outcome(place)
     if outcome is None:
@@ -54,13 +54,15 @@ def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
             subject={"kind": "catalog", "name": label, "source": subject.source},
             about=about_audits(table, trial.probes, effort.seed),
         )
-        write_whole(place, evidence.to_bytes(outcome))
+        outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous))
+        outcome = kept(place, outcome)
     about = {
         "label": label,
         "algorithm": subject.algorithm,
         "calibration": subject.calibration,
         "privacy_model": outcome.claim.trust.value,
         "parameters": dict(subject.parameters),
+        "provenance": provenance.shown(outcome.provenance, is_anonymous=store.is_anonymous),
     }
     return {"entry": summarize(outcome, about), "lines": audit_report.tell(label, outcome)}
 
@@ -116,7 +118,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
     counts = {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")}
     tracker.log_suite(
         SUITE, content_key({"suite": SUITE, "evidence": found["evidence"]["sha256"]}), asdict(effort), counts,
-        list(files.values()),
+        list(files.values()), provenance.tags("suite", found["provenance"]),
     )  # fmt: skip
     rows, notes = (held["rows"], held["notes"]) if held else ([], [])
     shown = {kind: str(path) for kind, path in files.items()}
@@ -155,4 +157,5 @@ def _record(label: str, effort: Effort, entry: dict[str, Any], place: Path) -> C
         tags={"verdict": entry["verdict"], "source": entry["claim"]["source"]},
         metrics=audit_metrics(entry),
         artifacts=[place],
+        provenance=provenance.tags("audit", provenance.summary([("audits", entry["provenance"])])),
     )

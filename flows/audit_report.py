@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from audits.contents import numbers_sha256
 from audits.outcome import Outcome
 from audits.reporting import render_html, render_pdf, validate
+from audits.reporting.document import REPORT
+from flows import provenance
 from flows.power_curve import power_curve
-from flows.store import code_version, write_whole
-from flows.versions import versions
+from flows.store import content_key, write_whole
 
 FORMATS = ("html", "pdf", "json")
-_SHOWN_VERSIONS = ("python", "bandana", "numpy", "scipy", "numba", "hypothesis")
 
 
 def document(
@@ -38,7 +38,7 @@ def document(
 
     Args:
       title: of the report.
-      audits: their entries, see `audits.summary.summarize`.
+      audits: their entries, see `audits.summary.summarize`, each with its provenance.
       kind: audit or catalog.
       table: the data that were replayed, in words.
       actions: names.
@@ -49,13 +49,13 @@ def document(
       commands: that repeat it.
       evidence: the files.
     """
-    files = [{"path": path.name, "sha256": sha256(path.read_bytes()).hexdigest()} for path in evidence]
+    made = provenance.summary(("audits", entry["provenance"]) for entry in audits)
     return {
-        "schema": "bandana/report/5",
+        "schema": REPORT,
         "kind": kind,
         "title": title,
         "suite": title,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created": made["ended"],
         "environments": [
             {
                 "label": "audit table",
@@ -72,15 +72,27 @@ def document(
         "benchmark": None,
         "regressions": None,
         "related": [],
-        "software": {"code sha256": code_version(), **versions(*_SHOWN_VERSIONS)},
+        "provenance": made,
         "seeds": {
             "root": seed,
             "audit": f"SeedSequence({seed}), one child a pair and side, one grandchild a block of replays",
         },
         "spec": spec,
         "commands": [*commands, *(f"bandana verify {path.name}" for path in evidence)],
-        "evidence": {"sha256": sha256("".join(file["sha256"] for file in files).encode()).hexdigest(), "files": files},
+        "evidence": evidence_field(evidence_file(path, path.name) for path in evidence),
     }
+
+
+def evidence_file(path: Path, name: str) -> dict[str, str]:
+    """A file of evidence in a report's document: the hash of the file as it is, and of what it says whoever computed it."""
+    return {"path": name, "sha256": sha256(path.read_bytes()).hexdigest(), "numbers": numbers_sha256(path)}
+
+
+def evidence_field(files: Iterable[dict[str, str]]) -> dict[str, Any]:
+    """The field `evidence` of a report's document, from its files."""
+    listed = list(files)
+    over = {kind: content_key([[file["path"], file[kind]] for file in listed]) for kind in ("sha256", "numbers")}
+    return {**over, "files": listed}
 
 
 def write(found: dict[str, Any], folder: Path, name: str) -> dict[str, Path]:

@@ -11,6 +11,8 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
 
+from audits.contents import PROVENANCE
+from flows import provenance
 from flows.dataset_record import dataset_record
 from flows.environments import environments_of
 from flows.executors import Executor, Resources, patience, task_runner
@@ -110,11 +112,12 @@ def benchmark(spec: Spec, data: str, resources: Resources | None = None) -> None
 
 
 def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
-    """A cell's regret over rounds: mean and 95 % confidence interval over replications, and the privacy spent."""
+    """A cell's regret over rounds: mean and 95 % confidence interval over replications; privacy spent, and who made it."""
     results = [benchmark_block(block, store) for block in cell.blocks()]
     regret = np.concatenate([arrays["regret"] for arrays, _ in results])
     mean = regret.mean(axis=0)
     half = _NORMAL_95 * regret.std(axis=0, ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else 0 * mean
+    made = [provenance.shown(told.get(PROVENANCE), is_anonymous=store.is_anonymous) for _, told in results]
     mus, pures = ([description[name] for _, description in results] for name in ("mu", "pure"))
     return {
         "grid": results[0][0]["grid"],
@@ -125,6 +128,7 @@ def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
         "mu": None if None in mus else max(mus),
         "pure": None if None in pures else max(pures),
         "noise": results[0][1]["noise"],
+        "provenance": provenance.summary(("blocks", described) for described in made),
     }
 
 
@@ -147,11 +151,14 @@ def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
             derived = GaussianDP(summary["mu"]) if summary["pure"] is None else PureDP(summary["pure"])
             metrics |= {"privacy/mu_accounted": summary["mu"], "privacy/epsilon_accounted": derived.epsilon_at(delta)}
         curves["privacy/mu_spent"] = (grid, summary["mu_spent"].tolist())
-    return cell_record(cell, metrics, curves, [])
+    made = provenance.tags("benchmark", summary["provenance"])
+    return cell_record(cell, metrics, curves, [], made)
 
 
-def cell_record(cell: Cell, metrics: dict[str, float], curves: dict[str, Any], artifacts: list[Path]) -> CellRecord:
-    """A cell's MLflow run: the benchmark and the audit write into the same one."""
+def cell_record(
+    cell: Cell, metrics: dict[str, float], curves: dict[str, Any], artifacts: list[Path], made: dict[str, str]
+) -> CellRecord:
+    """A cell's MLflow run: the benchmark and the audit write into the same one; `made` are tags of how it came to be."""
     spec, environment = cell.spec, cell.environment
     return CellRecord(
         run_key=cell.key,
@@ -173,4 +180,5 @@ def cell_record(cell: Cell, metrics: dict[str, float], curves: dict[str, Any], a
         curves=curves,
         artifacts=artifacts,
         dataset=dataset_record(cell),
+        provenance=made,
     )

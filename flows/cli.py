@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from flows.commands import accounting, audits, pages, reports, schedule, suites
+from flows.settings import use_one_thread
 
 app = typer.Typer(
     help="Private bandits that prove their privacy: benchmarks, audits and reports.",
@@ -32,4 +33,5 @@ for command in (
 
 def main() -> None:
     """The console script."""
+    use_one_thread()  # NumPy reads it once, when a command imports it
     app()

@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -28,7 +28,9 @@ from audits.conformance import ProtocolError
 from audits.outcome import Effort, Outcome
 from audits.summary import summarize
 from audits.worst_pair import candidate_pairs
-from flows import audit_report
+from flows import audit_report, provenance
+from flows.provenance import Making
+from flows.settings import is_anonymous
 from flows.specs import SpecError
 from flows.store import write_whole
 from flows.work import about_audits
@@ -255,11 +257,13 @@ def audit_own(request: Request, on_progress: Callable[[str], None] = lambda what
         raise SpecError(f"--{error}") from error
     if request.seed < 0:
         raise SpecError(f"--seed must be at least 0, got {request.seed}")
-    loaded = load(request.algorithm, request.arms)
+    making, loaded = Making(), load(request.algorithm, request.arms)
     with blamed_on(loaded.path):
         if loaded.kind == FUNCTION:
-            return loaded, _audit_function(loaded, request, claim, effort, reward_range, on_progress)
-        return loaded, _audit_algorithm(loaded, request, claim, effort, on_progress)
+            outcome = _audit_function(loaded, request, claim, effort, reward_range, on_progress)
+        else:
+            outcome = _audit_algorithm(loaded, request, claim, effort, on_progress)
+    return loaded, replace(outcome, provenance=making.record(is_anonymous=is_anonymous()))
 
 
 def _audit_algorithm(
@@ -348,6 +352,7 @@ def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: P
         "calibration": None,
         "privacy_model": outcome.claim.trust.value,
         "parameters": {f.name: str(getattr(subject, f.name)) for f in shown},
+        "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous()),
     }
     n_actions = (request.arms or 2) if loaded.kind == FUNCTION else subject.n_actions
     is_episodic = getattr(subject, "episode_length", None) is not None

@@ -8,7 +8,9 @@ import numpy as np
 
 from algorithms.observers import log_grid
 from algorithms.run import run
+from audits.contents import PROVENANCE
 from flows.plan import Block
+from flows.provenance import Making
 from flows.store import Store
 from privacy_core import LiveLedger, PureDP, ReproducibleNoise, account
 from privacy_core.accounting import accounted_mu
@@ -21,11 +23,12 @@ def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], 
 
     Returns:
       arrays: `grid` (n_grid,) rounds; `regret` (n_reps, n_grid); `mu_spent` (n_grid,), infinite for a non-private run,
-      by the first replicate's ledger. description: the noise source, mu over all replicates (null if infinite), and the
-      epsilon of pure DP (null if there is none).
+      by the first replicate's ledger. description: the noise source, mu over all replicates (null if infinite), the
+      epsilon of pure DP (null if there is none), and the provenance.
     """
     if (found := store.load(BENCHMARK, block.key)) is not None:
         return found
+    making = Making()
     cell, environment = block.cell, block.cell.environment
     stream = environment.stream(block.reward_seed)
     grid = log_grid(cell.spec.horizon)
@@ -40,6 +43,7 @@ def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], 
         "noise": ledger.noise.name,
         "mu": total if np.isfinite(total) else None,
         "pure": derived.epsilon if isinstance(derived, PureDP) else None,
+        PROVENANCE: making.record(is_anonymous=store.is_anonymous),
     }
     store.save(BENCHMARK, block.key, arrays, description)
     return arrays, description

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +10,23 @@ import numpy as np
 import pandas as pd
 from prefect import flow
 
+from audits.contents import PROVENANCE
 from audits.reporting import figures
+from audits.reporting.document import REPORT
 from audits.summary import finite
-from flows.audit_report import write_document
+from flows import provenance
+from flows.audit_report import evidence_field, evidence_file, write_document
 from flows.benchmark import summarize_cell
 from flows.environments import environments_of
-from flows.plan import Cell, cells_of
+from flows.plan import Block, Cell, cells_of
 from flows.play import BENCHMARK
 from flows.power_curve import power_curve
 from flows.progress import bar
 from flows.settings import DataFolder
 from flows.specs import Spec, SpecError
-from flows.store import Store, code_version, content_key, write_whole
+from flows.store import Store, content_key, write_whole
 from flows.tracking import Tracker
-from flows.versions import versions
 from flows.work import audit_entry, audit_key, evidence_of, stored_audit
-
-_SHOWN_VERSIONS = (
-    "python",
-    "bandana",
-    "numpy",
-    "scipy",
-    "numba",
-    "hypothesis",
-    "dp-accounting",
-    "opacus",
-    "prefect",
-    "mlflow",
-    "typst",
-)
-
 
 _WITHHELD = (
     "Regret {where} is withheld: the data are private, the spec does not declare their regret public, and no privacy claim "
@@ -88,8 +74,11 @@ def audit_documents(spec: Spec, document: dict[str, Any]) -> dict[str, dict[str,
         cell = cells[entry["label"]]
         evidence = [file for file in document["evidence"]["files"] if audit_key(cell) in file["path"]]
         whole = f"../report.{_linked(spec)}"
+        made = provenance.summary([("audits", entry["provenance"])])
         found[cell.slug] = document | {
             "kind": "audit",
+            "created": made["ended"],
+            "provenance": made,
             "title": f"Audit of {entry['label']}",
             "environments": [e for e in document["environments"] if e["label"] == cell.environment.label],
             "audits": [entry],
@@ -100,7 +89,7 @@ def audit_documents(spec: Spec, document: dict[str, Any]) -> dict[str, dict[str,
                 f"bandana audit {spec.name}.yaml",
                 *(command for command in document["commands"] if command.endswith(f"/{cell.slug}.npz")),
             ],
-            "evidence": {"sha256": content_key(evidence), "files": evidence},
+            "evidence": evidence_field(evidence),
         }
     return found
 
@@ -152,6 +141,7 @@ def _track(spec: Spec, document: dict[str, Any], artifacts: list[Path], tracker:
         },
         {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")},
         artifacts,
+        provenance.tags("suite", document["provenance"]),
     )  # fmt: skip
 
 
@@ -166,24 +156,24 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
     played = [cell for cell in cells if _is_played(cell, store)]
     if not audited and not played:
         raise SpecError(f"nothing of the suite {spec.name!r} is in the store yet; run or audit its spec first")
-    entries = [audit_entry(cell, outcome) for cell, outcome in audited]
+    entries = [audit_entry(cell, outcome, is_anonymous=store.is_anonymous) for cell, outcome in audited]
     evidence = [evidence_of(cell, store) for cell, _ in audited]
-    blocks = [(cell, store.path(BENCHMARK, block.key)) for cell in played for block in cell.blocks()]
-    files = evidence + [path for _, path in blocks]
+    blocks = [(cell, block) for cell in played for block in cell.blocks()]
+    made = provenance.summary([*_makings(blocks, store), *(("audits", entry["provenance"]) for entry in entries)])
     # A hash of withheld regret would let whoever knows all rows but one try out that one.
-    hashed = evidence + [path for cell, path in blocks if cell.environment.shows("regret")]
+    hashed = evidence + [store.path(BENCHMARK, block.key) for cell, block in blocks if cell.environment.shows("regret")]
     return {
-        "schema": "bandana/report/5",
+        "schema": REPORT,
         "kind": "experiment",
         "title": spec.title or spec.name,
         "suite": spec.name,
-        "created": datetime.fromtimestamp(max(f.stat().st_mtime for f in files), tz=UTC).isoformat(timespec="seconds"),
+        "created": made["ended"],
         "environments": [environment.describe() for environment in environments_of(spec)],
         "audits": [entry | {"power": power_curve(entry)} for entry in entries],
         "benchmark": _benchmark(spec, played, store) if played else None,
         "regressions": None,
         "related": [{"label": cell.name, "path": f"audits/{cell.slug}.{_linked(spec)}"} for cell, _ in audited],
-        "software": {"code sha256": code_version(), **versions(*_SHOWN_VERSIONS)},
+        "provenance": made,
         "seeds": {
             "root": spec.seed,
             "benchmark": "one SFC64 generator a purpose and block of replicates: "
@@ -193,8 +183,15 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
         "spec": spec_text,
         "commands": [f"bandana {command} {spec.name}.yaml" for command in ("check", "run", "audit", "report")]
         + [f"bandana verify evidence/{cell.slug}.npz" for cell, _ in audited],
-        "evidence": _evidence(hashed),
+        "evidence": evidence_field(evidence_file(p, f"results/{p.parent.name}/{p.name}") for p in sorted(hashed)),
     }
+
+
+def _makings(blocks: list[tuple[Cell, Block]], store: Store) -> Iterator[tuple[provenance.Kind, provenance.Record | None]]:
+    """How each block came to be."""
+    for _, block in blocks:
+        described = store.describe(BENCHMARK, block.key) or {}
+        yield "blocks", provenance.shown(described.get(PROVENANCE), is_anonymous=store.is_anonymous)
 
 
 def _is_played(cell: Cell, store: Store) -> bool:
@@ -237,11 +234,3 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
         "withheld": _WITHHELD.format(where=f"on {', '.join(hidden)}") if hidden else None,
         "cells": shown,
     }
-
-
-def _evidence(files: list[Path]) -> dict[str, Any]:
-    hashed = [
-        {"path": f"results/{path.parent.name}/{path.name}", "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-        for path in sorted(files)
-    ]
-    return {"sha256": content_key(hashed), "files": hashed}

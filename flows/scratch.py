@@ -18,7 +18,7 @@ _LONG_AGO = 24 * 3600.0  # seconds: nothing is being written for so long
 
 def prefix(name: str) -> str:
     """How the names of this process's unfinished files begin; they end in `SUFFIX`."""
-    return f".{name}.{_machine()}-{os.getpid()}."
+    return f".{name}.{machine()}-{os.getpid()}."
 
 
 SUFFIX = ".part"
@@ -53,7 +53,7 @@ def _is_left_over(path: Path) -> bool:
     owner = _OURS.fullmatch(path.name)
     if owner is None:
         return False
-    if owner["machine"] == _machine() and not _is_alive(int(owner["pid"])):
+    if owner["machine"] == machine() and not _is_alive(int(owner["pid"])):
         return True
     try:
         return time.time() - path.stat().st_mtime > _LONG_AGO
@@ -62,7 +62,7 @@ def _is_left_over(path: Path) -> bool:
 
 
 @cache
-def _machine() -> str:
+def machine() -> str:
     """What shares our process numbers: a host since it started, or a container."""
     told = [socket.gethostname()]
     try:

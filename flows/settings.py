@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_DATA = "bandana_data"
+ANONYMOUS = "BANDANA_ANONYMOUS"
+"""Environment variable: whether results leave out who computed them; `--anonymous` sets it, and workers inherit it."""
 _NEEDED_BYTES = 128 << 20
 
 # Failures are told in one line by the command itself: the logs of Prefect and MLflow stay silent but for --debug.
@@ -31,15 +33,25 @@ _QUIET = {
     "PREFECT_API_REQUEST_TIMEOUT": "240",
     # A command that was stopped leaves semaphores; their keeper clears them away, and need not speak of it.
     "PYTHONWARNINGS": "ignore::UserWarning:multiprocessing.resource_tracker",
-    # Blocks run side by side, one thread each.
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
 }
+# Blocks run side by side, one thread each; sums of many threads need not be the same bit for bit.
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def data_root(root: Path | str | None = None) -> Path:
     """Where the data folder is, or would be."""
     return Path(root or os.environ.get("BANDANA_DATA") or DEFAULT_DATA).absolute()
+
+
+def is_anonymous() -> bool:
+    """Whether results leave out user and host: BANDANA_ANONYMOUS is set, to anything but 0, no, off and false."""
+    return os.environ.get(ANONYMOUS, "").strip().lower() not in ("", "0", "no", "off", "false")
+
+
+def use_one_thread() -> None:
+    """One thread for each linear-algebra library; call before NumPy is imported. A user's own settings stay."""
+    for name in _THREADS:
+        os.environ.setdefault(name, "1")
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,7 @@ class DataFolder:
             raise OSError(errno.ENOSPC, f"less than {_NEEDED_BYTES >> 20} MiB are free", str(self.root))
         for name, value in {**_QUIET, "PREFECT_HOME": str(self.prefect)}.items():
             os.environ.setdefault(name, value)
+        use_one_thread()
 
 
 def n_workers() -> int:

@@ -9,7 +9,8 @@ import os
 import tempfile
 import threading
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ import numpy as np
 import algorithms
 import audits
 import privacy_core
+from audits.contents import read_description
 from flows import scratch
+from flows.settings import is_anonymous
 
 _PACKAGES = (privacy_core, algorithms, audits)
 _NOT_COMPUTATION = "reporting"
@@ -50,17 +53,40 @@ def code_version() -> str:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file so that it is there whole or not at all, also if the machine stops or the disk is full."""
+    with _written_beside(path, content) as temporary:
+        os.replace(temporary, path)
+
+
+def write_first(path: Path, content: bytes, is_whole: Callable[[Path], bool]) -> bool:
+    """Writes a file as `write_whole` does, unless a whole one is there: two processes that compute the same keep the first.
+
+    Returns:
+      whether it was written.
+    """
+    with _written_beside(path, content) as temporary:
+        try:
+            os.link(temporary, path)
+            return True
+        except OSError:  # it is there, or the file system knows no links
+            if path.exists() and is_whole(path):
+                return False
+        os.replace(temporary, path)
+        return True
+
+
+@contextmanager
+def _written_beside(path: Path, content: bytes) -> Iterator[Path]:
+    """A file of that content in the same folder, which is gone afterwards unless it was moved."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(scratch.SUFFIX, scratch.prefix(path.name), path.parent)
+    handle, name = tempfile.mkstemp(scratch.SUFFIX, scratch.prefix(path.name), path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def link(source: Path, target: Path) -> None:
@@ -78,10 +104,16 @@ def link(source: Path, target: Path) -> None:
 
 
 class Store:
-    """Arrays and their description under a key."""
+    """Arrays and their description under a key.
+
+    Attributes:
+      is_anonymous: whether results that are computed for it leave out user and host; it travels with the store to workers
+        of other machines, which have another environment.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.is_anonymous = is_anonymous()
 
     def path(self, kind: str, key: str) -> Path:
         """Where a result lies."""
@@ -98,11 +130,18 @@ class Store:
             return None  # a damaged file: computed again, and overwritten
         return arrays, json.loads(bytes(arrays.pop("description")).decode())
 
+    def describe(self, kind: str, key: str) -> dict[str, Any] | None:
+        """The description alone, or None where there is no whole file; arrays are not read."""
+        try:
+            return read_description(self.path(kind, key))
+        except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError):
+            return None
+
     def save(self, kind: str, key: str, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> Path:
-        """Writes a result; the same content gives the same bytes."""
+        """Writes a result, unless another process stored it meanwhile; the same content gives the same bytes."""
         buffer = io.BytesIO()
         text = np.frombuffer(canonical(description).encode(), dtype=np.uint8)
         np.savez(buffer, allow_pickle=False, description=text, **arrays)
         path = self.path(kind, key)
-        write_whole(path, buffer.getvalue())
+        write_first(path, buffer.getvalue(), lambda _: self.load(kind, key) is not None)
         return path

@@ -7,7 +7,6 @@ how to search, stands in docs/tracking.md.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import logging
 import math
@@ -21,12 +20,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flows import scratch
 from flows.comparison_view import VIEW_KEY, VIEW_TAG, comparison_state, encode_view, run_color
+from flows.settings import is_anonymous
 from flows.tracking_address import TrackingAddress
 from flows.tracking_errors import Patient, TrackingError, advice
 from flows.tracking_locks import Locks
@@ -66,6 +65,11 @@ class _Known(NamedTuple):
     run_id: str
     name: str
     contents: frozenset[str]
+    tags: Mapping[str, str]
+
+    def holds(self, record: CellRecord) -> bool:
+        """Whether nothing of the record is to be written."""
+        return record.digest in self.contents and record.provenance == _made(self.tags, record)
 
 
 class Tracker:
@@ -89,7 +93,7 @@ class Tracker:
         self._root = Path(data_dir).absolute() / "mlflow"
         folder = self._root if self.address.database is None else self.address.database.parent
         self._locks = Locks(folder / "locks", self.address)
-        self._host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())
+        self._host = re.sub(r"[^A-Za-z0-9._-]", "-", scratch.machine() if is_anonymous() else socket.gethostname())
         self._forget()
         with _explained(self.address, self._root):
             (folder / "locks").mkdir(parents=True, exist_ok=True)
@@ -182,6 +186,7 @@ class Tracker:
         params: Mapping[str, Any],
         metrics: Mapping[str, float],
         artifacts: Sequence[Path],
+        provenance: Mapping[str, str] | None = None,
     ) -> str:
         """Writes the run that holds a suite's report; as `log_cell`, but new artifacts replace old ones.
 
@@ -194,6 +199,7 @@ class Tracker:
             params=dict(params),
             metrics=dict(metrics),
             artifacts=list(artifacts),
+            provenance=provenance or {},
         )
         return self._write(suite, record, role="suite")
 
@@ -374,7 +380,10 @@ class Tracker:
             runs = _pages(self._client.search_runs, experiment_ids=[number], filter_string="tags.current = 'true'")
             self._current[number] = {
                 (run.data.tags.get("role", ""), run.data.tags.get("run_key", "")): _Known(
-                    run.info.run_id, run.info.run_name, frozenset(_contents(run) if run.info.status == "FINISHED" else ())
+                    run.info.run_id,
+                    run.info.run_name,
+                    frozenset(_contents(run) if run.info.status == "FINISHED" else ()),
+                    dict(run.data.tags),
                 )
                 for run in runs
             }
@@ -388,7 +397,7 @@ class Tracker:
             experiment = self._experiment(suite)
             known = self._known(experiment)
             held = known.get((role, record.run_key))
-            if role == "cell" and held is not None and record.digest in held.contents:
+            if role == "cell" and held is not None and held.holds(record):
                 return held.run_id
             with self._locks.hold(f"{role}-{record.run_key}"):
                 run, is_new = self._claim(experiment, suite, role, record)
@@ -404,7 +413,9 @@ class Tracker:
                         self._abandon(run_id, "FAILED" if isinstance(error, Exception) else "KILLED")
                     raise
                 contents = frozenset((*(_contents(run) if is_finished else ()), record.digest))
-            known[role, record.run_key] = _Known(run_id, record.name, contents)
+                tags = {key: value for key, value in run.data.tags.items() if key not in _made(run.data.tags, record)}
+                tags |= record.provenance
+            known[role, record.run_key] = _Known(run_id, record.name, contents, tags)
             for key, other in [*known.items()]:
                 if key[0] == role and key[1] != record.run_key and other.name == record.name:
                     self._retire(other.run_id, by=run_id)
@@ -447,7 +458,6 @@ class Tracker:
             "suite": suite,
             "role": role,
             "run_key": record.run_key,
-            "bandana.version": _version(),
             "bandana.code": _code(),
             **self._whereabouts(attempt=1),
             **_standing(record),
@@ -512,10 +522,13 @@ class Tracker:
         metrics = {key: float(value) for key, value in record.metrics.items() if is_finite(value)}
         if not is_new:
             _tell_kept(record, data, given, metrics)
+        made = {key: value for key, value in record.provenance.items() if data.tags.get(key) != value}
+        for key in _made(data.tags, record).keys() - record.provenance.keys():
+            self._client.delete_tag(run_id, key)
         self._send(
             run_id,
             params=[Param(key, value) for key, value in given.items() if key not in data.params],
-            tags=_run_tags({key: value for key, value in record.tags.items() if key not in data.tags}),
+            tags=_run_tags({key: value for key, value in record.tags.items() if key not in data.tags} | made),
             points=self._points(run, {k: v for k, v in metrics.items() if k not in data.metrics}, record.curves),
         )
         if record.dataset is not None:
@@ -524,8 +537,8 @@ class Tracker:
         if record.curves:
             self._log_curves(run, record.curves, is_held=_CURVES in held)
         for path in record.artifacts:
-            # Another size: whoever copied it was killed on the way.
-            if replace_artifacts or path.name not in held or held[path.name] not in (None, path.stat().st_size):
+            # Another size: whoever copied it was killed on the way. Made anew: the file says so, too.
+            if replace_artifacts or made or path.name not in held or held[path.name] not in (None, path.stat().st_size):
                 self._store_artifact(run, path)
 
     def _send(
@@ -672,6 +685,12 @@ def _contents(run: Run) -> list[str]:
         return []
 
 
+def _made(tags: Mapping[str, str], record: CellRecord) -> dict[str, str]:
+    """Those of a run's tags that say how the record's numbers came to be."""
+    kinds = tuple({f"{key.rpartition('.')[0]}." for key in record.provenance})
+    return {key: value for key, value in tags.items() if key.startswith(kinds)}
+
+
 def _run_tags(tags: Mapping[str, Any]) -> list[RunTag]:
     from mlflow.entities import RunTag
 
@@ -705,14 +724,6 @@ def _tell_kept(record: CellRecord, data: Any, params: Mapping[str, str], metrics
             "the MLflow run of %r keeps its earlier values of %s; delete the run to have it written anew",
             record.name, ", ".join(sorted(changed)),
         )  # fmt: skip
-
-
-@cache
-def _version() -> str:
-    try:
-        return importlib.metadata.version("bandana")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def _code() -> str:

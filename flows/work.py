@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from audits.evidence import UnusableEvidence
 from audits.faulty_ledgers import GENERIC
 from audits.outcome import Effort, Outcome
 from audits.summary import summarize
+from flows import provenance
 from flows.plan import Cell
+from flows.provenance import Making
 from flows.specs import SpecError
-from flows.store import Store, code_version, content_key, write_whole
-from flows.versions import versions
+from flows.store import Store, code_version, content_key, write_first
 from privacy_core import ReproducibleNoise
 
 AUDIT = "audit"
@@ -55,6 +57,7 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     """One audit with its controls; from the store if it is there."""
     if (found := stored_audit(cell, store)) is not None:
         return found
+    making = Making()
     asked, entry, environment = cell.spec.audit, cell.entry, cell.environment
     table, main, near = environment.audit_table(), cell.in_audit(), None
     if not is_near_test_budget(entry, main, table):
@@ -73,8 +76,15 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
         subject={"kind": "catalog", "name": cell.name, "source": entry.source},
         about=about_audits(rounds, trial.probes, cell.spec.seed),
     )
-    write_whole(evidence_of(cell, store), evidence.to_bytes(outcome))
-    return outcome
+    outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous))
+    return kept(evidence_of(cell, store), outcome)
+
+
+def kept(place: Path, outcome: Outcome) -> Outcome:
+    """Stores an audit; what is returned is what is stored: another process may have been sooner."""
+    if write_first(place, evidence.to_bytes(outcome), lambda path: stored_outcome(path) is not None):
+        return outcome
+    return stored_outcome(place) or outcome
 
 
 def check_audits(cells: Iterable[Cell]) -> None:
@@ -113,14 +123,15 @@ def _trial(cell: Cell, played: Settings, table: Table) -> Trial:
     return Trial(entry.build(played), entry.promise(played), table, entry.probes(table.n_actions))
 
 
-def audit_entry(cell: Cell, outcome: Outcome) -> dict[str, Any]:
-    """The audit's entry in the report."""
+def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> dict[str, Any]:
+    """The audit's entry in the report, which names user and host unless it is anonymous."""
     about = {
         "label": cell.name,
         "algorithm": cell.entry.name,
         "calibration": cell.settings.calibration,
         "privacy_model": cell.entry.privacy_model,
         "parameters": cell.parameters(),
+        "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous),
     }
     return summarize(outcome, about)
 
@@ -133,5 +144,4 @@ def about_audits(table: str, probes: tuple[int, ...], seed: int) -> dict[str, st
         "seeds": f"SeedSequence({seed}), one child a pair and side, one grandchild a block of replays",
         "noise source": ReproducibleNoise.name,
         "code sha256": code_version(),
-        **versions("python", "bandana", "numpy", "scipy", "numba", "hypothesis"),
     }

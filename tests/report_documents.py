@@ -142,6 +142,7 @@ def audit(label="tight eps=1", mu=1.0, verdict="PASS"):
         "tradeoff": tradeoff(mu, 0.99 * mu),
         "verdict": verdict,
         "reasons": ["claimed >= accounted >= measured", "all 2 planted faults were caught at the same effort"],
+        "provenance": provenance(),
     }
 
 
@@ -378,18 +379,42 @@ def later():
     cells = document["benchmark"]["cells"]
     cells[0] = cell("ucb on bernoulli", None, 60.0)
     cells[1] = cell(cells[1]["label"], 0.1, 401.0)
-    document["software"] = {"bandana": "0.2.0"}
+    document["provenance"]["makers"][0]["versions"] = {"bandana": "0.2.0"}
     document["spec"] = "name: demo\nseed: 2\n"
-    document["evidence"] = {"sha256": "ef" * 32, "files": [{"path": "a/b.npz", "sha256": "01" * 32}]}
+    document["evidence"] = {
+        "sha256": "ef" * 32,
+        "numbers": "fe" * 32,
+        "files": [{"path": "a/b.npz", "sha256": "01" * 32, "numbers": "10" * 32}],
+    }
     document["created"] = "2026-11-22T02:00:00+00:00"
     return document
+
+
+def provenance(**other):
+    """How a result came to be, as it is stored."""
+    return {
+        "began": "2026-11-21T01:58:00.000+00:00",
+        "ended": "2026-11-21T02:00:00.000+00:00",
+        "versions": {"bandana": "0.1.0", "numpy": "2.4.6", "python": "3.11.7"},
+        "system": "Linux-6.1-x86_64-with-glibc2.36",
+        "processor": "AMD EPYC",
+        "target": "znver4",
+        "features": ["X86_V2", "X86_V3"],
+        "blas": [{"library": "openblas 0.3.31", "kernel": "SkylakeX", "threads": 1}],
+        "sources": "0f" * 32,
+        "commit": "4b" * 20,
+        "is_clean": True,
+        "user": "somebody",
+        "host": "somewhere",
+    } | other
 
 
 def make(audits=None):
     audits = [audit(), audit("tight eps=10", mu=3.0)] if audits is None else audits
     cells = [cell("ucb", None, 90.0), cell("private 1", 1.0, 200.123456)]
+    made = {"blocks": 4, "audits": len(audits), **provenance()}
     return {
-        "schema": "bandana/report/5",
+        "schema": "bandana/report/6",
         "kind": "experiment",
         "title": "A title",
         "suite": "demo",
@@ -399,11 +424,20 @@ def make(audits=None):
         "benchmark": {"grid": [1, 30, 1000], "replications": 20, "band": "95 % interval", "withheld": None, "cells": cells},
         "regressions": None,
         "related": [],
-        "software": {"bandana": "0.1.0"},
+        "provenance": {
+            "began": made["began"],
+            "ended": made["ended"],
+            "makers": [made],
+            "not_recorded": {"blocks": 0, "audits": 0},
+        },
         "seeds": {"root": 20240, "tuple": [1, 2]},
         "spec": "name: demo\n",
         "commands": ["bandana run demo.yaml"],
-        "evidence": {"sha256": "ab" * 32, "files": [{"path": "a/b.npz", "sha256": "cd" * 32}]},
+        "evidence": {
+            "sha256": "ab" * 32,
+            "numbers": "ba" * 32,
+            "files": [{"path": "a/b.npz", "sha256": "cd" * 32, "numbers": "dc" * 32}],
+        },
     }
 
 
@@ -412,6 +446,9 @@ def hostile(value):
         fixed = {
             "schema",
             "created",
+            "began",
+            "ended",
+            "numbers",
             "verdict",
             "sha256",
             "budget",

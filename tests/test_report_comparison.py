@@ -78,9 +78,9 @@ def test_what_cannot_be_compared_says_why(change, reason):
 
 
 def test_a_comparison_tells_settings_spec_and_evidence(compared):
-    assert {"name": "software: bandana", "before": "0.1.0", "after": "0.2.0"} in compared["settings"]
+    assert {"name": "made by: bandana", "before": "0.1.0", "after": "0.2.0"} in compared["settings"]
     assert "+seed: 2" in compared["spec_diff"].splitlines()
-    assert compared["evidence"]["files"] == [{"path": "a/b.npz", "before": "cd" * 32, "after": "01" * 32}]
+    assert compared["evidence"]["files"] == [{"path": "a/b.npz", "before": "dc" * 32, "after": "10" * 32}]
     text = render_html(compared)
     parsed = Elements(text)
     assert not parsed.stack

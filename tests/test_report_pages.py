@@ -49,7 +49,7 @@ def documents():
     one["related"] = [{"label": "The whole report", "path": "../report.html"}]
     everything = make(audits=[audit(f"block {i}") | {"tradeoff": None} for i in range(18)])
     strange = hostile(make(audits=[failed()]))
-    strange["software"]["<b>long</b>" * 20] = "y" * 400
+    strange["provenance"]["makers"][0]["versions"]["<b>long</b>" * 20] = "y" * 400
     return {
         "report": whole(),
         "audits/a0": one,

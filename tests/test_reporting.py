@@ -64,9 +64,13 @@ def test_accepts_a_document_read_back_from_json():
         (("benchmark", "cells", 0), "final_mean", math.nan, r"cells\[0\]\.final_mean: nan is not finite"),
         (("audits", 0), "delta", "small", r"\$\.audits\[0\]\.delta: 'small' must be of type number"),
         (("environments", 0), "extra", 1, r"\$\.environments\[0\]: .* unknown properties extra"),
-        ((), "schema", "bandana/report/1", r"\$\.schema: 'bandana/report/1' must be 'bandana/report/5'"),
+        ((), "schema", "bandana/report/1", r"\$\.schema: 'bandana/report/1' must be 'bandana/report/6'"),
         ((), "created", "yesterday", r"\$\.created: 'yesterday' must be an ISO 8601"),
         ((), "created", "2026-11-21T02:00:00", r"\$\.created: .* with an offset"),
+        (("provenance",), "began", "yesterday", r"\$\.provenance\.began: 'yesterday' must be an ISO 8601"),
+        (("provenance", "makers", 0), "ended", "2026-11-21", r"makers\[0\]\.ended: .* with an offset"),
+        (("audits", 0, "provenance"), "began", "then", r"audits\[0\]\.provenance\.began: 'then' must be an ISO 8601"),
+        (("audits", 0, "provenance"), "path", "/home", r"audits\[0\]\.provenance: .* unknown properties path"),
         (("evidence",), "sha256", "xyz", r"\$\.evidence\.sha256: 'xyz' breaks pattern"),
         (("environments", 0), "means", [0.1], r"\$\.environments\[0\]\.means: \[0.1\] must have length 2"),
         (("benchmark",), "grid", [1, 1, 2], r"\$\.benchmark\.grid: \[1, 1, 2\] must increase"),
@@ -230,7 +234,7 @@ def test_the_same_document_gives_the_same_bytes(page):
 def test_hostile_words_break_neither_page_nor_pdf():
     entries = [at_test_budget() | {"tradeoff": None}, failed(), black_box()]
     document = hostile(make(audits=entries))
-    document["software"][HOSTILE] = "x" * 400
+    document["provenance"]["makers"][0]["versions"][HOSTILE] = "x" * 400
     text = render_html(document)
     parsed = Elements(text)
     assert not parsed.stack

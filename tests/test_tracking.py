@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def test_a_cell_is_one_flat_finished_run_with_everything_that_finds_it_again(tra
     expected = {"suite": "demo", "role": "cell", "run_key": CELL.run_key, "attempt": "1"}
     assert run.data.tags["pid"] == str(os.getpid())
     assert expected.items() <= run.data.tags.items()
-    assert {"host", "bandana.version", "bandana.code", "environment", "mlflow.runColor"} <= set(run.data.tags)
+    assert {"host", "bandana.code", "environment", "mlflow.runColor"} <= set(run.data.tags)
     assert run.data.tags["current"] == "true"
     assert "benchmark" in run.data.tags["mlflow.note.content"]
     assert run.data.params == {k: str(v) for k, v in CELL.params.items()}
@@ -99,6 +100,40 @@ def test_a_cell_is_one_flat_finished_run_with_everything_that_finds_it_again(tra
     assert names_of(tracker, run_id) == {"curves.parquet"}
     (dataset,) = run.inputs.dataset_inputs
     assert (dataset.dataset.name, len(dataset.dataset.digest)) == ("bernoulli", 36)
+
+
+MADE = {"made.benchmark.began": "2026-11-21T01:00:00+00:00", "made.benchmark.numpy": "2.4.6", "made.benchmark.user": "ann"}
+
+
+def test_tags_say_how_the_numbers_came_to_be_as_it_is_stored(open_tracker: Callable[[], Tracker]) -> None:
+    """Computed again, on another machine or without names: the tags are those of the numbers that are stored now."""
+    run_id = open_tracker().log_cell("demo", replace(CELL, provenance=MADE))
+    open_tracker().log_cell("demo", replace(CELL, curves={}, provenance={"made.audit.numpy": "2.4.6"}))
+    again = {"made.benchmark.began": "2026-11-22T01:00:00+00:00", "made.benchmark.numpy": "2.3.5"}
+    assert open_tracker().log_cell("demo", replace(CELL, provenance=again)) == run_id
+    (run,) = all_runs(open_tracker())
+    made = {key: value for key, value in run.data.tags.items() if key.startswith("made.")}
+    assert made == again | {"made.audit.numpy": "2.4.6"}
+    assert "bandana.version" not in run.data.tags, "what is installed where it is written made nothing"
+    before = run.to_dictionary()
+    open_tracker().log_cell("demo", replace(CELL, provenance=again))
+    assert all_runs(open_tracker())[0].to_dictionary() == before
+
+
+def test_a_run_without_names_holds_neither_user_nor_host_and_is_still_found_dead(
+    open_tracker: Callable[[], Tracker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "machine-of-ann")
+    monkeypatch.setenv("BANDANA_ANONYMOUS", "1")
+    tracker = open_tracker()
+    run_id = tracker.log_cell("demo", CELL)
+    tags = client_of(tracker).get_run(run_id).data.tags
+    assert "machine-of-ann" not in str(tags)
+    assert "mlflow.user" not in tags
+    client = client_of(tracker)
+    client.update_run(run_id, status="RUNNING")
+    client.set_tag(run_id, "pid", "999999999")
+    assert open_tracker().mark_dead_runs() == 1
 
 
 def test_logging_again_changes_nothing(open_tracker: Callable[[], Tracker]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from audits.reporting import content, regret_plots
+from audits.reporting import origin, regret_plots
 from audits.reporting.blocks import (
     Block,
     badge,
@@ -52,7 +52,7 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
         ("glance", "The two runs", _runs),
         ("audits", "1  Audits", _audits),
         ("regret", "2  Final regret", _regret),
-        ("settings", "3  Data, seeds, software and commands", _settings),
+        ("settings", "3  Data, seeds, makers and commands", _settings),
         ("spec", "4  Specification", _spec),
         ("evidence", "5  Evidence", _evidence),
     ]
@@ -61,13 +61,19 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _runs(document: dict[str, Any]) -> list[Block]:
     runs = document["runs"]
-    columns = [column("Run"), column("Title"), column("Suite"), column("Made"), column("SHA-256 over all evidence, begins")]
+    columns = [
+        column("Run"),
+        column("Title"),
+        column("Suite"),
+        column("Computed"),
+        column("SHA-256 of all numbers, begins"),
+    ]
     rows = [
         [
             cell_of(name),
             cell_of(run["title"]),
             cell_of(run["suite"]),
-            cell_of(content.time_of(run["created"])),
+            cell_of(origin.time_of(run["created"]) if run["created"] else origin.NOT_RECORDED),
             cell_of(run["evidence"][:_DIGITS], "code"),
         ]
         for name, run in runs.items()
@@ -76,7 +82,7 @@ def _runs(document: dict[str, Any]) -> list[Block]:
     return [
         table_block("What is compared: the run named second (after) with the one named first (before).", columns, rows,
                     widths=[0.8, 2, 1.4, 1.6, 1.8]),
-        *([paragraph("Both runs have the same evidence: every number comes from the same files.")] if same else []),
+        *([paragraph("Both runs have the same evidence, whoever computed it and when.")] if same else []),
         fact_list(
             [
                 ("new, gone", "Only in the run after, only in the run before."),
@@ -219,7 +225,7 @@ def _difference(cell: dict[str, Any]) -> str:
 
 def _settings(document: dict[str, Any]) -> list[Block]:
     if not document["settings"]:
-        return [paragraph("Nothing differs: the same data, seeds, software, code and commands.")]
+        return [paragraph("Nothing differs: the same data, seeds, software, machine, code and commands.")]
     rows = [[cell_of(row["name"]), *(_text(row[side]) for side in ("before", "after"))] for row in document["settings"]]
     columns = [column("What"), column("Before"), column("After")]
     return [table_block("What differs; what is not listed is the same.", columns, rows, widths=[1.2, 2, 2])]
@@ -242,7 +248,8 @@ def _spec(document: dict[str, Any]) -> list[Block]:
 
 def _evidence(document: dict[str, Any]) -> list[Block]:
     found = document["evidence"]
-    said = f"{number(found['n_same'])} file{'' if found['n_same'] == 1 else 's'} of evidence are in both runs, byte by byte."
+    files = "file of evidence says" if found["n_same"] == 1 else "files of evidence say"
+    said = f"{number(found['n_same'])} {files} the same in both runs."
     if not found["files"]:
         return [paragraph(f"{said} No other file is listed.")]
     rows = [
@@ -252,7 +259,7 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
     caption = (
         "Files that differ. Results are named by the content of what they were computed from: a file in one run only was "
         "computed from other settings or by other code; a file in both with other hashes was computed twice, differently. "
-        "All digits stand in the JSON file of this report."
+        "The hashes leave out who computed a file and when. All digits stand in the JSON file of this report."
     )
     columns = [column("File"), column("SHA-256 before, begins"), column("SHA-256 after, begins")]
     return [paragraph(said), table_block(caption, columns, rows, widths=[2, 1, 1])]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
-from audits.reporting import audit_plots, findings
+from audits.reporting import audit_plots, findings, origin
 from audits.reporting.blocks import (
     Audit,
     Block,
@@ -98,13 +97,6 @@ def headline(document: dict[str, Any]) -> tuple[str, str]:
     return worst, f"{total} audit{'s' if total > 1 else ''}: {said}.{more}"
 
 
-def time_of(created: str) -> str:
-    """An ISO time for people: to the minute, with its offset."""
-    moment = datetime.fromisoformat(created)
-    offset = moment.strftime("%z")
-    return moment.strftime("%Y-%m-%d %H:%M ") + ("UTC" if offset == "+0000" else f"UTC{offset[:3]}:{offset[3:5]}")
-
-
 # --- sections --------------------------------------------------------------------------------------------
 
 
@@ -112,7 +104,8 @@ def _summary(document: dict[str, Any]) -> list[Block]:
     audits, is_catalog = document["audits"], document["kind"] == "catalog"
     related = _related(document)
     if not audits:
-        return [*related, paragraph("This report holds no audit. It makes no statement about privacy.")]
+        said = paragraph("This report holds no audit. It makes no statement about privacy.")
+        return [*related, *origin.caveat(document["provenance"]), said]
     own = {entry["label"]: entry["path"] for entry in document["related"]}
     deltas = {audit["delta"] for audit in audits}
     one_delta = len(deltas) == 1
@@ -148,7 +141,7 @@ def _summary(document: dict[str, Any]) -> list[Block]:
         groups=groups,
         widths=([2.6, 2.0] if is_catalog else [1.9, 2.2, 1.9]) + ([] if one_delta else [0.8]) + [1.25] * 6 + [1.1, 0.95],
     )
-    blocks = [*related, table]
+    blocks = [*related, *origin.caveat(document["provenance"]), table]
     drawn = [audit for audit in audits if any(value is not None for value in audit["epsilon"].values())]
     for start in range(0, len(drawn), 10):
         part = drawn[start : start + 10]
@@ -446,21 +439,12 @@ def _reproduce(document: dict[str, Any]) -> list[Block]:
         blocks += [heading("Commands"), code_block("\n".join(document["commands"]))]
     if document["spec"].strip():
         blocks += [heading("Specification"), code_block(document["spec"].rstrip("\n"))]
-    blocks.append(heading("Seeds and software"))
+    blocks.append(heading("Seeds"))
     blocks.append(
         table_block(
             "Seeds.",
             [column("Name"), column("Value")],
             pair_rows(document["seeds"]),
-            narrow=True,
-            widths=[1, 3],
-        )
-    )
-    blocks.append(
-        table_block(
-            "Software.",
-            [column("Package"), column("Version")],
-            pair_rows(document["software"]),
             narrow=True,
             widths=[1, 3],
         )
@@ -480,16 +464,23 @@ def _reproduce(document: dict[str, Any]) -> list[Block]:
                 widths=[1.2, 3],
             )
         )
-    return blocks
+    return [*blocks, *origin.section(document["provenance"])]
 
 
 def _evidence(document: dict[str, Any]) -> list[Block]:
     evidence = document["evidence"]
     return [
-        fact_list([("SHA-256 over all evidence", [span(evidence["sha256"], "code")])]),
+        fact_list(
+            [
+                ("SHA-256 over all evidence", [span(evidence["sha256"], "code")]),
+                ("SHA-256 over its numbers", [span(evidence["numbers"], "code")]),
+            ]
+        ),
         *([paragraph(_NO_HASH)] if (document["benchmark"] or {"withheld": None})["withheld"] is not None else []),
         table_block(
-            "Evidence files. A file whose hash differs is not the one that this report was made from.",
+            "Evidence files. A file whose hash differs is not the one that this report was made from. The hash over the "
+            "numbers leaves out who computed a file and when: whoever computes the same again finds the same hash. The JSON "
+            "file of this report holds it for each file.",
             [column("File"), column("SHA-256")],
             [[cell_of(file["path"], "code"), cell_of(file["sha256"], "code")] for file in evidence["files"]],
             widths=[1, 1.35],

@@ -8,6 +8,7 @@ from datetime import datetime
 from difflib import unified_diff
 from typing import Any
 
+from audits.reporting import origin
 from audits.reporting.blocks import at_least, plain
 from audits.reporting.document import COMPARISON
 from audits.reporting.findings import factor_of
@@ -32,13 +33,13 @@ def compare(before: Document, after: Document) -> Document:
       a document that `validate`, `render_html` and `render_pdf` take; the same for the same reports.
     """
     names = list(dict.fromkeys((before["suite"], after["suite"])))
-    later = max((before["created"], after["created"]), key=datetime.fromisoformat)
+    times = [run["created"] for run in (before, after) if run["created"] is not None]
     return {
         "schema": COMPARISON,
         "kind": "comparison",
         "title": f"What changed: {' and '.join(names)}",
         "suite": " and ".join(names),
-        "created": later,
+        "created": max(times, key=datetime.fromisoformat, default=None),
         "runs": {"before": _run(before), "after": _run(after)},
         "audits": [_audit(label, *sides) for label, *sides in _paired(before["audits"], after["audits"])],
         "cells": [_cell(label, before, after, *sides) for label, *sides in _paired(_cells(before), _cells(after))],
@@ -65,7 +66,7 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 def _run(document: Document) -> dict[str, Any]:
     shown = {key: document[key] for key in ("kind", "title", "suite", "created")}
-    return {**shown, "evidence": document["evidence"]["sha256"]}
+    return {**shown, "evidence": document["evidence"]["numbers"]}
 
 
 def _cells(document: Document) -> list[dict[str, Any]]:
@@ -250,15 +251,17 @@ def _facts(document: Document, other: Document) -> Iterator[tuple[str, str]]:
         for key, value in environment.items():
             if key != "label":
                 yield f"environment {environment['label']}: {key}", plain(value)
-    for group in ("seeds", "software"):
-        for key, value in document[group].items():
-            yield f"{group}: {key}", plain(value)
+    for key, value in document["seeds"].items():
+        yield f"seeds: {key}", plain(value)
+    for term, values in origin.facts(document["provenance"]):
+        yield f"made by: {term}", "\n".join(values)
     if commands := [command for command in document["commands"] if command not in other["commands"]]:
         yield "commands of this run only", "\n".join(commands)
 
 
 def _evidence(before: list[dict[str, str]], after: list[dict[str, str]]) -> dict[str, Any]:
-    then, now = ({file["path"]: file["sha256"] for file in files} for files in (before, after))
+    # What the files say, and not who computed it when: what was computed again with the same numbers is the same.
+    then, now = ({file["path"]: file["numbers"] for file in files} for files in (before, after))
     paths = sorted({*then, *now})
     differing = [path for path in paths if then.get(path) != now.get(path)]
     return {

@@ -21,7 +21,7 @@ def resource(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
-REPORT, COMPARISON = "bandana/report/5", "bandana/comparison/1"
+REPORT, COMPARISON = "bandana/report/6", "bandana/comparison/2"
 _SCHEMAS = {REPORT: "report.schema.json", COMPARISON: "comparison.schema.json"}
 
 
@@ -134,13 +134,9 @@ def _reason(problem: Any) -> str:
 
 
 def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
-    created = document["created"]
-    try:
-        aware = datetime.fromisoformat(created).tzinfo is not None
-    except ValueError:
-        aware = False
-    if not aware:
-        yield "$.created", created, "must be an ISO 8601 time with an offset"
+    for path, moment in _times(document):
+        if moment is not None and not _is_aware(moment):
+            yield path, moment, "must be an ISO 8601 time with an offset"
     if is_comparison(document):
         return
     environments = document["environments"]
@@ -181,6 +177,28 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
         if audit["verdict"] == "PASS":
             for reason in _against_pass(audit):
                 yield f"{path}.verdict", "PASS", f"contradicts the audit: {reason}"
+
+
+def _times(document: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """Every time of a document with its path."""
+    yield "$.created", document["created"]
+    if is_comparison(document):
+        yield from ((f"$.runs.{name}.created", run["created"]) for name, run in document["runs"].items())
+        return
+    made = document["provenance"]
+    places = [("$.provenance", made)]
+    places += [(f"$.provenance.makers[{index}]", maker) for index, maker in enumerate(made["makers"])]
+    places += [(f"$.audits[{index}].provenance", audit["provenance"]) for index, audit in enumerate(document["audits"])]
+    for path, place in places:
+        if place is not None:
+            yield from ((f"{path}.{name}", place[name]) for name in ("began", "ended"))
+
+
+def _is_aware(moment: str) -> bool:
+    try:
+        return datetime.fromisoformat(moment).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def _contradictions_of_cell(cell: dict[str, Any], document: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:

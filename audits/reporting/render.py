@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from audits.reporting import changes, content
+from audits.reporting import changes, content, origin
 from audits.reporting.document import is_comparison, resource, validate
 from audits.reporting.drawing import ROLES
 
@@ -86,7 +86,7 @@ def render_pdf(document: dict[str, Any]) -> bytes:
       document: as `report.schema.json` or `comparison.schema.json` describes it.
 
     Returns:
-      the PDF, dated as the document is, in the fonts that Typst brings along: the same for the same document.
+      the PDF, dated as its last result is, in the fonts that Typst brings along: the same for the same document.
 
     Raises:
       ValueError: from `validate`; the message names the JSON path, the value and the problem.
@@ -95,8 +95,10 @@ def render_pdf(document: dict[str, Any]) -> bytes:
     import typst
 
     page = _page(document)
-    moment = datetime.fromisoformat(document["created"]).astimezone(UTC)
-    page["date"] = [moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second]
+    page["date"] = None
+    if document["created"] is not None:
+        moment = datetime.fromisoformat(document["created"]).astimezone(UTC)
+        page["date"] = [moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second]
     with tempfile.TemporaryDirectory(prefix="bandana-report-") as folder:
         root = Path(folder)
         index = 0
@@ -126,7 +128,7 @@ def _page(document: dict[str, Any]) -> dict[str, Any]:
         "kicker": _KICKERS[document["kind"]],
         "title": document["title"],
         "suite": document["suite"],
-        "created": content.time_of(document["created"]),
+        "created": origin.computed(document),
         "verdict": verdict,
         "headline": headline,
         "sections": _sections(document),

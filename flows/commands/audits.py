@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flows.commands.failures import failures
-from flows.commands.options import FAILURE, AsJson, Data, Debug, DryRun, ExecutorName, Workers, open_data, option, whole
+from flows.commands.options import (
+    FAILURE,
+    Anonymous,
+    AsJson,
+    Data,
+    Debug,
+    DryRun,
+    ExecutorName,
+    Workers,
+    open_data,
+    option,
+    whole,
+)
 from flows.commands.suites import begin, for_machines, resources_of, run_file, while_the_server_starts
 
 if TYPE_CHECKING:
@@ -41,6 +53,7 @@ def audit(
     executor: ExecutorName = None,
     workers: Workers = None,
     dry_run: DryRun = False,
+    anonymous: Anonymous = False,
     as_json: AsJson = False,
     data: Data = None,
     debug: Debug = False,
@@ -49,7 +62,20 @@ def audit(
     with failures(debug):
         from flows.specs import SpecError
 
-        others = ("spec", "algorithm", "all_", "only", "probe", "data", "debug", "executor", "workers", "dry_run", "as_json")
+        others = (
+            "spec",
+            "algorithm",
+            "all_",
+            "only",
+            "probe",
+            "data",
+            "debug",
+            "executor",
+            "workers",
+            "dry_run",
+            "as_json",
+            "anonymous",
+        )
         given = {name: value for name, value in context.params.items() if name not in others and value is not None}
         given |= {"probes": tuple(probe)} if probe else {}
         if sum((spec is not None, algorithm is not None, all_)) != 1:

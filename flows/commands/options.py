@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from flows.settings import DataFolder
+from flows.settings import ANONYMOUS, DataFolder
 
 USER_MISTAKE, FAILURE = 2, 1
 FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def leave_out_names(is_asked: bool) -> bool:
+    """Makes this process and all that it starts leave out user and host, if that is asked for."""
+    if is_asked:
+        os.environ[ANONYMOUS] = "1"
+    return is_asked
+
 
 SpecPath = Annotated[Path, typer.Argument(help="The experiment, a YAML file.", show_default=False)]
 Data = Annotated[Path | None, typer.Option("--data", help="Data folder; the default is ./bandana_data.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One object on standard output, for machines.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Explain what would be done, and what is done already; do nothing.")]
+Anonymous = Annotated[
+    bool,
+    typer.Option("--anonymous", callback=leave_out_names, help="Leave user and host out of results, reports and MLflow."),
+]
 Workers = Annotated[int | None, typer.Option(min=1, help="Side by side; one a core.", show_default=False)]
 ExecutorName = Annotated[
     Literal["local", "processes", "dask"] | None,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from flows.commands.failures import failures
-from flows.commands.options import AsJson, Data, Debug, open_data
+from flows.commands.options import Anonymous, AsJson, Data, Debug, open_data
 from flows.commands.suites import run_file, suites_of
 from flows.settings import DataFolder
 
@@ -21,6 +21,7 @@ def report(
         typer.Option(help="What changed between two runs: suites, their folders, or JSON files of reports.",
                      metavar="RUN_A RUN_B", show_default=False),
     ] = None,
+    anonymous: Anonymous = False,
     as_json: AsJson = False,
     data: Data = None,
     debug: Debug = False,

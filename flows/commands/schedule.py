@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from flows.commands.failures import failures
-from flows.commands.options import Data, Debug, open_data
+from flows.commands.options import Anonymous, Data, Debug, open_data
 from flows.settings import DataFolder
 
 
@@ -26,6 +26,7 @@ def serve(
     audit: Annotated[bool, typer.Option("--audit", help="Audit the specs each night too.")] = False,
     run: Annotated[list[str] | None, typer.Option(help="Run it at once, too: a spec's name, or whole-catalog.")] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Of Prefect's pages, on the loopback interface.")] = 4200,
+    anonymous: Anonymous = False,
     data: Data = None,
     debug: Debug = False,
 ) -> None:

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flows.commands.failures import failures
-from flows.commands.options import FAILURE, AsJson, Data, Debug, DryRun, ExecutorName, SpecPath, Workers, open_data
+from flows.commands.options import (
+    FAILURE,
+    Anonymous,
+    AsJson,
+    Data,
+    Debug,
+    DryRun,
+    ExecutorName,
+    SpecPath,
+    Workers,
+    open_data,
+)
 from flows.settings import DataFolder
 
 if TYPE_CHECKING:
@@ -31,6 +42,7 @@ def demo(
     executor: ExecutorName = None,
     workers: Workers = None,
     dry_run: DryRun = False,
+    anonymous: Anonymous = False,
     as_json: AsJson = False,
     data: Data = None,
     debug: Debug = False,
@@ -50,6 +62,7 @@ def run(
     workers: Workers = None,
     dask_address: DaskAddress = None,
     dry_run: DryRun = False,
+    anonymous: Anonymous = False,
     as_json: AsJson = False,
     data: Data = None,
     debug: Debug = False,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import yaml
 from small_spec import SMALL
 
+from audits.contents import numbers_sha256
 from flows.journal import Journal
 from flows.scratch import SUFFIX
 from flows.settings import DataFolder
@@ -101,22 +102,34 @@ def events_of(data: Path, suite: str = "small") -> list[tuple[str, float]]:
 
 
 def results_of(data: Path) -> dict[str, str]:
-    """Every file of the store, whatever its name, and what it holds."""
+    """Every file of the store, whatever its name, and what it holds but for its provenance."""
     return {
-        str(path.relative_to(data)): sha256(path.read_bytes()).hexdigest()
-        for path in sorted((data / "results").rglob("*"))
-        if path.is_file()
+        str(path.relative_to(data)): numbers_sha256(path) for path in sorted((data / "results").rglob("*")) if path.is_file()
     }
+
+
+def report_of(data: Path, suite: str) -> dict[str, Any]:
+    """The report but for times, and for hashes of files that hold times; those are held against the files here."""
+    report = json.loads((data / "suites" / suite / "report.json").read_text())
+    made, evidence = report["provenance"], report["evidence"]
+    assert report.pop("created") == made["ended"] > made["began"]
+    records = [made, *made["makers"], *(audit["provenance"] for audit in report["audits"])]
+    assert all(made["began"] <= record["began"] <= record["ended"] <= made["ended"] for record in records)
+    for record in records:
+        del record["began"], record["ended"]
+    for file in evidence["files"]:
+        content = (data / file["path"]).read_bytes()
+        assert (file.pop("sha256"), file["numbers"]) == (sha256(content).hexdigest(), numbers_sha256(data / file["path"]))
+    del evidence["sha256"]
+    return dict(report)
 
 
 def outcome(data: Path, suite: str = "small") -> dict[str, Any]:
     """All that a run ends with and that does not depend on when it ran."""
-    report = json.loads((data / "suites" / suite / "report.json").read_text())
-    del report["created"]
     return {
         "results": results_of(data),
         "runs": runs_of(data),
-        "report": report,
+        "report": report_of(data, suite),
         "files of the suite": sorted(str(path.relative_to(data)) for path in (data / "suites").rglob("*") if path.is_file()),
         "unfinished files": sorted(str(path) for path in data.rglob(f"*{SUFFIX}")),
         "databases": {name: _check(data / name) for name in ("mlflow/mlflow.db", "prefect/prefect.db")},
@@ -134,17 +147,22 @@ def runs_of(data: Path) -> list[dict[str, Any]]:
         for run, name, status, artifacts in rows("SELECT run_uuid, name, status, artifact_uri FROM runs"):
             tags = dict(rows("SELECT key, value FROM tags WHERE run_uuid = ?", run))
             folder = Path(artifacts.removeprefix("file://"))
+            params = dict(rows("SELECT key, value FROM params WHERE run_uuid = ?", run))
+            if tags["role"] == "suite":  # it is known by the files of evidence as they are, which hold times
+                report = json.loads((folder / "report.json").read_text())
+                assert params.pop("evidence") == report["evidence"]["sha256"]
+                tags |= {"run_key": "", "bandana.content": ""}
             found.append(
                 {
                     "name": name,
                     "status": status,
                     "tags": {k: tags.get(k) for k in ("suite", "role", "run_key", "current", "verdict", "bandana.content")},
-                    "params": rows("SELECT key, value FROM params WHERE run_uuid = ?", run),
+                    "params": sorted(params.items()),
                     "points": rows("SELECT key, step, value, is_nan FROM metrics WHERE run_uuid = ?", run),
                     "latest": rows("SELECT key, step, value, is_nan FROM latest_metrics WHERE run_uuid = ?", run),
                     "artifacts": {
-                        # A report holds the time when it was made.
-                        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() * (path.suffix == ".npz")
+                        # A report holds the time when its results were computed.
+                        str(path.relative_to(folder)): numbers_sha256(path) if path.suffix == ".npz" else ""
                         for path in sorted(folder.rglob("*"))
                         if path.is_file()
                     },

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from concurrent.futures.process import BrokenProcessPool
-from hashlib import sha256
 
 import pytest
 
+from audits.contents import PROVENANCE, numbers_sha256, read_description
 from flows import benchmark as module
+from flows import provenance
 from flows.benchmark import benchmark
 from flows.executors import Executor, Resources, is_infrastructure_fault
 from flows.plan import cells_of
@@ -62,14 +63,24 @@ def test_an_address_without_dask_is_refused():
 
 
 def _results(folder):
-    return {path.name: sha256(path.read_bytes()).hexdigest() for path in (folder / "results").rglob("*.npz")}
+    """What each file holds but for its provenance."""
+    return {path.name: numbers_sha256(path) for path in folder.rglob("*.npz")}
+
+
+def _makers(folder):
+    """Who made each file, but for times."""
+    found = [provenance.read(read_description(path)[PROVENANCE]) for path in folder.rglob("*.npz")]
+    assert all(made["began"] <= made["ended"] for made in found)
+    return [{name: value for name, value in made.items() if name not in ("began", "ended")} for made in found]
 
 
 @pytest.mark.slow
-def test_every_executor_gives_the_same_bytes(write_spec, tmp_path):
+def test_every_executor_gives_the_same_numbers(write_spec, tmp_path, monkeypatch):
     """Threads, a pool of processes, and a real Dask cluster of two processes, each in a process of its own."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)  # as users have it
     spec = write_spec(replications=10, block_size=2)
-    results = {}
+    results, makers = {}, []
     for executor in Executor:
         data = tmp_path / executor
         done = subprocess.run(
@@ -80,9 +91,13 @@ def test_every_executor_gives_the_same_bytes(write_spec, tmp_path):
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""
         assert json.loads(done.stdout)["suite"] == "small"
-        results[executor] = _results(data)
+        results[executor] = _results(data / "results")
+        makers += _makers(data / "results")
     assert len(results[Executor.LOCAL]) == 10
     assert results[Executor.LOCAL] == results[Executor.PROCESSES] == results[Executor.DASK]
+    assert len(makers) == 30
+    assert all(made == makers[0] for made in makers)
+    assert [item["threads"] for item in makers[0]["blas"]] == [1, 1], "one thread, whatever the executor"
 
 
 @pytest.fixture
@@ -119,9 +134,7 @@ def test_a_lost_connection_is_tried_again_and_the_numbers_are_the_same(play, tmp
     again = Store(tmp_path / "again")
     for block in blocks:
         benchmark_block(block, again)
-    assert _results(tmp_path / "data") == {
-        path.name: sha256(path.read_bytes()).hexdigest() for path in (tmp_path / "again").rglob("*.npz")
-    }
+    assert _results(tmp_path / "data") == _results(tmp_path / "again") != {}
 
 
 @pytest.mark.slow

@@ -23,8 +23,27 @@ def test_what_was_saved_is_loaded_and_saved_again_with_the_same_bytes(tmp_path):
     loaded, description = store.load("kind", "key")
     np.testing.assert_array_equal(loaded["x"], arrays["x"])
     assert description == {"mu": None, "name": "é"}
-    store.save("kind", "key", arrays, {"name": "é", "mu": None})
-    assert path.read_bytes() == first
+    assert store.save("kind", "other", arrays, {"name": "é", "mu": None}).read_bytes() == first
+
+
+def test_of_two_processes_that_compute_the_same_the_first_is_kept(tmp_path):
+    """A report that lists the hash of the first would not be true any more."""
+    store = Store(tmp_path)
+    path = store.save("kind", "key", {"x": np.arange(5.0)}, {"provenance": "sooner"})
+    store.save("kind", "key", {"x": np.arange(5.0)}, {"provenance": "later"})
+    assert store.describe("kind", "key") == {"provenance": "sooner"}
+    path.write_bytes(path.read_bytes()[:100])
+    store.save("kind", "key", {"x": np.arange(5.0)}, {"provenance": "later"})
+    assert store.describe("kind", "key") == {"provenance": "later"}, "a damaged one is replaced"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_where_the_file_system_knows_no_links_the_first_is_kept_too(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(store_module.os, "link", refuse)
+    test_of_two_processes_that_compute_the_same_the_first_is_kept(tmp_path)
 
 
 def test_a_missing_or_damaged_result_is_computed_again(tmp_path):
@@ -34,7 +53,7 @@ def test_a_missing_or_damaged_result_is_computed_again(tmp_path):
     whole = path.read_bytes()
     for damaged in (whole[:100], b"", b"nonsense", whole[:-200]):
         path.write_bytes(damaged)
-        assert store.load("kind", "key") is None
+        assert store.load("kind", "key") is store.describe("kind", "key") is None
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from audits.contents import PROVENANCE, numbers_sha256, read_description
 from audits.evidence import verify
 from flows import play, work
 from flows.plan import cells_of
@@ -32,14 +33,16 @@ def test_a_finished_block_is_not_computed_again_and_a_lost_one_has_the_same_numb
     store, block = Store(tmp_path / "results"), cells[1].blocks()[1]
     first, _ = benchmark_block(block, store)
     path = store.path(BENCHMARK, block.key)
-    whole = path.read_bytes()
+    whole, numbers, made = path.read_bytes(), numbers_sha256(path), read_description(path)[PROVENANCE]
     with monkeypatch.context() as patched:
         patched.setattr(play, "run", lambda *_, **__: pytest.fail("computed again"))
         again, _ = benchmark_block(block, store)
     np.testing.assert_array_equal(first["regret"], again["regret"])
+    assert path.read_bytes() == whole, "what was stored is kept, its provenance too"
     path.write_bytes(whole[: len(whole) // 2])
     benchmark_block(block, store)
-    assert path.read_bytes() == whole
+    assert numbers_sha256(path) == numbers
+    assert read_description(path)[PROVENANCE]["began"] > made["ended"], "the new file was made later"
 
 
 def test_more_replications_change_no_finished_block(write_spec, tmp_path):
@@ -69,10 +72,10 @@ def test_an_audit_is_kept_as_evidence_that_is_verified(cells, tmp_path, monkeypa
     assert outcome.verdict == "PASS", outcome.reasons
     assert outcome.about["table"].endswith("of bernoulli")
     assert verify(evidence_of(cells[1], store)).is_verified
-    shown = audit_entry(cells[1], outcome)
+    shown = audit_entry(cells[1], outcome, is_anonymous=False)
     assert shown["label"] == "adar-ucb tight eps=1"
     monkeypatch.setattr(work, "audit", lambda *_, **__: pytest.fail("computed again"))
-    assert audit_entry(cells[1], audit_cell(cells[1], store)) == shown
+    assert audit_entry(cells[1], audit_cell(cells[1], store), is_anonymous=False) == shown
 
 
 def test_a_damaged_audit_is_computed_again(cells, tmp_path, monkeypatch):
@@ -82,14 +85,14 @@ def test_a_damaged_audit_is_computed_again(cells, tmp_path, monkeypatch):
     for content in (b"", b"PK" + b"0" * 200):
         place.write_bytes(content)
         assert stored_audit(cells[1], store) is None
-    monkeypatch.setattr(work, "audit", lambda *_, **__: _Stop())
+    monkeypatch.setattr(work, "audit", lambda *_, **__: _stop())
     with pytest.raises(_Stopped):
         audit_cell(cells[1], store)
 
 
 def test_a_claim_far_from_the_test_budget_is_audited_there_too(cells, tmp_path, monkeypatch):
     seen = {}
-    monkeypatch.setattr(work, "audit", lambda trial, controls, effort, **more: seen.update(trial=trial, **more) or _Stop())
+    monkeypatch.setattr(work, "audit", lambda trial, controls, effort, **more: seen.update(trial=trial, **more) or _stop())
     settings = cells[1].settings
     for epsilon, expected in ((0.01, 1.0), (1.0, None), (100.0, 1.0)):
         cell = replace(cells[1], settings=replace(settings, privacy=replace(settings.privacy, epsilon=epsilon)))
@@ -104,9 +107,8 @@ class _Stopped(Exception):  # noqa: N818  (it is no error)
     pass
 
 
-class _Stop:
-    def __getattr__(self, name):
-        raise _Stopped
+def _stop():
+    raise _Stopped
 
 
 def test_a_table_is_known_by_its_content_and_not_by_its_place(write_spec, tmp_path):

@@ -1,0 +1,144 @@
+"""How the results of a report came to be: when, by which software and machine, from which code, and by whom.
+
+All of it is read from the document, which holds what is stored with the results; the machine that renders is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from audits.reporting.blocks import Block, cell_of, column, heading, lines_of, pair_rows, paragraph, table_block
+from audits.reporting.numbers import NONE, number
+
+Provenance = dict[str, Any]
+NOT_RECORDED = "not recorded"
+_UNNAMED = "left out"
+_RECORDED = "This was recorded with each result when it was computed, and is shown as it was recorded."
+_SEVERAL = (
+    "Not all results were made alike: numbers of the same code may differ in their last digits between machines and "
+    "versions, and those of different code by more."
+)
+_BELOW = "Who made which is listed below, under “How the results came to be”."
+_SHORT = 24
+"""Characters of a fact that a sentence has room for."""
+
+
+def time_of(moment: str) -> str:
+    """An ISO time for people: to the minute, with its offset."""
+    found = datetime.fromisoformat(moment)
+    offset = found.strftime("%z")
+    return found.strftime("%Y-%m-%d %H:%M ") + ("UTC" if offset == "+0000" else f"UTC{offset[:3]}:{offset[3:5]}")
+
+
+def computed(document: dict[str, Any]) -> str:
+    """When the results of a document were computed, for its head."""
+    if document["created"] is None:
+        return f"time {NOT_RECORDED}"
+    began = (document.get("provenance") or {"began": None})["began"]
+    return f"computed {_between(began or document['created'], document['created'])}"
+
+
+def _between(began: str, ended: str) -> str:
+    """From when to when, to the minute; once where both are the same."""
+    first, last = (time_of(datetime.fromisoformat(moment).astimezone(UTC).isoformat()) for moment in (began, ended))
+    if first == last:
+        return first
+    day, _ = first.split(" ", 1)
+    same_day = last.startswith(f"{day} ")
+    return f"{first.removesuffix(' UTC')} to {last.removeprefix(f'{day} ') if same_day else last}"
+
+
+def facts(provenance: Provenance) -> list[tuple[str, list[str]]]:
+    """Every recorded fact of how results came to be but times and counts, with its different values over all makers.
+
+    Args:
+      provenance: the field of a report document.
+    """
+    makers = [dict(_facts(maker)) for maker in provenance["makers"]]
+    terms = dict.fromkeys(term for maker in makers for term in maker)
+    return [(term, sorted({maker.get(term, NOT_RECORDED) for maker in makers})) for term in terms]
+
+
+def _facts(maker: Provenance) -> Iterator[tuple[str, str]]:
+    yield from maker["versions"].items()
+    yield "system", maker["system"]
+    yield "processor", maker["processor"]
+    yield "compiled for", maker["target"]
+    yield "instruction sets", ", ".join(maker["features"]) or NOT_RECORDED
+    libraries = [_library(item) for item in maker["blas"]]
+    yield "BLAS", "; ".join(libraries) or NOT_RECORDED
+    yield "user", maker["user"] or _UNNAMED
+    yield "host", maker["host"] or _UNNAMED
+    yield "sources sha256", maker["sources"]
+    yield "git commit", _commit(maker)
+
+
+def _library(item: dict[str, Any]) -> str:
+    threads = item["threads"]
+    return f"{item['library']}, kernels {item['kernel']}, {threads} thread{'' if threads == 1 else 's'}"
+
+
+def _commit(maker: Provenance) -> str:
+    if maker["commit"] is None:
+        return "none: the sources are in no checkout"
+    return f"{maker['commit']}, {'clean' if maker['is_clean'] else 'changed: the sources are not those of the commit'}"
+
+
+def section(provenance: Provenance) -> list[Block]:
+    """The part of a report that says how its results came to be.
+
+    Args:
+      provenance: the field of a report document.
+    """
+    makers, found, unknown = provenance["makers"], facts(provenance), _counted(provenance["not_recorded"])
+    said: list[Block] = [heading("How the results came to be")]
+    if not makers:
+        return [*said, paragraph(f"How they came to be is {NOT_RECORDED}: {unknown or 'there are no results'}.")]
+    shared = {term: values[0] for term, values in found if len(values) == 1}
+    differing = [term for term, values in found if len(values) > 1]
+    if len(makers) == 1 and not unknown:
+        what = f"{_counted(makers[0])}, computed {_between(makers[0]['began'], makers[0]['ended'])}"
+        said.append(paragraph(f"One installation on one machine made all results: {what}. {_RECORDED}"))
+    else:
+        rows = [_row(place, maker, differing) for place, maker in enumerate(makers, start=1)]
+        if unknown:
+            rows.append([cell_of("unknown"), cell_of(unknown), cell_of(NOT_RECORDED), cell_of(NOT_RECORDED)])
+        columns = [column("Maker"), column("Results"), column("Computed"), column("What differs between makers")]
+        said.append(paragraph(f"{_SEVERAL} {_RECORDED}"))
+        said.append(table_block("Results were made by:", columns, rows, widths=[0.8, 1.2, 1.6, 4]))
+    if shared:
+        caption = "The same for all makers." if differing else "Recorded with the results."
+        columns = [column("What"), column("Recorded")]
+        said.append(table_block(caption, columns, pair_rows(shared), narrow=True, widths=[1, 3]))
+    return said
+
+
+def caveat(provenance: Provenance) -> list[Block]:
+    """A sentence for the head of a report whose results do not all come from one maker."""
+    unknown = _counted(provenance["not_recorded"])
+    differing = [(term, values) for term, values in facts(provenance) if len(values) > 1]
+    short = [f"{term} {' and '.join(values)}" for term, values in differing if max(map(len, values)) <= _SHORT]
+    parts = [f"they differ in {', '.join(term for term, _ in differing)}"] if differing and not short else []
+    parts += [f"they come from {'; '.join(short)}"] if short else []
+    parts += [f"how {unknown} came to be is {NOT_RECORDED}"] if unknown else []
+    if not parts:
+        return []
+    return [paragraph(f"Not all results of this report were made alike: {', and '.join(parts)}. {_BELOW}")]
+
+
+def _row(place: int, maker: Provenance, differing: list[str]) -> list[dict[str, Any]]:
+    mine = dict(_facts(maker))
+    times = cell_of(_between(maker["began"], maker["ended"]))
+    return [cell_of(str(place)), cell_of(_counted(maker)), times, _differences(mine, differing)]
+
+
+def _differences(facts: dict[str, str], differing: list[str]) -> dict[str, Any]:
+    return lines_of([f"{term}: {facts.get(term, NOT_RECORDED)}" for term in differing] or [NONE])
+
+
+def _counted(results: dict[str, Any]) -> str:
+    """How many blocks and audits."""
+    named = [(results[kind], kind if results[kind] != 1 else kind[:-1]) for kind in ("blocks", "audits") if results[kind]]
+    return ", ".join(f"{number(count)} {kind}" for count, kind in named)
