@@ -1,9 +1,11 @@
-"""A private data file's values reach no log, no tracking store and no report: everything that a run writes is searched."""
+"""A private data file's values, and names that are left out, reach nothing that a run writes: all of it is searched."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+import zipfile
 import zlib
 
 import numpy as np
@@ -18,16 +20,38 @@ from flows.store import Store
 pytestmark = pytest.mark.slow
 
 
-def _run(*arguments):
+USER, HOST = "annofthelab", "machineofann"  # pages break words at punctuation
+# Python runs it in every process before anything else.
+_NAMED = f"""
+import _socket, os, pwd, socket
+
+account, machine = pwd.getpwuid, os.uname()
+pwd.getpwuid = lambda number: pwd.struct_passwd(("{USER}", *account(number)[1:]))
+os.uname = lambda: os.uname_result((machine[0], "{HOST}", *machine[2:]))
+socket.gethostname = _socket.gethostname = lambda: "{HOST}"
+socket.getfqdn = lambda name="": "{HOST}.example.org"
+"""
+
+
+def _run(*arguments, named=None):
+    """A command; `named` is a folder from which it takes what user and machine are called."""
+    environment = dict(os.environ)
+    if named is not None:
+        (named / "sitecustomize.py").write_text(_NAMED)
+        environment |= dict.fromkeys(("LOGNAME", "USER", "LNAME", "USERNAME"), USER) | {"HOSTNAME": HOST}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(named), os.environ.get("PYTHONPATH"))))
     return subprocess.run(
         [sys.executable, "-m", "flows", *map(str, arguments)],
-        capture_output=True, text=True, check=False, timeout=600,
+        capture_output=True, text=True, check=False, timeout=600, env=environment,
     )  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=[[], ["regret"]], ids=["nothing public", "regret public"])
 def ran(request, tmp_path_factory):
-    """A benchmark with audits, the gate and --debug logs on a private table; (spec path, rows, data folder, outputs)."""
+    """A benchmark on a private table; (spec path, rows, data folder, outputs).
+
+    Where nothing is public also audits, the gate and --debug logs, without names.
+    """
     from small_spec import SMALL
 
     folder = tmp_path_factory.mktemp("private")
@@ -39,9 +63,10 @@ def ran(request, tmp_path_factory):
     spec.write_text(yaml.safe_dump(tree))
     data = folder / "data"
     outputs = []
-    commands = [["run"]] if request.param else [["run", "--audit", "--debug"], ["baseline"], ["run", "--json"], ["check"]]
-    for command in commands:
-        done = _run(*command, spec, "--data", data)
+    (folder / "named").mkdir()
+    commands = [["run", "--audit", "--debug", "--anonymous"], ["baseline"], ["run", "--json", "--anonymous"], ["check"]]
+    for command in [["run"]] if request.param else commands:
+        done = _run(*command, spec, "--data", data, named=folder / "named")
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout + done.stderr)
     return spec, rows, data, outputs
@@ -61,6 +86,14 @@ def _texts(data, outputs):
                     yield f"{path.name}, unpacked", zlib.decompress(packed)
                 except zlib.error:
                     continue
+
+
+def _members(data):
+    """Everything that is packed in the store of results and in evidence."""
+    for path in sorted(data.rglob("*.npz")):
+        yield str(path.relative_to(data)), path.read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            yield from ((f"{path.name}, {name}", archive.read(name)) for name in archive.namelist())
 
 
 def _digits(values, kept=7):
@@ -112,6 +145,17 @@ def test_regret_is_shown_only_where_it_is_declared_public(ran):
     assert [cell["final_mean"] is None for cell in report["benchmark"]["cells"]] == [not is_public] * 2
     assert all(environment["means"] == [] for environment in report["environments"])
     assert (report["benchmark"]["withheld"] is None) == is_public
+
+
+def test_names_are_left_out_of_everything_if_that_is_asked_for(ran):
+    spec, _, data, outputs = ran
+    searched = [*_texts(data, outputs), *_members(data)]
+    found = {where for where, content in searched if USER.encode() in content or HOST.encode() in content}
+    if not load_spec(spec).environment[0].public:
+        assert found == set()
+        return
+    for place in ("suites/small/report.html", "suites/small/report.json", "mlflow/mlflow.db", ", description.npy"):
+        assert any(place in where for where in found), f"else the search of {place} could not fail"
 
 
 def test_an_audit_of_a_private_table_replays_rewards_that_are_drawn(ran):
