@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from algorithms.numerics.ties import first_largest, is_larger
 from algorithms.protocol import FloatArray, IntArray
 
 Scorer = Callable[[Any], FloatArray]
@@ -142,8 +143,8 @@ def learn_stumps(
         for c in usable:
             over, w_over = (np.cumsum(np.bincount(bins[c], by, len(gains[c]))[::-1])[::-1][1:] for by in (rest, weight))
             gain = over**2 / (w_over + 1.0) + (under - over) ** 2 / (w_under - w_over)
-            i = int(np.argmax(gain))
-            if gain[i] > best[0]:
+            i = first_largest(gain)
+            if is_larger(float(gain[i]), best[0]):  # columns that say the same explain the same, but for rounding
                 high, low = over[i] / (w_over[i] + 1.0), (under - over[i]) / (w_under - w_over[i])
                 best = (float(gain[i]), c, i, rate * float(high), rate * float(low))
         _, c, i, high, low = best

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, expit, logit
 
+from algorithms.numerics.ties import first_largest, is_larger
 from algorithms.protocol import FloatArray, IntArray
 from audits.coin_test import toss
 from audits.means import Moments, contrast_lower
@@ -98,12 +99,12 @@ def plan_renyi(log_ratio: FloatArray, counts: FloatArray, alpha: float, n: float
         variance = (gain - mean_gain[:, None]) ** 2 @ winner + (loss - mean_loss[:, None]) ** 2 @ loser
         largest = (alpha - 1) * units * cap_loss[:, 0]
         promised = (mean_gain - mean_loss - 2 * np.sqrt(variance / n) - 8 * largest / n) / units
-        i = int(np.argmax(promised))
-        if best is None or promised[i] > best[0]:
+        i = first_largest(promised)
+        if best is None or is_larger(float(promised[i]), best[0]):  # replays as likely on either side promise the same twice
             unseen = float(largest[i]) ** 2 / n  # the variance of a loss that one replay in n would have
             moments = Moments(float(mean_loss[i]), max(float(variance[i]), unseen))
             predicted = math.log(promised[i]) / (alpha - 1) if promised[i] > 1 else 0.0
-            best = promised[i], RenyiPlan(alpha, sign, low, float(highs[i]), float(units[i]), moments, predicted)
+            best = float(promised[i]), RenyiPlan(alpha, sign, low, float(highs[i]), float(units[i]), moments, predicted)
     assert best is not None
     return best[1]
 
@@ -169,7 +170,7 @@ def _best_order(
     train, test = _split_ratios(data, neighbor, is_learned, train_share)
     counts = np.stack([count(RATIO_EDGES, scores) for scores in train]).astype(float)
     plans = [plan_renyi(ratio_middles(), counts, alpha, len(test[0])) for alpha in alphas]
-    plan = max(plans, key=lambda plan: plan.predicted / plan.alpha)
+    plan = plans[first_largest(np.array([plan.predicted / plan.alpha for plan in plans]))]
     winner, loser = (test[1], test[0]) if plan.sign > 0 else (test[0], test[1])
     gain, loss = plan.values(winner)[0], plan.values(loser)[1]
     most_gain, most_loss = (float(f[0]) for f in plan.values(np.array([plan.sign * plan.high])))
@@ -226,8 +227,9 @@ def hockey_stick_lower(
     for is_reversed, p, q in ((False, rates[0], rates[1]), (True, 1 - rates[1], 1 - rates[0])):
         variance = q * (1 - q) + grow**2 * p * (1 - p)
         promised = q - grow * p - 3 * np.sqrt(variance / n) - 3 * grow / n
-        i = int(np.argmax(promised))
-        best = max(best, (float(promised[i]), float(edges[i]), is_reversed, float(grow * p[i]), float(variance[i])))
+        i = first_largest(promised)
+        if is_larger(float(promised[i]), best[0]):
+            best = (float(promised[i]), float(edges[i]), is_reversed, float(grow * p[i]), float(variance[i]))
     _, threshold, is_reversed, mean, variance = best
     winner, loser = (test < threshold, test_n < threshold) if is_reversed else (test_n >= threshold, test >= threshold)
     return max(
@@ -274,8 +276,9 @@ def pure_epsilon_lower(
     best = (-1.0, 0.0, False)
     for is_reversed, counts in ((False, above), (True, len(train[0]) - above[::-1])):
         promised = _share_lower(counts[1], counts.sum(axis=0), level / 10)  # wary of what is best by luck
-        i = int(np.argmax(promised))
-        best = max(best, (float(promised[i]), float(edges[i]), is_reversed))
+        i = first_largest(promised)
+        if is_larger(float(promised[i]), best[0]):
+            best = (float(promised[i]), float(edges[i]), is_reversed)
     n_data, n_neighbor, _ = toss(len(test[0]), seed, train)
     inside = [
         int((s < best[1]).sum() if best[2] else (s >= best[1]).sum()) for s in (test[0][:n_data], test[1][:n_neighbor])

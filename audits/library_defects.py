@@ -119,10 +119,20 @@ def _advanced_composition(epsilon: float, count: int) -> float:
     return math.nan if found is None else float(found)
 
 
+_GRIDS = 20
+"""An FFT composes with roundings of either sign, as large as the smallest probabilities; which grid's answer they push below
+the truth depends on the processor. About half of these grids are, so that all of them are above on one machine in 2^20."""
+
+
 def _numerical_pld(delta: float) -> float:
+    """The lowest answer over grids, each of which the library calls pessimistic."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    return float(pld.from_gaussian_mechanism(5.0).self_compose(100).get_epsilon_for_delta(delta))
+    answers = []
+    for part in range(_GRIDS):
+        once = pld.from_gaussian_mechanism(35.0, value_discretization_interval=1e-4 * (1 + part / _GRIDS))
+        answers.append(float(once.self_compose(4900).get_epsilon_for_delta(delta)))
+    return min(answers)
 
 
 def _infinite_pld() -> float:
@@ -195,7 +205,8 @@ KNOWN_DEFECTS = (
     ),
     Defect(
         "dp-accounting", _DP_ACCOUNTING, Kind.TOO_LOW,
-        "a PLD composed numerically is not pessimistic at very small delta; here 100 Gaussians, sigma 5, delta 1e-11",
+        "a PLD composed numerically is not pessimistic at very small delta; here the lowest of 20 grids, 4900 Gaussians, "
+        "sigma 35, delta 1e-11",
         GaussianDP(2.0).epsilon(1e-11), lambda: _numerical_pld(1e-11),
     ),
     Defect(

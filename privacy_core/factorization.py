@@ -21,19 +21,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from typing import Any
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular, toeplitz
-from scipy.optimize import minimize
 
 from privacy_core.checks import at_least
 
 FloatArray = NDArray[np.float64]
 _SHORT = 32
 """Up to this many steps the whole past is kept: it takes no more than a few buffers do."""
+MOST_BUFFERS = 8
+TABLE = Path(__file__).with_name("factorization.csv")
+DIGEST = "01702b6481ee1080"
+"""Of the table: whatever is stored under a key of this code is then stored under a key of the table too."""
 
 
 def square_root_coefficients(n_steps: int) -> FloatArray:
@@ -165,50 +169,59 @@ def factorize(n_steps: int, n_buffers: int | None = None) -> Factorization:
 
 @lru_cache(maxsize=1024)
 def optimal_buffers(n_steps: int, n_buffers: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(theta, omega) of the BLT of which the largest column norm times the largest error is smallest.
+    """(theta, omega) of the BLT of which the largest column norm times the largest error is smallest, to about 1e-4.
 
-    It is found before the columns are normalized, where both have a closed form (`_log_loss`), by quasi-Newton steps from a
-    sum of exponentials close to the square root: 1/sqrt(pi k) is an integral of e^(-k s) over s, here at points s that
-    grow geometrically from 1/n_steps to 1.
+    They come from a table (`benchmarks.factorizations` finds them) for lengths of 2, 4, 8 ... 2^40 steps. Between two of
+    these the logarithms of gaps and weights are interpolated along log n, and the results are rounded to six digits; a
+    longer stream has the last row's.
+
+    Guarantee: the same numbers to the last bit on every processor. An optimizer that runs here would stop elsewhere on each,
+    and the noise would differ. The privacy does not depend on them: column norms are those of the buffers that are used.
+
+    Args:
+      n_steps: at least 1.
+      n_buffers: 1 to 8.
     """
-    if not 1 <= at_least("n_buffers", n_buffers, 1) <= 8:
-        raise ValueError(f"n_buffers must be 1 to 8, got {n_buffers!r}")
-    ratio = max(n_steps, 4) ** (1 / n_buffers)
-    rates = ratio ** (-np.arange(n_buffers) - 0.5)
-    omega = np.sqrt(rates) * math.log(ratio) / math.pi * np.exp(-rates)
-    start = np.concatenate([np.log(rates), np.log(omega)])
-    options: Any = {"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9, "maxfun": 100_000}
-    found: Any = minimize(partial(_log_loss, n_steps), start, method="L-BFGS-B", options=options)
-    rates, omega = np.exp(found.x[:n_buffers]), np.exp(found.x[n_buffers:])
-    return tuple(np.exp(-rates).tolist()), tuple(omega.tolist())
+    if not 1 <= at_least("n_buffers", n_buffers, 1) <= MOST_BUFFERS:
+        raise ValueError(f"n_buffers must be 1 to {MOST_BUFFERS}, got {n_buffers!r}")
+    rows = _table()[n_buffers]
+    power = min(max(math.log2(n_steps), 1.0), float(len(rows)))
+    below = min(int(power), len(rows) - 1)
+    share = power - below
+    low, high = rows[below - 1], rows[below]
+    gaps, omega = (
+        tuple(_rounded(math.exp((1 - share) * math.log(a) + share * math.log(b))) for a, b in zip(*pair, strict=True))
+        for pair in zip(low, high, strict=True)
+    )
+    return tuple(1 - gap for gap in gaps), omega
 
 
-def _log_loss(n_steps: int, x: FloatArray) -> float:
-    r"""Logarithm of (largest column norm)^2 x (largest error)^2, at theta = exp(-e^x), omega = e^x of the second half.
+def _rounded(value: float) -> float:
+    """To six significant digits, which differences in the last bits of a logarithm do not reach."""
+    return float(f"{value:.6g}")
 
-    Column norm: 1 + sum_ij omega_i omega_j (1 - (theta_i theta_j)^(n-1)) / (1 - theta_i theta_j). Error: with the
-    eigenvalues lambda_j and weights g_j of diag(theta) - sqrt(omega) sqrt(omega)^T, the coefficients of A C^-1 are
-    b_k = 1/c(1) + sum_j g_j/(1 - lambda_j) lambda_j^k, c(1) = 1 + sum_j omega_j/(1 - theta_j), and the last row's squared
-    norm is the sum of b_k^2, again geometric.
+
+Buffers = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def digest(text: str) -> str:
+    """What `DIGEST` must be for a table with this text."""
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[int, list[Buffers]]:
+    """n_buffers -> (gaps 1 - theta, omega) for 2, 4, 8 ... steps.
+
+    Raises:
+      RuntimeError: the file is not the one that this code was written for.
     """
-    n = len(x) // 2
-    theta, omega = np.exp(-np.exp(np.clip(x[:n], -40, 4))), np.exp(np.clip(x[n:], -40, 4))
-    column = 1 + float(np.sum(np.outer(omega, omega) * _geometric(np.outer(theta, theta), n_steps - 1)))
-    root = np.sqrt(omega)
-    values, vectors = np.linalg.eigh(np.diag(theta) - np.outer(root, root))
-    weights = (root @ vectors) ** 2
-    poles = np.concatenate([[1.0], values])
-    shares = np.concatenate([[1 / (1 + np.sum(omega / (1 - theta)))], weights / (1 - values)])
-    if (np.abs(values) >= 1).any():
-        return 50.0
-    error = float(np.sum(np.outer(shares, shares) * _geometric(np.outer(poles, poles), n_steps)))
-    return math.log(column * error)
-
-
-def _geometric(q: FloatArray, n: int) -> FloatArray:
-    """1 + q + ... + q^(n-1)."""
-    rest = 1 - q
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # (1 - q^n)/(1 - q), from logarithms where q is close to 1.
-        closed = np.where(q > 0, -np.expm1(n * np.log(np.where(q > 0, q, 1.0))), 1 - q**n) / rest
-    return np.where(rest < 1e-300, float(n), closed)
+    text = TABLE.read_text(encoding="ascii")
+    if digest(text) != DIGEST:
+        raise RuntimeError(f"{TABLE.name} was changed: its digest is {digest(text)}, not {DIGEST}; reinstall the package")
+    found: dict[int, list[Buffers]] = {}
+    for line in text.splitlines()[1:]:
+        _, n_buffers, gaps, omega = line.split(",")
+        numbers = tuple(map(float, gaps.split())), tuple(map(float, omega.split()))
+        found.setdefault(int(n_buffers), []).append(numbers)
+    return found

@@ -17,6 +17,8 @@ _FEW = 256
 _ROUNDING = 1e-14
 _MOST_ENTRIES = 1 << 21
 _LEAST_VALUE = 1e-10
+_SMALLEST_VALUE = 1e-12
+_EQUAL = 1e-3
 _PROJECTED_ROUNDING = 1e-9
 
 
@@ -101,13 +103,14 @@ def projected_on(
     """
     at_least("n_features", n_features, 1)
     known = exact_on(kernel, points)
+    spectral = _spectral(gram(kernel, known.points, known.points))
     d = known.dimension
     checked_points(known.points, d, low, high)
     if isinstance(kernel, Linear):
         linear(kernel, d, low, high)  # refuses what is too long somewhere in the domain
-    sizes = np.sqrt((known.features**2).sum(axis=0))  # of an eigenvector times the root of its value: descending
+    sizes = np.sqrt((spectral**2).sum(axis=0))  # of an eigenvector times the root of its value: descending
     rank = min(n_features, int((sizes**2 > _LEAST_VALUE * sizes[0] ** 2).sum()))
-    turn = (known.features[:, :rank] / sizes[:rank] ** 2).T
+    turn = triangular_axes(spectral[:, :rank]) @ (spectral[:, :rank] / sizes[:rank] ** 2).T
     found = ProjectedMap(d, rank, 0.0, low, high, kernel, known.points, turn)
     left = kernel(known.points, known.points) - (found(known.points) ** 2).sum(axis=1)  # of a positive semidefinite matrix
     error = float(np.abs(left).max()) + _PROJECTED_ROUNDING
@@ -146,17 +149,54 @@ def exact_on(
             f"k(x, x) must be at most 1, got {matrix[row, row]:.6g} at point {row}: raise the lengthscale of a linear "
             f"kernel to {float(np.linalg.norm(array, axis=1).max()):.6g}"
         )
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    rank = max(1, int((values > len(values) * np.finfo(float).eps * max(values[0], 0.0)).sum()))
+    features = _spectral(matrix)
     if n_features is not None:
-        rank = min(rank, at_least("n_features", n_features, 1))
-    features = vectors[:, :rank] * np.sqrt(np.maximum(values[:rank], 0.0))
-    features /= np.maximum(1.0, np.linalg.norm(features, axis=1, keepdims=True))  # of rounding only
+        features = features[:, : at_least("n_features", n_features, 1)]
+    features = features @ triangular_axes(features).T
+    rank = features.shape[1]
     error = float(np.abs(features @ features.T - matrix).max()) if len(matrix) <= _FEW else _diagonal_error(matrix, features)
     low, high = float(array.min()), float(array.max())
     found = FiniteMap(array.shape[1], rank, error, low, high, array, features)
     return accurate(found, largest_error, kernel)
+
+
+def _spectral(matrix: FloatArray) -> FloatArray:
+    """(n, rank) eigenvectors times the roots of their eigenvalues, from the largest down; rows of norm at most 1.
+
+    A value counts from 1e-12 of the largest on, where rounding, which differs between processors, hardly ever decides.
+    """
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    rank = max(1, int((values > _SMALLEST_VALUE * values[0]).sum()))
+    features = vectors[:, :rank] * np.sqrt(np.maximum(values[:rank], 0.0))
+    return np.asarray(features / np.maximum(1.0, np.linalg.norm(features, axis=1, keepdims=True)))  # of rounding only
+
+
+def triangular_axes(features: FloatArray) -> FloatArray:
+    """The orthogonal axes along which features are a triangle: the first row has one number, the next chosen one two.
+
+    Eigenvectors have either sign, and those of a repeated value, which symmetric sets have, may be turned at will; which
+    come out differs between processors, and noise in their coordinates is then other noise. These axes are a function of
+    the products of the rows alone: row after row, that with the most left outside of the axes before.
+
+    Args:
+      features: (n, rank), of full rank.
+
+    Returns:
+      (rank, rank), rows orthonormal; features @ axes.T are the features along them.
+    """
+    axes = np.zeros((features.shape[1],) * 2)
+    left = features.copy()
+    if not left.any():  # a kernel that is 0 on the whole set
+        return np.eye(len(axes))
+    for k in range(len(axes)):
+        size = (left**2).sum(axis=1)
+        row = int(np.argmax(size >= (1 - _EQUAL) * size.max()))  # of equal ones the first, whatever their last bits
+        axis = left[row]
+        axis = axis - axes[:k].T @ (axes[:k] @ axis)
+        axes[k] = axis / np.linalg.norm(axis)
+        left -= np.outer(left @ axes[k], axes[k])
+    return axes
 
 
 def _diagonal_error(matrix: FloatArray, features: FloatArray) -> float:

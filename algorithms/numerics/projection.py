@@ -3,12 +3,12 @@ r"""Kernel ridge regression on the span of random points: what a private record 
 Over a finite set of points with features phi(w), let S and R be lists of points drawn without the data, Q an orthonormal
 basis of span phi(S), and
 
-    C = Q^T Phi_R Phi_R^T Q + tau I,     v(w) = C^-1/2 Q^T phi(w)     (any square root of C^-1: here the inverse of
-    Cholesky's),
+    C = Q^T Phi_R Phi_R^T Q + tau I,     v(w) = Q C^-1/2 Q^T phi(w)     (C^-1/2 the symmetric root),
 
 so that the estimate of f at w from rewards y_t at points w_t is v(w)^T sum_t y_t v(w_t). With M = K_SR K_RS + tau K_SS and
 k_S(w) the kernel's values, this is k_S(w)^T M^-1 K_SW y wherever M is regular; here S may repeat points, and then M is
-singular.
+singular. Any square root of C^-1 would do, and any basis. This v does not depend on Q, of which processors find different
+ones (eigenvectors have either sign, and those of a repeated value are turned at will): a sum's noise is the same on all.
 
 Source: Pavlovic, Salgia and Zhao, Differential Privacy in Kernelized Contextual Bandits via Random Projections, eqs. (4) and
 (6).
@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from scipy.linalg import cholesky, solve_triangular
 
 from algorithms.numerics.pool import Pool
 from algorithms.protocol import FloatArray, IntArray
@@ -78,7 +77,7 @@ class Projection(NamedTuple):
     """The estimator of one epoch, on all points; public."""
 
     vectors: FloatArray
-    """(n_points, n_features) v(w); columns beyond the rank of span phi(S) are 0."""
+    """(n_points, n_features) v(w), in span phi(S)."""
     norm: FloatArray
     """(n_points,) |v(w)|, the paper's s(w)."""
     spread: FloatArray
@@ -94,16 +93,15 @@ def project(features: FloatArray, basis: IntArray, counts: IntArray, ridge: floa
       counts: (n_points,) how often each point is in R.
       ridge: tau.
     """
-    n_points, n_features = features.shape
     spanning = features[np.unique(basis)]
     values, directions = np.linalg.eigh(spanning.T @ spanning)
-    coordinates = features @ directions[:, values > _RANK * values[-1]]
-    rank = coordinates.shape[1]
+    directions = directions[:, values > _RANK * values[-1]]
+    coordinates = features @ directions
     drawn = np.flatnonzero(counts)
     gram = (coordinates[drawn].T * counts[drawn]) @ coordinates[drawn]
-    gram[np.diag_indices(rank)] += ridge
-    vectors = np.zeros((n_points, n_features))
-    vectors[:, :rank] = solve_triangular(cholesky(gram, lower=True), coordinates.T, lower=True).T
+    gram[np.diag_indices(len(gram))] += ridge
+    values, axes = np.linalg.eigh(gram)
+    vectors = coordinates @ (axes / np.sqrt(values)) @ (directions @ axes).T
     square = np.einsum("wm,wm->w", vectors, vectors)
     missed = np.einsum("wm,wm->w", features, features) - np.einsum("wk,wk->w", coordinates, coordinates)
     return Projection(vectors, np.sqrt(square), np.sqrt(square + np.maximum(missed, 0.0) / ridge))

@@ -47,19 +47,19 @@ def test_a_replicate_of_a_batch_is_its_lone_run(name):
 
 def test_replicates_play_other_actions_after_the_first_epoch():
     """As printed nothing is eliminated, and all users of one table are given uniform actions."""
-    actions, released = played(capri_joint(POOL, KERNEL, HORIZON, 1.0, 1e-5, UNIT, "printed"), OwnNoiseLedger([1, 2]))
+    actions, released = played(capri_joint(POOL, KERNEL, HORIZON, 1.0, 1e-5, UNIT, "printed"), OwnNoiseLedger([*range(1, 9)]))
     assert released.active.all()
-    assert np.array_equal(actions[0, :8], actions[1, :8])
-    same = (actions[0, 8:] == actions[1, 8:]).mean()
-    # 52 rounds of 3 actions: more than 80 % alike by chance has a probability below 1e-9.
-    assert same < 0.8
+    assert (actions[:, :8] == actions[0, :8]).all()
+    # An epoch has one shift: two replicates play it 80 % alike if theirs are within 1/15, with probability 2/15. That all
+    # seven are that close to the first one in an epoch happens in one of a million choices of seeds.
+    assert (actions[1:, 8:] == actions[0, 8:]).mean(axis=1).min() < 0.8
 
 
 @pytest.mark.parametrize("build", [capri_joint, capri_local])
 def test_without_noise_they_are_their_twin(build):
-    twin, released = played(capri(POOL, KERNEL, HORIZON, UNIT, beta_scale=0.05), OwnNoiseLedger([0]))
+    twin, released = played(capri(POOL, KERNEL, HORIZON, UNIT, beta_scale=0.02), OwnNoiseLedger([0]))
     assert released.active.sum() < 12
-    honest = build(POOL, KERNEL, HORIZON, 1.0, 1e-5, UNIT, "tight", beta_scale=0.05)
+    honest = build(POOL, KERNEL, HORIZON, 1.0, 1e-5, UNIT, "tight", beta_scale=0.02)
     weak = dataclasses.replace(honest.gathering, mechanism=honest.gathering.mechanism.scaled(1e-12))
     silent = dataclasses.replace(honest, gathering=weak)
     actions, close = played(silent, OwnNoiseLedger([0]))

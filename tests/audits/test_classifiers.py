@@ -52,6 +52,17 @@ def test_one_stump_by_hand():
     assert scorer(np.array([[0.0], [1.0]])) == pytest.approx([-step, step])
 
 
+def test_the_first_of_columns_that_say_the_same_is_cut():
+    """The second is the first one mirrored, where sums run the other way and round otherwise."""
+    generator = np.random.default_rng(3)
+    side = np.repeat([0, 1], 300)
+    for _ in range(20):
+        x = generator.integers(0, 7, 600) + 2.0 * side
+        scorer = learn_stumps(np.stack([x, -x], axis=1), side, quantiles=FINE)
+        unseen = np.stack([np.full(11, 3.0), -np.arange(11.0)], axis=1)
+        assert np.ptp(scorer(unseen)) == 0.0
+
+
 def test_nothing_to_cut_is_nothing_learned():
     scorer = learn_stumps(np.ones((10, 2)), np.repeat([0, 1], 5))
     assert (scorer(np.zeros((3, 2))) == 0).all()

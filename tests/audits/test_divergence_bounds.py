@@ -42,6 +42,17 @@ def test_no_plan_claims_more_than_the_divergence(alpha):
         assert (winner @ gain - loser @ loss) / plan.unit <= math.exp((alpha - 1) * divergence) * (1 + 1e-9)
 
 
+def test_last_bits_do_not_choose_the_direction():
+    """Replays that mirror each other promise the same in both directions: the first is taken, however the bits fall."""
+    generator = np.random.default_rng(2)
+    for _ in range(50):
+        half = np.sort(generator.uniform(0, 3, 6))
+        ratio = np.concatenate([-half[::-1], half])
+        counts = generator.integers(1, 400, 12).astype(float)
+        noisy = ratio * (1 + 4e-16 * generator.integers(-1, 2, 12))
+        assert plan_renyi(noisy, np.stack([counts, counts[::-1]]), 2.0, 1000).sign == 1
+
+
 @pytest.mark.parametrize(
     ("draw", "divergence"),
     [
