@@ -47,7 +47,8 @@ def test_a_replicate_of_a_batch_is_its_lone_run(name):
 
 def test_replicates_play_other_actions_after_the_first_epoch():
     """As printed nothing is eliminated, and all users of one table are given uniform actions."""
-    actions, released = played(capri_joint(POOL, KERNEL, HORIZON, 1.0, 1e-5, UNIT, "printed"), OwnNoiseLedger([*range(1, 9)]))
+    algorithm = capri_joint(POOL, KERNEL, HORIZON, 1.0, 1e-5, UNIT, "printed")
+    actions, released = played(algorithm, OwnNoiseLedger([*range(1, 9)]))
     assert released.active.all()
     assert (actions[:, :8] == actions[0, :8]).all()
     # An epoch has one shift: two replicates play it 80 % alike if theirs are within 1/15, with probability 2/15. That all
