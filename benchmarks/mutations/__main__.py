@@ -57,7 +57,8 @@ def measure(given: argparse.Namespace, folder: Path, chosen: dict[str, list[Muta
     book = Book(folder / "findings.lines")
     for suite in SUITES if given.nightly else [TEST]:
         recording = read(folder, suite)
-        if recording is None or (recording.version != Versions(ROOT).all and not given.stale):
+        is_fresh = recording is not None and recording.version == Versions(ROOT).all and recording.where == given.tests
+        if recording is None or not (is_fresh or given.stale):
             say(f"recording what the tests of `{suite}` reach")
             recording = record(ROOT, folder, suite, given.processes, say, given.tests)
         for name in recording.red:

@@ -27,6 +27,7 @@ class Recording(NamedTuple):
     """Of one suite.
 
     Attributes:
+      where: the folder of tests.
       version: fingerprint of the code and the tests.
       sites: of the probes.
       files: by path; what the tests reached and what they cost.
@@ -34,6 +35,7 @@ class Recording(NamedTuple):
       unseen: tests that fail only beside probes, as they read the source; what they reach is not known.
     """
 
+    where: str
     version: str
     sites: list[Site]
     files: dict[str, FileRecord]
@@ -122,7 +124,7 @@ def record(
     tests_found = [item for content in found.values() for item in content["tests"].items()]
     failed = sorted(name for name, test in tests_found if test["outcome"] == "failed")
     red = _still_failing(root, folder, failed, SUITES[suite], preloaded)
-    recording = Recording(versions.all, sites, found, red, sorted(set(failed) - set(red)))
+    recording = Recording(where, versions.all, sites, found, red, sorted(set(failed) - set(red)))
     write_json(folder / f"{suite.replace(' ', '-')}.json", recording._asdict())
     return recording
 
