@@ -6,7 +6,10 @@ from pathlib import Path
 
 from rich.table import Table
 
-from audits.evidence import UnusableEvidence, Verification, verify
+from audits.contents import numbers_sha256
+from audits.evidence import UnusableEvidence, Verification, read, verify
+from audits.reporting import origin
+from flows import provenance
 from flows.specs import SpecError
 
 WIDTH = 150
@@ -30,6 +33,16 @@ def render(verification: Verification) -> Table:
     for line in verification.lines:
         table.add_row(line.what, line.stated, line.recomputed, {True: "yes", False: "NO", None: "-"}[line.is_ok])
     return table
+
+
+def told(path: Path) -> list[str]:
+    """How the evidence came to be, and the hash of its numbers, which are the same whoever computes them again.
+
+    Raises:
+      UnusableEvidence: see `audits.evidence.read`.
+    """
+    made = origin.lines(provenance.read(read(path).outcome.provenance))
+    return [*made, f"numbers   SHA-256 {numbers_sha256(path)}, without the lines above"]
 
 
 def conclude(path: Path, verification: Verification) -> str:

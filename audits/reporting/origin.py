@@ -86,6 +86,25 @@ def _commit(maker: Provenance) -> str:
     return f"{maker['commit']}, {'clean' if maker['is_clean'] else 'changed: the sources are not those of the commit'}"
 
 
+def lines(record: dict[str, Any] | None) -> list[str]:
+    """How one result came to be, for a terminal.
+
+    Args:
+      record: as it is stored with a result, checked; None where nothing was recorded.
+    """
+    if record is None:
+        return [f"computed  {NOT_RECORDED}"]
+    who = [word for word in (record["user"], record["host"]) if word is not None]
+    by = f" by {' on '.join(who)}" if who else ""
+    said = dict(_facts({**record, "blocks": 0, "audits": 1}))
+    return [
+        f"computed  {_between(record['began'], record['ended'])}{by}",
+        f"with      {', '.join(f'{name} {version}' for name, version in record['versions'].items())}",
+        f"on        {said['system']}; {said['processor']} ({said['compiled for']}); {said['BLAS']}",
+        f"from      git commit {said['git commit']}",
+    ]
+
+
 def section(provenance: Provenance) -> list[Block]:
     """The part of a report that says how its results came to be.
 

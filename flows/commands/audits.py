@@ -110,7 +110,7 @@ def verify(
     with failures(debug):
         from rich.console import Console
 
-        from flows.verify import WIDTH, check, conclude, render
+        from flows.verify import WIDTH, check, conclude, render, told
 
         found = check(evidence)
         if as_json:
@@ -121,6 +121,8 @@ def verify(
         if not console.is_terminal:
             console = Console(width=WIDTH)
         console.print(render(found))
+        for line in told(evidence):
+            typer.echo(line)
         typer.echo(conclude(evidence, found))
         if not found.is_verified:
             raise typer.Exit(FAILURE)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from algorithms.entry import Problem
 from algorithms.environments.tables import random_table
 from audits.audit import Trial, audit
 from audits.catalog_controls import CONTROLS
-from audits.evidence import seal, write
+from audits.contents import numbers_sha256
+from audits.evidence import read, seal, write
 from audits.outcome import Effort
 from flows.cli import app
 from flows.commands.options import FAILURE, USER_MISTAKE
+from flows.provenance import Making
 from privacy_core import Interval, RenyiDP
 
 UNIT = Interval(0.0, 1.0)
@@ -52,7 +55,22 @@ def test_verified_evidence_ends_with_0_and_a_table(file):
     for word in ("stated", "recomputed", "SHA-256", "measured: mu", "verdict", "yes"):
         assert word in done.stdout
     assert "NO" not in done.stdout
+    assert "computed  not recorded" in done.stdout
+    assert f"numbers   SHA-256 {numbers_sha256(file)}" in done.stdout
     assert done.stdout.rstrip().split("\n")[-1].startswith("e.npz: verified, ")
+
+
+def test_it_shows_how_the_evidence_came_to_be(file):
+    outcome = read(file).outcome
+    record = Making().record(is_anonymous=False)
+    write(file, replace(outcome, provenance=record))
+    done = _verify(file)
+    assert done.exit_code == 0, done.output
+    assert f" by {record['user']} on {record['host']}" in done.stdout
+    for word in (record["processor"], record["system"], f"numpy {record['versions']['numpy']}"):
+        assert word in done.stdout
+    write(file, replace(outcome, provenance=Making().record(is_anonymous=True)))
+    assert f" on {record['host']}\n" not in _verify(file).stdout
 
 
 def test_machines_read_the_same_as_one_object(file, content):
