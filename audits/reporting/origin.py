@@ -138,9 +138,8 @@ def caveat(provenance: Provenance) -> list[Block]:
     """A sentence for the head of a report whose results do not all come from one maker."""
     unknown = _counted(provenance["not_recorded"])
     differing = [(term, values) for term, values in facts(provenance) if len(values) > 1]
-    short = [f"{term} {' and '.join(values)}" for term, values in differing if max(map(len, values)) <= _SHORT]
-    parts = [f"they differ in {', '.join(term for term, _ in differing)}"] if differing and not short else []
-    parts += [f"they come from {'; '.join(short)}"] if short else []
+    terms = [f"{t} ({', '.join(values)})" if max(map(len, values)) <= _SHORT else t for t, values in differing]
+    parts = [f"they differ in {', '.join(terms)}"] if terms else []
     parts += [f"how {unknown} came to be is {NOT_RECORDED}"] if unknown else []
     if not parts:
         return []
