@@ -68,7 +68,7 @@ def read(folder: Path, suite: str) -> Recording | None:
         return None
     tree = json.loads(place.read_text(encoding="utf-8"))
     sites = [Site(path, (place[0], place[1]), function) for path, place, function in tree.pop("sites")]
-    return Recording(**tree, sites=sites)
+    return Recording(**tree, sites=sites) if set(tree) | {"sites"} == set(Recording._fields) else None
 
 
 def record(
