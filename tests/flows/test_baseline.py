@@ -1,10 +1,12 @@
 """Baselines and the regression gate, by hand and by simulation; nothing here needs a server."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 import yaml
+from pydantic import ValidationError
 from scipy import stats
 
 from audits.evidence import recompute
@@ -39,6 +41,14 @@ def test_the_interval_of_a_difference_is_welchs():
     found = stats.ttest_ind(new, old, equal_var=False).confidence_interval(0.95)
     assert (row["low"], row["high"]) == pytest.approx((found.low, found.high), rel=1e-9)
     assert row["difference"] == pytest.approx(new.mean() - old.mean())
+
+
+def test_an_estimate_of_a_mean_has_one_degree_of_freedom_less_than_runs():
+    final = baseline.regret(np.array([1.0, 2.0, 3.0, 6.0]), "s").final
+    assert (final.value, final.freedom) == (3.0, 3)
+    assert final.standard_error == pytest.approx(math.sqrt(14 / 3 / 4))
+    with pytest.raises(ValidationError, match="frozen"):
+        final.value = 2.0
 
 
 def test_more_comparisons_widen_every_interval():

@@ -11,6 +11,7 @@ import pytest
 
 from flows.commands.failures import explain
 from flows.commands.options import FAILURE, USER_MISTAKE
+from flows.interrupt import server_ended
 from flows.settings import DataFolder
 from flows.specs import SpecError
 
@@ -96,3 +97,19 @@ def test_a_disk_without_room_is_refused_before_any_work(tmp_path, monkeypatch):
         DataFolder.open(tmp_path).prepare()
     assert explain(caught.value)[1] == FAILURE
     assert "the disk is full" in explain(caught.value)[0]
+
+
+@pytest.mark.parametrize(("free", "is_full"), [((1 << 20) - 1, True), (1 << 20, False)])
+def test_a_server_that_ended_is_blamed_on_a_full_disk_only_where_it_is_full(free, is_full, tmp_path, monkeypatch):
+    monkeypatch.setattr("flows.interrupt.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    told = server_ended("the server ended with status 1", tmp_path)
+    assert told.startswith(f"the disk is full ({tmp_path})" if is_full else "the server ended with status 1; what was")
+
+
+def test_a_disk_with_just_enough_room_is_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr("flows.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=128 << 20))
+    DataFolder.open(tmp_path).prepare()
+    monkeypatch.setattr("flows.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=(128 << 20) - 1))
+    with pytest.raises(OSError, match="128 MiB"):
+        DataFolder.open(tmp_path).prepare()

@@ -15,7 +15,7 @@ from audits.contents import PROVENANCE, numbers_sha256, read_description
 from flows import benchmark as module
 from flows import provenance
 from flows.benchmark import benchmark
-from flows.executors import Executor, Resources, is_infrastructure_fault
+from flows.executors import Executor, Resources, is_infrastructure_fault, patience
 from flows.plan import cells_of
 from flows.settings import DataFolder
 from flows.specs import SpecError, load_spec
@@ -55,6 +55,13 @@ def test_a_timeout_of_the_work_is_not_tried_again():
 
     assert isinstance(TaskRunTimeoutError(), OSError)
     assert not is_infrastructure_fault(TaskRunTimeoutError())
+
+
+def test_waits_between_tries_grow_and_the_last_one_stays():
+    assert patience(0, 2.0)["retry_delay_seconds"] is None
+    options = patience(5, 3.0)
+    assert (options["retries"], options["timeout_seconds"]) == (5, 3.0)
+    assert options["retry_delay_seconds"] == [1.0, 5.0, 20.0, 20.0, 20.0]
 
 
 def test_an_address_without_dask_is_refused():

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -55,6 +56,19 @@ def test_a_living_writer_keeps_its_file(tmp_path, monkeypatch):
 def test_a_file_of_another_machine_stays_until_it_is_old(tmp_path):
     other = tmp_path / f".key.npz.{'0' * 12}-1.abc{scratch.SUFFIX}"
     other.write_bytes(b"")
+    for hours, removed in ((0, []), (23, []), (25, [other])):
+        written = time.time() - 3600 * hours
+        os.utime(other, (written, written))
+        assert scratch.sweep([tmp_path]) == removed
+
+
+def test_a_writer_of_which_the_system_does_not_tell_may_be_alive(tmp_path, monkeypatch):
+    ours = tmp_path / f"{scratch.prefix('key.npz')}abc{scratch.SUFFIX}"
+    ours.write_bytes(b"")
+    scratch.sweep([tmp_path])  # the machine's own name is read from the system too, once
+
+    def unreadable(path, *_, **__):
+        raise OSError("no such file")
+
+    monkeypatch.setattr(scratch.Path, "read_text", unreadable)
     assert scratch.sweep([tmp_path]) == []
-    os.utime(other, (0, 0))
-    assert scratch.sweep([tmp_path]) == [other]
