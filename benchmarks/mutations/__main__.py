@@ -55,6 +55,7 @@ def measure(given: argparse.Namespace, folder: Path, chosen: dict[str, list[Muta
     if given.only:
         planted = [mutation for mutation in planted if given.only in mutation.name]
     book = Book(folder / "findings.lines")
+    equivalent = {name for name, reason in page.read_reasons().items() if reason.is_equivalent}
     for suite in SUITES if given.nightly else [TEST]:
         recording = read(folder, suite)
         is_fresh = recording is not None and recording.version == Versions(ROOT).all and recording.where == given.tests
@@ -64,7 +65,7 @@ def measure(given: argparse.Namespace, folder: Path, chosen: dict[str, list[Muta
         for name in recording.red:
             say(f"fails without any mutation, and counts for nothing: {name}")
         say(f"planting {len(planted)} mutations")
-        Campaign(ROOT, folder, recording, suite, book).run(planted, given.processes, say)
+        Campaign(ROOT, folder, recording, suite, book, equivalent).run(planted, given.processes, say)
         if suite == TEST:
             planted = [m for m in planted if (found := book.latest(m.name, TEST)) is None or found.outcome != CAUGHT]
 
@@ -94,7 +95,7 @@ def main() -> int:
     parser.add_argument("--per-kind", type=int, default=PER_KIND, help="mutations of each kind of lines")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="mutations side by side")
     parser.add_argument("--folder", type=Path, default=cache, help="recordings, copies and findings")
-    parser.add_argument("--tests", default="tests", help="the folder of tests to record, to try it out")
+    parser.add_argument("--tests", default="tests", help="folders of tests to record, separated by commas")
     parser.add_argument(
         "--only", default="", help="plant those alone whose name contains this text; nothing is written down"
     )

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -93,13 +93,24 @@ class Campaign:
 
     Attributes:
       book: where findings go.
+
+    Args:
+      root: the checkout.
+      folder: of the copies.
+      recording: of the suite.
+      suite: whose tests run.
+      book: where findings go.
+      equivalent: mutations that change no behavior: once they have survived, they are not tried again.
     """
 
-    def __init__(self, root: Path, folder: Path, recording: Recording, suite: str, book: Book) -> None:
+    def __init__(
+        self, root: Path, folder: Path, recording: Recording, suite: str, book: Book, equivalent: Container[str] = ()
+    ) -> None:
         self._root = root
         self._folder = folder
         self._recording = recording
         self._suite = suite
+        self._equivalent = equivalent
         self._versions = Versions(root)
         self._selection = Selection(root, recording)
         self._graph = import_graph(root, FOLDERS)
@@ -134,7 +145,9 @@ class Campaign:
     def _is_known(self, mutation: Mutation) -> bool:
         """What a test caught stays caught while that test and its imports are the same; survivors meet each new test."""
         found = self.book.latest(mutation.name, self._suite)
-        return found is not None and found.version == self._version(found.by, self._selection.tests(mutation))
+        if found is None or (found.outcome == SURVIVED and mutation.name in self._equivalent):
+            return found is not None  # no test will ever catch it
+        return found.version == self._version(found.by, self._selection.tests(mutation))
 
     def _version(self, by: str, wanted: list[str]) -> str:
         file = by.partition("::")[0]

@@ -27,7 +27,7 @@ class Recording(NamedTuple):
     """Of one suite.
 
     Attributes:
-      where: the folder of tests.
+      where: folders of tests, separated by commas.
       version: fingerprint of the code and the tests.
       sites: of the probes.
       files: by path; what the tests reached and what they cost.
@@ -82,10 +82,10 @@ def record(
       suite: one of SUITES.
       n_processes: how many files side by side.
       say: gets a line a file.
-      where: the folder of tests.
+      where: folders of tests, separated by commas.
     """
     versions = Versions(root)
-    tests = [path for path in python_files(root, [where]) if is_test(path)]
+    tests = [path for path in python_files(root, where.split(",")) if is_test(path)]
     sources = python_files(root, PRODUCT)
     preloaded = third_party(root, python_files(root, FOLDERS))
     shops: SimpleQueue[Workshop] = SimpleQueue()
