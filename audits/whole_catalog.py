@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -49,9 +49,9 @@ class Subject:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-def subjects() -> dict[str, Callable[[], Subject]]:
+def subjects() -> dict[str, partial[Subject]]:
     """Label -> what builds the subject, the catalog first."""
-    found: dict[str, Callable[[], Subject]] = {}
+    found: dict[str, partial[Subject]] = {}
     for entry in CATALOG:
         for calibration in entry.calibrations if entry.promise is not None else ():
             found[f"{entry.name} {calibration}"] = partial(_algorithm, entry, calibration)

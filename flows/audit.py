@@ -15,6 +15,7 @@ from flows.benchmark import cell_record
 from flows.environments import environments_of
 from flows.executors import Executor, Resources, patience, task_runner
 from flows.journal import Journal, Stopwatch
+from flows.own_data import pinned
 from flows.plan import Cell, cells_of
 from flows.progress import bar
 from flows.settings import DataFolder
@@ -51,6 +52,7 @@ def audit_flow(spec: Spec, data: str) -> list[dict[str, Any]]:
     folder = DataFolder(Path(data))
     store, tracker, journal = Store(folder.results), Tracker.open(folder.root), Journal(folder.journal(spec.name))
     tracker.mark_dead_runs()
+    spec = pinned(spec, folder.root)
     cells = [cell for cell in cells_of(spec) if cell.is_private]
     for environment in environments_of(spec):
         environment.check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,19 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.futures import as_completed
 
-from audits.audit import audit
 from audits.outcome import Effort
 from audits.summary import summarize
 from audits.whole_catalog import subjects
-from flows import audit_report, baseline, gate, provenance
+from flows import audit_report, baseline, gate, identity, old_results, provenance, replays
 from flows.alarms import AlarmRaised, Findings, conclude
+from flows.content import content_key
 from flows.executors import Executor, Resources, patience, task_runner
+from flows.made_by import subject_roots
 from flows.progress import bar
 from flows.provenance import Making
 from flows.settings import DataFolder
 from flows.specs import ExecutionSpec
-from flows.store import Store, code_version, content_key, link
+from flows.store import Store, link
 from flows.temporary_server import without_heartbeats
 from flows.tracking import CellRecord, Tracker
 from flows.tracking_record import audit_metrics
@@ -35,7 +37,16 @@ _PATIENCE = ExecutionSpec()
 
 def key_of(label: str, effort: Effort) -> str:
     """Content key of one audit."""
-    return content_key({"whole catalog": label, "effort": asdict(effort), "code": code_version()})
+    return identity.key_of(_facts(label, effort), _code_of(label))
+
+
+def _facts(label: str, effort: Effort) -> dict[str, Any]:
+    return {"whole catalog": label, "effort": asdict(effort)}
+
+
+@cache
+def _code_of(label: str) -> dict[str, Any]:
+    return identity.made_by(subject_roots(label))
 
 
 def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
@@ -44,17 +55,9 @@ def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
     place = store.path(AUDIT, key_of(label, effort))
     outcome = stored_outcome(place)
     if outcome is None:
-        trial = subject.trial
-        table = str(trial.table)
-        outcome = audit(
-            trial,
-            subject.controls,
-            effort,
-            at_test_budget=subject.at_test_budget,
-            subject={"kind": "catalog", "name": label, "source": subject.source},
-            about=about_audits(table, trial.probes, effort.seed),
-        )
-        outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous))
+        outcome = replays.audit_of_subject(subject, effort, partial(about_audits, made=_code_of(label)))
+        made_of = {"of": _facts(label, effort), "made": _code_of(label)}
+        outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
         outcome = kept(place, outcome)
     about = {
         "label": label,
@@ -83,6 +86,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
     folder = DataFolder(Path(data))
     folder.sweep()
     store, tracker = Store(folder.results), Tracker.open(folder.root)
+    old_results.tell(old_results.find([(AUDIT, key_of(label, effort)) for label in labels], store), folder.results)
     tracker.mark_dead_runs()
     tracker.experiment(SUITE, _TITLE)
     examine = _audit.with_options(**patience(_PATIENCE.retries, _PATIENCE.audit_timeout))

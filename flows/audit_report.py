@@ -14,8 +14,9 @@ from audits.outcome import Outcome
 from audits.reporting import render_html, render_pdf, validate
 from audits.reporting.document import REPORT
 from flows import provenance
+from flows.content import content_key
 from flows.power_curve import power_curve
-from flows.store import content_key, write_whole
+from flows.store import write_whole
 
 FORMATS = ("html", "pdf", "json")
 

@@ -17,13 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from audits import evidence
 from audits.outcome import MU, ONE_RUN, Effort, Outcome, Scores, StatedBound
-from flows.environment_specs import TableSpec
+from flows.content import content_key
 from flows.environments import Environment
+from flows.identity import code_version
 from flows.plan import Cell, cells_of
 from flows.play import BENCHMARK
 from flows.settings import DataFolder
 from flows.specs import Spec, SpecError
-from flows.store import Store, code_version, content_key, write_whole
+from flows.store import Store, write_whole
 from flows.work import stored_audit
 
 SCHEMA: Literal["bandana/baseline/1"] = "bandana/baseline/1"
@@ -157,10 +158,10 @@ def _facts_of(cell: Cell, store: Store) -> CellFacts:
 
 def _setting(cell: Cell) -> dict[str, Any]:
     """What a cell's numbers depend on, but for code and seeds; of private rows not even a hash."""
-    item = cell.environment.item
-    about = item.model_dump(mode="json", exclude={"label", "public", "path"})
-    if isinstance(item, TableSpec) and cell.environment.shows("values"):
-        about["rows"] = content_key(item.path.read_bytes().hex())
+    about = cell.environment.facts()
+    is_private = about.pop("content", None) is not None
+    if (rows := about.pop("path", None)) is not None and not is_private:
+        about["rows"] = rows
     return {
         "algorithm": cell.entry.name,
         "calibration": cell.settings.calibration,

@@ -17,6 +17,7 @@ from flows.dataset_record import dataset_record
 from flows.environments import environments_of
 from flows.executors import Executor, Resources, patience, task_runner
 from flows.journal import Journal, Stopwatch
+from flows.own_data import pinned
 from flows.plan import Block, Cell, cells_of, is_small
 from flows.play import benchmark_block, is_played
 from flows.progress import Bar, bar
@@ -76,6 +77,7 @@ def benchmark_flow(spec: Spec, data: str) -> None:
     folder = DataFolder(Path(data))
     store, tracker, journal = Store(folder.results), Tracker.open(folder.root), Journal(folder.journal(spec.name))
     tracker.mark_dead_runs()
+    spec = pinned(spec, folder.root)
     cells = cells_of(spec)
     for environment in environments_of(spec):
         environment.check()

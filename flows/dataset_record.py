@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.content import content_key
 from flows.plan import Cell
-from flows.store import content_key
 
 
 def dataset_record(cell: Cell) -> dict[str, Any]:

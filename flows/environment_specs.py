@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
     Field,
+    PrivateAttr,
     model_validator,
 )
 
@@ -37,6 +38,15 @@ class ThorntonSpec(Labelled):
     kind: Literal["thornton_hiv"]
 
 
+class Pin(NamedTuple):
+    """The content that a user's file had when a run began; see `flows.own_data`."""
+
+    digest: str
+    """A hash of a public file, an HMAC of a private one."""
+    secret: Path
+    """Where the secret of the HMAC lies."""
+
+
 class TableSpec(Labelled):
     """A CSV file: a header of action names, then one user a row, one potential reward an action.
 
@@ -52,6 +62,18 @@ class TableSpec(Labelled):
         description="What may be shown: `values` (the rows; audits replay them), `means` of the arms, `regret` curves. "
         "Nothing, if the file is about people who did not agree.",
     )
+    _pin: Pin | None = PrivateAttr(None)
+
+    @property
+    def pin(self) -> Pin | None:
+        """The content that this run plays on; None before it began."""
+        return self._pin
+
+    def with_pin(self, pin: Pin) -> TableSpec:
+        """The same, bound to a content."""
+        found = self.model_copy()
+        found._pin = pin
+        return found
 
     @model_validator(mode="after")
     def _ordered(self) -> TableSpec:

@@ -13,6 +13,7 @@ from algorithms.entry import ARMS
 from audits.reporting.numbers import unit_of
 from flows.cost import audit_seconds, block_seconds, journal_of
 from flows.environments import environments_of
+from flows.own_data import SECRET, pinned
 from flows.plan import Cell, cells_of
 from flows.play import is_played
 from flows.settings import n_workers
@@ -35,6 +36,8 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
     """
     store = Store(data / "results") if data is not None and data.exists() else None
     journal = journal_of(data, spec.name)
+    if data is not None and (data / SECRET).exists():  # without one nothing private was played
+        spec = pinned(spec, data)
     cells = [_cell(cell, steps, store, journal) for cell in cells_of(spec)]
     shared = workers or n_workers()
     return {

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,19 +12,15 @@ import numpy as np
 from algorithms import catalog
 from algorithms.entry import ARMS, Claim, Entry, RegretBound, Settings
 from algorithms.protocol import Algorithm, IntArray
-from flows.environment_specs import TableSpec
+from flows import made_by
+from flows.content import content_key
 from flows.environments import Environment, environments_of
+from flows.identity import key_of
+from flows.replicates import problem_of
+from flows.seeds import NOISE, REWARDS, seed_of
 from flows.specs import Spec, SpecError
-from flows.store import code_version, content_key
 
-_NOISE, _REWARDS = 2, 3
 _FEW_ROUNDS = 1_000_000
-
-
-@lru_cache(maxsize=64)
-def _content_of(path: Path, _written_ns: int) -> str:
-    """Content key of a file; read anew when it was written anew."""
-    return content_key(path.read_bytes().hex())
 
 
 @dataclass(frozen=True)
@@ -91,39 +86,36 @@ class Cell:
 
     def in_audit(self) -> Settings:
         """The settings at which replays play: at the audit's rounds, of which some hold a release."""
-        problem = self.environment.audit_problem(self.settings.problem, self.entry)
-        return self.entry.in_audit(replace(self.settings, problem=problem))
+        return self.environment.in_audit(self.entry, self.settings)
 
     def identity(self) -> dict[str, Any]:
-        """All that this cell's algorithm and data depend on.
-
-        A file whose rows are public is known by its content. Keys are shown in MLflow and in reports, and whoever knows all
-        rows but one could try out that one on a hash: a private file is known by its size and the time of its last change.
-        """
-        item = self.environment.item
-        # What it is called and what may be shown of it change no number.
-        environment = item.model_dump(mode="json", exclude={"label", "public"})
-        if isinstance(item, TableSpec):
-            about = item.path.stat()
-            is_public = self.environment.shows("values")
-            environment["path"] = _content_of(item.path, about.st_mtime_ns) if is_public else "private"
-            environment |= {} if is_public else {"size": about.st_size, "changed_ns": about.st_mtime_ns}
+        """All that this cell's algorithm and data depend on."""
         return {
             "algorithm": self.entry.name,
             "privacy_model": self.entry.privacy_model,
             "calibration": self.settings.calibration,
             "parameters": self.parameters(),
-            "environment": environment,
+            "environment": self.environment.facts(),
             "seed": self.spec.seed,
         }
 
+    @property
+    def block_code(self) -> dict[str, Any]:
+        """What computes the cell's blocks in this process, see `identity.made_by`; a worker finds out its own."""
+        return made_by.block_code(self)
+
+    @property
+    def audit_code(self) -> dict[str, Any]:
+        """What computes the cell's audit in this process. Only for private cells."""
+        return made_by.audit_code(self)
+
     @cached_property
     def key(self) -> str:
-        """The cell's identity as an MLflow run."""
-        return content_key({**self.identity(), "suite": self.spec.name, "label": self.environment.label,
-                            "horizon": self.spec.horizon,
-                            "replications": self.spec.replications,
-                            "audit": self.spec.audit.model_dump(mode="json"), "code": code_version()})  # fmt: skip
+        """The cell's identity as an MLflow run, which holds its benchmark and its audit."""
+        facts = {**self.identity(), "suite": self.spec.name, "label": self.environment.label,
+                 "horizon": self.spec.horizon, "replications": self.spec.replications,
+                 "audit": self.spec.audit.model_dump(mode="json")}  # fmt: skip
+        return key_of(facts, {"blocks": self.block_code, "audit": self.audit_code if self.is_private else None})
 
     def blocks(self) -> list[Block]:
         """Fixed-size blocks of replicates; more replications add blocks and change none."""
@@ -131,12 +123,14 @@ class Cell:
         return [Block(self, i, min(size, total - i * size)) for i in range(-(-total // size))]
 
     def seed(self, purpose: int, block: int = 0) -> np.random.SeedSequence:
-        """A generator seed of its own for each purpose and block of this cell."""
+        """A generator seed of its own for each purpose and block of this cell.
+
+        It depends on no content of a private file: that is known by an HMAC with the data folder's secret, and the same file
+        must give the same numbers in every data folder.
+        """
         identity = self.identity()
-        for fact in ("size", "changed_ns"):  # of a private file: a copy of it gets the same seeds
-            identity["environment"].pop(fact, None)
-        words = np.frombuffer(bytes.fromhex(content_key(identity))[:16], dtype=np.uint32).tolist()
-        return np.random.SeedSequence(self.spec.seed, spawn_key=(purpose, *words, block))
+        identity["environment"].pop("content", None)  # of a private file
+        return seed_of(self.spec.seed, purpose, content_key(identity), block)
 
 
 @dataclass(frozen=True)
@@ -148,20 +142,25 @@ class Block:
     n_reps: int
 
     @property
+    def facts(self) -> dict[str, Any]:
+        """All that was asked for."""
+        horizon = self.cell.spec.horizon
+        return {**self.cell.identity(), "horizon": horizon, "block": self.index, "n_reps": self.n_reps}
+
+    @property
     def key(self) -> str:
         """Content key of the block's result."""
-        return content_key({**self.cell.identity(), "horizon": self.cell.spec.horizon, "block": self.index,
-                            "n_reps": self.n_reps, "code": code_version()})  # fmt: skip
+        return key_of(self.facts, self.cell.block_code)
 
     @property
     def noise_seed(self) -> np.random.SeedSequence:
         """Of the privacy noise."""
-        return self.cell.seed(_NOISE, self.index)
+        return self.cell.seed(NOISE, self.index)
 
     @property
     def reward_seed(self) -> np.random.SeedSequence:
         """Of the environment."""
-        return self.cell.seed(_REWARDS, self.index)
+        return self.cell.seed(REWARDS, self.index)
 
 
 def cells_of(spec: Spec) -> list[Cell]:
@@ -173,7 +172,7 @@ def cells_of(spec: Spec) -> list[Cell]:
     cells = []
     for environment in environments_of(spec):
         environment.check()
-        problem = environment.problem(spec.horizon)
+        problem = problem_of(environment)
         for place, item in enumerate(spec.algorithms):
             entry = catalog.find(item.name)
             told = tuple("privacy_delta" if name == "delta" else name for name in item.told())

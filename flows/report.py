@@ -17,14 +17,16 @@ from audits.summary import finite
 from flows import provenance
 from flows.audit_report import evidence_field, evidence_file, write_document
 from flows.benchmark import summarize_cell
+from flows.content import content_key
 from flows.environments import environments_of
+from flows.own_data import pinned
 from flows.plan import Block, Cell, cells_of
 from flows.play import BENCHMARK
 from flows.power_curve import power_curve
 from flows.progress import bar
 from flows.settings import DataFolder
 from flows.specs import Spec, SpecError
-from flows.store import Store, content_key, write_whole
+from flows.store import Store, write_whole
 from flows.tracking import Tracker
 from flows.work import audit_entry, audit_key, evidence_of, stored_audit
 
@@ -51,6 +53,7 @@ def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | 
       SpecError: the store holds nothing of this spec.
     """
     folder = DataFolder(Path(data))
+    spec = pinned(spec, folder.root)
     target, formats = folder.suite(spec.name), spec.report.formats
     document = assemble(spec, spec_text, Store(folder.results)) | {"regressions": regressions}
     singles = audit_documents(spec, document)
@@ -155,7 +158,10 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
     audited = [(cell, found) for cell in cells if (found := stored_audit(cell, store)) is not None]
     played = [cell for cell in cells if _is_played(cell, store)]
     if not audited and not played:
-        raise SpecError(f"nothing of the suite {spec.name!r} is in the store yet; run or audit its spec first")
+        raise SpecError(
+            f"nothing of the suite {spec.name!r} is in the store yet, or only results of other code or other library "
+            "versions; run or audit its spec first"
+        )
     entries = [audit_entry(cell, outcome, is_anonymous=store.is_anonymous) for cell, outcome in audited]
     evidence = [evidence_of(cell, store) for cell, _ in audited]
     blocks = [(cell, block) for cell in played for block in cell.blocks()]

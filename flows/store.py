@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -11,44 +10,17 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import algorithms
-import audits
-import privacy_core
 from audits.contents import read_description
 from flows import scratch
+from flows.content import canonical
 from flows.settings import is_anonymous
 
-_PACKAGES = (privacy_core, algorithms, audits)
-_NOT_COMPUTATION = "reporting"
-
-
-def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values have equal texts."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
-
-
-def content_key(value: Any) -> str:
-    """SHA-256 of the canonical JSON, 64 hex digits."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
-
-
-@cache
-def code_version() -> str:
-    """SHA-256 over the sources that numbers depend on: results of other code are never reused."""
-    digest = hashlib.sha256()
-    for package in _PACKAGES:
-        root = Path(package.__path__[0])
-        for path in sorted(root.rglob("*.py")):
-            if _NOT_COMPUTATION not in path.parts:
-                digest.update(str(path.relative_to(root)).encode())
-                digest.update(path.read_bytes())
-    return digest.hexdigest()
+_ENDING = ".npz"
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -117,7 +89,15 @@ class Store:
 
     def path(self, kind: str, key: str) -> Path:
         """Where a result lies."""
-        return self._folder / kind / f"{key}.npz"
+        return self._folder / kind / f"{key}{_ENDING}"
+
+    def sizes(self, kind: str) -> dict[str, int]:
+        """Key -> bytes of every result of a kind."""
+        try:
+            with os.scandir(self._folder / kind) as found:
+                return {file.name[: -len(_ENDING)]: file.stat().st_size for file in found if file.name.endswith(_ENDING)}
+        except FileNotFoundError:
+            return {}
 
     def load(self, kind: str, key: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         """The arrays and the description, or None where there is no whole file."""

@@ -9,12 +9,14 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 
-from flows import baseline
+from flows import baseline, old_results
 from flows.alarms import AlarmRaised, Findings, conclude
 from flows.audit import audit
 from flows.benchmark import benchmark
 from flows.executors import Resources
 from flows.gate import in_report, told
+from flows.own_data import pinned
+from flows.plan import cells_of
 from flows.report import report
 from flows.settings import DataFolder
 from flows.specs import Spec
@@ -54,9 +56,13 @@ def suite_flow(
       `audits`, the outcomes; `gate`, its rows and notes, None where it did not run; `files`, the report's files; or a failed
       state, see `alarms.conclude`.
     """
-    DataFolder(Path(data)).sweep()
+    folder = DataFolder(Path(data))
+    folder.sweep()
+    spec = pinned(spec, folder.root)
     done: dict[str, Any] = {"audits": [], "gate": None, "files": {}}
-    has_baseline = baseline.read(baseline.place_of(spec, DataFolder(Path(data)))) is not None  # a bad one is told at once
+    has_baseline = baseline.read(baseline.place_of(spec, folder)) is not None  # a bad one is told at once
+    if folder.results.is_dir():
+        old_results.tell(old_results.find_in(cells_of(spec), steps, folder), folder.results)
     for step in steps:
         if step == "gate" or (step == "report" and has_baseline and done["gate"] is None):
             done["gate"] = _gate(spec, spec_text, data)

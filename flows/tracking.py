@@ -727,6 +727,6 @@ def _tell_kept(record: CellRecord, data: Any, params: Mapping[str, str], metrics
 
 
 def _code() -> str:
-    from flows.store import code_version
+    from flows.identity import code_version
 
     return code_version()[:12]

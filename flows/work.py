@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from algorithms.entry import ARMS, Settings
-from algorithms.environments.episodes import Table
 from audits import evidence
-from audits.audit import Trial, audit
-from audits.catalog_beds import at_test_budget, is_near_test_budget
-from audits.catalog_controls import CONTROLS
 from audits.evidence import UnusableEvidence
-from audits.faulty_ledgers import GENERIC
-from audits.outcome import Effort, Outcome
+from audits.outcome import Outcome
 from audits.summary import summarize
-from flows import provenance
+from flows import provenance, replays
+from flows.identity import code_version, key_of
 from flows.plan import Cell
 from flows.provenance import Making
 from flows.specs import SpecError
-from flows.store import Store, code_version, content_key, write_first
+from flows.store import Store, write_first
 from privacy_core import ReproducibleNoise
 
 AUDIT = "audit"
 
 
+def audit_facts(cell: Cell) -> dict[str, Any]:
+    """All that was asked for of a cell's audit."""
+    facts = {**cell.identity(), "audit": cell.spec.audit.model_dump(mode="json")}
+    return facts if cell.environment.shows("values") else {**facts, "table": "drawn"}
+
+
 def audit_key(cell: Cell) -> str:
     """Content key of a cell's audit."""
-    replays_rows = cell.environment.shows("values")
-    return content_key({**cell.identity(), "audit": cell.spec.audit.model_dump(mode="json"), "code": code_version(),
-                        **({} if replays_rows else {"table": "drawn"})})  # fmt: skip
+    return key_of(audit_facts(cell), cell.audit_code)
 
 
 def evidence_of(cell: Cell, store: Store) -> Path:
@@ -58,25 +58,10 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     if (found := stored_audit(cell, store)) is not None:
         return found
     making = Making()
-    asked, entry, environment = cell.spec.audit, cell.entry, cell.environment
-    table, main, near = environment.audit_table(), cell.in_audit(), None
-    if not is_near_test_budget(entry, main, table):
-        near = at_test_budget(entry, main, table)
-    data = (
-        f" of {environment.describe()['name']}" if environment.shows("values") else ", drawn at random: the data are private"
-    )
-    what = "arms" if environment.kind in ARMS else "actions"
-    rounds = f"{asked.rounds} {environment.unit} x {table.n_actions} {what}{data}{_played_with(cell, main, near)}"
-    trial = _trial(cell, main, table)
-    outcome = audit(
-        trial,
-        CONTROLS.get(entry.name, GENERIC),
-        Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed),
-        at_test_budget=None if near is None else _trial(cell, near, table),
-        subject={"kind": "catalog", "name": cell.name, "source": entry.source},
-        about=about_audits(rounds, trial.probes, cell.spec.seed),
-    )
-    outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous))
+    outcome = replays.audit_of(cell, partial(about_audits, made=cell.audit_code))
+    cell.environment.check_unchanged()
+    made_of = {"of": audit_facts(cell), "made": cell.audit_code}
+    outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
     return kept(evidence_of(cell, store), outcome)
 
 
@@ -101,28 +86,6 @@ def check_audits(cells: Iterable[Cell]) -> None:
                 raise SpecError(f"audit.rounds: {cell.name}: {error}") from error
 
 
-def _played_with(cell: Cell, main: Settings, near: Settings | None) -> str:
-    """The parameters that replays change, at the claimed and at the test budget, and the claim at which that one is."""
-    told = [_changed(cell, main), "" if near is None else _changed(cell, near)]
-    found = f"; replays play with {told[0]}" if told[0] else ""
-    if near is not None:
-        also = f", with {told[1]}" if told[1] and told[1] != told[0] else ""
-        found += f"; at the test budget as {near.privacy}{also}"
-    return found
-
-
-def _changed(cell: Cell, played: Settings) -> str:
-    asked = cell.settings.parameters
-    return ", ".join(f"{name} = {value:.4g}" for name, value in played.parameters.items() if value != asked[name])
-
-
-def _trial(cell: Cell, played: Settings, table: Table) -> Trial:
-    entry = cell.entry
-    assert entry.promise is not None
-    assert entry.probes is not None
-    return Trial(entry.build(played), entry.promise(played), table, entry.probes(table.n_actions))
-
-
 def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> dict[str, Any]:
     """The audit's entry in the report, which names user and host unless it is anonymous."""
     about = {
@@ -136,12 +99,21 @@ def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> dict[str
     return summarize(outcome, about)
 
 
-def about_audits(table: str, probes: tuple[int, ...], seed: int) -> dict[str, str]:
-    """What a reader needs to repeat an audit."""
+def about_audits(
+    table: str, probes: tuple[int, ...], seed: int, made: Mapping[str, Any] | None = None
+) -> dict[str, str]:
+    """What a reader needs to repeat an audit.
+
+    Args:
+      table: what is replayed.
+      probes: records at which canaries are planted.
+      seed: root of all seeds.
+      made: what computes it, see `identity.made_by`; None: the whole product.
+    """
     return {
         "table": table,
         "probes": ", ".join(map(str, probes)),
         "seeds": f"SeedSequence({seed}), one child a pair and side, one grandchild a block of replays",
         "noise source": ReproducibleNoise.name,
-        "code sha256": code_version(),
+        "code sha256": code_version() if made is None else made["code"],
     }

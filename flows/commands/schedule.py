@@ -94,10 +94,11 @@ def baseline(
 
 def _record_spec(path: Path, folder: DataFolder) -> None:
     from flows import baseline as baselines
+    from flows.own_data import pinned
     from flows.specs import SpecError, load_spec
     from flows.store import Store
 
-    spec = load_spec(path)
+    spec = pinned(load_spec(path), folder.root)
     found = baselines.record(spec, path.read_text(encoding="utf-8"), Store(folder.results))
     if not found.cells:
         raise SpecError(

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from algorithms.entry import ARMS, FINITE, Entry, Problem
+from algorithms.entry import ARMS, FINITE, Entry, Problem, Settings
 from algorithms.environments.episodes import Table
 from algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve
 from algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
@@ -107,6 +107,24 @@ class Environment(ABC, Generic[Item]):
           entry: the algorithm's.
         """
         return replace(problem, horizon=self.spec.audit.rounds)
+
+    def facts(self) -> dict[str, Any]:
+        """What keys and seeds know of it: all that its data depend on.
+
+        What it is called and what may be shown of it change no number.
+        """
+        return self.item.model_dump(mode="json", exclude={"label", "public"})
+
+    def check_unchanged(self) -> None:
+        """Checks that the data are what keys know, when a result is stored.
+
+        Raises:
+          SpecError: a file was replaced while the run played it.
+        """
+
+    def in_audit(self, entry: Entry, settings: Settings) -> Settings:
+        """The settings at which replays play: at the audit's rounds, of which some hold a release."""
+        return entry.in_audit(replace(settings, problem=self.audit_problem(settings.problem, entry)))
 
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> RegretCurve | ContextualRegretCurve | EpisodicRegretCurve:
         """What observes a run's regret."""

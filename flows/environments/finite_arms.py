@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,7 @@ from algorithms.environments.logged import (
 )
 from algorithms.environments.tables import RewardTable, random_table
 from algorithms.protocol import FloatArray, Stream
+from flows import own_data
 from flows.environment_specs import BernoulliSpec, TableSpec, ThorntonSpec
 from flows.environments.environment import PSEUDO, Environment, Purpose
 from flows.specs import SpecError
@@ -88,8 +90,24 @@ class _Table(Environment[TableSpec]):
     is_drawn = False
 
     @cached_property
+    def _read(self) -> tuple[RewardTable, str]:
+        """What is played, and the digest of the bytes that it was read from."""
+        content, digest = own_data.content_of(self.item)
+        return parse_table(self.item, content), digest
+
+    @property
     def table(self) -> RewardTable:
-        return read_table(self.item)
+        return self._read[0]
+
+    def facts(self) -> dict[str, Any]:
+        """The file is known by its content, wherever it lies: a public one by a hash, a private one by an HMAC."""
+        pin = self.item.pin
+        digest = self._read[1] if pin is None else pin.digest
+        private = {"path": "private", "content": digest}
+        return super().facts() | ({"path": digest} if self.shows("values") else private)
+
+    def check_unchanged(self) -> None:
+        own_data.check_unchanged(self.item)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -138,7 +156,12 @@ class _Table(Environment[TableSpec]):
 
 
 def read_table(table: TableSpec) -> RewardTable:
-    """Reads a CSV of potential rewards.
+    """Reads a CSV of potential rewards; see `parse_table`."""
+    return parse_table(table, own_data.content_of(table)[0])
+
+
+def parse_table(table: TableSpec, content: bytes) -> RewardTable:
+    """The table that a CSV's bytes hold.
 
     Raises:
       SpecError: missing, malformed, not numeric, NaN, or outside the declared range; the message names the line and
@@ -146,9 +169,8 @@ def read_table(table: TableSpec) -> RewardTable:
     """
     where = table.path
     try:
-        with where.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rows = list(csv.reader(io.StringIO(content.decode(), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
         raise SpecError(f"environment.path: {where} cannot be read: {error}") from error
     if len(rows) < 2 or len(rows[0]) < 2:
         raise SpecError(f"environment.path: {where} needs a header of at least 2 action names and one row a user")

@@ -9,7 +9,7 @@ import pytest
 from audits.evidence import verify
 from audits.outcome import Effort
 from audits.reporting import validate
-from flows import audit_all
+from flows import replays
 from flows.audit_all import SUITE, audit_subject, key_of
 from flows.store import Store
 from flows.work import AUDIT
@@ -23,7 +23,7 @@ def test_a_subject_is_kept_as_evidence_and_computed_once(tmp_path, monkeypatch):
     assert found["entry"]["verdict"] == "PASS", found["entry"]["reasons"]
     assert found["lines"][0].startswith("PASS          block phases: all actions are 1-GDP")
     assert verify(store.path(AUDIT, key_of("block phases", EFFORT))).is_verified
-    monkeypatch.setattr(audit_all, "audit", lambda *_, **__: pytest.fail("computed again"))
+    monkeypatch.setattr(replays, "audit", lambda *_, **__: pytest.fail("computed again"))
     assert audit_subject("block phases", EFFORT, store) == found
 
 

@@ -1,5 +1,7 @@
 """A private data file's values, and names that are left out, reach nothing that a run writes: all of it is searched."""
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
+from flows.own_data import SECRET, pinned
 from flows.plan import cells_of
 from flows.play import BENCHMARK
 from flows.specs import load_spec
@@ -110,7 +113,7 @@ def _digits(values, kept=7):
 def _regrets(spec, data):
     store = Store(data / "results")
     found = []
-    for cell in cells_of(load_spec(spec)):
+    for cell in cells_of(pinned(load_spec(spec), data)):
         curves = np.concatenate([store.load(BENCHMARK, block.key)[0]["regret"] for block in cell.blocks()])
         found += curves.mean(axis=0)[-20:].tolist() + curves[:, -1].tolist()
     return [value for value in found if value % 1 > 1e-4]
@@ -126,6 +129,23 @@ def test_no_value_of_the_file_is_written_anywhere(ran):
         leaked = [secret for secret in secrets if secret in content]
         assert not leaked, (where, leaked[:3])
     assert seen > 20
+
+
+def test_no_plain_hash_of_the_file_and_nothing_of_the_secret_is_written_anywhere(ran):
+    spec, _, data, outputs = ran
+    content, secret = (spec.parent / "people.csv").read_bytes(), (data / SECRET).read_bytes()
+    hashes = [
+        hashlib.new(name, form).hexdigest()
+        for name in ("sha256", "sha1", "md5")
+        for form in (content, content.hex().encode())
+    ]
+    told = [found[:12].encode() for found in hashes] + [secret, secret.hex().encode(), base64.b64encode(secret)[:40]]
+    for where, written in (*_texts(data, outputs), *((path.name, path.read_bytes()) for path in _results(data))):
+        assert where == SECRET or not [found for found in told if found in written], where
+
+
+def _results(data):
+    return (path for path in (data / "results").rglob("*.npz"))
 
 
 def test_the_search_finds_a_planted_value(ran):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from flows import store as store_module
-from flows.store import Store, canonical, content_key, write_whole
+from flows.content import canonical, content_key
+from flows.store import Store, write_whole
 
 
 def test_keys_depend_on_content_and_not_on_order():

@@ -1,0 +1,429 @@
+"""Keys are true: they change with whatever changes a number, and with nothing else."""
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from small_spec import SMALL, SMALL_LINEAR
+
+from audits.contents import PROVENANCE
+from flows import identity, made_by
+from flows.audit_all import key_of
+from flows.closure import PACKAGES, Code
+from flows.environments import environment_of
+from flows.environments import linear as linear_environments
+from flows.identity import asked_of
+from flows.plan import cells_of
+from flows.play import benchmark_block
+from flows.replicates import problem_of
+from flows.specs import load_spec, parse_spec
+from flows.store import Store
+from flows.work import audit_cell, audit_key
+
+ROOT = Path(__file__).parents[2]
+READY = (
+    "renyi-linear", "renyi-finite", "renyi-contextual", "contextual-real", "gp-ucb-table-1", "ucrl-vtr", "lsvi-ucb",
+    "public-table", "nightly", "smoke",
+)  # fmt: skip
+"""Experiments on every kind of environment."""
+
+
+@pytest.fixture(scope="module")
+def cells():
+    """Every cell of the ready specs."""
+    return [cell for name in READY for cell in cells_of(load_spec(ROOT / "experiments" / f"{name}.yaml"))]
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """A copy of the packages, to edit."""
+    folder = tmp_path_factory.mktemp("copy")
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.fixture
+def edited(copied, monkeypatch):
+    """Edits one file of the copy, and says which keys differ from those of the installed code."""
+
+    def edit(cells, path, change, key=lambda cell: cell.blocks()[0].key):
+        before = [key(cell) for cell in cells]
+        whole = (copied / path).read_text()
+        changed = change(whole)
+        assert changed != whole, "the edit changes nothing"
+        (copied / path).write_text(changed)
+        try:
+            with monkeypatch.context() as patched:
+                patched.setattr(identity, "CODE", Code({package: copied / package for package in PACKAGES}))
+                after = [key(cell) for cell in cells]
+        finally:
+            (copied / path).write_text(whole)
+        assert [asked_of(k) for k in before] == [asked_of(k) for k in after], "the question is the same"
+        return [cell for cell, old, new in zip(cells, before, after, strict=True) if old != new]
+
+    return edit
+
+
+def computing(text):
+    """An edit that could change numbers: one more statement in each function of the file."""
+    lines = text.splitlines(keepends=True)
+    return "".join(
+        f"{line}{' ' * (len(line) - len(line.lstrip()) + 4)}assert True\n" if _is_one_line_def(line) else line
+        for line in lines
+    )
+
+
+def _is_one_line_def(line):
+    return line.lstrip().startswith("def ") and line.rstrip().endswith(":")
+
+
+def with_a_word(text):
+    """An edit that changes no number: words in comments and docstrings."""
+    return (
+        "# a comment\n"
+        + text.replace('"""', '"""Said otherwise. ', 1).replace('\n    """', '\n    """Yes: ', 1)
+        + "\n\n# end\n"
+    )
+
+
+def names_of(cells):
+    return {(cell.spec.name, cell.name) for cell in cells}
+
+
+# --- what is computed again after an edit ---------------------------------------------------------------------------
+
+
+def test_an_edit_in_audits_recomputes_no_block(cells, edited):
+    for path in (
+        "audits/fault_list.py",
+        "audits/audit.py",
+        "audits/catalog_beds.py",
+        "audits/mdp_beds.py",
+        "audits/evidence.py",
+    ):
+        assert edited(cells, path, computing) == [], path
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "plays_on"),
+    [
+        ("flows/environments/linear.py", "item.signal * unit", "-item.signal * unit", ("linear", "sphere")),
+        ("flows/environments/linear.py", "randhie_table(seed, rounds)", "randhie_table(seed, 7)", ("randhie",)),
+        ("flows/environments/finite_arms.py", "asarray(self.item.means)", "asarray(self.item.means[::-1])", ("bernoulli",)),
+        ("flows/environments/finite_arms.py", "return resampled_arms(", "return 1 * resampled_arms(", ("thornton_hiv",)),
+        ("flows/environment_specs.py", "self.scale", "2 * self.scale", ()),
+        ("algorithms/environments/linear.py", "import numpy as np", "import numpy as np\n\nX = 1", ("linear",)),
+        ("algorithms/environments/mdp_instances.py", "import numpy as np", "import numpy as np\n\nX = 1",
+         ("hypercube", "patients", "kernel-mixture", "modes")),
+    ],
+)  # fmt: skip
+def test_an_edit_of_an_environment_recomputes_what_plays_on_it(cells, edited, path, old, new, plays_on):
+    found = edited(cells, path, lambda text: text.replace(old, new))
+    kinds = plays_on or ("rkhs-gap", "camelback", "styblinski-tang", "michalewicz", "rkhs", "diabetes")
+    expected = [cell for cell in cells if cell.environment.item.kind in kinds]
+    if plays_on:
+        assert expected
+        assert names_of(found) == names_of(expected)
+    else:
+        assert names_of(found) <= names_of(expected)
+
+
+def test_a_comment_or_a_docstring_recomputes_nothing(cells, edited):
+    for path in (
+        "flows/replicates.py", "flows/environments/linear.py", "flows/environment_specs.py", "algorithms/run.py",
+        "algorithms/families/finite_arm.py", "privacy_core/ledger.py", "privacy_core/__init__.py", "flows/seeds.py",
+    ):  # fmt: skip
+        assert edited(cells, path, with_a_word) == [], path
+
+
+def test_an_edit_of_an_algorithm_recomputes_what_is_made_of_it(cells, edited):
+    for path, names in {
+        "algorithms/bandits/successive_elimination.py": {"se", "dp-se"},
+        "algorithms/bandits/tree_ucb.py": {"dp-ucb"},
+        "algorithms/rl/vtr_pure.py": {"ucrl-vtr-pure-joint", "ucrl-vtr-pure-local"},
+    }.items():
+        found = edited(cells, path, computing)
+        assert found, path
+        others = {cell.entry.name for cell in cells} - {cell.entry.name for cell in found}
+        assert {cell.entry.name for cell in found} >= names & {cell.entry.name for cell in cells}
+        assert {"ucb", "linucb"} <= others
+        if "vtr" not in path:
+            assert {cell.entry.name for cell in found} == names
+
+
+def test_an_edit_of_a_builder_recomputes_its_algorithm_and_no_other_of_the_family(cells, edited):
+    found = edited(
+        cells, "algorithms/families/finite_arm.py",
+        lambda text: text.replace('given["failure"], problem.reward_range, given["length_scale"])\n\n\ndef _dp_se',
+                                  'given["failure"] / 2, problem.reward_range, given["length_scale"])\n\n\ndef _dp_se'),
+    )  # fmt: skip
+    assert {cell.entry.name for cell in found} == {"se"}
+
+
+def test_an_edit_of_what_all_play_with_recomputes_everything(cells, edited):
+    for path in (
+        "algorithms/run.py",
+        "flows/replicates.py",
+        "flows/seeds.py",
+        "privacy_core/noise.py",
+        "privacy_core/ledger.py",
+    ):
+        assert len(edited(cells, path, computing)) == len(cells), path
+
+
+def test_a_line_of_the_catalog_that_offers_more_recomputes_nothing(cells, edited):
+    change = 'calibrations=("printed", "tight")', 'calibrations=("printed", "tight", "loose")'
+    assert edited(cells, "algorithms/families/finite_arm.py", lambda text: text.replace(*change)) == []
+
+
+def test_an_edit_in_audits_recomputes_audits(cells, edited):
+    private = [cell for cell in cells if cell.is_private]
+    assert edited(private, "audits/reporting/render.py", computing, audit_key) == []
+    assert len(edited(private, "audits/measure.py", computing, audit_key)) == len(private)
+    faulty = edited(private, "audits/gope_controls.py", computing, audit_key)
+    assert {cell.entry.name for cell in faulty} == {"adar-gope", "adar-gope-pure"}
+    assert edited(private, "flows/replays.py", with_a_word, audit_key) == []
+
+
+def test_the_audit_of_everything_is_keyed_by_its_subject(copied, monkeypatch):
+    from audits.outcome import Effort
+    from flows import audit_all
+
+    labels = ("adar-ucb tight", "adar-gope tight", "block phases")
+    effort = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
+    found = []
+    place = copied / "audits" / "gope_controls.py"
+    whole = place.read_text()
+    for text in (whole, with_a_word(whole), computing(whole)):
+        place.write_text(text)
+        monkeypatch.setattr(identity, "CODE", Code({package: copied / package for package in PACKAGES}))
+        audit_all._code_of.cache_clear()
+        found.append([key_of(label, effort) for label in labels])
+    place.write_text(whole)
+    audit_all._code_of.cache_clear()
+    assert found[0] == found[1]
+    assert [old != new for old, new in zip(found[1], found[2], strict=True)] == [False, True, False]
+
+
+@pytest.mark.parametrize("library", [*identity.LIBRARIES, "python"])
+def test_another_minor_version_of_a_library_recomputes_everything(cells, library, monkeypatch):
+    before = [cell.blocks()[0].key for cell in cells]
+    module, name = (sys.modules[library], "__version__") if library != "python" else (identity.platform, "python_version")
+    now = module.__version__ if library != "python" else identity.platform.python_version()
+    major, minor, *rest = now.split(".")
+    for changed, is_other in ((f"{major}.{int(minor) + 1}.{'.'.join(rest)}", True), (f"{major}.{minor}.99", False)):
+        monkeypatch.setattr(module, name, changed if library != "python" else lambda changed=changed: changed)
+        after = [cell.blocks()[0].key for cell in cells]
+        assert [asked_of(key) for key in before] == [asked_of(key) for key in after]
+        assert all((old != new) == is_other for old, new in zip(before, after, strict=True))
+
+
+# --- end to end -------------------------------------------------------------------------------------------------------
+
+
+def linear_cell():
+    tree = yaml.safe_load(SMALL_LINEAR) | {"algorithms": [{"name": "gope", "failure": 0.1}]}
+    tree["environment"] = {"kind": "linear", "arms": 3, "dimension": 2}
+    return cells_of(parse_spec(yaml.safe_dump(tree), "spec.yaml", Path()))[0]
+
+
+def test_a_flipped_sign_of_theta_never_gets_the_old_regret(tmp_path, copied, monkeypatch):
+    """The maker of an environment changes, in the code that runs and in its sources: the store does not answer for it."""
+    store, cell = Store(tmp_path), linear_cell()
+    old, _ = benchmark_block(cell.blocks()[0], store)
+    original, place = linear_environments._parameter, copied / "flows" / "environments" / "linear.py"
+    whole = place.read_text()
+    place.write_text(whole.replace("item.signal * unit", "-item.signal * unit"))
+    try:
+        monkeypatch.setattr(linear_environments, "_parameter", lambda *given: -original(*given))
+        monkeypatch.setattr(identity, "CODE", Code({package: copied / package for package in PACKAGES}))
+        flipped = linear_cell()
+        new, _ = benchmark_block(flipped.blocks()[0], store)
+    finally:
+        place.write_text(whole)
+    np.testing.assert_allclose(flipped.environment.means, 1 - cell.environment.means)
+    assert not np.array_equal(old["regret"], new["regret"])
+    assert len(list((tmp_path / "benchmark").iterdir())) == 2
+
+
+def test_another_numpy_computes_again_and_each_result_says_what_made_it(tmp_path, monkeypatch):
+    store, cell = Store(tmp_path), linear_cell()
+    first = benchmark_block(cell.blocks()[0], store)[1][PROVENANCE]
+    assert first["made"]["libraries"]["numpy"] == ".".join(np.__version__.split(".")[:2])
+    assert first["of"]["algorithm"] == "gope"
+    monkeypatch.setattr(np, "__version__", "1.99.3")
+    second = benchmark_block(linear_cell().blocks()[0], store)[1][PROVENANCE]
+    assert second["made"]["libraries"]["numpy"] == "1.99"
+    assert second["of"] == first["of"]
+    assert second["made"]["code"] == first["made"]["code"]
+    assert len(list((tmp_path / "benchmark").iterdir())) == 2
+
+
+# --- nothing that runs is left out --------------------------------------------------------------------------------------
+
+NOT_IN_KEYS = {
+    "flows.content": "makes keys, and seeds change with what it hashes",
+    "flows.closure": "finds out what belongs to a key",
+    "flows.identity": "makes keys",
+    "flows.made_by": "finds out what belongs to a key",
+    "flows.plan": "asks: what it asks for stands in the key by value",
+    "flows.play": "stores",
+    "flows.work": "stores",
+    "flows.settings": "says whether results name user and host",
+    "flows.store": "stores",
+    "flows.scratch": "stores",
+    "flows.checkout": "says which code made the result",
+    "flows.machine": "says which machine made the result",
+    "flows.provenance": "says how the result came to be",
+    "flows.versions": "says which software made the result",
+    "flows.environments": "looks up the class of an environment, which is a root",
+    "audits.contents": "reads what was stored",
+    "audits.evidence": "writes what was computed",
+    "audits.reporting.origin": "says how the result came to be",
+    "flows.environments.environment:Environment.facts": "asks: stands in the key by value",
+    "flows.environments.environment:Environment.check_unchanged": "checks, or fails",
+    "flows.environments.finite_arms:_Table.facts": "asks: stands in the key by value",
+    "flows.environments.finite_arms:_Table.check_unchanged": "checks, or fails",
+    "flows.environments.finite_arms:_Table.shows": "decides how a key knows the rows",
+}
+"""Code of ours that run while a result is made, and why they change no number of it."""
+ROWS = "a,b\n" + "0,1\n1,0\n0,1\n1,1\n" * 10
+STAYS = [[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]
+LEADS = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]]
+PAYS = [[[0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, 0.5]]]
+RENYI, APPROXIMATE, PURE = {"alpha": 2, "epsilon": 1}, {"epsilon": 1, "delta": 1e-5}, {"epsilon": 1}
+PLAYED = {
+    "bernoulli": (
+        {"kind": "bernoulli", "means": [0.8, 0.4]},
+        {"name": "dp-ucb", "privacy": PURE},
+    ),
+    "thornton": ({"kind": "thornton_hiv"}, {"name": "dp-se", "privacy": PURE}),
+    "table": ({"kind": "table", "path": "rows.csv"}, {"name": "adar-ucb", "calibrations": "tight", "privacy": RENYI}),
+    "linear": ({"kind": "linear", "arms": 3, "dimension": 2}, {"name": "adar-gope-pure", "privacy": PURE}),
+    "sphere": (
+        {"kind": "sphere", "actions": 3, "dimension": 2},
+        {"name": "linucb-joint", "calibrations": "tight", "privacy": APPROXIMATE},
+    ),
+    "randhie": ({"kind": "randhie"}, {"name": "linucb"}),
+    "digits": ({"kind": "digits"}, {"name": "oful"}),
+    "gap": ({"kind": "rkhs-gap", "actions": 3}, {"name": "gp-ucb", "n_features": 9}),
+    "diabetes": (
+        {"kind": "diabetes", "kernel": "linear"}, {"name": "gp-ucb-local", "calibrations": "tight", "privacy": APPROXIMATE},
+    ),
+    "camelback": ({"kind": "camelback", "actions": 9}, {"name": "capri"}),
+    "rkhs": (
+        {"kind": "rkhs", "contexts": 3, "actions": 3},
+        {"name": "capri-local", "calibrations": "tight", "privacy": APPROXIMATE},
+    ),
+    "hypercube": ({"kind": "hypercube"}, {"name": "ucrl-vtr-plus-local", "calibrations": "tight", "privacy": APPROXIMATE}),
+    "patients": ({"kind": "patients", "structure": "linear-mdp"}, {"name": "lsvi-ucb"}),
+    "kernel-mixture": (
+        {"kind": "kernel-mixture", "kernels": [STAYS, LEADS], "weights": [0.25, 0.75], "mean_rewards": PAYS},
+        {"name": "ucrl-vtr-pure-joint", "calibrations": "tight", "privacy": PURE},
+    ),
+    "modes": ({"kind": "modes"}, {"name": "lsvi-ucb-joint", "calibrations": "tight", "privacy": APPROXIMATE}),
+}  # fmt: skip
+
+
+class Ran:
+    """Notes which functions of ours run."""
+
+    def __init__(self):
+        self.labels = set()
+
+    def __enter__(self):
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_):
+        sys.setprofile(None)
+
+    def _note(self, frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(ROOT)) and "<module>" not in code.co_qualname:
+            parts = Path(code.co_filename).relative_to(ROOT).with_suffix("").parts
+            if parts[0] in PACKAGES:
+                self.labels.add((".".join(parts).removesuffix(".__init__"), code.co_qualname))
+
+    def beyond(self, parts):
+        """What ran and is not among the parts of a key."""
+        return {
+            (module, name)
+            for module, name in self.labels
+            if not {module, f"{module}:{name}"} & NOT_IN_KEYS.keys() and not _is_in(module, name, parts)
+        }
+
+
+def _is_in(module, name, parts):
+    if module in parts:
+        return True
+    top, _, rest = name.partition(".")
+    member = rest.partition(".")[0]
+    is_header = not member or member.startswith("__") or member == "<locals>"
+    return f"{module}:{top}" in parts if is_header else f"{module}:{top}.{member}" in parts
+
+
+@pytest.fixture
+def small_cell(tmp_path):
+    def build(name, **changes):
+        environment, algorithm = PLAYED[name]
+        (tmp_path / "rows.csv").write_text(ROWS)
+        tree = yaml.safe_load(SMALL) | {"environment": environment, "algorithms": [algorithm]}
+        tree |= {"horizon": 24, "replications": 2, "audit": {"rounds": 16, "replays": 1000, "examples": 5}} | changes
+        return cells_of(parse_spec(yaml.safe_dump(tree), "spec.yaml", tmp_path))[0]
+
+    return build
+
+
+@pytest.mark.parametrize("name", list(PLAYED))
+def test_all_code_that_plays_a_block_belongs_to_its_key(name, small_cell, tmp_path):
+    cell = small_cell(name)
+    parts = identity.CODE.closure(made_by.block_roots(cell)).parts
+    asked = cell.settings
+    with Ran() as ran:
+        environment = environment_of(cell.spec, cell.spec.environment[0])
+        settings = cell.entry.settings(problem_of(environment), asked.calibration, asked.privacy, **asked.parameters)
+        benchmark_block(replace(cell, environment=environment, settings=settings).blocks()[0], Store(tmp_path / "results"))
+    assert len(ran.labels) > 40
+    assert ran.beyond(parts) == set()
+    assert not [label for label in parts if label.startswith("audits")], "no audit plays"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "table",
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("bernoulli", "linear", "sphere", "rkhs", "modes")),
+    ],
+)
+def test_all_code_that_audits_belongs_to_the_key(name, small_cell, tmp_path):
+    cell = small_cell(name)
+    parts = identity.CODE.closure(made_by.audit_roots(cell)).parts
+    with Ran() as ran:
+        audit_cell(cell, Store(tmp_path / "results"))
+    assert len({module for module, _ in ran.labels if module.startswith("audits")}) > 10
+    assert ran.beyond(parts) == set()
+
+
+def test_the_tracer_finds_what_a_key_would_leave_out(small_cell, tmp_path):
+    cell = small_cell("bernoulli")
+    parts = dict(identity.CODE.closure(made_by.block_roots(cell)).parts)
+    for left_out in ("algorithms.run", "flows.environments.finite_arms:_Bernoulli.stream"):
+        with Ran() as ran:
+            benchmark_block(cell.blocks()[0], Store(tmp_path / left_out))
+        rest = {label: digest for label, digest in parts.items() if label != left_out}
+        assert {module for module, _ in ran.beyond(rest)} == {left_out.partition(":")[0]}
+
+
+def test_keys_of_a_large_spec_are_quick_to_find(cells):
+    """Every file is parsed once in a process, and each closure is searched once."""
+    code = identity.CODE
+    found = {cell.blocks()[0].key for cell in cells}
+    searched = len(code._closures)
+    assert {cell.blocks()[0].key for cell in cells} == found
+    assert len(code._closures) == searched <= 3 * len(cells)

@@ -1,0 +1,112 @@
+"""Results of other code or other libraries: recognized, computed again, and told in one line."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import yaml
+from small_spec import SMALL
+
+from flows import identity
+from flows.benchmark import benchmark_block
+from flows.journal import Journal
+from flows.old_results import Old, find_in
+from flows.plan import cells_of
+from flows.play import BENCHMARK
+from flows.settings import DataFolder
+from flows.specs import load_spec
+from flows.store import Store
+
+BOTH = ["benchmark", "audit"]
+OLD = "0" * 64
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return DataFolder.open(tmp_path / "data")
+
+
+@pytest.fixture
+def spec(write_spec):
+    return load_spec(write_spec())
+
+
+def test_results_of_another_numpy_are_counted_and_those_of_another_question_are_not(spec, folder, write_spec, monkeypatch):
+    store, cells = Store(folder.results), cells_of(spec)
+    assert find_in(cells, BOTH, folder) == Old(0, 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "__version__", "1.99.0")
+        for cell in cells:
+            for block in cell.blocks():
+                benchmark_block(block, store)
+    size = sum(store.sizes(BENCHMARK).values())
+    assert find_in(cells, BOTH, folder) == Old(4, size)
+    assert find_in(cells, ["audit"], folder) == Old(0, 0)
+    assert find_in(cells_of(load_spec(write_spec(horizon=501))), BOTH, folder) == Old(0, 0), "another question"
+    assert find_in(cells_of(load_spec(write_spec(replications=4))), BOTH, folder).n == 2
+    benchmark_block(cells[0].blocks()[0], store)
+    assert find_in(cells, BOTH, folder).n == 3
+
+
+def test_files_of_older_keys_are_known_from_the_journal(spec, folder):
+    """What ran before keys had halves left a journal with the names of its blocks and audits."""
+    store, (bare, private), journal = Store(folder.results), cells_of(spec), Journal(folder.journal(spec.name))
+    for i, n_reps in enumerate((4, 2)):
+        store.save(BENCHMARK, f"{i:064x}", {"x": np.zeros(i)}, {})
+        journal.write(
+            "block done", cell=bare.name, run_key="0" * 64, block=i, result=f"{i:064x}", n_reps=n_reps, seconds=1.0
+        )
+    journal.write("block done", cell=private.name, run_key="0" * 64, block=0, result="f" * 64, n_reps=4, seconds=1.0)
+    journal.write("block done", cell=bare.name, run_key="0" * 64, block=0, result="e" * 64, n_reps=3, seconds=1.0)
+    journal.write("audit done", cell=private.name, run_key="0" * 64, verdict="PASS", seconds=1.0, replays=8000)
+    assert find_in([bare, private], BOTH, folder).n == 2, "one block's file is lost, and so is the audit's"
+    place = folder.evidence(spec.name, private.slug)
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"x" * 100)
+    found = find_in([bare, private], BOTH, folder)
+    assert found == Old(3, 100 + sum(store.sizes(BENCHMARK).values()))
+
+
+def test_keys_are_told_from_older_ones(spec):
+    cell = cells_of(spec)[1]
+    assert identity.is_key(cell.key)
+    assert identity.is_key(cell.blocks()[0].key)
+    assert not identity.is_key("0" * 64)
+
+
+def test_the_line_counts_and_says_where_old_files_are(tmp_path):
+    assert Old(0, 0).told(tmp_path) is None
+    assert (
+        Old(1, 0)
+        .told(tmp_path)
+        .startswith("1 result was made by other code or other library versions; it is computed again")
+    )
+    line = Old(12, 2_340_000).told(tmp_path)
+    assert line.startswith("12 results were made by other code or other library versions; they are computed again")
+    assert line.endswith(f"(old files stay in {tmp_path}: 2.3 MB)")
+    assert "\n" not in line
+
+
+@pytest.mark.slow
+def test_a_run_on_an_old_folder_says_it_in_one_line_and_computes_again(tmp_path):
+    """The same spec, run with a NumPy that is taken for another one, then with the installed one."""
+    tree = yaml.safe_load(SMALL) | {"report": {"formats": ["json"]}}
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(tree))
+    start = (
+        "import sys; from flows import identity; found = identity.libraries() | {'numpy': sys.argv.pop(1)}; "
+        "identity.libraries = lambda: found; from flows.cli import main; main()"
+    )
+    now, told = identity.libraries()["numpy"], []
+    for version in ("1.99", now):
+        words = ["run", tmp_path / "spec.yaml", "--data", tmp_path / "data", "--executor", "local", "--json"]
+        done = subprocess.run(
+            [sys.executable, "-c", start, version, *map(str, words)], capture_output=True, text=True, check=True, timeout=600
+        )
+        told.append([line for line in done.stderr.splitlines() if "other code or other library versions" in line])
+        report = json.loads((tmp_path / "data" / "suites" / "small" / "report.json").read_text())
+        assert len(report["benchmark"]["cells"]) == 2
+    assert [len(lines) for lines in told] == [0, 1]
+    assert told[1][0].startswith("4 results were made by other code or other library versions; they are computed again")
+    assert len(Store(tmp_path / "data" / "results").sizes(BENCHMARK)) == 8
