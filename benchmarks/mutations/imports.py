@@ -14,9 +14,9 @@ _STARTS = ("subprocess", "multiprocessing")
 
 
 def python_files(root: Path, folders: Iterable[str]) -> list[str]:
-    """Paths of all modules under the folders, relative to the root, sorted."""
-    found = (path.relative_to(root).as_posix() for folder in folders for path in (root / folder).rglob("*.py"))
-    return sorted(path for path in found if "__pycache__" not in path)
+    """Paths of all modules under the folders, relative to the root, sorted; a file stands for itself."""
+    found = (path for folder in folders for path in [*(root / folder).rglob("*.py"), *root.glob(folder)] if path.is_file())
+    return sorted({path.relative_to(root).as_posix() for path in found if "__pycache__" not in path.parts})
 
 
 def _files_of(module: str, importer: str, known: set[str]) -> list[str]:

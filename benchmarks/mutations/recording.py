@@ -185,8 +185,10 @@ def _with_processes(content: FileRecord | None, written: Path) -> FileRecord:
 
 def _still_failing(root: Path, folder: Path, failed: list[str], marker: str, preloaded: list[str]) -> list[str]:
     """Which tests fail in a plain copy too."""
-    red = []
-    with Workshop(root, folder / "0", preloaded) as shop:
+    red: list[str] = []
+    if not failed:
+        return red
+    with Workshop(root, folder / "plain", preloaded) as shop:
         for path in sorted({name.partition("::")[0] for name in failed}):
             result = shop.run(_job(path, marker, False))
             tests = (result.written.get("record") or {"tests": {}})["tests"]
