@@ -55,6 +55,17 @@ def test_honest_adar_ucb_passes_and_every_planted_fault_is_caught_both_ways(tabl
     assert all(a >= b for a, b in zip(shown["tradeoff"]["measured"], shown["tradeoff"]["measured"][1:], strict=False))
 
 
+def test_one_score_that_is_no_number_spoils_the_verdict(table):
+    result = _audit(table, controls=(), effort=replace(EFFORT, replays=1000, examples=2))
+    assert not any("NaN" in doubt for doubt in result.all_doubts)
+    (name, (data, neighbor)), *_ = result.scores.items()
+    data = data.copy()
+    data[17] = np.nan
+    spoiled = replace(result, scores={**result.scores, name: (data, neighbor)})
+    assert "some scores are NaN: a bound from them means nothing" in spoiled.all_doubts
+    assert spoiled.verdict is Verdict.INCONCLUSIVE
+
+
 def test_every_private_entry_of_the_catalog_has_controls():
     assert {entry.name for entry in CATALOG if entry.promise} == set(CONTROLS)
 
