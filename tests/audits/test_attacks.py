@@ -193,3 +193,13 @@ def test_two_sides_alike_show_nothing_in_nearly_all_audits():
         data, neighbor = (replays[(2 * index + side) * n :][:n] for side in (0, 1))
         found.append(_bound(data, neighbor, strongest(of_view(ACTIONS), data, neighbor, _promise)))
     assert sum(bound > 0 for bound in found) <= 24
+
+
+@pytest.mark.parametrize("name", ["logistic regression", "boosted stumps"])
+def test_an_arm_in_the_middle_is_told_from_its_neighbors(name):
+    """As numbers, arms 0 and 2 on one side and arm 1 on the other have the same mean."""
+    (attack,) = (attack for attack in ALL if attack.name == name)
+    rng = np.random.default_rng(5)
+    actions = [rng.choice(3, (4000, 12), p=shares) for shares in ((0.4, 0.2, 0.4), (0.3, 0.4, 0.3))]
+    data, neighbor = (_replays(side, n_actions=3) for side in actions)
+    assert _bound(data, neighbor, strongest([attack], data, neighbor, _promise)) > 0.7

@@ -190,6 +190,9 @@ def test_the_same_seed_gives_the_same_answer():
 def test_too_few_replicates_are_refused():
     with pytest.raises(ValueError, match="24 released coordinates need n_reps of at least 100, got 64"):
         examine(TRIALS["local"].algorithm, TABLE, n_reps=64)
+    with pytest.raises(ValueError, match="24 released coordinates need n_reps of at least 100, got 99"):
+        examine(TRIALS["local"].algorithm, TABLE, n_reps=99)
+    assert examine(TRIALS["local"].algorithm, TABLE, n_reps=100) is None
     with pytest.raises(ValueError, match="n_reps must be a whole number of at least 64, got 10"):
         examine(TRIALS["local"].algorithm, TABLE, n_reps=10)
     with pytest.raises(ValueError, match="false_alarm must lie strictly between 0 and 1"):
