@@ -185,8 +185,9 @@ def _dependence(columns: _Columns, level: float) -> Iterator[Flaw]:
         if len(rows) < max(_LEAST_ROWS, 2 * (last + 1)):
             continue
         factor = _triangle(np.column_stack([np.ones(len(rows)), z[rows, :last]]))
-        for c in mine.tolist():
-            free = len(rows) - 1 - c
+        degrees = len(rows) - 1 - mine
+        smallest, largest = np.asarray(chi2.ppf(level / 2, degrees)), np.asarray(chi2.isf(level / 2, degrees))
+        for c, free, least, most in zip(mine.tolist(), degrees.tolist(), smallest, largest, strict=True):
             mean, square, past = abs(factor[0, c + 1]), float(factor[c + 1, c + 1] ** 2), np.abs(factor[1 : c + 1, c + 1])
             size_squared = mean**2 + float(past @ past) + square
             worst = int(past.argmax()) if c else c
@@ -201,7 +202,7 @@ def _dependence(columns: _Columns, level: float) -> Iterator[Flaw]:
             elif mean > limit:
                 share = mean / math.sqrt(len(rows))
                 yield Flaw(told[-1:], f"the noise has a mean of {share:.3g} of its declared deviations")
-            elif not chi2.ppf(level / 2, free) <= square <= chi2.isf(level / 2, free):
+            elif not least <= square <= most:
                 ratio = math.sqrt(square / free)
                 yield Flaw(told[-1:], f"the noise's deviation is {ratio:.3g} times the declared one")
 

@@ -3,9 +3,11 @@
 import dataclasses
 import math
 import re
+from functools import cache
 
 import numpy as np
 import pytest
+from catalog_cases import calibrated, every, one_of_each
 
 from algorithms.catalog import CATALOG, find
 from algorithms.entry import EPISODIC, Problem
@@ -40,50 +42,60 @@ LEVELS = {
     "pure": (PureDP(1.0), PureDP(0.3)),
     "approximate": (ApproxDP(1.0, 1e-5), ApproxDP(0.3, 1e-6)),
 }
-N_ACTIONS, N_USERS, N_REPS = 3, 64, 5
-"""Users are rounds; beds of episodes have an eighth of them."""
+N_ACTIONS, N_USERS, FEW_USERS, N_REPS = 3, 64, 32, 5
+"""Users are rounds; beds of episodes have an eighth of them. Few are enough for what `make test` looks at in each group."""
 LONGEST_SEARCHED = 24
-REPLAYS = 4000
-SEEN, SEEN_PURE = 0.2, 0.7
+REPLAYS, FEW_REPLAYS = 4000, 2000
+CONFIDENCE, MORE_CONFIDENCE = 0.95, 0.9999
+SEEN = {REPLAYS: (0.2, 0.7), FEW_REPLAYS: (0.3, 0.75)}
 """A mu, and a pure epsilon, that so many replays show."""
 
 
-def _users(entry):
-    """An episode is several rounds."""
-    return N_USERS // 4 if entry.plays_on[0] in EPISODIC else N_USERS
+EVERY = calibrated(levels=LEVELS)
+PRIVATE = [case for case in EVERY if case.entry.promise]
+AUDITED = [case for case in calibrated() if case.entry.promise]
+every_case = pytest.mark.parametrize("case", every(EVERY))
+every_private = pytest.mark.parametrize("case", every(PRIVATE))
+every_audited = pytest.mark.parametrize("case", every(AUDITED))
+each_scheme = pytest.mark.parametrize("case", one_of_each(AUDITED, "family", "privacy_model", "guarantee"))
+each_law_at_a_level = pytest.mark.parametrize("case", one_of_each(PRIVATE, "family", "guarantee"))
 
 
-def _cases():
-    for entry in CATALOG:
-        problem, _ = bed_of(entry, _users(entry), 0, N_ACTIONS)
-        for calibration in entry.calibrations or (None,):
-            for level in LEVELS.get(entry.guarantee, (None,)):
-                settings = bed_settings(entry, problem, calibration, level)
-                yield pytest.param(entry, settings, id=f"{entry.name}-{entry.privacy_model}-{calibration}-{level}")
+def some_in_short_all_nightly(*facts):
+    """Cases and users: one case of each group with few of them, and nightly every case with all."""
+    few = [param for param in one_of_each(AUDITED, *facts) if not param.marks]
+    short = [pytest.param(*param.values, FEW_USERS, id=f"{param.id}-short") for param in few]
+    whole = [pytest.param(case, N_USERS, id=case.label, marks=pytest.mark.nightly) for case in AUDITED]
+    return pytest.mark.parametrize(("case", "users"), [*short, *whole])
 
 
-def _audited():
+@cache
+def _bed(name, privacy_model):
+    entry = find(name, privacy_model)
+    users = N_USERS // 4 if entry.plays_on[0] in EPISODIC else N_USERS  # an episode is several rounds
+    return bed_of(entry, users, 0, N_ACTIONS)
+
+
+def _table(case):
+    return _bed(case.name, case.privacy_model)[1]
+
+
+@cache
+def _settings(case):
+    return bed_settings(case.entry, _bed(case.name, case.privacy_model)[0], case.calibration, case.level)
+
+
+def _built(case):
+    return case.entry.build(_settings(case))
+
+
+@cache
+def _audited(case, users=N_USERS):
     """As the catalog's own audits play: on the entry's problem, at the test budget."""
-    for entry in CATALOG:
-        if entry.promise is None:
-            continue
-        problem, table = bed_of(entry, N_USERS, 0)
-        for calibration in entry.calibrations:
-            settings = bed_settings(entry, problem, calibration)
-            trial = Trial(entry.build(settings), entry.promise(settings), table, entry.probes(problem.n_actions))
-            yield pytest.param(entry, trial, id=f"{entry.name}-{entry.privacy_model}-{calibration}")
-
-
-CASES = list(_cases())
-PRIVATE = [case for case in CASES if case.values[0].promise]
-AUDITED = list(_audited())
-every = pytest.mark.parametrize(("entry", "settings"), CASES)
-every_private = pytest.mark.parametrize(("entry", "settings"), PRIVATE)
-every_audited = pytest.mark.parametrize(("entry", "trial"), AUDITED)
-
-
-def _table(entry):
-    return bed_of(entry, _users(entry), 0, N_ACTIONS)[1]
+    entry = case.entry
+    problem, table = bed_of(entry, users, 0)
+    settings = bed_settings(entry, problem, case.calibration)
+    return Trial(entry.build(settings), entry.promise(settings), table, entry.probes(problem.n_actions))
 
 
 def _play(algorithm, table, seed=1):
@@ -128,24 +140,23 @@ def _search(trial, examples, shrinks=True):
     )  # fmt: skip
 
 
-@every
-def test_an_algorithm_is_frozen_and_plays_every_round_once(entry, settings):
+@every_case
+def test_an_algorithm_is_frozen_and_plays_every_round_once(case):
     """Of an episode each step."""
-    algorithm = entry.build(settings)
+    algorithm, table = _built(case), _table(case)
     field = dataclasses.fields(algorithm)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(algorithm, field, 1)
-    table = _table(entry)
     log, _ = _play(algorithm, table)
     assert (sum(log.n_records) == table.n_users * table.n_steps).all()
-    assert len(log.states) == (table.n_users if entry.plays_on[0] in EPISODIC else 0)
+    assert len(log.states) == (table.n_users if case.entry.plays_on[0] in EPISODIC else 0)
     assert all(actions.shape == (N_REPS,) for actions in log.actions)
     assert all(((actions >= 0) & (actions < N_ACTIONS)).all() for actions in log.actions)
 
 
-@every
-def test_the_same_seed_gives_the_same_run_and_runs_leave_nothing_behind(entry, settings):
-    algorithm, table = entry.build(settings), _table(entry)
+@every_case
+def test_the_same_seed_gives_the_same_run_and_runs_leave_nothing_behind(case):
+    algorithm, table = _built(case), _table(case)
     first, _ = _play(algorithm, table)
     _play(algorithm, table, seed=2)
     second, _ = _play(algorithm, table)
@@ -153,28 +164,29 @@ def test_the_same_seed_gives_the_same_run_and_runs_leave_nothing_behind(entry, s
         np.testing.assert_array_equal(one, other)
 
 
-@every
-def test_the_ledger_derives_no_more_than_the_claim(entry, settings):
-    algorithm, table = entry.build(settings), _table(entry)
-    if entry.promise is None:
+@every_case
+def test_the_ledger_derives_no_more_than_the_claim(case):
+    algorithm, table = _built(case), _table(case)
+    if case.entry.promise is None:
         assert isinstance(_play(algorithm, table)[1].guarantee(), NoPrivacy)
         return
-    claim, events = entry.promise(settings), derive(algorithm, table, seed=3, n_reps=200)
+    claim, events = case.entry.promise(_settings(case)), derive(algorithm, table, seed=3, n_reps=200)
     assert 0 < accounted_mu(events) <= claim.gaussian.mu * (1 + 1e-9)
     if isinstance(claim.stated, PureDP):
         assert any(isinstance(event, LaplaceEvent) for event, _ in events)
         assert 0 < accounted_as(Quantity("epsilon"), events) <= claim.stated.epsilon * (1 + 1e-9)
 
 
-@every
-def test_some_record_of_the_bed_is_paid_for(entry, settings):
+@every_case
+def test_some_record_of_the_bed_is_paid_for(case):
     """An audit of a run that releases nothing is empty."""
-    ledger = _play(entry.build(settings), _table(entry))[1]
+    ledger = _play(_built(case), _table(case))[1]
     assert sum(ledger.worst_record().values()) > 0
 
 
 @every_private
-def test_the_claim_is_about_the_settings(entry, settings):
+def test_the_claim_is_about_the_settings(case):
+    entry, settings = case.entry, _settings(case)
     claim = entry.promise(settings)
     asked = settings.privacy
     assert dataclasses.replace(claim.stated, relation=asked.relation, trust=asked.trust) == asked
@@ -185,46 +197,63 @@ def test_the_claim_is_about_the_settings(entry, settings):
     assert claim.source in entry.source
 
 
-@every_private
-def test_the_audit_without_statistics_finds_nothing(entry, settings):
-    trial = Trial(entry.build(settings), entry.promise(settings), _table(entry), (0,))
+@each_law_at_a_level
+def test_the_audit_without_statistics_finds_nothing(case):
+    trial = Trial(_built(case), case.entry.promise(_settings(case)), _table(case), (0,))
     assert _search(trial, 60) is None
 
 
 @every_audited
-def test_the_test_budget_is_about_mu_1(entry, trial):
-    assert 0.999 < trial.claim.gaussian.mu <= 1 + 1e-9
+def test_the_test_budget_is_about_mu_1(case):
+    assert 0.999 < _audited(case).claim.gaussian.mu <= 1 + 1e-9
 
 
-@every_audited
-def test_each_structural_fault_is_found(entry, trial):
+@each_scheme
+def test_each_structural_fault_is_found(case):
+    trial = _audited(case)
     assert _search(trial, 60) is None
-    for control in CONTROLS[entry.name]:
+    for control in CONTROLS[case.name]:
         if STRUCTURAL in control.caught_by:
             faulty = dataclasses.replace(trial, algorithm=control.plant(trial.algorithm))
             assert _search(faulty, 150, shrinks=False) is not None, control.name
 
 
-@every_audited
-def test_each_fault_of_the_noise_is_found(entry, trial):
+@some_in_short_all_nightly("family", "privacy_model", "guarantee")
+def test_each_fault_of_the_noise_is_found(case, users):
+    trial = _audited(case, users)
     assert examine_noise(trial.algorithm, trial.table, seed=1) is None
-    for control in CONTROLS[entry.name]:
+    for control in CONTROLS[case.name]:
         if NOISE in control.caught_by:
             assert examine_noise(control.plant(trial.algorithm), trial.table, seed=1) is not None, control.name
 
 
-@pytest.mark.slow
-@every_audited
-def test_replays_of_the_honest_one_stay_below_its_claim(entry, trial):
-    """With 95 % for each, and these seeds; something is measured wherever a pair loses enough to be seen at this effort."""
+@some_in_short_all_nightly("family", "guarantee")
+def test_replays_of_the_honest_one_stay_below_its_claim(case, users):
+    """With 95 % for each, and these seeds, and 99.99 % in short runs; something is measured wherever a pair loses enough to
+    be seen at this effort."""
+    trial, is_whole = _audited(case, users), users == N_USERS
+    replays, confidence = (REPLAYS, CONFIDENCE) if is_whole else (FEW_REPLAYS, MORE_CONFIDENCE)
     main = main_quantity(trial.claim.stated)
     looks = tuple(look for look in looks_of(trial.claim.stated, 1e-5) if look.quantity == main and look.view != ONE_RUN)
     worst = worst_pair.find(trial.algorithm, trial.table, trial.probes, 1, trial.private_records)
     pairs = (*canary_pairs(trial.table, trial.probes, trial.private_records), worst.pair)
-    measured = measure(trial.algorithm, pairs, Effort(REPLAYS, 0.95, 1e-5, 1, 1), looks, enough=math.inf).lower(main)
+    measured = measure(trial.algorithm, pairs, Effort(replays, confidence, 1e-5, 1, 1), looks, enough=math.inf).lower(main)
     assert measured <= accounted_as(main, derive(trial.algorithm, trial.table, seed=3, n_reps=200))
-    if entry.plays_on[0] not in EPISODIC or worst.reached > (SEEN if main == MU else SEEN_PURE):
+    if (is_whole and case.entry.plays_on[0] not in EPISODIC) or worst.reached > SEEN[replays][main != MU]:
         assert measured > 0
+
+
+@pytest.mark.parametrize("facts", [("family", "guarantee"), ("family", "privacy_model", "guarantee")])
+def test_each_group_of_the_catalog_is_represented_once_and_all_of_it_is_tested_nightly(facts):
+    def group(case):
+        return tuple(getattr(case.entry, fact) for fact in facts)
+
+    chosen = one_of_each(AUDITED, *facts)
+    assert [param.values[0] for param in chosen] == AUDITED
+    shown = [param.values[0] for param in chosen if not param.marks]
+    assert len(shown) == len({group(case) for case in shown})
+    assert {group(case) for case in shown} == {group(case) for case in AUDITED}
+    assert {case.calibration for case in shown} >= {"printed", "tight"}
 
 
 def test_every_private_entry_has_planted_faults_and_each_kind_of_audit_must_see_some():

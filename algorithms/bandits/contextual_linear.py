@@ -497,20 +497,14 @@ class LinUCB:
         """How far a mean reward may be from linear in x: here it is not."""
         return 0.0
 
-    def misfit(self, step: ArrayLike, least: ArrayLike) -> FloatArray:
-        """What the width must add after `step` rounds where mean rewards are only nearly linear in x.
+    def misfit(self, step: int) -> float:
+        """What the width must add after `step` rounds where mean rewards are linear in x but nearly.
 
         Means that are missed by b_s, |b_s| <= `inaccuracy`, move V theta by sum b_s x_s, whose norm in V^-1 is at most the
         norm of b as V >= sum x x^T, and at most sum |b_s| / sqrt a.
-
-        Args:
-          step: rounds played, any shape.
-          least: a after as many rounds, the same shape.
-
-        Returns:
-          The same shape.
         """
-        return np.asarray(self.inaccuracy * np.minimum(np.sqrt(step), step / np.sqrt(least)))
+        _, least, _ = self.shift(step)
+        return self.inaccuracy * min(math.sqrt(step), step / math.sqrt(least))
 
     def init(self, n_reps: int) -> tuple[Sensitive, Model]:
         """No round yet."""
@@ -566,7 +560,7 @@ class LinUCB:
             model.estimate[bad] = np.einsum("rij,rj->ri", model.inverse[bad], statistic[bad, :, d])
             log_det[bad] = np.log(values).sum(axis=1)
         fixed = self.parameter_bound * math.sqrt(largest) + self.vector_norm * self._deviation(step) / math.sqrt(least)
-        np.copyto(model.width, self.beta_scale * (self._radius(log_det, least) + fixed + self.misfit(step, least)))
+        np.copyto(model.width, self.beta_scale * (self._radius(log_det, least) + fixed + self.misfit(step)))
 
     @cached_property
     def regularizers(self) -> tuple[float | None, int]:
@@ -613,10 +607,10 @@ class LinUCB:
             raise ValueError(f"the regret bound holds for a beta_scale of at least 1, got {self.beta_scale!r}")
         rounds, d = np.asarray(horizon, dtype=float), self.n_features
         steps = np.arange(int(rounds.max(initial=1.0)))  # rounds played before each
-        deviation = np.array([self._deviation(step) for step in range(len(steps))])
+        deviation = np.array([self._deviation(int(t)) for t in steps])
         least, largest = (self.ridge + times * self.matrix_norm * deviation for times in (1, 3))
         width = self._radius(d * np.log(steps / d + largest), least) + self.parameter_bound * np.sqrt(largest)
-        width += self.vector_norm * deviation / np.sqrt(least) + self.misfit(steps, least)
+        width += self.vector_norm * deviation / np.sqrt(least) + np.array([self.misfit(int(t)) for t in steps])
         widest = np.maximum.accumulate(width)[np.maximum(rounds.astype(np.int64), 1) - 1]
         growth = d * np.log1p(rounds / (d * least[1:].min(initial=least.max())))
         span = self.reward_range.width

@@ -12,7 +12,7 @@ from algorithms.run import run
 from privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 SYMMETRIC = Interval(-1.0, 1.0)
-HORIZON, N_ACTIONS, DIMENSION, N_REPS = 1000, 10, 3, 16
+HORIZON, N_ACTIONS, DIMENSION, N_REPS = 2000, 10, 3, 16
 SHAPE = (N_ACTIONS, DIMENSION, HORIZON)
 
 

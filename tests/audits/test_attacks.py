@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from nightly import first
 
 from algorithms.bandits.finite_arm import adar_ucb
 from algorithms.environments.tables import RewardTable
@@ -177,13 +178,14 @@ def test_a_horizon_of_many_rounds_is_binned():
 # --- audits ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("record", "n_arms", "least"), [(0, 2, 0.7), (2, 2, 0.5), (1, 4, 0.7)])
+@pytest.mark.parametrize(("record", "n_arms", "least"), first(1, [(2, 2, 0.5), (0, 2, 0.7), (1, 4, 0.7)]))
 def test_later_actions_give_most_of_a_bandits_privacy_away(record, n_arms, least):
     """The transcript is exactly 1-GDP; a bound above 1 has a probability of 5 %, stated for this seed."""
     data, neighbor = (_adar(60_000, side, 4 + side, record, 64, n_arms=n_arms) for side in (False, True))
     assert least < _bound(data, neighbor, strongest(of_view(ACTIONS), data, neighbor, _promise)) <= 1
 
 
+@pytest.mark.nightly
 def test_two_sides_alike_show_nothing_in_nearly_all_audits():
     """200 audits of the same law on both sides, at 95 %: more than 24 bounds above 0 have a probability below 1e-4."""
     n, n_audits = 600, 200

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from nightly import first
 
 from algorithms.bandits.contextual_linear import adar_oful, lin_ucb_joint, lin_ucb_local, oful
 from algorithms.entry import Claim
@@ -13,8 +14,8 @@ from algorithms.environments.tables import ContextTable, RewardTable
 from algorithms.observers import ActionLog
 from audits import noise_reuse, worst_pair
 from audits.audit import Trial, _promise, audit
-from audits.contextual_controls import ADAR_OFUL, CONTEXTUAL_CONTROLS, LINUCB_JOINT
-from audits.controls import SAMPLING, STRUCTURAL
+from audits.contextual_controls import CONTEXTUAL_CONTROLS
+from audits.controls import SAMPLING
 from audits.measure import measure_one_run
 from audits.neighbors import Pair, canary_pairs, own_changes
 from audits.outcome import Effort
@@ -98,7 +99,7 @@ def test_the_canarys_own_action_does_not_count_where_its_contexts_differ():
     assert actions_differ(first, second, 2).tolist() == [True, True]
 
 
-@pytest.mark.parametrize("calibration", list(OFUL))
+@pytest.mark.parametrize("calibration", first(1, ["tight", "printed"]))
 def test_the_likelihood_ratio_of_oful_is_that_of_its_claim(calibration):
     pair = canary_pairs(context_table(SYMMETRIC), (0,))[0]
     sides = [replay(OFUL[calibration], pair, bool(s), 6000, np.random.SeedSequence(s)) for s in (0, 1)]
@@ -120,7 +121,7 @@ def test_private_records_can_be_replayed(name):
         assert ((seen.report_log_ratio == seen.log_ratio).all()) == (name == "local")
 
 
-@pytest.mark.parametrize("name", list(PRIVATE))
+@pytest.mark.parametrize("name", first(1, ["local", "joint", "joint tree"]))
 def test_the_worst_pair_reaches_the_claim(name):
     found = worst_pair.find(PRIVATE[name], context_table(UNIT), (0, 5), 0, private_records=True)
     assert found.mu_analytic == pytest.approx(1.0, abs=1e-3)
@@ -137,26 +138,10 @@ def test_the_worst_pair_of_oful():
         assert least < found.mu_analytic <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("algorithm", [*OFUL.values(), *PRIVATE.values()])
-def test_the_audit_without_statistics_finds_nothing(algorithm):
-    is_private = algorithm not in OFUL.values()
-    assert search(algorithm, algorithm.reward_range, GaussianDP(1.001), 100, private_records=is_private) is None
-    assert noise_reuse.examine(algorithm, context_table(algorithm.reward_range)) is None
-
-
-@pytest.mark.parametrize(
-    ("honest", "controls"),
-    [(OFUL["printed"], ADAR_OFUL), (OFUL["tight"], ADAR_OFUL), *((one, LINUCB_JOINT) for one in PRIVATE.values())],
-)
-def test_each_structural_fault_is_found(honest, controls):
-    is_private = honest not in OFUL.values()
-    for control in controls:
-        if STRUCTURAL in control.caught_by:
-            found = search(
-                control.plant(honest), honest.reward_range, GaussianDP(1.001), 150, shrinks=False,
-                private_records=is_private,
-            )  # fmt: skip
-            assert found is not None, control.name
+def test_the_audit_without_statistics_finds_nothing_in_another_range():
+    """The catalog's contract has the unit range; there, too, are the planted faults."""
+    assert search(OFUL["tight"], SYMMETRIC, GaussianDP(1.001), 100) is None
+    assert noise_reuse.examine(OFUL["tight"], context_table(SYMMETRIC)) is None
 
 
 def test_users_may_bring_more_actions_than_there_are_rounds():
@@ -212,7 +197,7 @@ def trial(algorithm):
     )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_whole_audit():
     controls = tuple(c for c in CONTEXTUAL_CONTROLS["adar-oful"] if c.name != "noise-sqrt2")
     found = audit(trial(OFUL["printed"]), controls, Effort(4000, 0.95, 1e-5, 60, 0))

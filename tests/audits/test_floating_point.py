@@ -52,6 +52,7 @@ def test_secure_noise_hides_its_bits():
     assert found.epsilon_of_bits <= 1 + 2**-13
 
 
+@pytest.mark.nightly
 def test_secure_gaussian_noise_hides_its_bits():
     """At a level of 1e-9 no event shows much of a normal law whose values lie a fifth of a deviation apart."""
     found = examine(lambda value, n, seed: SecureNoise().add_gaussian(np.full(n, value), 4.8, 4.8), 0.0, 1.0, N, 1e-9, 0)

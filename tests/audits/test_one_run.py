@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from nightly import first
 from scipy.special import expit, ndtr
 from scipy.stats import binom
 
@@ -60,7 +61,7 @@ def test_the_bound_on_epsilon_is_refuted_and_the_next_is_not():
     assert one_run.epsilon_lower(10**6, 10**6, 10**6, 0.0, 0.05) > 12
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (0.5, 1e-3)])
+@pytest.mark.parametrize(("epsilon", "delta"), first(1, [(0.5, 1e-3), (0.5, 0.0)]))
 def test_epsilon_from_one_run_is_hardly_ever_overstated(epsilon, delta):
     """In at most 10 % of 300 runs of 400 canaries, the 200 surest guessed (chance < 1e-6)."""
     wrong = 0
@@ -81,8 +82,7 @@ def test_the_recursion_on_one_coin_is_the_tradeoff_curve():
         assert ndtr(found / 2) <= level
 
 
-@pytest.mark.parametrize("n_guesses", [400, 60])
-@pytest.mark.parametrize("mu", [0.5, 2.0])
+@pytest.mark.parametrize(("mu", "n_guesses"), first(1, [(0.5, 60), (2.0, 60), (0.5, 400), (2.0, 400)]))
 def test_mu_from_one_run_is_hardly_ever_overstated(mu, n_guesses):
     """In at most 10 % of 200 runs of 400 canaries with a report each, and of 200 that share their noise (chance < 1e-6)."""
     wrong = together = 0
@@ -106,7 +106,7 @@ def test_guesses_that_were_picked_certify_less_than_coins_that_were_all_there():
 # --- one after the other ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("is_learned", [False, True])
+@pytest.mark.parametrize("is_learned", first(1, [False, True]))
 def test_sequential_bounds_are_hardly_ever_overstated(is_learned):
     """In at most 10 % of 80 runs (chance < 1e-6)."""
     wrong_epsilon = wrong_mu = 0

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from nightly import first
 
 from audits.methods import bound
 from audits.power import share_caught, smallest_factor_caught
@@ -24,7 +25,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("method", "parameters", "claimed", "n", "draw"), CASES)
+@pytest.mark.parametrize(("method", "parameters", "claimed", "n", "draw"), first(1, CASES))
 def test_the_factor_is_caught_nearly_always_and_a_third_of_it_is_not(method, parameters, claimed, n, draw):
     """Of 40 other audits at least 85 % refute at the factor, and less than 60 % at a third of the way to it."""
     factor = smallest_factor_caught(method, parameters, 0.05, claimed, n)
@@ -44,6 +45,7 @@ def test_more_replays_catch_less():
     assert factors[0] - 1 > 5 * (factors[2] - 1)
 
 
+@pytest.mark.nightly
 def test_a_million_replays_are_not_simulated_but_scaled():
     at_limit, beyond = (smallest_factor_caught("mu-curve", {}, 0.05, 1.0, n, n_trials=10) for n in (200_000, 3_200_000))
     assert beyond - 1 == pytest.approx((at_limit - 1) / 4, rel=1e-6)
@@ -69,6 +71,7 @@ def test_a_pair_that_shows_half_needs_twice_the_mu(method, parameters):
         assert half == pytest.approx(GaussianDP(2 * mu).epsilon(0.01) / 0.5)
 
 
+@pytest.mark.nightly
 def test_what_no_factor_of_64_shows_is_infinite():
     assert smallest_factor_caught("mu-curve", {}, 0.05, 1e-4, 1000) == math.inf
     assert smallest_factor_caught("epsilon-coins", {"delta": 0.0}, 0.05, 8.0, 500) == math.inf
@@ -91,7 +94,7 @@ def test_what_is_refused():
             smallest_factor_caught(*arguments)
 
 
-@pytest.mark.parametrize(("method", "parameters", "claimed", "n", "draw"), CASES)
+@pytest.mark.parametrize(("method", "parameters", "claimed", "n", "draw"), first(1, CASES))
 def test_the_share_caught_is_that_of_other_audits(method, parameters, claimed, n, draw):
     """Of 60 other audits; each share has a standard deviation of 0.08 at most. It may be understated, but not overstated."""
     smallest = smallest_factor_caught(method, parameters, 0.05, claimed, n)

@@ -119,7 +119,7 @@ def test_what_must_see_which_fault():
         assert own["real-contexts"] == (STRUCTURAL,)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_whole_audit():
     found = audit(JOINT, tuple(OWN.values()), Effort(2000, 0.95, 1e-5, 100, 0))
     assert str(found.verdict) == "PASS"

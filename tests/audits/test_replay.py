@@ -247,6 +247,7 @@ def _in_a_process(n_workers):
     return default_workers(), got
 
 
+@pytest.mark.nightly
 def test_a_process_of_a_pool_replays_the_same(monkeypatch):
     monkeypatch.setattr(replay_module, "BLOCK", 64)
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:

@@ -40,6 +40,7 @@ def test_plain_claims_are_watched_in_the_same_way():
     assert honest.lower > 0.8 * epsilon
 
 
+@pytest.mark.nightly
 def test_looking_after_every_block_raises_no_false_alarms():
     """60 watched audits of a claim that holds with equality, at level 0.2: above 24 alarms have a probability of 1e-4."""
     alarms = sum(
