@@ -15,6 +15,7 @@ from algorithms.protocol import Algorithm, IntArray
 from flows import made_by
 from flows.content import content_key
 from flows.environments import Environment, environments_of
+from flows.file_names import file_name
 from flows.identity import key_of
 from flows.replicates import problem_of
 from flows.seeds import NOISE, REWARDS, seed_of
@@ -54,7 +55,7 @@ class Cell:
     @property
     def slug(self) -> str:
         """The name as a file name."""
-        return self.name.replace(" ", "-").replace("=", "-")
+        return file_name(self.name)
 
     @property
     def is_private(self) -> bool:
@@ -191,7 +192,20 @@ def cells_of(spec: Spec) -> list[Cell]:
     for name in names:
         if names.count(name) > 1:
             raise SpecError(f"algorithms: {name!r} is listed more than once")
+    _check_files(cells)
     return cells
+
+
+def _check_files(cells: Sequence[Cell]) -> None:
+    """Two cells whose files would have one name, such as those of `a b.csv` and `a-b.csv`, are refused."""
+    by_slug: dict[str, str] = {}
+    for cell in cells:
+        other = by_slug.setdefault(cell.slug.casefold(), cell.name)  # some file systems know no case
+        if other != cell.name:
+            raise SpecError(
+                f"environment: the files of {other!r} and {cell.name!r} would have one name; give the environments labels "
+                "that differ in more than blanks, '=', '-' and upper case"
+            )
 
 
 def is_small(cells: Sequence[Cell]) -> bool:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flows import scratch
 from flows.comparison_view import VIEW_KEY, VIEW_TAG, comparison_state, encode_view, run_color
 from flows.settings import is_anonymous
-from flows.tracking_address import TrackingAddress
+from flows.tracking_address import TrackingAddress, default_artifacts
 from flows.tracking_errors import Patient, TrackingError, advice
 from flows.tracking_locks import Locks
 from flows.tracking_record import NAME_LENGTH, CellRecord, is_finite, is_loggable
@@ -329,7 +329,8 @@ class Tracker:
 
             logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # "Creating tables", tracebacks
             logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-            self._opened = MlflowClient(tracking_uri=self._uri)
+            with default_artifacts(None if self.address.artifacts is None else self._artifact_location("")):
+                self._opened = MlflowClient(tracking_uri=self._uri)
         return self._opened
 
     @property

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -22,6 +24,7 @@ _POSTGRESQL = ("postgresql", *(f"postgresql+{driver}" for driver in _DRIVERS))
 _KNOWN = "http://, https://, postgresql:// and sqlite:////absolute/path.db"
 _CONNECT_TIMEOUT = 10  # seconds; the driver's own patience has no end
 _MASK = "***"
+_DEFAULT_ARTIFACTS = "_MLFLOW_SERVER_ARTIFACT_ROOT"  # what its own server tells its clients
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,32 @@ class TrackingAddress:
             pending += [link.__cause__, link.__context__]
 
 
+@contextmanager
+def default_artifacts(location: str | None) -> Iterator[None]:
+    """While a client opens a new database: where the artifacts of MLflow's default experiment go.
+
+    Nothing is ever put there. MLflow would write the working directory into a statement that it composes, which both kinds
+    of quotes in the name of that directory break.
+
+    Args:
+      location: a URI without quotes; None where a server decides.
+    """
+    if location is None:
+        yield
+        return
+    before = os.environ.get(_DEFAULT_ARTIFACTS)
+    os.environ[_DEFAULT_ARTIFACTS] = location
+    try:
+        yield
+    finally:
+        os.environ.pop(_DEFAULT_ARTIFACTS)
+        if before is not None:
+            os.environ[_DEFAULT_ARTIFACTS] = before
+
+
 def _sqlite(database: Path, artifacts: str) -> TrackingAddress:
+    if "?" in str(database):  # where the options of an address begin
+        raise SpecError(f"--data: {str(database.parent)!r} holds a '?', which MLflow's database cannot have in its path")
     uri = f"sqlite:///{database}"
     return TrackingAddress("sqlite", uri, uri, database=database, artifacts=artifacts)
 

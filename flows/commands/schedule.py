@@ -101,9 +101,10 @@ def _record_spec(path: Path, folder: DataFolder) -> None:
     spec = pinned(load_spec(path), folder.root)
     found = baselines.record(spec, path.read_text(encoding="utf-8"), Store(folder.results))
     if not found.cells:
+        named = shlex.quote(str(path))
         raise SpecError(
             f"nothing of the suite {spec.name!r} that may be shown is in the store, by the present code: "
-            f"`bandana run {path}` or `bandana audit {path}` first"
+            f"`bandana run {named}` or `bandana audit {named}` first"
         )
     _write(found, baselines.place_of(spec, folder), folder)
     for environment in baselines.withheld(spec):

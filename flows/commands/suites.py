@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from importlib import resources
@@ -282,9 +283,9 @@ def _say_what_was_done(done: dict[str, Any], data: Path | None) -> None:
         typer.echo(line)
     for kind, path in done["files"].items():
         typer.echo(f"{kind:<5} {path}")
-    option = "" if data is None else f" --data {data}"
+    option = "" if data is None else f" --data {shlex.quote(str(data))}"
     program = Path(sys.argv[0])
-    command = "bandana" if _on_path(program) else str(program)
+    command = "bandana" if _on_path(program) else shlex.quote(str(program))
     typer.echo(f"Compare the runs in MLflow:  {command} ui{option}")
 
 

@@ -22,6 +22,7 @@ from algorithms.protocol import FloatArray, Stream
 from flows import own_data
 from flows.environment_specs import BernoulliSpec, TableSpec, ThorntonSpec
 from flows.environments.environment import PSEUDO, Environment, Purpose
+from flows.environments.header import read_header
 from flows.specs import SpecError
 from privacy_core import Interval
 
@@ -164,21 +165,25 @@ def parse_table(table: TableSpec, content: bytes) -> RewardTable:
     """The table that a CSV's bytes hold.
 
     Raises:
-      SpecError: missing, malformed, not numeric, NaN, or outside the declared range; the message names the line and
-        the action, and the value only where the spec declares the values public.
+      SpecError: missing, malformed, without a header, not numeric, NaN, or outside the declared range; the message names
+        the line and the action, and the value only where the spec declares the values public.
     """
     where = table.path
     try:
-        rows = list(csv.reader(io.StringIO(content.decode(), newline="")))
-    except (UnicodeDecodeError, csv.Error) as error:
+        # Spreadsheets mark UTF-8 with a sign that would else be a part of the first name.
+        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+    except UnicodeDecodeError as error:
+        raise SpecError(f"environment.path: {where} is not UTF-8 (byte {error.start}): save it as CSV in UTF-8") from None
+    except csv.Error as error:
         raise SpecError(f"environment.path: {where} cannot be read: {error}") from error
-    if len(rows) < 2 or len(rows[0]) < 2:
-        raise SpecError(f"environment.path: {where} needs a header of at least 2 action names and one row a user")
+    names = read_header(rows[0] if rows else (), where, "values" in table.public)
+    if len(rows) < 2:
+        raise SpecError(f"environment.path: {where} has a header and no rows: one row a user")
     values = []
     for line, row in enumerate(rows[1:], start=2):
-        if len(row) != len(rows[0]):
-            raise SpecError(f"{where}:{line}: {len(row)} values where the header names {len(rows[0])} actions")
-        for name, text in zip(rows[0], row, strict=True):
+        if len(row) != len(names):
+            raise SpecError(f"{where}:{line}: {len(row)} values where the header names {len(names)} actions")
+        for name, text in zip(names, row, strict=True):
             try:
                 value = float(text)
             except ValueError:
@@ -190,9 +195,7 @@ def parse_table(table: TableSpec, content: bytes) -> RewardTable:
                     f"[{table.low:g}, {table.high:g}]"
                 )
             values.append(value)
-    return RewardTable(
-        np.reshape(values, (-1, len(rows[0]))), Interval(table.low, table.high), tuple(name.strip() for name in rows[0])
-    )
+    return RewardTable(np.reshape(values, (-1, len(names))), Interval(table.low, table.high), names)
 
 
 CLASSES: dict[type, type[Environment[Any]]] = {BernoulliSpec: _Bernoulli, ThorntonSpec: _Thornton, TableSpec: _Table}

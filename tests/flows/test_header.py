@@ -1,0 +1,91 @@
+"""The header of a user's table: without one, the first user's values would be the names that reports publish."""
+
+import numpy as np
+import pytest
+
+from flows.environment_specs import TableSpec
+from flows.environments import read_table
+from flows.specs import SpecError
+
+SECRET = "0.8125"
+
+
+def _read(tmp_path, text, name="table.csv", encoding="utf-8", **fields):
+    path = tmp_path / name
+    path.write_bytes(text.encode(encoding))
+    return read_table(TableSpec(kind="table", path=path, low=-1, high=1, **fields))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [SECRET, f" {SECRET} ", f"+{SECRET}", "8.125e-1", "1", "-1", "nan", "inf", "-Infinity", '"0,8125"', "1_0", "٣", " .5"],
+)
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_a_number_is_no_name_of_an_action(tmp_path, cell, column):
+    cells = ["letter", "call", "visit"]
+    cells[column] = cell
+    with pytest.raises(SpecError) as caught:
+        _read(tmp_path, ",".join(cells) + "\n0,1,0\n1,1,1\n")
+    said = str(caught.value)
+    assert str(tmp_path / "table.csv") in said
+    assert f"column {column + 1} of the header is a number" in said
+    assert "put a line of names above it" in said
+    bare = cell.strip('" ')
+    assert len(bare) < 3 or bare not in said
+    with pytest.raises(SpecError, match="a number"):
+        _read(tmp_path, ",".join(cells) + "\n0,1,0\n1,1,1\n", public=["values"])
+
+
+def test_a_file_without_a_header_keeps_its_first_user_to_itself(tmp_path):
+    with pytest.raises(SpecError) as caught:
+        _read(tmp_path, f"{SECRET},0.4375\n0,1\n")
+    assert SECRET not in str(caught.value)
+    assert "0.4375" not in str(caught.value)
+    with pytest.raises(SpecError, match=rf"column 1 of the header \('{SECRET}'\) is a number"):
+        _read(tmp_path, f"{SECRET},0.4375\n0,1\n", public=["values"])
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("letter,,visit", "column 2 of the header is empty: name the action, or remove the column"),
+        ("letter,call,  ", "column 3 of the header is empty"),
+        ('letter,"",visit', "column 2 of the header is empty"),
+        ("letter,call,letter", "column 3 of the header is the same as column 1: each action needs a name of its own"),
+        ("letter,call, call ", "column 3 of the header is the same as column 2"),
+        ('letter,"two\nlines",visit', "column 2 of the header holds a line break or a control character"),
+        ("letter,a\tb,visit", "column 2 of the header holds a line break"),
+        ("letter;call;visit", "needs a header of at least 2 action names, separated by commas"),
+        ("", "needs a header of at least 2 action names"),
+    ],
+)
+def test_a_header_that_names_no_actions_is_refused(tmp_path, header, said):
+    with pytest.raises(SpecError) as caught:
+        _read(tmp_path, header + "\n0,1,0\n")
+    assert said in str(caught.value)
+    assert "table.csv" in str(caught.value)
+
+
+@pytest.mark.parametrize(("encoding", "newline"), [("utf-8", "\n"), ("utf-8-sig", "\r\n"), ("utf-8-sig", "\n")])
+def test_marks_of_spreadsheets_and_blanks_are_no_part_of_a_name(tmp_path, encoding, newline):
+    text = newline.join([' Brief ,"Anruf (früh), kurz",dose 10', "0, 1 ,0.5", "1,0,-1"]) + newline
+    table = _read(tmp_path, text, encoding=encoding)
+    assert table.names == ("Brief", "Anruf (früh), kurz", "dose 10")
+    np.testing.assert_array_equal(table.rewards, [[0, 1, 0.5], [1, 0, -1]])
+
+
+def test_a_marked_file_without_a_header_is_refused_too(tmp_path):
+    with pytest.raises(SpecError, match="column 1 of the header is a number"):
+        _read(tmp_path, f"{SECRET},1\n0,1\n", encoding="utf-8-sig")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_another_encoding_is_told_without_a_byte_of_the_file(tmp_path, encoding):
+    with pytest.raises(SpecError, match=r"is not UTF-8 \(byte \d+\): save it as CSV in UTF-8$") as caught:
+        _read(tmp_path, "Brief,Prüfung\n0,1\n", encoding=encoding)
+    assert "0x" not in str(caught.value)
+
+
+def test_a_header_alone_is_no_table(tmp_path):
+    with pytest.raises(SpecError, match="has a header and no rows"):
+        _read(tmp_path, "letter,call\n")
