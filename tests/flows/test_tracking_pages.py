@@ -69,8 +69,9 @@ def test_the_searches_of_the_manual_find_what_they_say(tmp_path: Path) -> None:
     tracker = Tracker(tmp_path)
     params = {"algorithm": "adar-ucb", "environment": "bernoulli"}
     metrics = {"privacy/epsilon_accounted": 0.5, "regret/final": 100.0}
+    tags = {"verdict": "FAIL", "made.benchmark.numpy": "2.4.6"}
     tracker.log_cell("demo", CellRecord("old", "a cell", params=params, metrics=metrics))
-    tracker.log_cell("demo", CellRecord("new", "a cell", params=params, metrics=metrics, tags={"verdict": "FAIL"}))
+    tracker.log_cell("demo", CellRecord("new", "a cell", params=params, metrics=metrics, tags=tags))
     tracker.log_suite("demo", "suite", {}, {}, [])
     assert tracker.mark_baseline("demo", {"a cell"}) == 1
     client = MlflowClient(tracking_uri=tracker.tracking_uri)
@@ -80,7 +81,7 @@ def test_the_searches_of_the_manual_find_what_they_say(tmp_path: Path) -> None:
     found = [
         sorted(run.data.tags["run_key"] for run in client.search_runs([number], line)) for line in block.strip().splitlines()
     ]
-    assert found == [["new"], ["new", "old"], ["new"], ["new", "old"], [], ["old"], ["new"]]
+    assert found == [["new"], ["new", "old"], ["new"], ["new", "old"], [], ["old"], ["new"], ["new"]]
 
 
 def test_the_manual_names_every_tag_and_the_run_holds_every_tag_of_the_manual(tmp_path: Path) -> None:
@@ -88,6 +89,7 @@ def test_the_manual_names_every_tag_and_the_run_holds_every_tag_of_the_manual(tm
 
     tracker = Tracker(tmp_path)
     tags = {"verdict": "PASS", "environment": "bernoulli", "source": "a paper"}
+    tags = {"verdict": "FAIL", "made.benchmark.numpy": "2.4.6"}
     tracker.log_cell("demo", CellRecord("old", "a cell", tags=tags))
     tracker.log_cell("demo", CellRecord("new", "a cell", tags=tags))
     client = MlflowClient(tracking_uri=tracker.tracking_uri)
