@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from flows.content import content_key
+from flows.environment_specs import TableSpec
 from flows.plan import Cell
 
 
@@ -22,7 +24,10 @@ def dataset_record(cell: Cell) -> dict[str, Any]:
         "lowest reward": interval.low,
         "highest reward": interval.high,
     }
-    source = environment.item.model_dump_json()
+    item = environment.item
+    if isinstance(item, TableSpec):  # where it lies says who keeps it, and changes with the machine
+        item = item.model_copy(update={"path": Path(item.path.name)})
+    source = item.model_dump_json()
     identity = cell.identity()["environment"] if environment.shows("values") else {**declared, "source": source}
     profile = {**declared, "means": environment.describe()["means"]} if environment.shows("means") else declared
     return {

@@ -18,6 +18,7 @@ from flows import provenance
 from flows.audit_report import evidence_field, evidence_file, write_document
 from flows.benchmark import summarize_cell
 from flows.content import content_key
+from flows.environment_specs import TableSpec
 from flows.environments import environments_of
 from flows.own_data import pinned
 from flows.plan import Block, Cell, cells_of
@@ -186,7 +187,7 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
             "SeedSequence(root, spawn_key=(purpose, hash of the cell, block))",
             "audit": "SeedSequence(root), one child a pair and side, one grandchild a block of replays",
         },
-        "spec": spec_text,
+        "spec": _without_folders(spec, spec_text),
         "commands": [f"bandana {command} {spec.name}.yaml" for command in ("check", "run", "audit", "report")]
         + [f"bandana verify evidence/{cell.slug}.npz" for cell, _ in audited],
         "evidence": evidence_field(evidence_file(p, f"results/{p.parent.name}/{p.name}") for p in sorted(hashed)),
@@ -198,6 +199,14 @@ def _makings(blocks: list[tuple[Cell, Block]], store: Store) -> Iterator[tuple[p
     for _, block in blocks:
         described = store.describe(BENCHMARK, block.key) or {}
         yield "blocks", provenance.shown(described.get(PROVENANCE), is_anonymous=store.is_anonymous)
+
+
+def _without_folders(spec: Spec, text: str) -> str:
+    """The text of the spec, which names its files without their folders: those say who keeps them, and change no result."""
+    places = [item.path for item in spec.environment if isinstance(item, TableSpec)]
+    for place in [*places, *([] if spec.baseline is None else [spec.baseline])]:
+        text = text.replace(str(place.absolute()), place.name)
+    return text
 
 
 def _is_played(cell: Cell, store: Store) -> bool:

@@ -99,9 +99,7 @@ def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> dict[str
     return summarize(outcome, about)
 
 
-def about_audits(
-    table: str, probes: tuple[int, ...], seed: int, made: Mapping[str, Any] | None = None
-) -> dict[str, str]:
+def about_audits(table: str, probes: tuple[int, ...], seed: int, made: Mapping[str, Any] | None = None) -> dict[str, str]:
     """What a reader needs to repeat an audit.
 
     Args:

@@ -247,7 +247,8 @@ def standing_alone(spec: Spec, text: str) -> str:
             item["path"] = str(place.absolute())
     if spec.baseline is not None:
         tree["baseline"] = str(spec.baseline.absolute())
-    return str(yaml.safe_dump(tree, sort_keys=False))
+    # As it is and on one line: a report finds the places, and shows names alone.
+    return str(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=sys.maxsize))
 
 
 def for_machines(

@@ -1,5 +1,6 @@
 """The dataset of an MLflow run: data that are public are told, a private table only by what its owner declared."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,13 @@ def test_a_public_table_is_told_by_a_digest_of_its_rows(record_of, values):
     first, second = record_of(values, ["values"]), record_of(other, ["values"])
     assert first["digest"] != second["digest"]
     np.testing.assert_allclose(first["profile"]["means"], values.mean(axis=0))
+
+
+def test_the_source_names_the_file_and_not_where_it_lies(record_of, values, tmp_path):
+    for public in ([], ["values"]):
+        record = record_of(values, public)
+        assert "trial.csv" in record["source"]
+        assert str(tmp_path) not in json.dumps(record)
 
 
 def test_cells_on_one_environment_share_one_dataset(write_spec):

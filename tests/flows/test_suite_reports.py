@@ -9,6 +9,7 @@ from small_spec import SMALL
 
 from audits.reporting import validate
 from flows.audit_report import FORMATS, write_document
+from flows.commands.suites import standing_alone
 from flows.plan import cells_of
 from flows.play import benchmark_block
 from flows.report import assemble, audit_documents
@@ -98,6 +99,24 @@ def test_each_audit_is_a_document_of_its_own(suite, document):
         (file,) = single["evidence"]["files"]
         assert file in document["evidence"]["files"]
         assert single["related"][0]["path"] == "../report.html"
+
+
+def test_a_report_names_files_and_not_where_they_lie(tmp_path):
+    """Also if it is made again from the spec in the data folder, in which places are absolute."""
+    folder = tmp_path / "home of änn" / ("long " * 20).strip()
+    folder.mkdir(parents=True)
+    (folder / "people.csv").write_text("stay,go\n" + "0.9,0.4\n" * 500)
+    tree = yaml.safe_load(SMALL) | {"environment": {"kind": "table", "path": "people.csv"}, "baseline": "before/b.json"}
+    text = yaml.safe_dump(tree)
+    spec, store = parse_spec(text, "small.yaml", folder), Store(tmp_path / "results")
+    for block in cells_of(spec)[0].blocks():
+        benchmark_block(block, store)
+    again = standing_alone(spec, text)
+    assert yaml.safe_load(again)["environment"]["path"] == str(folder / "people.csv")
+    for written in (text, again):
+        shown = assemble(parse_spec(written, "small.yaml", folder), written, store)["spec"]
+        assert "people.csv" in shown
+        assert "home of" not in shown
 
 
 def test_the_same_results_make_the_same_document(suite, document):
