@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import fields, replace
 
+import hypothesis
 import numpy as np
 import pytest
 from nightly import first
@@ -14,6 +15,7 @@ from algorithms.environments.tables import RewardTable
 from audits import sensitivity
 from audits.catalog_controls import CONTROLS
 from audits.controls import STRUCTURAL
+from audits.counterexample import as_tuples
 from audits.faulty_ledgers import GENERIC
 from audits.neighbors import Pair, canary_pairs
 from audits.sensitivity import Case, examine, examine_pair, search
@@ -45,6 +47,20 @@ def test_nor_in_another_range(reward_range):
 def test_nor_in_a_range_so_wide_that_far_outside_it_sums_are_not_exact():
     wide = Interval(0.0, 2e4)
     assert search(_honest(reward_range=wide), wide, CLAIM, max_examples=40, max_rounds=400) is None
+
+
+def test_one_user_may_stay_where_all_others_walk_on():
+    menu = sensitivity._Menu(2, UNIT, 4, private_records=True, episode=(2, 3, 2))
+    stay, walk = (as_tuples(menu.tree(place, b"\0")) for place in (0, 1))
+
+    def is_alone(case):
+        return case.brought[case.record] == stay and {*case.brought[: case.record], *case.brought[case.record + 1 :]} == {
+            walk
+        }
+
+    assert hypothesis.find(
+        menu.cases(), is_alone, settings=hypothesis.settings(derandomize=True, database=None, max_examples=500)
+    )
 
 
 REASONS = {

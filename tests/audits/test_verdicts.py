@@ -10,12 +10,12 @@ from algorithms.catalog import CATALOG, find
 from algorithms.entry import Problem
 from algorithms.environments.tables import RewardTable
 from audits.attacks import TRANSCRIPT
-from audits.audit import Trial, audit
+from audits.audit import Trial, audit, derive
 from audits.catalog_controls import CONTROLS
 from audits.controls import SAMPLING, STRUCTURAL
 from audits.outcome import MU, Effort, Verdict
 from audits.summary import summarize
-from privacy_core import Gaussian, Interval, PhaseSum, RenyiDP
+from privacy_core import Gaussian, Interval, PhaseSum, RenyiDP, Span
 
 UNIT = Interval(0.0, 1.0)
 EFFORT = Effort(replays=20_000, confidence=0.95, delta=1e-5, examples=60, seed=3)
@@ -54,6 +54,27 @@ def test_honest_adar_ucb_passes_and_every_planted_fault_is_caught_both_ways(tabl
     shown = summarize(result, about)
     assert shown["mu"]["claimed"] >= shown["mu"]["accounted"] >= shown["mu"]["measured"]
     assert all(a >= b for a, b in zip(shown["tradeoff"]["measured"], shown["tradeoff"]["measured"][1:], strict=False))
+
+
+def test_a_ledger_from_which_a_cost_is_derived_knows_the_length_of_the_stream(table, monkeypatch):
+    def beyond(algorithm, table, ledger):
+        stop = np.full(ledger.n_reps, table.n_users + 1)
+        ledger.release(Gaussian(1.0, 1.0), np.zeros((ledger.n_reps, 1)), records=Span(stop - 1, stop))
+
+    monkeypatch.setattr("audits.audit.run", beyond)
+    with pytest.raises(ValueError, match="records must lie in a stream of 32, got a span to 33"):
+        derive(None, table, seed=0, n_reps=4)
+
+
+def test_one_score_that_is_no_number_spoils_the_verdict(table):
+    result = _audit(table, controls=(), effort=replace(EFFORT, replays=1000, examples=2))
+    assert not any("NaN" in doubt for doubt in result.all_doubts)
+    (name, (data, neighbor)), *_ = result.scores.items()
+    data = data.copy()
+    data[17] = np.nan
+    spoiled = replace(result, scores={**result.scores, name: (data, neighbor)})
+    assert "some scores are NaN: a bound from them means nothing" in spoiled.all_doubts
+    assert spoiled.verdict is Verdict.INCONCLUSIVE
 
 
 def test_every_private_entry_of_the_catalog_has_controls():
