@@ -25,7 +25,7 @@ from audits.worst_pair import (
     losses,
     visible_mu,
 )
-from privacy_core import Exact, Gaussian, Interval, Laplace, LocalSum, PhaseSum
+from privacy_core import Exact, Gaussian, Interval, Laplace, LocalSum, PhaseSum, ReproducibleNoise
 
 TRIALS = trials()
 FAULTS = {control.name: control for control in GENERIC}
@@ -114,6 +114,24 @@ def test_losses_of_gaussian_and_laplace_messages_are_the_calibrated_ones():
     laplace = _losses(RunningSumBed(2, UNIT, LocalSum(Laplace(1.0, 0.5))), tried, contexts)
     assert laplace.epsilon == pytest.approx(np.tile(2 * shares[:, None], 16))
     assert laplace.mu == pytest.approx(np.tile(2 * ndtri(expit(2 * shares))[:, None], 16))
+
+
+def test_no_two_calls_of_a_search_draw_the_same_noise(monkeypatch):
+    drawn = []
+
+    def noted(seed):
+        drawn.append(tuple(np.random.Generator(np.random.SFC64(seed)).integers(0, 1 << 62, 2).tolist()))
+        return ReproducibleNoise(seed)
+
+    monkeypatch.setattr(worst_pair, "ReproducibleNoise", noted)
+    for seed, stage in ((0, 0), (0, 1), (1, 0), (0, 0)):
+        losses(_adar(), {"c": _even(8)}, [Candidate(3, Value(0.0, 1.0), "c")], 2, seed, stage)
+    assert drawn[3] == drawn[0]
+    assert len(set(drawn)) == 3
+    audits = tuple(
+        np.random.Generator(np.random.SFC64(np.random.SeedSequence(0).spawn(1)[0])).integers(0, 1 << 62, 2).tolist()
+    )
+    assert audits not in drawn
 
 
 def test_losses_of_several_releases_add_up():
