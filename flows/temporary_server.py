@@ -1,8 +1,8 @@
 """Prefect's server for the time of one command: it starts while the command still imports, and ends when the command does.
 
 Prefect would start one by itself, later: its client polls for minutes if that server dies, it outlives a client that was
-killed, and two commands may choose the same port. A server that the user named (PREFECT_API_URL, a profile, a file with
-settings of Prefect in the working directory) is used instead.
+killed, two commands may choose the same port, and it answers everybody. A server that the user named (PREFECT_API_URL, a
+profile, a file with settings of Prefect in the working directory) is used instead.
 """
 
 from __future__ import annotations
@@ -42,8 +42,12 @@ def start(home: Path, ended: Callable[[str], None]) -> None:
       home: PREFECT_HOME, where its database and its log lie.
       ended: called from a thread, with what the server said last, if it ends before this process does.
     """
-    if "prefect" in sys.modules or _is_configured(home):
+    if "prefect" in sys.modules or os.environ.get("PREFECT_API_URL"):
         return
+    if _is_configured(home):
+        if _names_server():
+            return
+        home = Path(os.environ.get("PREFECT_HOME", home))  # the user's settings hold for ours, which has a password
     process, settings = spawn(home)
     os.environ.update(settings)
     _ours.add(settings["PREFECT_API_URL"])
@@ -101,8 +105,18 @@ def without_heartbeats() -> Iterator[None]:
         yield
 
 
+def _names_server() -> bool:
+    """Whether the user's settings name a server: Prefect reads them, in another process, as it cannot be imported here yet.
+
+    Settings that it cannot read count as such: the command will import Prefect, which then says what is wrong with them.
+    """
+    program = "from prefect.settings import get_current_settings as found; print(found().api.url or '')"
+    done = subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return done.returncode != 0 or bool(done.stdout.strip())
+
+
 def _is_configured(home: Path) -> bool:
-    if any(os.environ.get(name) for name in ("PREFECT_API_URL", "PREFECT_PROFILE")):
+    if os.environ.get("PREFECT_PROFILE"):
         return True
     if os.environ.get("PREFECT_HOME", str(home)) != str(home):
         return True

@@ -44,18 +44,43 @@ def test_it_is_started_where_the_user_named_no_other(spawned, tmp_path, monkeypa
     assert spawned(tmp_path / "prefect") == [tmp_path / "prefect"]
 
 
-@pytest.mark.parametrize("name", ["PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_HOME"])
-def test_a_server_named_in_the_environment_is_used(spawned, tmp_path, monkeypatch, name):
-    monkeypatch.setenv(name, "http://127.0.0.1:1/api")
+def test_a_server_named_in_the_environment_is_used(spawned, tmp_path, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     assert spawned(tmp_path / "prefect") == []
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("prefect.toml", ""), ("pyproject.toml", '[tool.prefect]\napi.url = "x"\n'), (".env", "PREFECT_API_URL=x\n")],
+    [
+        pytest.param("prefect.toml", '[api]\nurl = "http://127.0.0.1:1/api"\n', marks=pytest.mark.nightly),
+        ("pyproject.toml", '[tool.prefect]\napi.url = "http://127.0.0.1:1/api"\n'),
+        pytest.param(".env", "PREFECT_API_URL=http://127.0.0.1:1/api\n", marks=pytest.mark.nightly),
+        pytest.param(
+            "elsewhere/profiles.toml",
+            'active = "mine"\n[profiles.mine]\nPREFECT_API_URL = "http://127.0.0.1:1/api"\n',
+            marks=pytest.mark.nightly,
+        ),
+    ],
 )
-def test_a_server_named_in_a_file_is_used(spawned, tmp_path, name, text):
+def test_a_server_named_in_a_file_is_used(spawned, tmp_path, monkeypatch, name, text):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)
+    if name == "elsewhere/profiles.toml":
+        monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "elsewhere"))
+    assert spawned(tmp_path / "prefect") == []
+
+
+@pytest.mark.parametrize("text", ['[logging]\nlevel = "INFO"\n', pytest.param("", marks=pytest.mark.nightly)])
+def test_settings_that_name_no_server_hold_for_one_with_a_password(spawned, tmp_path, monkeypatch, text):
+    """Prefect would start one that answers everybody."""
+    (tmp_path / "prefect.toml").write_text(text)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "elsewhere"))
+    assert spawned(tmp_path / "prefect") == [tmp_path / "elsewhere"]
+
+
+@pytest.mark.nightly
+def test_settings_that_prefect_cannot_read_are_left_to_it(spawned, tmp_path):
+    (tmp_path / "prefect.toml").write_text('[api]\nrequest_timeout = "long"\n')
     assert spawned(tmp_path / "prefect") == []
 
 
