@@ -14,6 +14,7 @@ from flows import provenance
 from flows.benchmark import cell_record
 from flows.environments import environments_of
 from flows.executors import Executor, Resources, patience, task_runner
+from flows.identity import check_same
 from flows.journal import Journal, Stopwatch
 from flows.own_data import pinned
 from flows.plan import Cell, cells_of
@@ -23,13 +24,14 @@ from flows.specs import Spec
 from flows.store import Store, link
 from flows.tracking import Tracker
 from flows.tracking_record import ACCOUNTED, audit_metrics
-from flows.work import audit_cell, audit_entry, check_audits, evidence_of, stored_audit
+from flows.work import audit_cell, audit_entry, audit_key, check_audits, evidence_of, stored_audit
 
 
 @task(name="audit-cell", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def _audit(cell: Cell, store: Store, label: str) -> tuple[dict[str, Any], float]:
-    """The audit's entry in the report, and the seconds that it took."""
+def _audit(cell: Cell, store: Store, label: str, key: str) -> tuple[dict[str, Any], float]:
+    """The audit's entry in the report, and the seconds that it took; under the key that the flow knows it by."""
     watch = Stopwatch()
+    check_same(key, audit_key(cell))
     return audit_entry(cell, audit_cell(cell, store), is_anonymous=store.is_anonymous), watch.seconds
 
 
@@ -67,7 +69,7 @@ def audit_flow(spec: Spec, data: str) -> list[dict[str, Any]]:
     missing = [cell for cell in cells if cell.name not in outcomes]
     journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
     examine = _audit.with_options(**patience(spec.execution.retries, spec.execution.audit_timeout))
-    futures = {examine.submit(cell, store, cell.name): cell for cell in missing}
+    futures = {examine.submit(cell, store, cell.name, audit_key(cell)): cell for cell in missing}
     with bar("audit", 2 * len(cells), done=len(outcomes)) as progress:
         for future in as_completed(list(futures)):
             cell = futures[future]

@@ -71,7 +71,8 @@ def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
 
 
 @task(name="audit-subject", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def _audit(label: str, effort: Effort, store: Store) -> dict[str, Any]:
+def _audit(label: str, effort: Effort, store: Store, key: str) -> dict[str, Any]:
+    identity.check_same(key, key_of(label, effort))
     return audit_subject(label, effort, store)
 
 
@@ -90,7 +91,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
     tracker.mark_dead_runs()
     tracker.experiment(SUITE, _TITLE)
     examine = _audit.with_options(**patience(_PATIENCE.retries, _PATIENCE.audit_timeout))
-    futures = {examine.submit(label, effort, store): label for label in labels}
+    futures = {examine.submit(label, effort, store, key_of(label, effort)): label for label in labels}
     done: dict[str, dict[str, Any]] = {}
     with bar("audit", len(labels)) as progress:
         for future in as_completed(list(futures)):

@@ -16,6 +16,7 @@ from flows import provenance
 from flows.dataset_record import dataset_record
 from flows.environments import environments_of
 from flows.executors import Executor, Resources, patience, task_runner
+from flows.identity import check_same
 from flows.journal import Journal, Stopwatch
 from flows.own_data import pinned
 from flows.plan import Block, Cell, cells_of, is_small
@@ -31,9 +32,10 @@ _NORMAL_95 = 1.959963984540054
 
 
 @task(name="benchmark-block", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def _run_block(block: Block, store: Store, label: str) -> float:
-    """Plays one block, or finds it played; the seconds that it took."""
+def _run_block(block: Block, store: Store, label: str, key: str) -> float:
+    """Plays one block, or finds it played, under the key that the flow knows it by; the seconds that it took."""
     watch = Stopwatch()
+    check_same(key, block.key)
     benchmark_block(block, store)
     return watch.seconds
 
@@ -86,7 +88,7 @@ def benchmark_flow(spec: Spec, data: str) -> None:
     missing = [block for block in blocks if not is_played(block, store)]
     journal.write("benchmark started", suite=spec.name, cells=len(cells), blocks=len(blocks), missing=len(missing))
     play = _run_block.with_options(**patience(spec.execution.retries, spec.execution.block_timeout))
-    futures = {play.submit(block, store, f"{block.cell.name} block {block.index}"): block for block in missing}
+    futures = {play.submit(block, store, f"{block.cell.name} block {block.index}", block.key): block for block in missing}
     waiting = Counter(block.cell.name for block in missing)
     with bar("benchmark", len(blocks) + len(cells), done=len(blocks) - len(missing)) as progress:
         tracking = _Tracking(spec, store, tracker, journal, progress)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import platform
 import re
+import socket
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
@@ -53,6 +54,23 @@ def asked_of(key: str) -> str:
 def is_key(text: str) -> bool:
     """Whether a text is a key with two halves; older ones had one of 64 digits, of which nothing can be told."""
     return _KEY.fullmatch(text) is not None
+
+
+class OtherCodeError(RuntimeError):
+    """A worker would answer the same question by other means than the command that asks."""
+
+
+def check_same(wanted: str, own: str) -> None:
+    """Checks in a worker that its own key of a result is the one that is asked for.
+
+    Raises:
+      OtherCodeError: the worker runs other code, or other versions of libraries.
+    """
+    if wanted != own:
+        raise OtherCodeError(
+            f"a worker on {socket.gethostname()} has other code or other library versions than this command: install the "
+            "same release and the same minor versions of Python, NumPy, SciPy and Numba there, and edit no code during a run"
+        )
 
 
 def code_version() -> str:

@@ -31,6 +31,7 @@ class failures:  # noqa: N801  (read as: with failures(debug))
 
 def explain(error: BaseException) -> tuple[str, int]:
     """What to tell the user of a failure, and the exit code."""
+    from flows.identity import OtherCodeError
     from flows.specs import SpecError
     from flows.tracking_errors import TrackingError
 
@@ -55,7 +56,7 @@ def explain(error: BaseException) -> tuple[str, int]:
                 FAILURE,
             )
     for link in chain:
-        if isinstance(link, TrackingError):
+        if isinstance(link, TrackingError | OtherCodeError):
             return str(link), FAILURE
     if any(isinstance(link, BrokenExecutor) for link in chain):
         return (

@@ -13,6 +13,7 @@ from small_spec import SMALL, SMALL_LINEAR
 from audits.contents import PROVENANCE
 from flows import identity, made_by
 from flows.audit_all import key_of
+from flows.benchmark import _run_block
 from flows.closure import PACKAGES, Code
 from flows.environments import environment_of
 from flows.environments import linear as linear_environments
@@ -262,6 +263,19 @@ def test_another_numpy_computes_again_and_each_result_says_what_made_it(tmp_path
     assert second["of"] == first["of"]
     assert second["made"]["code"] == first["made"]["code"]
     assert len(list((tmp_path / "benchmark").iterdir())) == 2
+
+
+def test_a_worker_with_other_libraries_refuses_to_work(tmp_path, monkeypatch):
+    """It would store its result under another key, where nobody looks for it."""
+    store, block = Store(tmp_path), linear_cell().blocks()[0]
+    key = block.key
+    with monkeypatch.context() as there:
+        there.setattr(identity, "libraries", lambda: {"numpy": "1.99"})
+        with pytest.raises(identity.OtherCodeError, match="other code or other library versions than this command"):
+            _run_block.fn(block, store, "block 0", key)
+    assert not (tmp_path / "benchmark").exists()
+    _run_block.fn(block, store, "block 0", key)
+    assert [path.stem for path in (tmp_path / "benchmark").iterdir()] == [key]
 
 
 # --- nothing that runs is left out --------------------------------------------------------------------------------------
