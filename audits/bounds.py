@@ -8,15 +8,18 @@ promise. The threshold must be chosen on other replays than those that the error
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, ndtri
 
-from algorithms.protocol import FloatArray
+from algorithms.protocol import FloatArray, IntArray
 from privacy_core.checks import probability
 
 _CANDIDATES = 512
+_MOST_TABULATED = 2 * _CANDIDATES
+"""Trials up to which the limits of all counts are kept: hardly more than one choice of a threshold asks for."""
 
 
 def clopper_pearson_upper(successes: ArrayLike, n: int, level: float) -> FloatArray:
@@ -37,6 +40,16 @@ def clopper_pearson_upper(successes: ArrayLike, n: int, level: float) -> FloatAr
     probability("level", level)
     k = np.asarray(successes, dtype=float)
     return np.asarray(np.where(k >= n, 1.0, betaincinv(np.minimum(k, n - 1) + 1, n - np.minimum(k, n - 1), 1 - level)))
+
+
+@lru_cache(maxsize=32)
+def _every_upper(n: int, level: float) -> FloatArray:
+    return clopper_pearson_upper(np.arange(n + 1), n, level)
+
+
+def _upper(counts: IntArray, n: int, level: float) -> FloatArray:
+    """As `clopper_pearson_upper`, of counts in [0, n]; many choices from few scores share a table."""
+    return _every_upper(n, level)[counts] if n <= _MOST_TABULATED else clopper_pearson_upper(counts, n, level)
 
 
 @dataclass(frozen=True)
@@ -133,7 +146,7 @@ def choose_threshold(data: FloatArray, neighbor: FloatArray, level: float, delta
     thresholds = np.unique(np.concatenate([*picks, [np.inf]]))
     false_positives = len(data) - np.searchsorted(sorted_data, thresholds, side="left")
     false_negatives = np.searchsorted(sorted_neighbor, thresholds, side="left")
-    fpr = clopper_pearson_upper(false_positives, len(data), level / 2)
-    fnr = clopper_pearson_upper(false_negatives, len(neighbor), level / 2)
+    fpr = _upper(false_positives, len(data), level / 2)
+    fnr = _upper(false_negatives, len(neighbor), level / 2)
     value = _mu(fpr, fnr) if delta is None else _epsilon(fpr, fnr, delta)
     return float(thresholds[int(np.argmax(value))])

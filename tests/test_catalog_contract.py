@@ -58,7 +58,6 @@ every_case = pytest.mark.parametrize("case", every(EVERY))
 every_private = pytest.mark.parametrize("case", every(PRIVATE))
 every_audited = pytest.mark.parametrize("case", every(AUDITED))
 each_scheme = pytest.mark.parametrize("case", one_of_each(AUDITED, "family", "privacy_model", "guarantee"))
-each_law_at_a_level = pytest.mark.parametrize("case", one_of_each(PRIVATE, "family", "guarantee"))
 
 
 def some_in_short_all_nightly(*facts):
@@ -197,7 +196,8 @@ def test_the_claim_is_about_the_settings(case):
     assert claim.source in entry.source
 
 
-@each_law_at_a_level
+@pytest.mark.nightly
+@every_private
 def test_the_audit_without_statistics_finds_nothing(case):
     trial = Trial(_built(case), case.entry.promise(_settings(case)), _table(case), (0,))
     assert _search(trial, 60) is None

@@ -5,7 +5,7 @@ import pytest
 from nightly import first
 from scipy.stats import beta, binom, norm
 
-from audits.bounds import Errors, choose_threshold, clopper_pearson_upper, epsilon_lower, mu_lower
+from audits.bounds import Errors, _upper, choose_threshold, clopper_pearson_upper, epsilon_lower, mu_lower
 from privacy_core import GaussianDP
 
 REPEATS = 2000
@@ -22,6 +22,14 @@ def test_clopper_pearson_covers_exactly(p):
     n, level = 200, 0.05
     k = np.arange(n + 1)
     assert binom.pmf(k[clopper_pearson_upper(k, n, level) < p], n, p).sum() <= level
+
+
+def test_limits_that_are_kept_are_those_that_are_computed():
+    for n, level in ((1, 0.3), (400, 0.025), (1024, 1e-6)):
+        k = np.arange(n + 1)
+        for _ in range(2):
+            np.testing.assert_array_equal(_upper(k, n, level), clopper_pearson_upper(k, n, level))
+        assert _upper(k[:1], n, level) == clopper_pearson_upper(0, n, level)
 
 
 def test_no_errors_at_all_certify_what_the_counts_allow():

@@ -7,6 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from nightly import first
 from own_cases import UNIT, example
 
 from algorithms.catalog import find
@@ -104,10 +105,12 @@ def _is_caught(path):
         return True
 
 
-def test_any_changed_byte_is_seen(file):
+@pytest.mark.parametrize(("anywhere", "apart"), first(1, [(12, 29), (60, 9)]))
+def test_any_changed_byte_is_seen(file, anywhere, apart):
     content = file.read_bytes()
     rng = np.random.default_rng(0)
-    places = {*rng.integers(0, len(content), 60).tolist(), *range(0, 40, 7), *range(len(content) - 200, len(content), 9)}
+    end = range(len(content) - 200, len(content), apart)
+    places = {*rng.integers(0, len(content), anywhere).tolist(), *range(0, 40, 7), *end}
     for place in sorted(places):
         for flip in (1, 0x80):
             changed = bytearray(content)
