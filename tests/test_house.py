@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,16 @@ ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("privacy_core", "algorithms", "audits", "flows", "benchmarks", "experiments")
 
 
+@cache
+def tree_of(path):
+    """The syntax tree of a file; each is read once for all tests, and none changes it."""
+    return ast.parse(path.read_text("utf-8"))
+
+
 def modules(*folders):
     """(path relative to the root, syntax tree) of every module under the folders."""
     found = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
-    return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text("utf-8"))) for path in found]
+    return [(path.relative_to(ROOT).as_posix(), tree_of(path)) for path in found]
 
 
 def imported(tree):
@@ -27,7 +34,7 @@ def imported(tree):
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield (node.module or "").partition(".")[0]
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            function = ast.unparse(node.func)
+            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if function.endswith(("import_module", "__import__", "importorskip")):
                 yield str(node.args[0].value).partition(".")[0]
 
@@ -47,7 +54,9 @@ def draws(tree):
 def is_drawing(node):
     match node:
         case ast.Attribute(attr=name):
-            return name in GENERATORS or ast.unparse(node) in {"np.random", "numpy.random", "os.urandom"}
+            return name in GENERATORS or (
+                name in {"random", "urandom"} and ast.unparse(node) in {"np.random", "numpy.random", "os.urandom"}
+            )
         case ast.Name(id=name):
             return name in GENERATORS
         case ast.Import(names=names):
