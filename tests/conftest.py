@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from pathlib import Path
@@ -12,6 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: small produc
 import pytest
 from hypothesis import HealthCheck, settings
 
+gc.disable()  # while tests are collected: a million objects are searched again and again, and none of them is garbage
 settings.register_profile(
     "fixed", derandomize=True, deadline=None, max_examples=40, database=None,
     suppress_health_check=[HealthCheck.too_slow],
@@ -25,6 +27,13 @@ _LONGEST = ("test_kill", "test_families", "test_schedule", "test_executors", "te
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take minutes come first: a worker that gets one last keeps all others waiting."""
     items.sort(key=lambda item: _LONGEST.index(item.path.stem) if item.path.stem in _LONGEST else len(_LONGEST))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Before the first test, in each worker: what was collected stays."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

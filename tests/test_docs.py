@@ -10,8 +10,10 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+import yaml
 from documentation import ROOT, Built, anchors, blocks, command_lines, console, is_as_shown, links, pages, words
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from flows.cli import app
 from flows.environments import environments_of
@@ -19,6 +21,7 @@ from flows.plan import cells_of
 from flows.specs import Spec, load_spec
 
 DOCS = ROOT / "docs"
+SETTINGS = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
 MARKED = [path for path in pages() if any(block.mark.startswith("run") for block in blocks(path.read_text("utf-8")))]
 
 
@@ -42,30 +45,32 @@ def hooks(monkeypatch):
     import catalog_page
     import command_line
     import formulas
+    import pages as written
     import python_api
     import report_format
     import spec_fields
 
-    return {
-        module.__name__: module for module in (catalog_page, command_line, formulas, python_api, report_format, spec_fields)
-    }
+    modules = (catalog_page, command_line, formulas, written, python_api, report_format, spec_fields)
+    return {module.__name__: module for module in modules}
 
 
 def _is_elsewhere(address):
     return address.startswith("//") or urlsplit(address).scheme not in ("", "data")
 
 
-# --- the site ------------------------------------------------------------------------------------------------------
+# --- the site, built -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_page_of_the_source_is_in_the_site(site):
+    """In `make test`: the navigation lists every page."""
     places = {page.path.name for page in site}
     assert {path.with_suffix(".html").name for path in DOCS.rglob("*.md")} <= places | {"README.html"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pages_load_nothing_from_elsewhere(site):
+    """In `make test`: nothing in the sources and the settings asks for it."""
     assert any(page.loads for page in site)
     for page in site:
         assert not [address for address in page.loads if _is_elsewhere(address)], page.path
@@ -80,8 +85,9 @@ def test_pages_load_nothing_from_elsewhere(site):
         assert not [address for address in asked if _is_elsewhere(address)], sheet
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_link_of_the_site_leads_to_a_page_and_an_anchor(site):
+    """In `make test`: the links of the sources."""
     by_path = {page.path.resolve(): page for page in site}
     n_checked = 0
     for page in site:
@@ -100,11 +106,46 @@ def test_every_link_of_the_site_leads_to_a_page_and_an_anchor(site):
     assert n_checked > 1000
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_formulas_are_drawn_and_not_spelled_out(site):
+    """In `make test`: one formula, as the site's own code draws it."""
     (page,) = [page for page in site if page.path.name == "privacy.html"]
     assert page.text.count("<math") > 50
     assert "arithmatex" not in page.text
+
+
+# --- what it is built from ----------------------------------------------------------------------------------------------
+
+
+def _leaves(tree):
+    if isinstance(tree, str):
+        yield tree
+    else:
+        for branch in tree.values() if isinstance(tree, dict) else tree:
+            yield from _leaves(branch)
+
+
+def test_the_navigation_lists_every_page():
+    listed = [leaf for leaf in _leaves(SETTINGS["nav"]) if leaf.endswith(".md") and not leaf.startswith("reference/")]
+    assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+
+
+def test_every_page_of_the_reference_in_the_navigation_is_written(hooks):
+    listed = {leaf for leaf in _leaves(SETTINGS["nav"]) if leaf.startswith("reference/")}
+    assert listed == set(hooks["pages"].WRITERS)
+
+
+def test_the_sources_ask_for_nothing_from_elsewhere():
+    assert SETTINGS["theme"]["font"] is False
+    assert not {"extra_javascript", "repo_url"} & set(SETTINGS)
+    assert not [sheet for sheet in SETTINGS["extra_css"] if _is_elsewhere(sheet)]
+    for sheet in DOCS.rglob("*.css"):
+        assert not re.findall(r"url\(|@import", sheet.read_text(encoding="utf-8")), sheet
+    for path in DOCS.rglob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        shown = re.findall(r"!\[[^\]]*\]\(([^)\s]+)", text) + re.findall(r"\b(?:src|srcset|poster)=[\"']?([^\"'\s>]+)", text)
+        assert not [address for address in shown if _is_elsewhere(address)], path
+        assert "```mermaid" not in text
 
 
 # --- links of the source, which people also read where the code lies -------------------------------------------------
@@ -182,10 +223,44 @@ def test_command_lines_are_found_and_wrong_ones_are_noticed():
 # --- blocks that are marked to be run ----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("path", MARKED, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_page_runs_can_be_run(path, tmp_path, monkeypatch):
+    """Its Python and its commands can be parsed; its specs are correct, or are what the page says is wrong with them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "150")
+    for folder in ("examples", "experiments"):
+        Path(folder).symlink_to(ROOT / folder)
+    n_commands, wrong = 0, set[str]()
+    for block in blocks(path.read_text(encoding="utf-8")):
+        if block.mark.startswith("file: "):
+            file = Path(block.mark.removeprefix("file: "))
+            file.write_text(block.body, encoding="utf-8")
+            if file.suffix == ".py":
+                compile(block.body, file.name, "exec")
+        if block.mark.startswith("run"):
+            assert re.fullmatch(r"run(: exit \d)?", block.mark), block.mark
+            commands = list(console(block.body))
+            assert commands, f"a block that is to be run shows no command:\n{block.body}"
+            subprocess.run(["bash", "-n"], input="\n".join(command for command, _ in commands), text=True, check=True)
+            n_commands += len(commands)
+            for command, shown in commands:
+                if command.startswith("bandana check ") and not {"|", ">", ";", "&"} & set(command):
+                    done = CliRunner().invoke(app, words(command)[1:])
+                    assert done.exit_code == int(block.mark.partition("exit ")[2] or 0), done.output
+                    assert is_as_shown(shown, done.output), f"{command} printed\n{done.output}\nand the page shows\n{shown}"
+                    wrong |= {word for word in words(command) if done.exit_code}
+    assert n_commands
+    for file in tmp_path.glob("*.yaml"):
+        assert file.name in wrong or cells_of(load_spec(file))
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", MARKED, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_a_page_shows_is_what_its_commands_print(path, tmp_path):
-    """`<!-- file: NAME -->` before a block writes it, `<!-- run -->` runs it and compares; `...` stands for anything."""
+    """`<!-- file: NAME -->` before a block writes it, `<!-- run -->` runs it and compares; `...` stands for anything.
+
+    In `make test`: commands are parsed, every option that a page names exists, and `bandana check` says what is shown.
+    """
     for folder in ("examples", "experiments"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     environment = {

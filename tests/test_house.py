@@ -150,3 +150,39 @@ def test_the_import_contracts_hold():
     result = subprocess.run([str(command), "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "0 broken" in result.stdout
+
+
+def is_nightly(node):
+    """Whether a test has the mark itself; a case of it may have it without the others."""
+    return any(isinstance(mark, ast.Attribute) and mark.attr == "nightly" for mark in node.decorator_list)
+
+
+def without_stand_in(tree):
+    """Tests of the night whose mistakes nothing in `make test` catches, as far as a module says."""
+    tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    marks = [ast.unparse(node.value) for node in assigned if getattr(node.targets[0], "id", "") == "pytestmark"]
+    asks = any("mark.nightly" in mark for mark in marks)
+    nightly = tests if asks else [test for test in tests if is_nightly(test)]
+    if len(nightly) < len(tests) or "`make test`" in (ast.get_docstring(tree) or ""):
+        return []
+    return [test.name for test in nightly if "`make test`" not in (ast.get_docstring(test) or "")]
+
+
+def test_what_runs_at_night_alone_has_a_stand_in_by_day():
+    """In the same module, or named in a docstring that says what stands for it in `make test`."""
+    assert {path: found for path, tree in modules("tests") if (found := without_stand_in(tree))} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("@pytest.mark.nightly\ndef test_a(): pass", ["test_a"]),
+        ("pytestmark = [pytest.mark.nightly]\ndef test_a(): pass\ndef test_b(): pass", ["test_a", "test_b"]),
+        ("@pytest.mark.nightly\ndef test_a(): pass\n\ndef test_b(): pass", []),
+        ("@pytest.mark.nightly\ndef test_a():\n    'In `make test`: test_b.'", []),
+        ("pytestmark = pytest.mark.slow\ndef test_a(): pass", []),
+    ],
+)
+def test_a_test_without_a_stand_in_is_seen(text, found):
+    assert without_stand_in(ast.parse(text)) == found

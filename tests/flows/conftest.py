@@ -1,9 +1,16 @@
 """A small, complete spec, and a factory that changes one thing in it."""
 
+import gc
+import json
 import os
+import shutil
+import time
+from pathlib import Path
 
 import pytest
 import yaml
+from runs import Whole, killable, start
+from session_wide import once, session_folder, shared_server
 from small_spec import SMALL
 
 
@@ -44,23 +51,94 @@ def _own_environment():
         os.environ.update(before)
 
 
-@pytest.fixture(scope="module")
-def prefect_server():
-    """One temporary Prefect server for every flow that a module's tests run in their own process.
-
-    Its settings stand in the environment meanwhile, so that it must not outlive the module: commands that later tests start
-    would take its folder for a Prefect that the user has set up.
-    """
+@pytest.fixture(scope="session")
+def server_settings(tmp_path_factory):
+    """The settings of clients of a Prefect server that all workers share; it is started for the first test that asks."""
     from flows.settings import DataFolder
 
-    before = dict(os.environ)
-    import tempfile
+    folder, before = session_folder(tmp_path_factory) / "prefect-server", dict(os.environ)
+    DataFolder.open(folder).prepare()
+    with shared_server(folder) as settings:
+        os.environ.clear()
+        os.environ.update(before)
+        yield settings
 
-    with tempfile.TemporaryDirectory() as folder:
-        DataFolder.open(folder).prepare()
-        from prefect.testing.utilities import prefect_test_harness
 
-        with prefect_test_harness(server_startup_timeout=240):
-            yield
-    os.environ.clear()
-    os.environ.update(before)
+@pytest.fixture(scope="session")
+def prefect_server(server_settings):
+    """Flows of this process are kept by the shared server; the value is the settings of its clients.
+
+    They stand in no environment: a command that a test starts begins a server of its own, unless it is handed them.
+    """
+    from prefect import context, settings
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogWorker
+    from prefect.settings import temporary_settings
+
+    # No heartbeats, as on a temporary server: with them, each flow would end a second later.
+    asked = {getattr(settings, name): value for name, value in server_settings.items()}
+    with (
+        temporary_settings({**asked, settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
+        context._temporary_global_settings_context(context.get_settings_context()),  # in threads too
+    ):
+        yield server_settings
+        # What is sent later would start a server of Prefect's own.
+        for worker in (APILogWorker, EventsWorker):
+            worker.drain_all()
+
+
+@pytest.fixture(scope="session")
+def laid_out(server_settings, tmp_path_factory):
+    """A data folder in which both databases have their tables, and no rows of ours: laying them out takes seconds."""
+
+    def lay_out(folder):
+        from flows.tracking import Tracker
+
+        (folder / "prefect").mkdir()
+        shutil.copy(session_folder(tmp_path_factory) / "prefect-server" / "empty.db", folder / "prefect" / "prefect.db")
+        Tracker(folder)
+
+    return once(session_folder(tmp_path_factory) / "laid-out", lay_out)
+
+
+@pytest.fixture
+def data(laid_out, tmp_path):
+    """A data folder of the test's own, laid out already."""
+    return Path(shutil.copytree(laid_out, tmp_path / "data"))
+
+
+@pytest.fixture(scope="session")
+def uninterrupted(tmp_path_factory):
+    """The spec and the data folder of one whole run with audits, from nothing, and what it printed; nobody changes them."""
+    folder = session_folder(tmp_path_factory) / "uninterrupted"
+
+    def run(place):
+        process = start(killable(place), place / "data")
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, (out, err)
+        (place / "printed.json").write_text(json.dumps([out, err, time.time()]))
+
+    once(folder, run)
+    return Whole(folder / "small.yaml", folder / "data", *json.loads((folder / "printed.json").read_text()))
+
+
+@pytest.fixture(scope="module")
+def bandana(prefect_server):
+    """Runs a command in this process, with the shared server: seconds of imports less than in a process of its own."""
+    from typer.testing import CliRunner
+
+    from flows.cli import app
+
+    def run(*words):
+        before = dict(os.environ)
+        try:
+            return CliRunner().invoke(app, [str(word) for word in words])
+        finally:
+            gc.unfreeze()
+            gc.enable()
+            os.environ.clear()
+            os.environ.update(before)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("flows.interrupt.stop_at_once_on_interrupt", lambda _: None)  # signals stay pytest's
+        yield run

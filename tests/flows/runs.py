@@ -47,6 +47,16 @@ def start(spec, data, *options, command="run", audit=True, server=None):
     )  # fmt: skip
 
 
+class Whole(NamedTuple):
+    """A run that nobody interrupted: its spec, its data folder, what it printed, and when it ended."""
+
+    spec: Path
+    data: Path
+    out: str
+    err: str
+    ended: float
+
+
 class Member(NamedTuple):
     pid: int
     started: str

@@ -1,8 +1,6 @@
 """`bandana audit --all`: every subject is kept as evidence, tracked, and shown in one report."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -28,18 +26,14 @@ def test_a_subject_is_kept_as_evidence_and_computed_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_command_audits_what_is_asked_and_writes_one_report(tmp_path):
-    command = [
+def test_the_command_audits_what_is_asked_and_writes_one_report(bandana, data):
+    done = bandana(
         "audit", "--all", "--only", "block phases", "--only", "adar-ucb tight", "--replays", "4000", "--examples", "20",
-        "--data", str(tmp_path / "data"),
-    ]  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", "from flows.cli import main; main()", *command],
-        capture_output=True, text=True, check=False, timeout=300,
+        "--executor", "local", "--data", data,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output
     assert done.stdout.rstrip().endswith("2 PASS, 0 FAIL, 0 INCONCLUSIVE")
-    suite = tmp_path / "data" / "suites" / SUITE
+    suite = data / "suites" / SUITE
     document = json.loads((suite / "report.json").read_text())
     validate(document)
     assert [entry["label"] for entry in document["audits"]] == ["adar-ucb tight", "block phases"]
@@ -48,13 +42,13 @@ def test_the_command_audits_what_is_asked_and_writes_one_report(tmp_path):
         assert verify(suite / "evidence" / f"{name}.npz").is_verified
     from mlflow import MlflowClient
 
-    client = MlflowClient(f"sqlite:///{tmp_path / 'data'}/mlflow/mlflow.db")
+    client = MlflowClient(f"sqlite:///{data}/mlflow/mlflow.db")
     runs = client.search_runs([client.get_experiment_by_name(SUITE).experiment_id], "tags.role = 'cell'")
     by_name = {run.info.run_name: run.data for run in runs}
     assert set(by_name) == {"adar-ucb tight", "block phases"}
-    for data in by_name.values():
-        metrics = data.metrics
+    for found in by_name.values():
+        metrics = found.metrics
         assert metrics["privacy/mu_claimed"] >= metrics["privacy/mu_accounted"] >= metrics["audit/mu_measured"] > 0.8
         assert metrics["audit/controls_caught"] == metrics["audit/controls_planted"] > 0
         assert 1 < metrics["audit/smallest_factor"] < 1.3
-        assert data.tags["verdict"] == "PASS"
+        assert found.tags["verdict"] == "PASS"

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from rich.console import Console
@@ -20,12 +21,16 @@ NAMED = {case.name: case for case in named_cases()}
 
 
 def _result(ours=None, **changes):
+    return replace(_whole(ours), **changes)
+
+
+@cache
+def _whole(ours):
     cases = (NAMED["Gaussian 1"], NAMED["discrete Gaussian 1"])
     opinions = tuple(opinion for case in cases for opinion in second_opinions(case, [DELTA], ours))
     found = KNOWN_DEFECTS[0].measure()
     findings = (found, replace(found, status=Status.FIXED), replace(found, status=Status.UNKNOWN, value=None, note="gone"))
-    whole = CrossCheck((DELTA,), opinions, ("ucb",), findings, {"dp-accounting": "0.6.0", "opacus": "1.6.0"})
-    return replace(whole, **changes)
+    return CrossCheck((DELTA,), opinions, ("ucb",), findings, {"dp-accounting": "0.6.0", "opacus": "1.6.0"})
 
 
 @pytest.fixture
@@ -111,8 +116,9 @@ def test_the_tables_fit_100_columns_also_with_long_names():
     assert "…" not in shown.get()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_whole_command_agrees_and_keeps_the_libraries_quiet(tmp_path):
+    """In `make test`: the tables of an agreement that is given, and the opinions themselves in `test_second_opinions`."""
     done = subprocess.run(
         [sys.executable, "-c", "from flows.cli import main; main()", "crosscheck"],
         capture_output=True, text=True, cwd=tmp_path, check=False,

@@ -15,7 +15,7 @@ from audits.contents import PROVENANCE, numbers_sha256, read_description
 from flows import benchmark as module
 from flows import provenance
 from flows.benchmark import benchmark
-from flows.executors import Executor, Resources, is_infrastructure_fault, patience
+from flows.executors import Executor, Resources, is_infrastructure_fault, patience, task_runner
 from flows.plan import cells_of
 from flows.settings import DataFolder
 from flows.specs import SpecError, load_spec
@@ -81,9 +81,21 @@ def _makers(folder):
     return [{name: value for name, value in made.items() if name not in ("began", "ended")} for made in found]
 
 
-@pytest.mark.slow
+def test_dask_gets_processes_of_this_machine_that_listen_on_loopback_alone():
+    pytest.importorskip("prefect_dask")
+    runner = task_runner(Resources(executor=Executor.DASK, workers=3), Executor.LOCAL, "flows.benchmark")
+    wanted = {"n_workers": 3, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    assert wanted.items() <= runner.cluster_kwargs.items()
+    elsewhere = Resources(executor=Executor.DASK, dask_address="tcp://127.0.0.1:8786")
+    assert task_runner(elsewhere, Executor.LOCAL, "flows.benchmark").address == "tcp://127.0.0.1:8786"
+
+
+@pytest.mark.nightly
 def test_every_executor_gives_the_same_numbers(write_spec, tmp_path, monkeypatch):
-    """Threads, a pool of processes, and a real Dask cluster of two processes, each in a process of its own."""
+    """Threads, a pool of processes, and a real Dask cluster of two processes, each in a process of its own.
+
+    In `make test`: a pool and, after a kill, threads (`test_kill`); and which cluster Dask is asked for.
+    """
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)  # as users have it
     spec = write_spec(replications=10, block_size=2)

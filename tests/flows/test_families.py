@@ -2,9 +2,9 @@
 
 import json
 import re
+import shutil
 
 import pytest
-from runs import start
 from small_spec import SMALL_LINEAR, SMALL_SPHERE
 
 from audits.reporting import validate
@@ -17,15 +17,15 @@ PRIVATE = {"lines": ["adar-gope tight eps=1", "adar-gope-pure tight eps=1"], "sp
 
 
 @pytest.fixture(scope="module", params=list(SUITES))
-def done(request, tmp_path_factory):
+def done(request, bandana, laid_out, tmp_path_factory):
     """(name of the suite, its spec, its data, the report's document), after `bandana run --audit`."""
     folder = tmp_path_factory.mktemp(request.param)
     spec, data = folder / "spec.yaml", folder / "data"
     spec.write_text(SUITES[request.param])
-    process = start(spec, data, "--executor", "local")
-    out, err = process.communicate(timeout=580)
-    assert process.returncode == 0, (out, err)
-    assert "Traceback" not in err
+    shutil.copytree(laid_out, data)
+    ended = bandana("run", spec, "--audit", "--executor", "local", "--data", data)
+    assert ended.exit_code == 0, ended.output
+    assert "Traceback" not in ended.stderr
     return request.param, spec, data, json.loads((data / "suites" / request.param / "report.json").read_text())
 
 

@@ -1,14 +1,21 @@
 """A private data file's values, and names that are left out, reach nothing that a run writes: all of it is searched."""
 
+import _socket
 import base64
 import hashlib
 import json
 import os
+import pwd
 import re
+import shutil
+import socket
 import subprocess
 import sys
+import traceback
 import zipfile
 import zlib
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +31,7 @@ pytestmark = pytest.mark.slow
 
 
 USER, HOST = "annofthelab", "machineofann"  # pages break words at punctuation
+NAMES = {**dict.fromkeys(("LOGNAME", "USER", "LNAME", "USERNAME"), USER), "HOSTNAME": HOST}
 # Python runs it in every process before anything else.
 _NAMED = f"""
 import _socket, os, pwd, socket
@@ -36,24 +44,35 @@ socket.getfqdn = lambda name="": "{HOST}.example.org"
 """
 
 
-def _run(*arguments, named=None):
-    """A command; `named` is a folder from which it takes what user and machine are called."""
-    environment = dict(os.environ)
-    if named is not None:
-        (named / "sitecustomize.py").write_text(_NAMED)
-        environment |= dict.fromkeys(("LOGNAME", "USER", "LNAME", "USERNAME"), USER) | {"HOSTNAME": HOST}
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(named), os.environ.get("PYTHONPATH"))))
+def _as_a_user(*arguments, named):
+    """A command in a process of its own; `named` is a folder from which it takes what user and machine are called."""
+    (named / "sitecustomize.py").write_text(_NAMED)
+    path = os.pathsep.join(filter(None, (str(named), os.environ.get("PYTHONPATH"))))
     return subprocess.run(
         [sys.executable, "-m", "flows", *map(str, arguments)],
-        capture_output=True, text=True, check=False, timeout=600, env=environment,
+        capture_output=True, text=True, check=False, timeout=600, env={**os.environ, **NAMES, "PYTHONPATH": path},
     )  # fmt: skip
 
 
+@contextmanager
+def _named():
+    """The same names in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patched = ((pwd, "getpwuid"), (os, "uname"), (socket, "gethostname"), (socket, "getfqdn"), (_socket, "gethostname"))
+        for module, name in patched:
+            patch.setattr(module, name, getattr(module, name))  # to be put back
+        for name, value in NAMES.items():
+            patch.setenv(name, value)
+        exec(_NAMED, {})
+        yield
+
+
 @pytest.fixture(scope="module", params=[[], ["regret"]], ids=["nothing public", "regret public"])
-def ran(request, tmp_path_factory):
+def ran(request, bandana, laid_out, tmp_path_factory):
     """A benchmark on a private table; (spec path, rows, data folder, outputs).
 
-    Where nothing is public also audits, the gate and --debug logs, without names.
+    Where nothing is public also audits, the gate and --debug logs, without names: the first command is a process of its own,
+    with a server whose log and database lie in the data folder.
     """
     from small_spec import SMALL
 
@@ -64,14 +83,19 @@ def ran(request, tmp_path_factory):
     tree = yaml.safe_load(SMALL) | {"environment": {"kind": "table", "path": "people.csv", "public": request.param}}
     spec = folder / "spec.yaml"
     spec.write_text(yaml.safe_dump(tree))
-    data = folder / "data"
+    data = Path(shutil.copytree(laid_out, folder / "data"))
     outputs = []
     (folder / "named").mkdir()
-    commands = [["run", "--audit", "--debug", "--anonymous"], ["baseline"], ["run", "--json", "--anonymous"], ["check"]]
-    for command in [["run"]] if request.param else commands:
-        done = _run(*command, spec, "--data", data, named=folder / "named")
+    if not request.param:
+        first = ("run", "--audit", "--debug", "--anonymous")
+        done = _as_a_user(*first, spec, "--data", data, named=folder / "named")
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout + done.stderr)
+    for command in [["run"]] if request.param else [["baseline"], ["run", "--json", "--anonymous"], ["check"]]:
+        with _named():
+            ended = bandana(*command, spec, "--data", data)
+        assert ended.exit_code == 0, ended.output
+        outputs.append(ended.output)
     return spec, rows, data, outputs
 
 
@@ -184,14 +208,15 @@ def test_an_audit_of_a_private_table_replays_rewards_that_are_drawn(ran):
     assert set(np.unique(table.rewards)) == {0.0, 1.0}
 
 
-def test_a_malformed_row_is_told_without_its_value(tmp_path):
+def test_a_malformed_row_is_told_without_its_value(bandana, tmp_path):
     (tmp_path / "people.csv").write_text("stay,go\n0.25,0.75\n0.5,7.654321\n")
     from small_spec import SMALL
 
     tree = yaml.safe_load(SMALL) | {"environment": {"kind": "table", "path": "people.csv"}}
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(tree))
     for command in (["check"], ["run", "--debug"]):
-        done = _run(*command, tmp_path / "spec.yaml", "--data", tmp_path / "data")
-        assert done.returncode != 0
-        assert "people.csv:3: the reward of action 'go' must be a number in the declared range" in done.stderr
-        assert "7.654321" not in done.stdout + done.stderr
+        done = bandana(*command, tmp_path / "spec.yaml", "--data", tmp_path / "data")
+        assert done.exit_code != 0
+        said = done.output + "".join(traceback.format_exception(done.exception))  # with --debug, Python prints it
+        assert "people.csv:3: the reward of action 'go' must be a number in the declared range" in said
+        assert "7.654321" not in said

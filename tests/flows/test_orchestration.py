@@ -1,7 +1,12 @@
-"""The flows themselves, in processes of their own as a user starts them: end to end, killed and resumed, side by side."""
+"""The flows themselves, end to end: what a command leaves behind, again, canceled, and on a full disk.
 
+`make test` plays them in one process. As a user starts them, each in a process of its own, they are killed in `test_kill`.
+"""
+
+import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +20,7 @@ from runs import family, is_alive, killable, outcome, runs_of, start, workers
 from small_spec import SMALL
 
 from audits.reporting import validate
+from flows import store
 from flows.plan import cells_of
 from flows.play import BENCHMARK
 from flows.specs import load_spec
@@ -48,25 +54,24 @@ def _numbers(spec, data):
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
+def done(bandana, laid_out, tmp_path_factory):
     """A benchmark and an audit of the small spec."""
     folder = tmp_path_factory.mktemp("suite")
-    spec = folder / "small.yaml"
+    spec, data = folder / "small.yaml", folder / "data"
     spec.write_text(SMALL)
-    outputs = {}
-    for command in ("run", "audit"):
-        outputs[command] = _finish(_start(command, spec, folder / "data"))
-    return spec, folder / "data", outputs
+    shutil.copytree(laid_out, data)
+    outputs = {command: bandana(command, spec, "--executor", "local", "--data", data) for command in ("run", "audit")}
+    return spec, data, outputs
 
 
 def test_run_and_audit_end_with_the_report_and_the_way_to_the_pages(done):
     _, data, outputs = done
-    for command, (code, out, err) in outputs.items():
-        assert code == 0, (command, out, err)
-        assert "report.html" in out
-        assert " ui --data " in out
-        assert "Traceback" not in err
-    assert "PASS" in outputs["audit"][1]
+    for command, ended in outputs.items():
+        assert ended.exit_code == 0, (command, ended.output)
+        assert "report.html" in ended.stdout
+        assert " ui --data " in ended.stdout
+        assert "Traceback" not in ended.stderr
+    assert "PASS" in outputs["audit"].stdout
     suite = data / "suites" / "small"
     document = json.loads((suite / "report.json").read_text())
     validate(document)
@@ -98,13 +103,13 @@ def test_each_cell_is_one_flat_run_with_the_three_epsilons_side_by_side(done):
     assert len(client.search_runs([experiment.experiment_id], "tags.role = 'suite'")) >= 1
 
 
-def test_a_repeated_run_changes_no_number_and_adds_no_run(done):
+def test_a_repeated_run_changes_no_number_and_adds_no_run(bandana, done):
     from mlflow import MlflowClient
 
     spec, data, _ = done
     before = _numbers(spec, data)
     times = {path: path.stat().st_mtime_ns for path in (data / "results").rglob("*.npz")}
-    assert _finish(_start("run", spec, data))[0] == 0
+    assert bandana("run", spec, "--executor", "local", "--data", data).exit_code == 0
     assert {path: path.stat().st_mtime_ns for path in (data / "results").rglob("*.npz")} == times
     for (first, _), (second, _) in zip(before, _numbers(spec, data), strict=True):
         np.testing.assert_array_equal(first["regret"], second["regret"])
@@ -113,8 +118,12 @@ def test_a_repeated_run_changes_no_number_and_adds_no_run(done):
     assert len(client.search_runs([experiment.experiment_id], "tags.role = 'cell'")) == 2
 
 
-def test_a_killed_run_continues_and_ends_with_the_same_numbers(done, tmp_path, write_spec):
-    """kill -9 once some blocks are finished; they are kept, and the rerun's numbers are the uninterrupted run's."""
+@pytest.mark.nightly
+def test_a_killed_run_continues_and_ends_with_the_same_numbers(tmp_path, write_spec):
+    """kill -9 once some blocks are finished; they are kept, and the rerun's numbers are the uninterrupted run's.
+
+    In `make test`: `test_kill`, whose one kill is in the middle of the work.
+    """
     spec = write_spec(horizon=30_000, replications=40, name="killed")
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert _finish(_start("run", spec, whole))[0] == 0
@@ -133,29 +142,25 @@ def test_a_killed_run_continues_and_ends_with_the_same_numbers(done, tmp_path, w
         np.testing.assert_array_equal(first["mu_spent"], second["mu_spent"])
 
 
-def test_a_full_disk_ends_with_one_clear_line_and_keeps_what_was_finished(write_spec, tmp_path):
+def test_a_full_disk_ends_with_one_clear_line_and_keeps_what_was_finished(bandana, write_spec, data, monkeypatch):
     """The failure is injected where block files are flushed; nothing half-written stays."""
-    spec = write_spec(name="full")
-    program = (
-        "import errno, sys\n"
-        "from flows import store\n"
-        "def full(_): raise OSError(errno.ENOSPC, 'No space left on device')\n"
-        "real = store.write_whole\n"
-        "def write(path, content):\n"
-        "    if path.suffix == '.npz': store.os.fsync = full\n"
-        "    real(path, content)\n"
-        "store.write_whole = write\n"
-        "from flows.cli import main\n"
-        "main()\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "run", str(spec), "--data", str(tmp_path / "data")],
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 1, done.stderr
-    assert "the disk is full" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not [path for path in (tmp_path / "data" / "results").rglob("*") if path.is_file()]
+    real = store.write_whole
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def write(path, content):
+        with monkeypatch.context() as patch:
+            if path.suffix == ".npz":
+                patch.setattr(os, "fsync", full)
+            real(path, content)
+
+    monkeypatch.setattr(store, "write_whole", write)
+    ended = bandana("run", write_spec(name="full"), "--executor", "local", "--data", data)
+    assert ended.exit_code == 1, ended.output
+    assert "the disk is full" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not [path for path in (data / "results").rglob("*") if path.is_file()]
 
 
 @pytest.fixture
@@ -180,7 +185,9 @@ def _fill(disk):
     return ballast
 
 
+@pytest.mark.nightly
 def test_a_disk_that_fills_up_keeps_what_was_finished_and_a_rerun_continues(small_disk, write_spec):
+    """In `make test`: the same failure, injected; and what is told of a server whose disk is full."""
     spec = write_spec(horizon=30_000, replications=40, name="filled")
     data = small_disk / "data"
     process = _start("run", spec, data)
@@ -208,10 +215,16 @@ EXECUTORS = {"local": (), "processes": ("--executor", "processes"), "dask": ("--
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="what a command started is found in /proc")
 @pytest.mark.parametrize(
     ("sign", "executor"),
-    [(signal.SIGINT, "local"), (signal.SIGTERM, "local"), (signal.SIGINT, "processes"), (signal.SIGTERM, "processes"),
-     (signal.SIGTERM, "dask")],
-)  # fmt: skip
+    [
+        pytest.param(signal.SIGINT, "local", marks=pytest.mark.nightly),
+        pytest.param(signal.SIGTERM, "local", marks=pytest.mark.nightly),
+        pytest.param(signal.SIGINT, "processes", marks=pytest.mark.nightly),
+        (signal.SIGTERM, "processes"),
+        pytest.param(signal.SIGTERM, "dask", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_canceled_run_stops_at_once_with_all_that_it_started(write_spec, tmp_path, sign, executor):
+    """In `make test`: the hardest, and `test_interrupt` with each signal."""
     if executor == "dask":
         pytest.importorskip("prefect_dask")
     data = tmp_path / "data"
@@ -230,8 +243,12 @@ def test_a_canceled_run_stops_at_once_with_all_that_it_started(write_spec, tmp_p
         time.sleep(0.05)
 
 
+@pytest.mark.nightly
 def test_a_canceled_audit_goes_on_where_it_stood_and_leaves_no_run_behind(tmp_path):
-    """Canceled while it writes to MLflow, in the worst moment: its run is RUNNING, and whole after the rerun."""
+    """Canceled while it writes to MLflow, in the worst moment: its run is RUNNING, and whole after the rerun.
+
+    In `make test`: trackers that stop in the middle of a run, in `test_tracking`.
+    """
     spec, data = killable(tmp_path), tmp_path / "data"
     program = (
         "import os, signal, time\n"

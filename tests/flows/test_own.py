@@ -104,9 +104,9 @@ def test_the_honest_example_passes_and_writes_evidence_and_report(bandana, tmp_p
     assert "/work" not in json.dumps(document["commands"])
 
 
-@pytest.mark.parametrize("noise", [pytest.param("2.0", marks=pytest.mark.slow), "2**0.5"])
+@pytest.mark.parametrize("noise", [pytest.param("2.0", marks=pytest.mark.nightly), "2**0.5"])
 def test_an_algorithm_of_episodes_is_audited_as_any_other(bandana, write, tmp_path, noise):
-    """Right for whole trajectories, or for rewards alone."""
+    """Right for whole trajectories, or for rewards alone, which `make test` plays."""
     mine = write(("2.0, 1.0", f"{noise}, 1.0"), text=EPISODES, what="mine")
     done = bandana("audit", "--algorithm", mine, "--claim", "gdp(mu=1, relation=record, trust=local)", *SMALL)
     assert done.exit_code == (0 if noise == "2.0" else FAILURE), done.output
@@ -351,7 +351,9 @@ def _alike(found, promised):
         assert float(one) == pytest.approx(float(other), rel=0.02, abs=1e-3)
 
 
+@pytest.mark.nightly
 def test_every_command_of_the_tutorial_prints_what_it_shows(bandana, tmp_path, monkeypatch):
+    """In `make test`: the honest example and the broken one above, with fewer replays."""
     monkeypatch.chdir(ROOT)
     folder = str(tmp_path / "bandana_data")
     commands = list(_commands())

@@ -204,9 +204,19 @@ def finish(process: subprocess.Popen[str]) -> str:
     return out
 
 
+def test_a_run_left_running_is_resumed_on_postgresql(open_tracker: Callable[[str], Tracker]) -> None:
+    run_id = open_tracker("one").log_cell("demo", CELL)
+    client_of(open_tracker("one")).update_run(run_id, status="RUNNING")
+    assert open_tracker("two").log_cell("demo", CELL) == run_id
+    (run,) = all_runs(open_tracker("two"))
+    assert (run.info.status, run.data.tags["attempt"]) == ("FINISHED", "2")
+
+
+@pytest.mark.nightly
 def test_a_run_that_is_killed_is_resumed_and_a_rerun_adds_nothing(
     server: PostgresServer, database: str, open_tracker: Callable[[str], Tracker], write_spec: Any, tmp_path: Path
 ) -> None:
+    """In `make test`: a run that is left RUNNING, above; what a killed command leaves is `test_kill`'s."""
     levels = [round(0.1 * k, 1) for k in range(1, 25)]
     spec = write_spec(horizon=100, replications=4, name="killed", algorithms__1__privacy__epsilon=levels)
     data = tmp_path / "data"

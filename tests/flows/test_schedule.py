@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 from intruder import FOREIGN, ask, is_refused, start_a_script
+from typer.testing import CliRunner
 
+from flows.cli import app
 from flows.clock import Times
 from flows.processes import Process, end
 from flows.service import check_port
@@ -52,14 +54,12 @@ def test_what_is_no_schedule_is_told_with_its_option(times, message):
         (["--run", "other"], "--run: 'other' is not served; there are demo, whole"),
     ],
 )
-def test_a_mistake_is_told_before_anything_starts(tmp_path, free_port, arguments, message):
-    done = subprocess.run(
-        _command("serve", "--port", free_port, "--data", tmp_path, *arguments),
-        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120, env=_environment(),
-    )  # fmt: skip
-    assert done.returncode == 2, done.stderr
+def test_a_mistake_is_told_before_anything_starts(tmp_path, monkeypatch, free_port, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["serve", "--port", str(free_port), "--data", str(tmp_path), *arguments])
+    assert done.exit_code == 2, done.output
     assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in done.output
     assert not (tmp_path / "prefect" / "server.log").exists()
 
 

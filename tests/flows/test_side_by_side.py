@@ -1,24 +1,23 @@
-"""Two commands on one spec in one data folder at once: both right, and together no more than one."""
+"""Two commands on one spec in one data folder at once: both right, and together no more than one.
+
+In `make test`: writers at once of one run (`test_tracking`), of one file (`test_scratch`) and of one server's tables
+(`test_temporary_server`).
+"""
 
 import os
 import signal
 import time
 
 import pytest
-from runs import events_of, killable, outcome, start
+from runs import events_of, outcome, start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
+def alone(uninterrupted):
     """The spec, and what one run with audits ends with."""
-    folder = tmp_path_factory.mktemp("alone")
-    spec = killable(folder)
-    process = start(spec, folder / "data")
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, (out, err)
-    return spec, outcome(folder / "data")
+    return uninterrupted.spec, outcome(uninterrupted.data)
 
 
 def _finish(*processes):

@@ -1,5 +1,8 @@
 """Prefect's temporary server: where it is wanted, and that it never outlives the command."""
 
+import fcntl
+import re
+import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -89,9 +92,23 @@ def test_a_program_that_has_imported_prefect_keeps_its_settings(spawned, tmp_pat
     assert spawned(tmp_path / "prefect") == []
 
 
+def _waits_for_a_lock(process):
+    """Whether the system has the process wait for another one's lock."""
+    waiting = re.findall(r"-> FLOCK +ADVISORY +WRITE +(\d+) ", Path("/proc/locks").read_text())
+    return str(process.pid) in waiting
+
+
 @pytest.mark.slow
 def test_its_first_answer_waits_for_it_and_it_ends_with_its_input(tmp_path):
-    process, settings = spawn(tmp_path)
+    """It lays out no tables while another one of its home does."""
+    with open(tmp_path / "server.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process, settings = spawn(tmp_path)
+        while Path("/proc/locks").exists() and not _waits_for_a_lock(process):
+            assert process.poll() is None
+            assert not list(tmp_path.glob("*.db"))
+            time.sleep(0.05)
+        assert not list(tmp_path.glob("*.db"))
     address, login = settings["PREFECT_API_URL"], settings["PREFECT_API_AUTH_STRING"]
     with urllib.request.urlopen(f"{address}/health", timeout=240) as answer:
         assert answer.read() == b"true"
@@ -111,9 +128,9 @@ def test_its_first_answer_waits_for_it_and_it_ends_with_its_input(tmp_path):
         urllib.request.urlopen(f"{address}/health", timeout=5)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_at_once_lay_out_one_database(tmp_path):
-    """Each by itself would find the other's half of the tables, and end."""
+    """Each by itself would find the other's half of the tables, and end. In `make test`: one waits for the other's lock."""
     spawned = [spawn(tmp_path) for _ in range(2)]
     for process, settings in spawned:
         with urllib.request.urlopen(f"{settings['PREFECT_API_URL']}/health", timeout=240) as answer:

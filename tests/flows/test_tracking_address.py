@@ -9,13 +9,16 @@ import pickle
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from typer.testing import CliRunner
 
 from flows import tracking_errors
+from flows.cli import app
 from flows.specs import SpecError
 from flows.tracking import Tracker, TrackingError
 from flows.tracking_address import ARTIFACTS_VARIABLE, URI_VARIABLE, TrackingAddress
@@ -108,22 +111,23 @@ def test_a_command_refuses_a_wrong_address_before_any_work(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "http"])
-def test_a_store_that_does_not_answer_is_one_line_and_its_traceback_shows_no_password(tmp_path: Path, scheme: str) -> None:
+def test_a_store_that_does_not_answer_is_one_line_and_its_traceback_shows_no_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
     if scheme == "postgresql":
         pytest.importorskip("psycopg2")
+    monkeypatch.setenv(URI_VARIABLE, f"{scheme}://me:{QUOTED}@127.0.0.1:9/db")
     for options in ([], ["--debug"]):
-        done = subprocess.run(
-            [sys.executable, "-c", "from flows.cli import main; main()", "ui", "--data", str(tmp_path / "data"), *options],
-            env={**os.environ, URI_VARIABLE: f"{scheme}://me:{QUOTED}@127.0.0.1:9/db"}, capture_output=True, text=True,
-            timeout=120, check=False,
-        )  # fmt: skip
-        assert done.returncode == 1, done.stderr
-        assert "does not answer" in done.stderr
-        assert ("Traceback" in done.stderr) is bool(options)
+        done = CliRunner().invoke(app, ["ui", "--data", str(tmp_path / "data"), *options])
+        assert done.exit_code == 1, done.output
+        # With --debug, Python prints the traceback.
+        told = "".join(traceback.format_exception(done.exception)) if options else done.stderr
+        assert "does not answer" in told
+        assert isinstance(done.exception, TrackingError if options else SystemExit)
         if not options:
-            assert len(done.stderr.splitlines()) == 1
+            assert len(told.splitlines()) == 1
         for secret in (SECRET, QUOTED):
-            assert secret not in done.stdout + done.stderr
+            assert secret not in done.output + told
 
 
 # --- passwords ------------------------------------------------------------------------------------

@@ -117,9 +117,11 @@ def test_a_server_lets_in_who_has_the_password(server: Server, tmp_path: Path, m
         tracker.server_arguments()
 
 
+@pytest.mark.nightly
 def test_a_server_that_dies_in_the_middle_costs_nothing_that_was_finished(
     server: Server, write_spec: Any, tmp_path: Path
 ) -> None:
+    """In `make test`: a server that is away for a moment or for good (`test_tracking_address`), and a run left RUNNING."""
     levels = [round(0.1 * k, 1) for k in range(1, 9)]
     spec = write_spec(horizon=100, replications=4, name="outage", algorithms__1__privacy__epsilon=levels)
     data, uri = tmp_path / "data", f"http://admin:{QUOTED}@127.0.0.1:{server.port}"

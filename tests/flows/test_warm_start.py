@@ -6,7 +6,6 @@ import sys
 
 import pytest
 from prefect import flow, task
-from prefect.settings import get_current_settings
 
 from flows import warm_start
 from flows.process_pool import ProcessPool
@@ -42,7 +41,7 @@ if __name__ == "__main__":
 def test_workers_come_from_the_warm_process_if_there_is_one(prefect_server, tmp_path, is_warm, told):
     script = tmp_path / "asks.py"
     script.write_text(_SCRIPT.format(module="this", is_warm=is_warm))
-    env = {**os.environ, "PREFECT_API_URL": str(get_current_settings().api.url)}
+    env = {**os.environ, **prefect_server}
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=env, timeout=120)
     assert done.stdout.splitlines()[-1:] == [told], done.stderr
 
