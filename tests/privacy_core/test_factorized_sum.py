@@ -47,8 +47,8 @@ BUFFERS = [None, 1, 2, 3, 4, 5, 8]
 @pytest.fixture(
     scope="module",
     params=[
-        # Buffers take long to find (up to 1.5 s); the whole grid is for CI.
-        pytest.param((n, b), id=f"{n}-{b}", marks=[pytest.mark.slow] if (b or 0) > 2 and n not in (5, 33, 200) else [])
+        # In `make test` the smallest sizes, both sides of the change from matrices to buffers, and a long one.
+        pytest.param((n, b), id=f"{n}-{b}", marks=() if n in (1, 2, 5, 32, 33, 200) and b != 3 else pytest.mark.nightly)
         for n, b in itertools.product(SIZES, BUFFERS)
     ],
 )
@@ -190,7 +190,7 @@ class TestReferenceVariances:
         sums = FactorizedSum(UNIT, n_steps, n_buffers)
         return np.array([sums.noise_deviation(t) for t in range(1, n_steps + 1)]) ** 2
 
-    @pytest.mark.parametrize("n_steps", [1024, 10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("n_steps", [1024, 10_000, pytest.param(100_000, marks=pytest.mark.nightly)])
     @pytest.mark.parametrize("n_buffers", [3, 4, 5])
     def test_the_reference_buffers(self, reference, n_steps, n_buffers):
         """The known buffers give the known variances, and our own are at least as good in the larger of both numbers."""
@@ -207,7 +207,7 @@ class TestReferenceVariances:
         assert ours.variances.max() <= factors.variances.max() * 1.001
         assert ours.variances.mean() <= factors.variances.mean() * 1.001
 
-    @pytest.mark.parametrize("n_steps", [1024, 10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("n_steps", [1024, 10_000, 100_000])
     def test_four_buffers_are_near_the_square_root_and_the_lower_bound(self, reference, n_steps):
         known = reference["h_continual_release"][str(n_steps)]
         found, root = self.variances(n_steps), known["colnorm_sqrt_toeplitz"]
@@ -254,7 +254,7 @@ class TestReferenceVariances:
         assert found.mean() == pytest.approx(8.95, rel=0.05)
         assert agree(found, factorize(n_steps).variances, rel=0.05)
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_the_square_root_measured_in_simulated_noise(self, monkeypatch):
         """The same with the whole past kept; 10 000 replicates, 5 % on the mean over steps and 10 % on each step.
 
@@ -312,7 +312,7 @@ class TestLongStreams:
     N_STEPS = 2000
 
     @pytest.mark.parametrize("is_staggered", [False, True], ids=["lockstep", "own clocks"])
-    @pytest.mark.parametrize("n_buffers", [1, 2, 4, pytest.param(8, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("n_buffers", [1, 4, *(pytest.param(n, marks=pytest.mark.nightly) for n in (2, 8))])
     def test_the_twin_stays_exact(self, n_buffers, is_staggered):
         sums = FactorizedSum(Exact(), self.N_STEPS, n_buffers)
         assert sums.factorization.cycle < self.N_STEPS
@@ -350,7 +350,7 @@ class TestLongStreams:
         assert np.linalg.norm(values, axis=0) == pytest.approx(1.0, abs=1e-12)
         assert (values[:, 0] > 0).all()
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_a_hundred_thousand_steps(self):
         n_steps = 100_000
         sums = FactorizedSum(Exact(), n_steps)

@@ -105,8 +105,15 @@ def test_the_order_of_events_does_not_matter(items):
 MORE = [GaussianEvent(50.0), LaplaceEvent(50.0), ConcentratedEvent(1e-4), LaplaceEvent(3.0), GaussianEvent(0.5)]
 
 
-@pytest.mark.parametrize("more", MORE, ids=str)
-@pytest.mark.parametrize("name", UNLIKE)
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        # A large Gaussian beside Laplace noise has a privacy loss distribution on the widest grid; small ones stay.
+        pytest.param(name, more, id=f"{name}-{more}",
+                     marks=pytest.mark.nightly if more == GaussianEvent(0.5) and "laplace" in name else ())
+        for name in UNLIKE for more in MORE
+    ],
+)  # fmt: skip
 def test_one_event_more_never_lowers_epsilon(name, more):
     events = UNLIKE[name]
     both = PrivacyCurve.of(events | {more: events.get(more, 0) + 1})
