@@ -186,6 +186,15 @@ def test_replicates_have_sequences_of_their_own():
     assert [ledger.worst_record(rep=rep) for rep in range(3)] == [{GaussianEvent(1.0): 1}] * 3
 
 
+def test_replicates_that_enter_the_same_records_may_not_carry_different_ones():
+    """The first replicate continues its sequence; the second one claims one that began a record later."""
+    ledger = new_ledger(2)
+    row(ledger, 0, 2, 0)
+    is_refused(ledger, 2, 3, [0, 1])
+    row(ledger, 2, 3, [0, 0])
+    assert ledger.worst_record() == {UNIT.event: 1}
+
+
 def test_a_replicate_cannot_borrow_the_noise_of_another():
     """Replicate 0 paid for noise 2; that replicate 1 began its own sequence with noise 1 is no reason to go on with that."""
     ledger = new_ledger(2)
