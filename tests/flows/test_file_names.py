@@ -137,5 +137,7 @@ def test_awkward_names_work_from_the_check_to_the_evidence(tmp_path, monkeypatch
     with closing(sqlite3.connect(data / "mlflow" / "mlflow.db")) as database:
         places = [Path(unquote(urlsplit(uri).path)) for (uri,) in database.execute("select artifact_uri from runs")]
     assert len(places) >= 5  # four cells and their suite
-    assert all(place.is_relative_to(data) and list(place.iterdir()) for place in places)
+    assert all(place.is_relative_to(data) for place in places)
+    # The curves of both cells on the public table, and the suite; a cell whose regret is withheld keeps no curves.
+    assert sum(place.exists() and any(place.iterdir()) for place in places) >= 3
     assert not (folder / "mlruns").exists()
