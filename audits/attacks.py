@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from algorithms.numerics.ties import is_larger
 from algorithms.protocol import FloatArray, IntArray
 from audits.classifiers import FINE, Matrix, learn_counts, learn_logistic, learn_stumps
 from audits.later_actions import Features, Layout, first_divergence, most_common
@@ -108,7 +109,7 @@ def strongest(
     for attack in attacks:
         scorer = attack.fit(train, train_n)
         promise = float(select(scorer(chosen_by), scorer(chosen_by_n)))
-        if best is None or promise > best.promise:
+        if best is None or is_larger(promise, best.promise):
             best = Chosen(attack, scorer, promise)
     assert best is not None
     return best

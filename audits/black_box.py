@@ -20,6 +20,7 @@ from scipy.stats import chi2
 from algorithms.entry import Claim
 from algorithms.environments.episodes import Table
 from algorithms.environments.tables import RewardTable
+from algorithms.numerics.ties import first_largest
 from algorithms.protocol import FloatArray, IntArray
 from audits import methods, power
 from audits.attacks import ACTIONS
@@ -194,7 +195,7 @@ def levels(confidence: float, n_pairs: int) -> tuple[float, float]:
 def promised(data: FloatArray, neighbor: FloatArray, quantity: Quantity, level: float, seed: int) -> float:
     """The bound that a score promises on the replays which choose between scores."""
     method, parameters = method_of(quantity, seed, is_learned=True)
-    return methods.bound(method, data, neighbor, level, **parameters)
+    return methods.bound(method, rounded(data), rounded(neighbor), level, **parameters)
 
 
 def measure(play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n_pairs: int | None = None) -> Measurement:
@@ -221,11 +222,9 @@ def measure(play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n
                  for side, table in enumerate((pair.data, pair.neighbor))]  # fmt: skip
         scorers = learn(sides[0].actions[:quarter], sides[1].actions[:quarter], pair.record, pair.data.n_actions)
         for quantity, level in ((own, main), (epsilon, rest)):
-            best = (-1.0, "")
-            for name, scorer in scorers.items():
-                held = [scorer(side.actions[quarter:half]) for side in sides]
-                best = max(best, (promised(held[0], held[1], quantity, level, effort.seed), name))
-            name = best[1]
+            held = {name: [scorer(side.actions[quarter:half]) for side in sides] for name, scorer in scorers.items()}
+            worth = [promised(data, neighbor, quantity, level, effort.seed) for data, neighbor in held.values()]
+            name = list(scorers)[first_largest(np.array(worth))]  # scorers that learned the same promise the same
             test = tuple(rounded(scorers[name](side.actions[half:])) for side in sides)
             for side, score in zip(sides, test, strict=True):
                 _check_independence(score, side.block[half:])
@@ -273,7 +272,7 @@ def find_pairs(play: Play, tried: list[Pair], seed: int, n_replays: int = 2048, 
         codes = learn_codes(data[:half, pair.record + 1 :], neighbor[:half, pair.record + 1 :], pair.data.n_actions)
         held = [codes(side[half:, pair.record + 1 :]) for side in (data, neighbor)]
         worth.append(promised(held[0], held[1], Quantity("mu"), 0.05, seed))
-    order = sorted(range(len(tried)), key=lambda index: -worth[index])
+    order = sorted(range(len(tried)), key=lambda index: -round(worth[index], 9))
     return tuple(tried[index] for index in order[:n_pairs])
 
 

@@ -218,7 +218,9 @@ def _score(
         return attack.name, (rounded(score(sides[0])), rounded(score(sides[1])))
     method, parameters = method_of(look.quantity, effort.seed, is_learned=True)
     chosen = attacks.strongest(
-        candidates, *sides, lambda data, neighbor: methods.bound(method, data, neighbor, level, **parameters)
+        candidates,
+        *sides,
+        lambda data, neighbor: methods.bound(method, rounded(data), rounded(neighbor), level, **parameters),
     )
     data, neighbor = (rounded(chosen.scorer(attacks.split(side).bound)) for side in sides)
     return chosen.attack.name, (data, neighbor)

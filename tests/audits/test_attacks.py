@@ -92,7 +92,7 @@ def test_the_one_that_promises_most_is_taken():
 
         return Attack(name, ACTIONS, fit)
 
-    tried = [constant("a", 1.0), constant("b", 3.0), constant("c", 3.0), constant("d", 2.0)]
+    tried = [constant("a", 1.0), constant("b", 3.0), constant("c", 3.0 * (1 + 4e-16)), constant("d", 2.0)]
     chosen = strongest(tried, data, neighbor, lambda scores, scores_n: scores.mean() + 0 * scores_n.mean())
     assert (chosen.attack.name, chosen.promise) == ("b", 3.0)
     assert told == [(name, 10, 10) for name in "abcd"]

@@ -1,0 +1,133 @@
+"""What must not depend on the processor, as JSON: `python -m tests.processor_results`.
+
+`exact` must be equal to the last character on every machine, `close` up to rounding.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from algorithms.catalog import CATALOG, find
+from algorithms.entry import Entry
+from algorithms.observers import ActionLog
+from algorithms.run import run
+from audits.audit import Trial, audit
+from audits.black_box import even_table, examine
+from audits.catalog_beds import bed_of, bed_settings
+from audits.catalog_controls import CONTROLS
+from audits.claims import parse
+from audits.controls import SAMPLING
+from audits.neighbors import canary_pairs
+from audits.outcome import Effort, Outcome
+from flows.plan import cells_of
+from flows.specs import load_spec
+from flows.work import audit_key
+from privacy_core import (
+    ApproxDP,
+    Factorized,
+    FactorizedSum,
+    Gaussian,
+    Interval,
+    LiveLedger,
+    PureDP,
+    RenyiDP,
+    ReproducibleNoise,
+    calibrate,
+)
+
+SPECS = Path(__file__).parents[1] / "experiments"
+UNIT = Interval(0.0, 1.0)
+USERS, REPLICATES = 32, 2
+AUDITED = {"adar-ucb": "printed", "adap-ucb": "printed", "linucb-local": "tight", "capri-joint": "printed"}
+"""One audit for each kind of noise and of view: Gaussian and Laplace sums, messages of users, projections of a kernel."""
+EFFORT = Effort(replays=1000, confidence=0.95, delta=1e-5, examples=5, seed=3)
+
+
+def keys() -> dict[str, Any]:
+    """Of every spec that ships: cells, their audits, their first blocks, and what these draw from."""
+    found = {}
+    for path in sorted(SPECS.glob("*.yaml")):
+        for cell in cells_of(load_spec(path)):
+            block = cell.blocks()[0]
+            seeds = [seed.generate_state(4).tolist() for seed in (block.noise_seed, block.reward_seed)]
+            found[f"{path.stem}: {cell.name}"] = [cell.key, audit_key(cell) if cell.is_private else "", block.key, *seeds]
+    return found
+
+
+def transcript(entry: Entry, calibration: str | None) -> tuple[str, list[float]]:
+    """(digest of actions and of the releases' sizes, some numbers of every release) of a short run."""
+    problem, table = bed_of(entry, USERS, 0)
+    log = ActionLog()
+    ledger = LiveLedger(REPLICATES, ReproducibleNoise(np.random.SeedSequence(7)), keeps_transcript=True)
+    run(entry.build(bed_settings(entry, problem, calibration)), table, ledger, observers=[log])
+    shapes = [(release.value.shape, release.mechanism.event.__class__.__name__) for release in ledger.transcript]
+    actions = [actions.tolist() for actions in log.actions]
+    numbers = [float(part.ravel()[k]) for r in ledger.transcript for part in (r.value, r.output) for k in (0, -1)]
+    return sha256(json.dumps([actions, str(shapes)]).encode()).hexdigest(), numbers
+
+
+def _told(outcome: Outcome) -> tuple[list[Any], list[float]]:
+    """(verdict, the faults that were caught and what was bounded how; the bounds)."""
+    bounds = [(b.view, b.attack, b.neighbor, str(b.quantity), b.method) for b in outcome.bounds]
+    caught = [(control.name, sorted(control.caught_by)) for control in outcome.controls]
+    return [outcome.verdict.value, outcome.flaw, bounds, caught], [b.lower for b in outcome.bounds]
+
+
+def white_box(name: str, calibration: str) -> tuple[list[Any], list[float]]:
+    """A small audit of a catalog entry, with one planted fault."""
+    entry = find(name)
+    problem, table = bed_of(entry, 16, 0)
+    settings = bed_settings(entry, problem, calibration)
+    assert entry.promise is not None
+    assert entry.probes is not None
+    trial = Trial(entry.build(settings), entry.promise(settings), table, entry.probes(problem.n_actions))
+    fault = next(control for control in CONTROLS[name] if SAMPLING in control.caught_by)
+    return _told(audit(trial, (fault,), EFFORT))
+
+
+def _function(rewards: np.ndarray, seed: int) -> np.ndarray:
+    """Plays the coin of which a noisy first reward says that it is better."""
+    generator = np.random.default_rng(seed)
+    first = rewards[:, 0, 0] + generator.normal(0, 2.0, len(rewards))
+    return np.where(np.arange(rewards.shape[1]) == 0, 0, (first[:, None] > 0.5).astype(int))
+
+
+def black_box() -> tuple[list[Any], list[float]]:
+    """A small audit of a function, with scores learned from its actions."""
+    table = even_table(6, 2, UNIT)
+    pair = canary_pairs(table, (0,), False)[0]
+    claim = parse("rdp(alpha=2, epsilon=1, relation=reward)")
+    return _told(examine(_function, claim, (pair,), Effort(4000, 0.95, 1e-5, 1, 3), {"kind": "function"}, {}))
+
+
+def calibrations() -> list[float]:
+    """Noise multipliers, and the deviations of factorized sums."""
+    budgets = (ApproxDP(1.0, 1e-5), ApproxDP(0.1, 1e-9), RenyiDP(8.0, 0.3), PureDP(0.7))
+    found = [calibrate(budget, Factorized(50)) for budget in budgets[:3]] + [calibrate(budget) for budget in budgets]
+    for n_steps in (20, 1000, 4000):
+        sums = FactorizedSum(Gaussian(1.0, 2.0), n_steps)
+        found += [sums.noise_deviation(step) for step in (1, n_steps // 2, n_steps)]
+    return found
+
+
+def results() -> dict[str, dict[str, Any]]:
+    exact, close = {}, {"calibrations": calibrations()}
+    exact["keys"] = keys()
+    for entry in CATALOG:
+        name = f"run of {entry.name}"
+        exact[name], close[name] = transcript(entry, entry.calibrations[-1] if entry.calibrations else None)
+    for entry, calibration in AUDITED.items():
+        name = f"audit of {entry}"
+        exact[name], close[name] = white_box(entry, calibration)
+    exact["audit of a function"], close["audit of a function"] = black_box()
+    return {"exact": exact, "close": close}
+
+
+if __name__ == "__main__":
+    json.dump(results(), sys.stdout)

@@ -1,0 +1,103 @@
+"""The same program on another processor: equal keys, actions and verdicts, and numbers that differ by rounding alone.
+
+The other processor is this one with other kernels (`tests.processors`). Room: values and bounds come from sums of at most some
+thousand terms, each rounded to 1.1e-16, after matrix roots with condition up to 1e3 or so: 1e-12 of the largest number of a
+run, and 1e-9 is a thousand times that. What is chosen by its last bits, be it a seed, an action, a rank or an attack, differs by
+as much as noise does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import processors
+
+ROOM = 1e-9
+ROOT = Path(__file__).parents[1]
+
+
+def _results(changes):
+    environment = {key: value for key, value in os.environ.items() if key not in {"OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES"}}
+    command = [sys.executable, "-m", "tests.processor_results"]
+    done = subprocess.run(command, cwd=ROOT, env={**environment, **changes}, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def here():
+    return _results({})
+
+
+def differences(one, other):
+    """Names of what is not equal, with by how much numbers differ, relative to the largest of their list."""
+    found = {name: None for name, value in one["exact"].items() if other["exact"][name] != value}
+    for name, numbers in one["close"].items():
+        first, second = np.array(numbers), np.array(other["close"][name])
+        if first.shape != second.shape:
+            found[name] = np.inf
+        elif first.size and (off := np.abs(first - second).max() / max(np.abs(first).max(), 1e-300)) > ROOM:
+            found[name] = off
+    return found
+
+
+SETTINGS = [
+    pytest.param(changes, id=name, marks=[] if changes == processors.other_processor() else [pytest.mark.nightly])
+    for name, changes in processors.settings().items()
+]
+
+
+@pytest.mark.parametrize("changes", SETTINGS)
+def test_another_processor_computes_the_same(here, changes):
+    other = _results(changes)
+    assert set(here["exact"]) == set(other["exact"])
+    assert set(here["close"]) == set(other["close"])
+    assert differences(here, other) == {}
+
+
+def test_what_differs_is_named(here):
+    changed = json.loads(json.dumps(here))
+    assert differences(here, changed) == {}
+    changed["exact"]["keys"] = {}
+    name = "run of adar-ucb"
+    largest = max(map(abs, here["close"][name]))
+    changed["close"][name][0] += 0.5 * ROOM * largest
+    assert differences(here, changed) == {"keys": None}
+    changed["close"][name][0] += 2 * ROOM * largest
+    changed["close"]["calibrations"].append(1.0)
+    assert set(differences(here, changed)) == {"keys", name, "calibrations"}
+
+
+def test_results_hold_numbers_of_every_kind(here):
+    """An empty list could not differ."""
+    assert all(here["close"].values())
+    assert len(here["exact"]["keys"]) > 100
+    verdicts = [value[0] for name, value in here["exact"].items() if name.startswith("audit of ")]
+    assert verdicts.count("PASS") >= 4
+
+
+def _kernels(changes):
+    """What the libraries take in such an environment."""
+    code = (
+        "from tests import processors as p; import numpy as np, json; print(json.dumps([sorted(p.own_cores()), "
+        "np.show_config(mode='dicts')['SIMD Extensions'].get('found', [])]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **changes}, capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_the_other_processor_takes_other_kernels():
+    """Otherwise nothing would be compared: OpenBLAS and NumPy ignore what they do not know."""
+    changes = processors.other_processor()
+    if not changes:
+        pytest.skip("this processor can stand for no other")
+    cores, found = _kernels(changes)
+    if "OPENBLAS_CORETYPE" in changes:
+        assert cores == [changes["OPENBLAS_CORETYPE"]]
+    assert not set(changes.get("NPY_DISABLE_CPU_FEATURES", "").split()) & set(found)
