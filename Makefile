@@ -14,7 +14,7 @@ TYPES := .mypy_cache/said.txt
 BESIDE = mkdir -p $(dir $(TYPES)); $(BIN)/mypy > $(TYPES) 2>&1 & types=$$!; $(1); tests=$$?; \
 	wait $$types; types=$$?; cat $(TYPES); test $$types -eq 0 -a $$tests -eq 0
 
-.PHONY: demo test test-all quick lint style bench docs clean
+.PHONY: demo test test-all test-numeric quick lint style bench docs clean
 
 demo: $(STAMP)
 	$(BIN)/bandana demo
@@ -24,6 +24,10 @@ test: style
 
 test-all: style
 	$(call BESIDE,$(BIN)/python -m pytest $(PARALLEL))
+
+# As another processor: BLAS kernels and instruction sets that this one would not take by itself.
+test-numeric: $(STAMP)
+	$(BIN)/python -m tests.processors pytest -m "numeric and not nightly" $(PARALLEL)
 
 quick: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not nightly"

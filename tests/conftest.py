@@ -13,6 +13,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: small produc
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import numeric
+
 gc.disable()  # while tests are collected: a million objects are searched again and again, and none of them is garbage
 settings.register_profile(
     "fixed", derandomize=True, deadline=None, max_examples=40, database=None,
@@ -26,6 +28,9 @@ _LONGEST = ("test_kill", "test_families", "test_schedule", "test_executors", "te
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take minutes come first: a worker that gets one last keeps all others waiting."""
+    for item in items:
+        if numeric.is_marked(item.nodeid):
+            item.add_marker(pytest.mark.numeric)
     items.sort(key=lambda item: _LONGEST.index(item.path.stem) if item.path.stem in _LONGEST else len(_LONGEST))
 
 

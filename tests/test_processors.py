@@ -1,9 +1,9 @@
 """The same program on another processor: equal keys, actions and verdicts, and numbers that differ by rounding alone.
 
-The other processor is this one with other kernels (`tests.processors`). Room: values and bounds come from sums of at most some
-thousand terms, each rounded to 1.1e-16, after matrix roots with condition up to 1e3 or so: 1e-12 of the largest number of a
-run, and 1e-9 is a thousand times that. What is chosen by its last bits, be it a seed, an action, a rank or an attack, differs by
-as much as noise does.
+The other processor is this one with other kernels (`tests.processors`). Room: values and bounds come from sums of at most
+some thousand terms, each rounded to 1.1e-16, after matrix roots with condition up to 1e3 or so: 1e-12 of the largest number
+of a run, and 1e-9 is a thousand times that. What is chosen by its last bits, be it a seed, an action, a rank or an attack,
+differs by as much as noise does.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import pytest
 from tests import processors
 
 ROOM = 1e-9
+VARIABLES = {"OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES"}
 ROOT = Path(__file__).parents[1]
 
 
 def _results(changes):
-    environment = {key: value for key, value in os.environ.items() if key not in {"OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES"}}
+    environment = {key: value for key, value in os.environ.items() if key not in VARIABLES}
     command = [sys.executable, "-m", "tests.processor_results"]
     done = subprocess.run(command, cwd=ROOT, env={**environment, **changes}, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
@@ -88,7 +89,8 @@ def _kernels(changes):
         "from tests import processors as p; import numpy as np, json; print(json.dumps([sorted(p.own_cores()), "
         "np.show_config(mode='dicts')['SIMD Extensions'].get('found', [])]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **changes}, capture_output=True, check=True)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **changes}, capture_output=True, check=True)
     return json.loads(done.stdout)
 
 
