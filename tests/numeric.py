@@ -96,6 +96,7 @@ MARKED: dict[str, tuple[str, ...]] = {
     ),
     "audits/test_replay.py": ("test_the_score_of_an_honest_run",),
     "audits/test_rescaled.py": ("test_the_likelihood_ratio",),
+    "audits/test_samples.py": ALL,
     "audits/test_second_opinions.py": ("test_a_known_defect_is_measured", "test_all_seven_accountants",),
     "audits/test_sensitivity.py": ("test_each_fault_is_found_for_its_own",),
     "audits/test_sequence_sensitivity.py": ALL,
