@@ -25,6 +25,7 @@ from audits.claims import parse
 from audits.controls import SAMPLING
 from audits.neighbors import canary_pairs
 from audits.outcome import Effort, Outcome
+from flows.environment_specs import TableSpec
 from flows.plan import cells_of
 from flows.specs import load_spec
 from flows.work import audit_key
@@ -56,7 +57,9 @@ def keys() -> dict[str, Any]:
         for cell in cells_of(load_spec(path)):
             block = cell.blocks()[0]
             seeds = [seed.generate_state(4).tolist() for seed in (block.noise_seed, block.reward_seed)]
-            found[f"{path.stem}: {cell.name}"] = [cell.key, audit_key(cell) if cell.is_private else "", block.key, *seeds]
+            named = [cell.key, audit_key(cell) if cell.is_private else "", block.key]
+            is_secret = isinstance(cell.environment.item, TableSpec) and not cell.environment.shows("values")
+            found[f"{path.stem}: {cell.name}"] = seeds if is_secret else [*named, *seeds]  # a secret's keys differ by folder
     return found
 
 
