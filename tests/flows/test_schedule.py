@@ -164,12 +164,27 @@ def _is_alive(process):
 
 
 @pytest.mark.slow
+def test_a_night_benchmarks_holds_against_the_baseline_and_reports(prefect_server, write_spec, data):
+    from flows.schedule import nightly_benchmark
+
+    done = nightly_benchmark(str(write_spec()), str(data))
+    assert done["audits"] == []
+    assert "no baseline yet" in done["gate"]["notes"][0]
+    assert done["files"]["html"] == str(data / "suites" / "small" / "report.html")
+    assert (data / "suites" / "small" / "report.html").exists()
+    assert (data / "suites" / "small" / "spec.yaml").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell of processes")
-def test_serve_schedules_runs_and_ends_without_a_trace(write_spec, tmp_path, free_port):
-    """Deployments and their next runs through the API, one run to its end, then SIGTERM: nobody is left."""
-    data = tmp_path / "data"
+@pytest.mark.parametrize("at_once", [[], pytest.param(["--run", "small"], marks=pytest.mark.nightly)], ids=["", "and runs"])
+def test_serve_schedules_runs_and_ends_without_a_trace(write_spec, data, tmp_path, free_port, at_once):
+    """Deployments and their next runs through the API, one run to its end, then SIGTERM: nobody is left.
+
+    `make test` waits for no run: the flow that it would run is played above, in this process.
+    """
     process = subprocess.Popen(
-        _command("serve", write_spec(), "--port", free_port, "--data", data, "--run", "small"),
+        _command("serve", write_spec(), "--port", free_port, "--data", data, *at_once),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         env=_environment(),
     )  # fmt: skip
@@ -205,15 +220,16 @@ def test_serve_schedules_runs_and_ends_without_a_trace(write_spec, tmp_path, fre
         first = datetime.fromisoformat(planned[0]["expected_start_time"])
         assert (first.weekday(), first.hour, first.minute) == (6, 3, 0)
         assert first > datetime.now(UTC)
-        deadline = time.monotonic() + 150
-        wanted = {"deployments": {"id": {"any_": [served["small"]["id"]]}}}
-        ended = {"state": {"type": {"any_": ["COMPLETED", "FAILED", "CRASHED"]}}}
-        while not (runs := _ask("/flow_runs/filter", flow_runs=ended, **wanted)):
-            assert time.monotonic() < deadline
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.5)
-        assert runs[0]["state"]["name"] == "Completed", runs[0]["state"]
-        assert (data / "suites" / "small" / "report.html").exists()
+        if at_once:
+            deadline = time.monotonic() + 150
+            wanted = {"deployments": {"id": {"any_": [served["small"]["id"]]}}}
+            ended = {"state": {"type": {"any_": ["COMPLETED", "FAILED", "CRASHED"]}}}
+            while not (runs := _ask("/flow_runs/filter", flow_runs=ended, **wanted)):
+                assert time.monotonic() < deadline
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.5)
+            assert runs[0]["state"]["name"] == "Completed", runs[0]["state"]
+            assert (data / "suites" / "small" / "report.html").exists()
         family = _family(process.pid)
         assert len(family) >= 2
         process.send_signal(signal.SIGTERM)
