@@ -280,6 +280,7 @@ def test_the_known_values_are_those_of_the_reference_file(reference):
     }
 
 
+@pytest.mark.nightly
 def test_the_catalog_is_asked_in_every_calibration_and_level():
     cases, not_private = catalog_cases()
     private = [entry for entry in CATALOG if entry.promise]
