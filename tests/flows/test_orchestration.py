@@ -144,18 +144,17 @@ def test_a_killed_run_continues_and_ends_with_the_same_numbers(tmp_path, write_s
 
 def test_a_full_disk_ends_with_one_clear_line_and_keeps_what_was_finished(bandana, write_spec, data, monkeypatch):
     """The failure is injected where block files are flushed; nothing half-written stays."""
-    real = store.write_whole
+    real = store.write_first
 
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    def write(path, content):
+    def write(*arguments):
         with monkeypatch.context() as patch:
-            if path.suffix == ".npz":
-                patch.setattr(os, "fsync", full)
-            real(path, content)
+            patch.setattr(os, "fsync", full)
+            return real(*arguments)
 
-    monkeypatch.setattr(store, "write_whole", write)
+    monkeypatch.setattr(store, "write_first", write)
     ended = bandana("run", write_spec(name="full"), "--executor", "local", "--data", data)
     assert ended.exit_code == 1, ended.output
     assert "the disk is full" in ended.stderr

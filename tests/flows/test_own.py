@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from audits.contents import numbers_sha256
 from audits.evidence import verify
 from audits.reporting import validate
 from flows.cli import app
@@ -174,12 +175,12 @@ def test_a_black_box_passes_and_its_leaky_twin_fails(bandana, tmp_path):
         assert verify(tmp_path / "bandana_data" / "own" / f"black_box-{name}.evidence.npz").is_verified
 
 
-def test_the_same_request_gives_the_same_evidence(bandana, tmp_path):
+def test_the_same_request_gives_the_same_evidence_but_for_when_it_was_made(bandana, tmp_path):
     file = tmp_path / "bandana_data" / "own" / "own_bandit-bandit.evidence.npz"
     found = []
     for seed in (3, 3, 4):
         bandana("audit", "--algorithm", EXAMPLES / "own_bandit.py:bandit", "--claim", CLAIM, *SMALL, "--seed", seed)
-        found.append(file.read_bytes())
+        found.append(numbers_sha256(file))
     assert found[0] == found[1] != found[2]
 
 

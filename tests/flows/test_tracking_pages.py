@@ -89,7 +89,6 @@ def test_the_manual_names_every_tag_and_the_run_holds_every_tag_of_the_manual(tm
 
     tracker = Tracker(tmp_path)
     tags = {"verdict": "PASS", "environment": "bernoulli", "source": "a paper"}
-    tags = {"verdict": "FAIL", "made.benchmark.numpy": "2.4.6"}
     tracker.log_cell("demo", CellRecord("old", "a cell", tags=tags))
     tracker.log_cell("demo", CellRecord("new", "a cell", tags=tags))
     client = MlflowClient(tracking_uri=tracker.tracking_uri)
