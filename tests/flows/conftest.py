@@ -72,15 +72,19 @@ def prefect_server(server_settings):
     """
     from prefect import context, settings
     from prefect.events.worker import EventsWorker
+    from prefect.logging.configuration import setup_logging
     from prefect.logging.handlers import APILogWorker
     from prefect.settings import temporary_settings
 
-    # No heartbeats, as on a temporary server: with them, each flow would end a second later.
     asked = {getattr(settings, name): value for name, value in server_settings.items()}
+    # No heartbeats, as on a temporary server: with them, each flow would end a second later. Prefect's logs are as silent as in
+    # a command, whoever imported it first: its handlers write to the output of an earlier test.
+    asked |= {settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None, settings.PREFECT_LOGGING_LEVEL: "CRITICAL"}
     with (
-        temporary_settings({**asked, settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
+        temporary_settings(asked),
         context._temporary_global_settings_context(context.get_settings_context()),  # in threads too
     ):
+        setup_logging()
         yield server_settings
         # What is sent later would start a server of Prefect's own.
         for worker in (APILogWorker, EventsWorker):
