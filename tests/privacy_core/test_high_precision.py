@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import mpmath as mp
 import pytest
@@ -92,6 +93,7 @@ def test_the_trade_off_of_gaussians(mu, fpr):
     assert abs(GaussianDP(mu).tradeoff(fpr) / exact - 1) <= 1e-10
 
 
+@cache
 def _upper_quantile(fpr):
     with mp.workdps(400):
         return mp.findroot(lambda x: mp.log(normal_cdf(-x)) - mp.log(mp.mpf(fpr)), math.sqrt(-2 * math.log(fpr)))
