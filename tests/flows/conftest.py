@@ -77,8 +77,8 @@ def prefect_server(server_settings):
     from prefect.settings import temporary_settings
 
     asked = {getattr(settings, name): value for name, value in server_settings.items()}
-    # No heartbeats, as on a temporary server: with them, each flow would end a second later. Prefect's logs are as silent as in
-    # a command, whoever imported it first: its handlers write to the output of an earlier test.
+    # No heartbeats, as on a temporary server: with them, each flow would end a second later. Prefect's logs are as silent as
+    # in a command, whoever imported it first: its handlers write to the output of an earlier test.
     asked |= {settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None, settings.PREFECT_LOGGING_LEVEL: "CRITICAL"}
     with (
         temporary_settings(asked),
