@@ -28,6 +28,7 @@ from flows.store import Store, link
 from flows.temporary_server import without_heartbeats
 from flows.tracking import CellRecord, Tracker
 from flows.tracking_record import audit_metrics
+from flows.turns import alone_in
 from flows.work import AUDIT, about_audits, kept, stored_outcome
 
 SUITE = "whole-catalog"
@@ -118,13 +119,14 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
         evidence=places,
     )
     held = _gate(labels, effort, folder)
-    files = audit_report.write(found | {"regressions": gate.in_report(held)}, folder.suite(SUITE), "report")
     verdicts = [entry["verdict"] for entry in entries]
     counts = {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")}
-    tracker.log_suite(
-        SUITE, content_key({"suite": SUITE, "evidence": found["evidence"]["sha256"]}), asdict(effort), counts,
-        list(files.values()), provenance.tags("suite", found["provenance"]),
-    )  # fmt: skip
+    with alone_in(folder.suite(SUITE)):
+        files = audit_report.write(found | {"regressions": gate.in_report(held)}, folder.suite(SUITE), "report")
+        tracker.log_suite(
+            SUITE, content_key({"suite": SUITE, "evidence": found["evidence"]["sha256"]}), asdict(effort), counts,
+            list(files.values()), provenance.tags("suite", found["provenance"]),
+        )  # fmt: skip
     rows, notes = (held["rows"], held["notes"]) if held else ([], [])
     shown = {kind: str(path) for kind, path in files.items()}
     result = {"audits": {label: done[label] for label in labels}, "gate": held, "files": shown}

@@ -6,12 +6,13 @@ machines away; it keeps away neither other users of this machine nor the pages t
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import stat
 import tempfile
 from pathlib import Path
+
+from flows.turns import alone_in
 
 _USER = "bandana"
 CLIENT = "PREFECT_API_AUTH_STRING"
@@ -51,24 +52,19 @@ def keep(path: Path) -> str:
     Raises:
       SpecError: the file system stores no modes, so that nothing can be kept secret there.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)  # two commands that start at once agree on one login
+    with alone_in(path.parent):  # two commands that start at once agree on one login
         found = _read(path)
         if found is None:
             _write(path, draw())
             found = _read(path)
-        if found is None:
-            from flows.specs import SpecError  # here: a temporary server starts before specs are imported
+    if found is None:
+        from flows.specs import SpecError  # here: a temporary server starts before specs are imported
 
-            raise SpecError(
-                f"{path} can be read by other users whatever its mode: "
-                "choose a data folder (--data) on a file system that stores modes"
-            )
-        return found
-    finally:
-        os.close(folder)
+        raise SpecError(
+            f"{path} can be read by other users whatever its mode: "
+            "choose a data folder (--data) on a file system that stores modes"
+        )
+    return found
 
 
 def _read(path: Path) -> str | None:

@@ -29,6 +29,7 @@ from flows.settings import DataFolder
 from flows.specs import Spec, SpecError
 from flows.store import Store, write_whole
 from flows.tracking import Tracker
+from flows.turns import alone_in
 from flows.work import audit_entry, audit_key, evidence_of, stored_audit
 
 _WITHHELD = (
@@ -56,17 +57,18 @@ def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | 
     folder = DataFolder(Path(data))
     spec = pinned(spec, folder.root)
     target, formats = folder.suite(spec.name), spec.report.formats
-    document = assemble(spec, spec_text, Store(folder.results)) | {"regressions": regressions}
-    singles = audit_documents(spec, document)
-    with bar("report", 2 + len(singles)) as progress:
-        files = write_document(document, target / "report", formats)
-        progress.advance("report")
-        artifacts = list(files.values())
-        for name, single in singles.items():
-            artifacts += write_document(single, target / "audits" / name, formats).values()
-            progress.advance(f"audit {single['audits'][0]['label']}")
-        _track(spec, document, [*artifacts, *_write_parts(document, target)], Tracker.open(folder.root))
-        progress.advance("tracked")
+    with alone_in(target):  # a run in MLflow holds the files of its own report, not of a command beside it
+        document = assemble(spec, spec_text, Store(folder.results)) | {"regressions": regressions}
+        singles = audit_documents(spec, document)
+        with bar("report", 2 + len(singles)) as progress:
+            files = write_document(document, target / "report", formats)
+            progress.advance("report")
+            artifacts = list(files.values())
+            for name, single in singles.items():
+                artifacts += write_document(single, target / "audits" / name, formats).values()
+                progress.advance(f"audit {single['audits'][0]['label']}")
+            _track(spec, document, [*artifacts, *_write_parts(document, target)], Tracker.open(folder.root))
+            progress.advance("tracked")
     return {kind: str(path) for kind, path in files.items()}
 
 

@@ -1,7 +1,7 @@
 """Two commands on one spec in one data folder at once: both right, and together no more than one.
 
-In `make test`: writers at once of one run (`test_tracking`), of one file (`test_scratch`) and of one server's tables
-(`test_temporary_server`).
+In `make test`: writers at once of one run (`test_tracking`), of one file (`test_scratch`), of one server's tables
+(`test_temporary_server`) and of one report (`test_turns`).
 """
 
 import os

@@ -1,0 +1,27 @@
+"""Taking turns: what several commands write in one folder, each writes alone."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Waits until no other thread or process is alone in the folder; whoever dies lets go of it.
+
+    The folder itself is locked, so no file is left behind.
+
+    Args:
+      folder: created where it is missing.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
