@@ -92,6 +92,15 @@ def frobenius_factor(diagonal_ratio: float) -> float:
     return math.sqrt(max(0.5, 1 / positive("diagonal_ratio", diagonal_ratio)))
 
 
+@lru_cache(maxsize=256)
+def _joint_sensitivity(norm_bound: float, value_bound: float, vector_ratio: float, diagonal_ratio: float) -> float:
+    """S of `JointGaussian`; every release asks for it several times."""
+    square, k = norm_bound**2, 2 * frobenius_factor(diagonal_ratio) ** 2
+    vector = (value_bound / vector_ratio) ** 2
+    t = min(square, vector / k)
+    return math.sqrt(k * (square**2 - t**2) + 2 * vector * (square + t))
+
+
 class _Triangular(ABC):
     """What both mechanisms of this module share: Gaussian noise on the free entries, weighted by their variance."""
 
@@ -288,10 +297,7 @@ class JointGaussian(_Triangular):
     @property
     def sensitivity(self) -> float:
         """S, see the class."""
-        square, k = self.norm_bound**2, 2 * frobenius_factor(self.diagonal_ratio) ** 2
-        vector = (self.value_bound / self.vector_ratio) ** 2
-        t = min(square, vector / k)
-        return math.sqrt(k * (square**2 - t**2) + 2 * vector * (square + t))
+        return _joint_sensitivity(self.norm_bound, self.value_bound, self.vector_ratio, self.diagonal_ratio)
 
     @property
     def vector_scale(self) -> float:

@@ -14,6 +14,7 @@ variance 4 E[(v^T A)^2 (u^T A)^2] is at most (2 nu)^2. Summed over the d - 1 oth
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -30,6 +31,8 @@ _STARTS = 64
 _STEPS = 200
 _RISE = 1e-9
 _MOST_USERS = 4096
+_FEW_DIMENSIONS = 16
+"""Up to here fourth moments are kept: at most 16^4 numbers."""
 
 
 @dataclass(frozen=True)
@@ -87,20 +90,45 @@ def check_assumption_2(features: ArrayLike) -> ContextLaw:
     generator = np.random.Generator(np.random.SFC64(0))
     z = np.concatenate([vectors.T, (vectors[0] + vectors.T[1:]) / math.sqrt(2), generator.standard_normal((_STARTS, d))])
     z = z[np.linalg.norm(z, axis=1) > 0]
-    variance = 0.0
+    pull, variance = _fourth_moments(flat), 0.0
     for _ in range(_STEPS):  # ascent of a convex function on the sphere: each step goes to the slope's direction
         z = z / np.linalg.norm(z, axis=1, keepdims=True)
-        shown = flat @ z.T
-        square = shown * shown  # products: a power of 3 or 4 takes twenty times as long
-        mean = square.mean(axis=0)
-        slope = (square * shown).T @ flat / len(flat) - mean[:, None] * (z @ second)
-        before, variance = variance, float(((square * square).mean(axis=0) - mean * mean).max())
+        pulled, slid = pull(z), z @ second
+        mean = (slid * z).sum(axis=1)
+        slope = pulled - mean[:, None] * slid
+        before, variance = variance, float(((pulled * z).sum(axis=1) - mean * mean).max())
         if variance - before <= _RISE * variance:
             break
         z = np.where(np.linalg.norm(slope, axis=1, keepdims=True) > 1e-15, slope, z)
     is_unit = bool(np.allclose(np.linalg.norm(flat, axis=1), 1.0, atol=1e-9))
     least = max(0.0, float(values[0]))
     return ContextLaw(least, max(0.0, variance), _variance_limit(least, n_actions), is_unit)
+
+
+def _fourth_moments(flat: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """The function z -> mean of <v, z>^3 v over the vectors v (n, d), for directions z (k, d).
+
+    The moments themselves are summed once where that is less than to look at every vector in every step.
+    """
+    n, d = flat.shape
+    if d > _FEW_DIMENSIONS:
+
+        def look(z: FloatArray) -> FloatArray:
+            shown = flat @ z.T
+            return np.asarray((shown * shown * shown).T @ flat / n)  # products: powers take twenty times as long
+
+        return look
+    moments = np.zeros((d * d, d * d))
+    for start in range(0, n, _MOST_USERS):  # in pieces: all products at once would take d times the memory of the vectors
+        piece = flat[start : start + _MOST_USERS]
+        pairs = (piece[:, :, None] * piece[:, None, :]).reshape(len(piece), d * d)
+        moments += pairs.T @ pairs / n
+
+    def sum_up(z: FloatArray) -> FloatArray:
+        both = (z[:, :, None] * z[:, None, :]).reshape(len(z), d * d)
+        return np.asarray(np.einsum("kij,kj->ki", (both @ moments).reshape(len(z), d, d), z))
+
+    return sum_up
 
 
 def _variance_limit(least: float, n_actions: int) -> float:

@@ -167,7 +167,11 @@ def claim_of(name):
 
 
 @names
-@pytest.mark.parametrize(("features", "n_rounds"), [(PLANE, 24), (FEATURES, 120)], ids=["plane", "space"])
+@pytest.mark.parametrize(
+    ("features", "n_rounds"),
+    [(PLANE, 24), pytest.param(FEATURES, 120, marks=pytest.mark.nightly)],
+    ids=["plane", "space"],
+)
 def test_the_audit_without_statistics_finds_nothing(name, features, n_rounds):
     algorithm = built(name, features, beta_scale=0.03)
     ledger = OwnNoiseLedger(list(range(32)), keeps_transcript=True)

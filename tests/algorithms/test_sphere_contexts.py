@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from algorithms.environments import contexts
 from algorithms.environments.contexts import SphereContexts, check_assumption_2, sphere_table, uniform_sphere_law
 from privacy_core import Interval
 
@@ -32,6 +33,20 @@ def test_the_law_of_the_sphere(dimension):
     assert found.variance == pytest.approx(exact.variance, rel=0.05, abs=1e-12)
     assert found.is_unit
     assert exact.holds == found.holds == (dimension == 1)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_moments_that_are_summed_once_are_those_of_all_vectors(dimension, monkeypatch):
+    features = np.random.default_rng(dimension).standard_normal((900, 7, dimension))
+    features /= np.linalg.norm(features, axis=2, keepdims=True)
+    features[:300] = features[0, 0]
+    directions, flat = np.random.default_rng(1).standard_normal((4, dimension)), features.reshape(-1, dimension)
+    assert contexts._fourth_moments(flat)(directions) == pytest.approx(
+        np.einsum("nk,nd->kd", (flat @ directions.T) ** 3, flat) / len(flat), rel=1e-10, abs=1e-12
+    )
+    summed = check_assumption_2(features)
+    monkeypatch.setattr(contexts, "_FEW_DIMENSIONS", 0)
+    assert summed.variance == pytest.approx(check_assumption_2(features).variance, rel=1e-9, abs=1e-12)
 
 
 def test_what_the_check_says():
