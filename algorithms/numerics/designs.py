@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from algorithms.numerics.ties import TIE, first_largest
 from algorithms.protocol import FloatArray, IntArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
@@ -219,24 +220,34 @@ def reduced_support(coordinates: FloatArray, weights: FloatArray, limit: int) ->
     More matrices x x^T than d(d+1)/2 are linearly dependent. Along a dependency V does not change; in the direction in which
     the weights' sum does not grow it is followed to the first weight that vanishes, and scaling the sum back to 1 can only
     enlarge V.
+
+    There are many dependencies, and which one is followed decides which vectors stay. So each is that of one vector on a
+    basis, which is unique; a basis of the null space is turned by last bits, and each processor would have its own design.
     """
     weights = weights.copy()
     support = np.flatnonzero(weights)
     x, mine = coordinates[support], weights[support]
     rows, columns = np.triu_indices(coordinates.shape[1])
     squares = (x[:, :, None] * x[:, None, :])[:, rows, columns]
-    # Orthonormal dependencies; of a vector that is gone none may be left, which a reflection sees to.
-    dependencies = np.linalg.svd(squares.T)[2][limit:]
-    while len(dependencies):
-        along = dependencies[0] if dependencies[0].sum() <= 0 else -dependencies[0]
+    basis = _pivots(squares)
+    # (rank, n): square j is the sum of parts[i, j] squares[basis[i]].
+    parts = np.linalg.lstsq(squares[basis].T, squares.T)[0]
+    for j in np.setdiff1d(np.arange(len(x)), basis):
+        along = np.zeros(len(x))
+        along[basis], along[j] = parts[:, j], -1.0
+        along[np.abs(along) <= TIE * np.abs(along).max()] = 0.0
+        if along.sum() > TIE * np.abs(along).sum():
+            along = -along
         falling = np.flatnonzero(along < 0)
         ratios = mine[falling] / -along[falling]
-        gone = falling[np.argmin(ratios)]
-        mine = np.maximum(mine + ratios.min() * along, 0.0)
-        mine[gone] = 0.0
-        normal = dependencies[:, gone].copy()
-        normal[0] += math.copysign(float(np.linalg.norm(normal)), normal[0])
-        dependencies = (dependencies - np.outer(normal * (2 / (normal @ normal)), normal @ dependencies))[1:]
-        dependencies[:, gone] = 0.0
+        first = first_largest(-ratios)
+        mine = np.maximum(mine + ratios[first] * along, 0.0)
+        mine[falling[ratios <= ratios[first] * (1 + TIE)]] = 0.0
+        if falling[first] != j:  # whatever leaves the basis makes room for the vector
+            place = int(np.flatnonzero(basis == falling[first])[0])
+            basis[place] = j
+            row = parts[place] / parts[place, j]
+            parts = parts - np.outer(parts[:, j], row)
+            parts[place] = row
     weights[support] = mine / mine.sum()
     return weights

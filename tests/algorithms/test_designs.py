@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -131,6 +133,19 @@ def test_optimal_designs_on_many_arms_need_the_reduction():
     reduced = designs.reduced_support(circle, np.full(40, 1 / 40), 3)
     assert np.count_nonzero(reduced) <= 3
     assert designs.leverages(circle, designs.inverse_of(circle, reduced)).max() <= 2 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 4])
+def test_last_bits_do_not_choose_who_stays(dimension):
+    """A lattice has many dependencies, and many weights that vanish at once."""
+    lattice = np.array([p for p in itertools.product((-1.0, 0.0, 1.0), repeat=dimension) if any(p)])
+    limit, found = dimension * (dimension + 1) // 2, []
+    for seed in range(6):
+        noise = 1e-14 * np.random.default_rng(seed).standard_normal((2, *lattice.shape)) * (seed > 0)
+        weights = np.full(len(lattice), 1 / len(lattice)) * (1 + noise[0, :, 0])
+        found.append(designs.reduced_support(lattice + noise[1], weights, limit))
+    assert all((weights > 0).tolist() == (found[0] > 0).tolist() for weights in found)
+    assert all(weights == pytest.approx(found[0], rel=1e-9) for weights in found)
 
 
 def test_arms_in_a_plane_get_the_design_of_the_plane():
