@@ -63,11 +63,11 @@ def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | 
         with bar("report", 2 + len(singles)) as progress:
             files = write_document(document, target / "report", formats)
             progress.advance("report")
-            artifacts = list(files.values())
+            artifacts = [*files.values(), *_write_parts(document, target)]  # while its sections are still at hand
             for name, single in singles.items():
                 artifacts += write_document(single, target / "audits" / name, formats).values()
                 progress.advance(f"audit {single['audits'][0]['label']}")
-            _track(spec, document, [*artifacts, *_write_parts(document, target)], Tracker.open(folder.root))
+            _track(spec, document, artifacts, Tracker.open(folder.root))
             progress.advance("tracked")
     return {kind: str(path) for kind, path in files.items()}
 

@@ -11,7 +11,7 @@ import pytest
 
 from audits import one_run_audit
 from audits.methods import METHODS
-from audits.reporting import drawing, figures, findings, regret_plots, render_html, render_pdf, validate
+from audits.reporting import audit_plots, drawing, figures, findings, regret_plots, render, render_html, render_pdf, validate
 from audits.reporting.document import REGRET, resource
 from audits.reporting.numbers import name_of, number, power_of_ten
 from tests.report_documents import (
@@ -225,7 +225,10 @@ def test_page_loads_nothing_and_runs_nothing(page):
 def test_the_same_document_gives_the_same_bytes(page):
     document = make()
     before = copy.deepcopy(document)
+    drawing.DRAWN.clear()
+    render._sections_of.cache_clear()
     assert render_html(document) == page
+    assert len(drawing.DRAWN) == page.count("<svg"), "drawn again, not kept"
     assert document == before
     small = make(audits=[]) | {"benchmark": None}
     assert render_pdf(small) == render_pdf(small)
@@ -535,6 +538,18 @@ def test_figures_stand_alone_and_are_those_of_the_page():
     assert found
     assert all(svg.startswith("<svg") and svg.rstrip().endswith("</svg>") for svg in found.values())
     assert render_html(document).count("<svg") == len(found)
+
+
+def test_what_two_documents_share_is_drawn_once(monkeypatch):
+    one, other = make(), make()
+    other["title"], other["audits"][1]["epsilon"]["measured"] = "Another", 0.5
+    render_html(one)
+    drawn = []
+    real = audit_plots.svg_of
+    for module in (audit_plots, regret_plots):
+        monkeypatch.setattr(module, "svg_of", lambda *given: drawn.append(given) or real(*given))
+    assert render_html(other).count("<svg") > 1
+    assert len(drawn) == 1, "the three epsilons alone have changed"
 
 
 # --- several environments, what is withheld, and other kinds ------------------------------------------------

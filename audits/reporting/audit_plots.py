@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from audits.reporting.document import has_ledger
-from audits.reporting.drawing import INK, MARKERS, ROLES, few_ticks, log_ticks, short, svg_of
+from audits.reporting.drawing import INK, MARKERS, ROLES, drawn_once, few_ticks, log_ticks, short, svg_of
 from audits.reporting.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@drawn_once
 def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
     """The claimed, accounted and measured epsilon of each audit, one row an audit.
 
@@ -96,6 +97,7 @@ def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
     return svg_of(draw, 5.2, 0.85 + 0.62 * len(audits))
 
 
+@drawn_once
 def tradeoff_curve(audit: dict[str, Any]) -> str:
     """How often an attack must err: the claim's curve, the attack, and the measured lower bound.
 
@@ -134,6 +136,7 @@ def tradeoff_curve(audit: dict[str, Any]) -> str:
     return svg_of(draw, 3.05, 2.9)
 
 
+@drawn_once
 def power_curve(audit: dict[str, Any]) -> str:
     """The share of audits that catch, against the factor by which the claim is exceeded.
 

@@ -7,11 +7,14 @@ figure. Both sets stay apart for color-blind readers; shape, dash and a direct l
 from __future__ import annotations
 
 import io
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from audits.reporting.numbers import power_of_ten
 
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+P = ParamSpec("P")
+DRAWN: dict[str, str] = {}
+"""SVG text of the latest figures, by a hash of what they show."""
+_KEPT = 256  # some ten megabytes
 _NAMES = 24  # at the ends of lines, one below the other, as many as a panel has room for
 ROLES = {"claimed": "#1f2328", "accounted": "#0072b2", "measured": "#d55e00"}
 MARKERS = {"claimed": "D", "accounted": "o", "measured": ">"}
@@ -80,6 +87,26 @@ def _style() -> Iterator[None]:
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
+
+
+def drawn_once(figure: Callable[P, str]) -> Callable[P, str]:
+    """Keeps a figure's SVG text by its arguments: a suite's report and the reports of its audits show the same figures.
+
+    Args:
+      figure: a function of values from a document, as JSON has them.
+    """
+
+    @wraps(figure)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> str:
+        key = sha256(json.dumps([figure.__name__, args, kwargs]).encode()).hexdigest()
+        if (found := DRAWN.get(key)) is None:
+            found = figure(*args, **kwargs)
+            if len(DRAWN) >= _KEPT:
+                DRAWN.clear()
+            DRAWN[key] = found
+        return found
+
+    return drawn
 
 
 def svg_of(draw: Callable[[Axes], None], width: float, height: float) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from audits.reporting.drawing import FAMILIES, INK, TWIN, few_ticks, label_ends, log_ticks, short, svg_of
+from audits.reporting.drawing import FAMILIES, INK, TWIN, drawn_once, few_ticks, label_ends, log_ticks, short, svg_of
 from audits.reporting.numbers import number
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _DASHED, _DASH_DOTTED = (0, (3.2, 2.2)), (0, (6, 1.6, 1.2, 1.6))
 
 
+@drawn_once
 def regret_curves(
     grid: Sequence[int],
     cells: Sequence[dict[str, Any]],
@@ -91,6 +92,7 @@ def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:
     return "not private" if cell["epsilon"] is None else f"ε = {number(cell['epsilon'])}"
 
 
+@drawn_once
 def budget_over_time(
     grid: Sequence[int], cells: Sequence[dict[str, Any]], colors: dict[float, str], unit: str = "rounds"
 ) -> str:
@@ -144,6 +146,7 @@ def budget_over_time(
     return svg_of(draw, 4.3, 3.1)
 
 
+@drawn_once
 def frontier(families: Mapping[str, Sequence[dict[str, Any]]], twins: Sequence[dict[str, Any]]) -> str:
     """Final regret with its interval against epsilon, one line a family, and the twins as horizontal bands.
 
@@ -203,6 +206,7 @@ def frontier(families: Mapping[str, Sequence[dict[str, Any]]], twins: Sequence[d
     return svg_of(draw, 6.0, 3.1)
 
 
+@drawn_once
 def differences(cells: Sequence[dict[str, Any]]) -> str:
     """Differences of final regret with their intervals, one row a cell.
 
