@@ -25,8 +25,9 @@ test: style
 test-all: style
 	$(call BESIDE,$(BIN)/python -m pytest $(PARALLEL))
 
-# As another processor: BLAS kernels and instruction sets that this one would not take by itself.
+# As another processor: BLAS kernels and instruction sets that this one would not take by itself; and both beside each other.
 test-numeric: $(STAMP)
+	$(BIN)/python -m pytest tests/test_processors.py -k "not kernels and not instructions"
 	$(BIN)/python -m tests.processors pytest -m "numeric and not nightly" $(PARALLEL)
 
 quick: $(STAMP)

@@ -1,4 +1,4 @@
-"""What must not depend on the processor, as JSON: `python -m tests.processor_results`.
+"""What must not depend on the processor, as JSON: `python -m tests.processor_results`, or a few seconds of it with `few`.
 
 `exact` must be equal to the last character on every machine, `close` up to rounding.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -47,13 +48,15 @@ UNIT = Interval(0.0, 1.0)
 USERS, REPLICATES = 32, 2
 AUDITED = {"adar-ucb": "printed", "adap-ucb": "printed", "linucb-local": "tight", "capri-joint": "printed"}
 """One audit for each kind of noise and of view: Gaussian and Laplace sums, messages of users, projections of a kernel."""
+FEW = ("adar-ucb", "linucb-joint", "gp-ucb-joint")
+"""Sums, solved systems, and features of a kernel."""
 EFFORT = Effort(replays=1000, confidence=0.95, delta=1e-5, examples=5, seed=3)
 
 
-def keys() -> dict[str, Any]:
-    """Of every spec that ships: cells, their audits, their first blocks, and what these draw from."""
+def keys(specs: str = "*.yaml") -> dict[str, Any]:
+    """Of specs that ship: cells, their audits, their first blocks, and what these draw from."""
     found = {}
-    for path in sorted(SPECS.glob("*.yaml")):
+    for path in sorted(SPECS.glob(specs)):
         for cell in cells_of(load_spec(path)):
             block = cell.blocks()[0]
             seeds = [seed.generate_state(4).tolist() for seed in (block.noise_seed, block.reward_seed)]
@@ -119,18 +122,28 @@ def calibrations() -> list[float]:
     return found
 
 
-def results() -> dict[str, dict[str, Any]]:
-    exact, close = {}, {"calibrations": calibrations()}
-    exact["keys"] = keys()
-    for entry in CATALOG:
+def few() -> dict[str, dict[str, Any]]:
+    """The first of `results`: one spec's keys, calibrations, and runs of a few entries."""
+    exact: dict[str, Any] = {"keys": keys("smoke.yaml")}
+    return _with_runs(exact, {"calibrations": calibrations()}, map(find, FEW))
+
+
+def _with_runs(exact: dict[str, Any], close: dict[str, Any], entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
+    for entry in entries:
         name = f"run of {entry.name}"
         exact[name], close[name] = transcript(entry, entry.calibrations[-1] if entry.calibrations else None)
+    return {"exact": exact, "close": close}
+
+
+def results() -> dict[str, dict[str, Any]]:
+    found = _with_runs({"keys": keys()}, {"calibrations": calibrations()}, CATALOG)
+    exact, close = found["exact"], found["close"]
     for entry, calibration in AUDITED.items():
         name = f"audit of {entry}"
         exact[name], close[name] = white_box(entry, calibration)
     exact["audit of a function"], close["audit of a function"] = black_box()
-    return {"exact": exact, "close": close}
+    return found
 
 
 if __name__ == "__main__":
-    json.dump(results(), sys.stdout)
+    json.dump(few() if sys.argv[1:] == ["few"] else results(), sys.stdout)

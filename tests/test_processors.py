@@ -4,6 +4,9 @@ The other processor is this one with other kernels (`tests.processors`). Room: v
 some thousand terms, each rounded to 1.1e-16, after matrix roots with condition up to 1e3 or so: 1e-12 of the largest number
 of a run, and 1e-9 is a thousand times that. What is chosen by its last bits, be it a seed, an action, a rank or an attack,
 differs by as much as noise does.
+
+`make test` compares a few seconds of it; everything is compared with the most different processor by `make test-numeric`,
+and with every one at night.
 """
 
 from __future__ import annotations
@@ -17,16 +20,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests import processors
+from tests import processor_results, processors
 
 ROOM = 1e-9
 VARIABLES = {"OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES"}
 ROOT = Path(__file__).parents[1]
 
 
-def _results(changes):
+def _results(changes, *words):
     environment = {key: value for key, value in os.environ.items() if key not in VARIABLES}
-    command = [sys.executable, "-m", "tests.processor_results"]
+    command = [sys.executable, "-m", "tests.processor_results", *words]
     done = subprocess.run(command, cwd=ROOT, env={**environment, **changes}, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
@@ -34,6 +37,12 @@ def _results(changes):
 @pytest.fixture(scope="module")
 def here():
     return _results({})
+
+
+@pytest.fixture(scope="module")
+def few():
+    """In this process, which is a processor too; as JSON has it."""
+    return json.loads(json.dumps(processor_results.few()))
 
 
 def differences(one, other):
@@ -48,35 +57,49 @@ def differences(one, other):
     return found
 
 
-SETTINGS = [
-    pytest.param(changes, id=name, marks=[] if changes == processors.other_processor() else [pytest.mark.nightly])
-    for name, changes in processors.settings().items()
-]
-
-
-@pytest.mark.parametrize("changes", SETTINGS)
-def test_another_processor_computes_the_same(here, changes):
-    other = _results(changes)
+def assert_equal(here, other):
     assert set(here["exact"]) == set(other["exact"])
     assert set(here["close"]) == set(other["close"])
     assert differences(here, other) == {}
 
 
-def test_what_differs_is_named(here):
-    changed = json.loads(json.dumps(here))
-    assert differences(here, changed) == {}
+@pytest.mark.skipif(not processors.other_processor(), reason="this processor can stand for no other")
+def test_another_processor_computes_the_same_few(few):
+    assert_equal(few, _results(processors.other_processor(), "few"))
+
+
+SETTINGS = [pytest.param(changes, id=name) for name, changes in processors.settings().items()]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("changes", SETTINGS)
+def test_another_processor_computes_the_same(here, changes):
+    """In `make test`: a few entries; `make test-numeric` plays the last of these."""
+    assert_equal(here, _results(changes))
+
+
+def test_what_differs_is_named(few):
+    changed = json.loads(json.dumps(few))
+    assert differences(few, changed) == {}
     changed["exact"]["keys"] = {}
     name = "run of adar-ucb"
-    largest = max(map(abs, here["close"][name]))
+    largest = max(map(abs, few["close"][name]))
     changed["close"][name][0] += 0.5 * ROOM * largest
-    assert differences(here, changed) == {"keys": None}
+    assert differences(few, changed) == {"keys": None}
     changed["close"][name][0] += 2 * ROOM * largest
     changed["close"]["calibrations"].append(1.0)
-    assert set(differences(here, changed)) == {"keys", name, "calibrations"}
+    assert set(differences(few, changed)) == {"keys", name, "calibrations"}
 
 
-def test_results_hold_numbers_of_every_kind(here):
+def test_a_few_results_hold_numbers(few):
     """An empty list could not differ."""
+    assert all(few["close"].values())
+    assert len(few["exact"]["keys"]) > 1
+
+
+@pytest.mark.nightly
+def test_results_hold_numbers_of_every_kind(here):
+    """In `make test`: the few."""
     assert all(here["close"].values())
     assert len(here["exact"]["keys"]) > 100
     verdicts = [value[0] for name, value in here["exact"].items() if name.startswith("audit of ")]
