@@ -1,6 +1,7 @@
 """Reports in a real browser: nothing fails, nothing is loaded, nothing sticks out, every link leads somewhere."""
 
 import shutil
+from contextlib import contextmanager
 from itertools import pairwise
 from urllib.parse import unquote, urlsplit
 
@@ -86,33 +87,33 @@ def browser():
         browser.close()
 
 
-@pytest.fixture
-def open_page(browser, folder):
-    """Opens a page; afterwards nothing may have failed and nothing but the file been asked for."""
-    troubles, contexts = [], []
-
-    def open_(name, **options):
-        context = browser.new_context(**options)
-        contexts.append(context)
-        page, address = context.new_page(), (folder / f"{name}.html").as_uri()
-        page.on("console", lambda message: troubles.append(f"console, {message.type}: {message.text}"))
-        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: troubles.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: request.url == address or troubles.append(f"request: {request.url}"))
-        page.goto(address)
-        return page
-
-    yield open_
-    for context in contexts:
-        context.close()
+@contextmanager
+def opened(browser, folder, name):
+    """A page; when it is closed, nothing may have failed and nothing but the file been asked for."""
+    troubles = []
+    context = browser.new_context()
+    page, address = context.new_page(), (folder / f"{name}.html").as_uri()
+    page.on("console", lambda message: troubles.append(f"console, {message.type}: {message.text}"))
+    page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: troubles.append(f"dialog: {dialog.message}"))
+    page.on("request", lambda request: request.url == address or troubles.append(f"request: {request.url}"))
+    page.goto(address)
+    yield page
+    context.close()
     assert troubles == []
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_fits_is_readable_and_fails_nowhere(open_page, name):
-    page = open_page(name)
+@pytest.fixture(scope="module", params=PAGES)
+def page(request, browser, folder):
+    """Each page, opened once for all tests: each sets the size and the medium that it needs."""
+    with opened(browser, folder, request.param) as page:
+        yield page
+
+
+def test_a_page_fits_is_readable_and_fails_nowhere(page):
     for width in SIZES:
         page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(media="screen", color_scheme="light")
         assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), page.evaluate(STICKING_OUT)
         assert page.evaluate(STICKING_OUT) == [], width
         for scheme in ("light", "dark"):
@@ -123,15 +124,14 @@ def test_a_page_fits_is_readable_and_fails_nowhere(open_page, name):
             assert dark == (scheme == "dark")
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_link_leads_somewhere(open_page, folder, name):
-    page = open_page(name)
+def test_every_link_leads_somewhere(page, folder):
     targets = page.eval_on_selector_all("a[href]", "all => all.map(a => [a.getAttribute('href'), a.href])")
     assert targets
+    inside = {written[1:] for written, _ in targets if written.startswith("#")}
+    names = page.eval_on_selector_all("[id]", "all => all.map(e => e.id)")
+    assert [name for name in inside if names.count(name) != 1] == []
     for written, resolved in targets:
-        if written.startswith("#"):
-            assert page.locator(f"[id='{written[1:]}']").count() == 1, written
-        else:
+        if not written.startswith("#"):
             parts = urlsplit(resolved)
             assert parts.scheme == "file"
             place = unquote(parts.path)
@@ -150,9 +150,9 @@ def test_from_the_experiment_to_an_audit_and_back(browser, folder):
     page.close()
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_those_who_do_not_see_the_page_are_told(open_page, name):
-    page = open_page(name, viewport={"width": 390, "height": 900})
+def test_those_who_do_not_see_the_page_are_told(page):
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.emulate_media(media="screen", color_scheme="light")
     levels = page.eval_on_selector_all("h1, h2, h3, h4, h5, h6", "all => all.map(h => Number(h.tagName[1]))")
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -172,9 +172,8 @@ def test_those_who_do_not_see_the_page_are_told(open_page, name):
     assert page.evaluate("document.activeElement.className") == "skip"
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_prints(open_page, name):
-    page = open_page(name, viewport={"width": PAPER, "height": 900}, color_scheme="dark")
+def test_a_page_prints(page):
+    page.set_viewport_size({"width": PAPER, "height": 900})
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), page.evaluate(STICKING_OUT)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
@@ -184,7 +183,7 @@ def test_a_page_prints(open_page, name):
     assert paper.startswith(b"%PDF")
 
 
-def test_what_a_user_wrote_stays_words(open_page):
-    page = open_page("hostile")
-    assert page.locator("script, b").count() == 0
-    assert "<script>alert(1)</script>" in page.locator("body").inner_text()
+def test_what_a_user_wrote_stays_words(browser, folder):
+    with opened(browser, folder, "hostile") as page:
+        assert page.locator("script, b").count() == 0
+        assert "<script>alert(1)</script>" in page.locator("body").inner_text()
