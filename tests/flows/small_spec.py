@@ -19,8 +19,8 @@ algorithms:
       epsilon: [1]
 audit:
   rounds: 16
-  replays: 8000
-  examples: 40
+  replays: 2000
+  examples: 10
 """
 
 SMALL_LINEAR = """\
@@ -43,9 +43,9 @@ algorithms:
   - name: adar-gope-pure
     privacy: {epsilon: 1}
 audit:
-  rounds: 64
-  replays: 8000
-  examples: 60
+  rounds: 32
+  replays: 2000
+  examples: 10
 """
 
 SMALL_SPHERE = """\
@@ -68,6 +68,6 @@ algorithms:
       epsilon: [4.377]
 audit:
   rounds: 12
-  replays: 12000
-  examples: 60
+  replays: 3000
+  examples: 10
 """

@@ -54,7 +54,7 @@ algorithms:
   - name: cheapest
   - name: cheapest-joint
     privacy: {epsilon: [4.377], delta: 1.0e-5}
-audit: {rounds: 8, replays: 8000, examples: 40}
+audit: {rounds: 8, replays: 2000, examples: 10}
 """
 
 

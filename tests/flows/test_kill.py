@@ -2,7 +2,7 @@
 
 The victims are the command itself, one of its worker processes, and Prefect's server, in turn. Moments are drawn along the
 journal of an uninterrupted run, from its first event to its end, so that a slow machine is hit in the same phases.
-`make test` kills once, in the middle of the work; all twenty are for the night.
+`make test` kills one command, when its pool has played all blocks and audits; all twenty are for the night.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from runs import events_of, family, is_alive, outcome, start, workers
+from runs import events_of, family, is_alive, killable, outcome, start, workers
 
 pytestmark = [
     pytest.mark.slow,
@@ -128,10 +128,22 @@ def kill_and_rerun(uninterrupted, expected, chosen, laid_out, server_settings, t
     return kill
 
 
-def test_after_a_kill_one_rerun_ends_with_the_same(kill_and_rerun, chosen):
-    """With another executor, too: its results are those of a pool of processes, bit for bit."""
-    number = next(i for i, moment in enumerate(chosen) if moment.victim == FLOW and moment.phase in WITH_WORKERS and i % 2)
-    kill_and_rerun(number)
+def test_after_a_kill_one_rerun_ends_with_the_same(bandana, laid_out, tmp_path):
+    """Blocks of a pool, and what this process does after the kill, are those of this process alone, bit for bit."""
+    spec, whole, data = killable(tmp_path), tmp_path / "whole", tmp_path / "data"
+
+    def run(data):
+        done = bandana("run", spec, "--audit", "--executor", "local", "--data", data)
+        assert done.exit_code == 0, done.output
+
+    shutil.copytree(laid_out, whole)
+    run(whole)
+    phases = [name for name, _ in events_of(whole)]
+    strike(Moment(FLOW, phases.index("audit started"), 0.0, "audit started"), spec, laid_out, data, None)
+    assert "audit done" not in [name for name, _ in events_of(data)]
+    run(data)
+    expected, found = outcome(whole), outcome(data)
+    assert not [name for name in expected if found[name] != expected[name]], _first_difference(found, expected)
 
 
 @pytest.mark.nightly

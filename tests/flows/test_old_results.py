@@ -1,8 +1,6 @@
 """Results of other code or other libraries: recognized, computed again, and told in one line."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -90,23 +88,18 @@ def test_the_line_counts_and_says_where_old_files_are(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_on_an_old_folder_says_it_in_one_line_and_computes_again(tmp_path):
+def test_a_run_on_an_old_folder_says_it_in_one_line_and_computes_again(bandana, data, tmp_path, monkeypatch):
     """The same spec, run with a NumPy that is taken for another one, then with the installed one."""
     tree = yaml.safe_load(SMALL) | {"report": {"formats": ["json"]}}
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(tree))
-    start = (
-        "import sys; from flows import identity; found = identity.libraries() | {'numpy': sys.argv.pop(1)}; "
-        "identity.libraries = lambda: found; from flows.cli import main; main()"
-    )
-    now, told = identity.libraries()["numpy"], []
-    for version in ("1.99", now):
-        words = ["run", tmp_path / "spec.yaml", "--data", tmp_path / "data", "--executor", "local", "--json"]
-        done = subprocess.run(
-            [sys.executable, "-c", start, version, *map(str, words)], capture_output=True, text=True, check=True, timeout=600
-        )
+    libraries, told = identity.libraries(), []
+    for version in ("1.99", libraries["numpy"]):
+        monkeypatch.setattr(identity, "libraries", lambda version=version: libraries | {"numpy": version})
+        done = bandana("run", tmp_path / "spec.yaml", "--data", data, "--executor", "local", "--json")
+        assert done.exit_code == 0, done.output
         told.append([line for line in done.stderr.splitlines() if "other code or other library versions" in line])
-        report = json.loads((tmp_path / "data" / "suites" / "small" / "report.json").read_text())
+        report = json.loads((data / "suites" / "small" / "report.json").read_text())
         assert len(report["benchmark"]["cells"]) == 2
     assert [len(lines) for lines in told] == [0, 1]
     assert told[1][0].startswith("4 results were made by other code or other library versions; they are computed again")
-    assert len(Store(tmp_path / "data" / "results").sizes(BENCHMARK)) == 8
+    assert len(Store(data / "results").sizes(BENCHMARK)) == 8

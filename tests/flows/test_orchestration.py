@@ -227,7 +227,7 @@ def test_a_canceled_run_stops_at_once_with_all_that_it_started(write_spec, tmp_p
     if executor == "dask":
         pytest.importorskip("prefect_dask")
     data = tmp_path / "data"
-    process = _start("run", write_spec(horizon=200_000, replications=40, name="stopped"), data, *EXECUTORS[executor])
+    process = _start("run", write_spec(horizon=50_000, replications=160, name="stopped"), data, *EXECUTORS[executor])
     _wait_for_blocks(process, data)
     members = family(process.pid)
     assert any("temporary_server" in member.command for member in members)

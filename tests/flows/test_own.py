@@ -20,7 +20,8 @@ from flows.specs import SpecError
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 CLAIM = "gdp(mu=1, relation=reward)"
-SMALL = ("--replays", "4000", "--rounds", "16", "--examples", "20")
+FEW = ("--replays", "1000", "--rounds", "16", "--examples", "10")
+SMALL = ("--replays", "2000", "--rounds", "16", "--examples", "20")
 
 
 @pytest.fixture
@@ -108,8 +109,9 @@ def test_the_honest_example_passes_and_writes_evidence_and_report(bandana, tmp_p
 @pytest.mark.parametrize("noise", [pytest.param("2.0", marks=pytest.mark.nightly), "2**0.5"])
 def test_an_algorithm_of_episodes_is_audited_as_any_other(bandana, write, tmp_path, noise):
     """Right for whole trajectories, or for rewards alone, which `make test` plays."""
+    effort = SMALL if noise == "2.0" else FEW
     mine = write(("2.0, 1.0", f"{noise}, 1.0"), text=EPISODES, what="mine")
-    done = bandana("audit", "--algorithm", mine, "--claim", "gdp(mu=1, relation=record, trust=local)", *SMALL)
+    done = bandana("audit", "--algorithm", mine, "--claim", "gdp(mu=1, relation=record, trust=local)", *effort)
     assert done.exit_code == (0 if noise == "2.0" else FAILURE), done.output
     document = json.loads((tmp_path / "bandana_data" / "own" / "mine-mine.json").read_text())
     validate(document)
@@ -179,7 +181,7 @@ def test_the_same_request_gives_the_same_evidence_but_for_when_it_was_made(banda
     file = tmp_path / "bandana_data" / "own" / "own_bandit-bandit.evidence.npz"
     found = []
     for seed in (3, 3, 4):
-        bandana("audit", "--algorithm", EXAMPLES / "own_bandit.py:bandit", "--claim", CLAIM, *SMALL, "--seed", seed)
+        bandana("audit", "--algorithm", EXAMPLES / "own_bandit.py:bandit", "--claim", CLAIM, *FEW, "--seed", seed)
         found.append(numbers_sha256(file))
     assert found[0] == found[1] != found[2]
 

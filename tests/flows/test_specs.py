@@ -41,9 +41,9 @@ MISTAKES = [
     ("name: ucb", "name: ucb2", 11, "algorithms[0].name", "ucb2"),
     ("calibrations: [tight]", "calibrations: [loose]", 13, "algorithms[1].calibrations", "loose"),
     ("rounds: 16", "rounds: 2", 17, "audit.rounds", "2"),
-    ("replays: 8000", "replays: 5", 19, "audit.replays", "5"),
-    ("examples: 40", "delta: 1", 20, "audit.delta", "1"),
-    ("examples: 40", "sample: 40", 20, "audit.sample", "40"),
+    ("replays: 2000", "replays: 5", 19, "audit.replays", "5"),
+    ("examples: 10", "delta: 1", 20, "audit.delta", "1"),
+    ("examples: 10", "sample: 10", 20, "audit.sample", "10"),
     ("kind: bernoulli", "kind: casino", 4, "environment", "casino"),
     ("seed: 7\n", "", 1, "seed", "required"),
 ]
@@ -101,7 +101,7 @@ LINEAR_MISTAKES = [
         "needs the field privacy, for example: privacy:",
     ),
     ("horizon: 500", "horizon: 2", 7, "horizon", "at least 3 for 3 arms, got 2"),
-    ("rounds: 64", "rounds: 3", 20, "audit.rounds", "at least 4 for 3 arms, got 3"),
+    ("rounds: 32", "rounds: 3", 20, "audit.rounds", "at least 4 for 3 arms, got 3"),
 ]
 CONTEXTUAL_MISTAKES = [
     ("ridge: 1", "ridge: 0", 12, "algorithms[0].ridge", "greater than 0, got 0"),
@@ -317,12 +317,12 @@ def test_a_failure_that_is_left_out_is_one_over_the_horizon_of_what_is_played():
     (cell,) = (c for c in cells_of(parse_spec(SMALL_LINEAR, "s.yaml", Path())) if c.entry.name == "adar-gope")
     assert cell.settings.parameters["failure"] == 1 / 500
     played = cell.in_audit()
-    assert played.problem.horizon == 64
+    assert played.problem.horizon == 32
     assert played.privacy == cell.settings.privacy
 
 
 def test_rounds_that_no_release_fits_into_are_refused_before_anything_starts():
-    text = SMALL_LINEAR.replace("rounds: 64", "rounds: 4")
+    text = SMALL_LINEAR.replace("rounds: 32", "rounds: 4")
     cells = cells_of(parse_spec(text, "s.yaml", Path()))
     with pytest.raises(SpecError, match=r"audit\.rounds: adar-gope tight eps=1: 4 rounds are too few .* ask for \d+"):
         check_audits(cells)

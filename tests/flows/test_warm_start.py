@@ -36,9 +36,14 @@ if __name__ == "__main__":
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are fresh interpreters")
 @pytest.mark.parametrize(
-    ("is_warm", "told"), [(True, "forkserver True False True"), (False, "spawn True True False")], ids=["warm", "cold"]
+    ("is_warm", "told"),
+    [
+        pytest.param(True, "forkserver True False True", id="warm"),
+        pytest.param(False, "spawn True True False", id="cold", marks=pytest.mark.nightly),
+    ],
 )
 def test_workers_come_from_the_warm_process_if_there_is_one(prefect_server, tmp_path, is_warm, told):
+    """In `make test`: a warm process; and this one, which is cold, below."""
     script = tmp_path / "asks.py"
     script.write_text(_SCRIPT.format(module="this", is_warm=is_warm))
     env = {**os.environ, **prefect_server}
