@@ -2,7 +2,7 @@
 
 The victims are the command itself, one of its worker processes, and Prefect's server, in turn. Moments are drawn along the
 journal of an uninterrupted run, from its first event to its end, so that a slow machine is hit in the same phases.
-`make test` kills one command, when its pool has played all blocks and audits; all twenty are for the night.
+`make test` kills one command while its pool audits, after it has played all blocks; all twenty are for the night.
 """
 
 import os

@@ -122,7 +122,7 @@ def test_a_repeated_run_changes_no_number_and_adds_no_run(bandana, done):
 def test_a_killed_run_continues_and_ends_with_the_same_numbers(tmp_path, write_spec):
     """kill -9 once some blocks are finished; they are kept, and the rerun's numbers are the uninterrupted run's.
 
-    In `make test`: `test_kill`, whose one kill is in the middle of the work.
+    In `make test`: `test_kill`, whose one kill leaves blocks to keep and an audit to do.
     """
     spec = write_spec(horizon=30_000, replications=40, name="killed")
     whole, broken = tmp_path / "whole", tmp_path / "broken"
