@@ -96,15 +96,25 @@ def cache(function: Any) -> Any:
     return _remembering(_lru_cache(None))(function)
 
 
-class CachedProperty(_cached_property):  # type: ignore[type-arg]
-    """`functools.cached_property` that remembers, for each object that computed its value."""
+class _AnyCachedProperty(type):
+    """What libraries ask of `functools.cached_property` holds for theirs, which stay as they are, too."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _cached_property)
+
+
+class CachedProperty(_cached_property, metaclass=_AnyCachedProperty):  # type: ignore[type-arg]
+    """`functools.cached_property` that remembers, for each object that computed its value; of our functions alone."""
+
+    def __new__(cls, function: Any) -> Any:
+        return super().__new__(cls) if _is_ours(function) else _cached_property(function)
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
         self._known: dict[int, set[int]] = {}
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        if instance is None or not _is_ours(self.func):
+        if instance is None:
             return super().__get__(instance, owner)
         if self.attrname in instance.__dict__:
             seen.update(self._known.get(id(instance), ()))
@@ -122,7 +132,7 @@ def install() -> None:
     """From here on caches remember; before any module of the checkout is imported."""
     functools.lru_cache = lru_cache  # type: ignore[assignment]
     functools.cache = cache
-    functools.cached_property = CachedProperty  # type: ignore[misc]
+    functools.cached_property = CachedProperty  # type: ignore[assignment, misc]
 
 
 if ROOT:
