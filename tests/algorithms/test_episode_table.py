@@ -119,6 +119,8 @@ def put(array, place, value):
             r"reward of user 1 at step 1, state 2, action 1 is 1.5; .*range \[0, 1\]",
         ),
         ((FIRST, NEXT, put(REWARDS, (1, 0, 2, 1), np.inf)), "reward of user 1 at step 1, state 2, action 1 is inf"),
+        ((FIRST, NEXT, put(REWARDS, (1, 0, 2, 1), np.nan)), "reward of user 1 at step 1, state 2, action 1 is nan"),
+        ((FIRST, NEXT, put(REWARDS, (1, 0, 2, 1), -0.5)), "reward of user 1 at step 1, state 2, action 1 is -0.5"),
         ((FIRST[:4], NEXT, REWARDS), r"first_states must be of shape \(5,\), got \(4,\)"),
         ((FIRST, NEXT[:, :2], REWARDS), "next_states and rewards must both be of shape"),
         ((FIRST, NEXT[..., :1], REWARDS[..., :1]), "n_actions >= 2"),

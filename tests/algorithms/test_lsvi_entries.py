@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from algorithms.environments.mdps import FiniteMDP
 from algorithms.families.linear_mdp import ENTRIES
 from algorithms.numerics.mdp_models import LinearModel
 from algorithms.observers import EpisodicRegretCurve
+from algorithms.rl.batches import static
 from algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
 from algorithms.rl.linear_mdp_regret import is_proved, regret_bound
 from algorithms.run import run
@@ -55,6 +57,17 @@ def test_the_twins_regret_is_sublinear_with_the_width_that_is_proved():
     quarter, full, _ = regret(lsvi_ucb(TABULAR, EPISODES))
     assert full < 3 * quarter
     assert full < 0.5 * UNIFORM
+
+
+@pytest.mark.parametrize(("episodes", "epsilon"), [(EPISODES, 4.0), (50_000, 0.5)])
+def test_static_batches_are_as_many_as_appendix_e_1_says(episodes, epsilon):
+    """B = (K epsilon)^(2/5) / (d^(3/5) H^(1/5)), rounded up; the twin's are those of epsilon = 1."""
+    for algorithm, budget in (
+        (lsvi_ucb(TABULAR, episodes, batches=1), 1.0),
+        (lsvi_ucb_joint(TABULAR, episodes, epsilon, 1e-5, "tight", batches=1), epsilon),
+    ):
+        number = math.ceil((episodes * budget) ** 0.4 / (4**0.6 * LENGTH**0.2))
+        assert algorithm.schedule == static(episodes, number)
 
 
 def test_with_a_smaller_width_the_twin_makes_few_mistakes():

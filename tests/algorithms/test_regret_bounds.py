@@ -286,6 +286,16 @@ def test_the_bound_of_oful_by_hand():
     )
 
 
+def test_what_a_bound_says_of_the_regularizers_is_that_of_the_last_round():
+    """Under local privacy they grow from round to round."""
+    entry = find("linucb-local")
+    settings, grid = settings_of(entry, "tight"), np.array([10, 100, 1000])
+    shifts = [entry.build(settings).shift(t) for t in grid.tolist()]
+    assert len({f"{largest:.3g}" for _, _, largest in shifts}) == 3
+    found = entry.bound(settings, None, grid)
+    assert f"a_t = {shifts[-1][1]:.3g} and b_t = {shifts[-1][2]:.3g} at the end" in found.text
+
+
 def test_the_bound_of_linucb_by_hand():
     d, horizon, span, failure = 3, 500, Interval(-1.0, 1.0), 0.01
     twin = lin_ucb(5, d, horizon, span, failure=failure)

@@ -46,6 +46,15 @@ def record_of(states, actions):
     return Record(one, one, None, np.array(actions), np.zeros(np.shape(actions)), np.array(states))
 
 
+@pytest.mark.parametrize("name", ["joint tree", "joint tight", "local tight", "pure joint tight", "pure local tight"])
+@pytest.mark.parametrize("horizon", [3, 12])
+def test_half_of_the_failure_is_that_of_all_norms_of_noise(name, horizon):
+    """Two bounds in each block of each step, in every episode: what each may fail with, summed, is half of 1 / K."""
+    algorithm = BUILDERS[name](MODEL, horizon)
+    assert len(algorithm.shares) > 1
+    assert algorithm.norms.failure * 2 * len(algorithm.shares) * horizon == pytest.approx(algorithm.failure / 2)
+
+
 @pytest.mark.parametrize("name", ["joint printed", "joint tight"])
 @pytest.mark.parametrize("d", [3, 8])
 def test_contributions_against_numpy(name, d):

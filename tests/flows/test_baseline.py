@@ -89,6 +89,14 @@ def test_regret_without_spread_is_compared_by_its_value():
     assert compare(_base(_cell("a", [3.0, 3.0])), _base(_cell("a", [3.1, 3.1]))).worse
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_what_rounding_may_do_grows_with_what_is_compared(size):
+    """A millionth of the value is a difference, a part in 10^12 of it is none."""
+    before = _base(_cell("a", [size, size]))
+    assert compare(before, _base(_cell("a", [size * (1 + 1e-6)] * 2))).worse
+    assert not compare(before, _base(_cell("a", [size * (1 + 1e-12)] * 2))).worse
+
+
 def test_one_replication_is_no_baseline_for_regret():
     assert baseline.regret(np.array([3.0]), "s") is None
 
@@ -202,6 +210,18 @@ def test_what_a_private_table_holds_stands_in_no_baseline(tmp_path, small_text):
         for block in cell.blocks():
             benchmark_block(block, store)
     assert baseline.record(load_spec(tmp_path / "spec.yaml"), "", store).cells[0].regret.setting == setting
+
+
+def test_a_public_table_is_known_by_its_rows(tmp_path, small_text):
+    """Other rows are another setting, of which a baseline says nothing."""
+    rewards, settings = tmp_path / "coins.csv", []
+    tree = yaml.safe_load(small_text) | {"horizon": 60}
+    tree["environment"] = {"kind": "table", "path": "coins.csv", "public": ["regret", "values"]}
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(tree))
+    for low in (0.2, 0.2, 0.3):
+        rewards.write_text("a,b\n" + f"{low},0.5\n" * 60)
+        settings.append(baseline._setting(cells_of(load_spec(tmp_path / "spec.yaml"))[0]))
+    assert settings[0] == settings[1] != settings[2]
 
 
 def test_the_bootstrap_finds_how_much_a_bound_scatters(small):

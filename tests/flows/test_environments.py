@@ -184,6 +184,16 @@ def test_more_users_than_there_are_is_told_before_anything_starts(environment, c
             begin()
 
 
+@pytest.mark.parametrize(("theta", "is_right"), [([0.6, 0.0, 0.8], True), ([0.6, 0.1, 0.8], False)])
+def test_a_parameter_of_drawn_arms_is_of_norm_1_at_most(theta, is_right):
+    """Arms are unit vectors: a longer one would leave the reward range."""
+    if is_right:
+        assert spec_of(DRAWN | {"theta": theta}).environment[0].theta == theta
+        return
+    with pytest.raises(SpecError, match=r"theta must have norm at most 1 where arms are drawn, got 1\.00499"):
+        spec_of(DRAWN | {"theta": theta})
+
+
 def test_all_users_that_there_are_can_be_played():
     for environment, n in ((RANDHIE, 20190), (DIGITS, 1797)):
         spec = spec_of(environment, horizon=n, audit={"rounds": 1797})
