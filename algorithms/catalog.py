@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from algorithms.entry import Entry
-from algorithms.families import (
+from bandana.algorithms.entry import Entry
+from bandana.algorithms.families import (
     contextual,
     finite_arm,
     kernel,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from algorithms.numerics.kernels import Kernel
-from algorithms.numerics.mdp_models import LinearModel, MixtureModel
-from algorithms.numerics.pool import Pool
-from algorithms.protocol import Algorithm, FloatArray, IntArray
-from privacy_core import ApproxDP, GaussianDP, Guarantee, Interval, PureDP, Relation, RenyiDP, TrustModel
-from privacy_core.checks import failure_of
+from bandana.algorithms.numerics.kernels import Kernel
+from bandana.algorithms.numerics.mdp_models import LinearModel, MixtureModel
+from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.privacy_core import ApproxDP, GaussianDP, Guarantee, Interval, PureDP, Relation, RenyiDP, TrustModel
+from bandana.privacy_core.checks import failure_of
 
 FINITE, LINEAR, CONTEXTUAL, KERNEL, POOLED = "finite", "linear", "contextual", "kernel", "pooled"
 """What actions are: arms; arms with known features; vectors that each user brings; points of [-1, 1]^d that each user

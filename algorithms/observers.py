@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numba import njit
 
-from algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
 
 
 def log_grid(horizon: int, n_points: int = 200) -> IntArray:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core import Interval, Ledger
+from bandana.privacy_core import Interval, Ledger
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.protocol import (
+from bandana.algorithms.protocol import (
     Algorithm,
     ContextualStream,
     EpisodicStream,
@@ -17,7 +17,7 @@ from algorithms.protocol import (
     Record,
     Stream,
 )
-from privacy_core import Ledger
+from bandana.privacy_core import Ledger
 
 
 def run(

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.numerics.ties import is_larger
-from algorithms.protocol import FloatArray, IntArray
-from audits.classifiers import FINE, Matrix, learn_counts, learn_logistic, learn_stumps
-from audits.later_actions import Features, Layout, first_divergence, most_common
-from audits.replay import Replays
+from bandana.algorithms.numerics.ties import is_larger
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits.classifiers import FINE, Matrix, learn_counts, learn_logistic, learn_stumps
+from bandana.audits.later_actions import Features, Layout, first_divergence, most_common
+from bandana.audits.replay import Replays
 
 TRANSCRIPT, REPORT, ACTIONS = "transcript", "report", "actions"
 TRAIN_SHARE, SELECT_SHARE = 0.25, 0.25

@@ -9,20 +9,20 @@ from functools import cache
 
 import numpy as np
 
-from algorithms.entry import Claim
-from algorithms.environments.episodes import Table
-from algorithms.protocol import Algorithm
-from algorithms.run import run
-from audits import noise_reuse, power, sensitivity, worst_pair
-from audits.controls import SAMPLING, STRUCTURAL, Control
-from audits.counterexample import Counterexample
-from audits.measure import Look, NotANumber, looks_of, measure, measure_one_run, method_of
-from audits.methods import bound
-from audits.neighbors import Pair, canary_pairs
-from audits.noise_reuse import NOISE
-from audits.outcome import MU, ONE_RUN, Effort, Outcome, TriedControl, accounted_as, main_quantity
-from audits.replay import replay
-from privacy_core import Event, GaussianDP, GaussianEvent, LiveLedger, PureDP, Relation, ReproducibleNoise
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.protocol import Algorithm
+from bandana.algorithms.run import run
+from bandana.audits import noise_reuse, power, sensitivity, worst_pair
+from bandana.audits.controls import SAMPLING, STRUCTURAL, Control
+from bandana.audits.counterexample import Counterexample
+from bandana.audits.measure import Look, NotANumber, looks_of, measure, measure_one_run, method_of
+from bandana.audits.methods import bound
+from bandana.audits.neighbors import Pair, canary_pairs
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.outcome import MU, ONE_RUN, Effort, Outcome, TriedControl, accounted_as, main_quantity
+from bandana.audits.replay import replay
+from bandana.privacy_core import Event, GaussianDP, GaussianEvent, LiveLedger, PureDP, Relation, ReproducibleNoise
 
 _LONGEST_SEARCHED = 24
 _NOISE_REPLICATES = 4096

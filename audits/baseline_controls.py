@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.bandits.successive_elimination import Released, SuccessiveElimination
-from algorithms.numerics import elimination
-from algorithms.protocol import FloatArray, IntArray, Record
-from audits.controls import EPISODIC_UCB, SAMPLING, STRUCTURAL, Control, planted_as
-from audits.noise_reuse import NOISE
-from audits.tampering import first_exact, length_of, reusing, scaled_by
-from audits.testbeds import RepeatedSum
-from privacy_core import Interval, Laplace, LaplaceEvent, Ledger, NoiseSource, OpenPhase, Relation, Span
+from bandana.algorithms.bandits.successive_elimination import Released, SuccessiveElimination
+from bandana.algorithms.numerics import elimination
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.audits.controls import EPISODIC_UCB, SAMPLING, STRUCTURAL, Control, planted_as
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.tampering import first_exact, length_of, reusing, scaled_by
+from bandana.audits.testbeds import RepeatedSum
+from bandana.privacy_core import Interval, Laplace, LaplaceEvent, Ledger, NoiseSource, OpenPhase, Relation, Span
 
 BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
 

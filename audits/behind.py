@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import Interval, Ledger
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import Interval, Ledger
 
 
 class Remembering(NamedTuple):

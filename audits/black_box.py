@@ -17,21 +17,21 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import chi2
 
-from algorithms.entry import Claim
-from algorithms.environments.episodes import Table
-from algorithms.environments.tables import RewardTable
-from algorithms.numerics.ties import first_largest
-from algorithms.protocol import FloatArray, IntArray
-from audits import methods, power
-from audits.attacks import ACTIONS
-from audits.audit import too_few
-from audits.claims import ClaimError, Quantity, binary_divergence, binary_rho
-from audits.classifiers import features, learn_codes, learn_logistic, learn_stumps
-from audits.controls import SAMPLING
-from audits.measure import Look, Measurement, method_of, rounded, state
-from audits.neighbors import Pair
-from audits.outcome import Effort, Outcome, StatedBound, TriedControl
-from privacy_core import ZCDP, GaussianDP, Guarantee, Interval, RenyiDP, TrustModel
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.numerics.ties import first_largest
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits import methods, power
+from bandana.audits.attacks import ACTIONS
+from bandana.audits.audit import too_few
+from bandana.audits.claims import ClaimError, Quantity, binary_divergence, binary_rho
+from bandana.audits.classifiers import features, learn_codes, learn_logistic, learn_stumps
+from bandana.audits.controls import SAMPLING
+from bandana.audits.measure import Look, Measurement, method_of, rounded, state
+from bandana.audits.neighbors import Pair
+from bandana.audits.outcome import Effort, Outcome, StatedBound, TriedControl
+from bandana.privacy_core import ZCDP, GaussianDP, Guarantee, Interval, RenyiDP, TrustModel
 
 BLOCK = 4096
 _MAIN_SHARE = 0.8

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, ndtri
 
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core.checks import probability
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core.checks import probability
 
 _CANDIDATES = 512
 _MOST_TABULATED = 2 * _CANDIDATES

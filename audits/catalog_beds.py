@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from algorithms.entry import CONTEXTUAL, EPISODIC, KERNEL, LINEAR, MIXTURE, POOLED, Entry, Problem, Settings
-from algorithms.environments.contexts import sphere_table
-from algorithms.environments.episodes import Table, random_episodes
-from algorithms.environments.linear import fan_arms
-from algorithms.environments.tables import ContextTable, random_table
-from algorithms.numerics.kernels import SquaredExponential
-from algorithms.numerics.pool import Pool
-from audits.audit import derive
-from audits.mdp_beds import HORIZON, N_STATES, linear_bed, mixture_bed
-from audits.white_box import NEAR_TEST_BUDGET
-from privacy_core import ApproxDP, Guarantee, Interval, PureDP, RenyiDP
-from privacy_core.accounting import accounted_mu
+from bandana.algorithms.entry import CONTEXTUAL, EPISODIC, KERNEL, LINEAR, MIXTURE, POOLED, Entry, Problem, Settings
+from bandana.algorithms.environments.contexts import sphere_table
+from bandana.algorithms.environments.episodes import Table, random_episodes
+from bandana.algorithms.environments.linear import fan_arms
+from bandana.algorithms.environments.tables import ContextTable, random_table
+from bandana.algorithms.numerics.kernels import SquaredExponential
+from bandana.algorithms.numerics.pool import Pool
+from bandana.audits.audit import derive
+from bandana.audits.mdp_beds import HORIZON, N_STATES, linear_bed, mixture_bed
+from bandana.audits.white_box import NEAR_TEST_BUDGET
+from bandana.privacy_core import ApproxDP, Guarantee, Interval, PureDP, RenyiDP
+from bandana.privacy_core.accounting import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
 _TRIES, _FEW, _STEPS = 3, 64, 8
@@ -77,7 +77,7 @@ def extrapolating_pool(n_actions: int, dimension: int, lengthscale: float = _SMO
 
 
 def turned_pool(n_actions: int, dimension: int) -> Pool:
-    """Four contexts on the unit circle: those that canaries bring (`audits.neighbors.own_changes`), drawn alike.
+    """Four contexts on the unit circle: those that canaries bring (`bandana.audits.neighbors.own_changes`), drawn alike.
 
     Where features are those of a kernel on a pool, points far from the pool have hardly any, and move no matrix.
     """

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from algorithms.entry import Claim
-from algorithms.protocol import FloatArray
-from privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, Relation, RenyiDP, TrustModel
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.protocol import FloatArray
+from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, Relation, RenyiDP, TrustModel
 
 KINDS: dict[str, tuple[type[Guarantee], tuple[str, ...]]] = {
     "gdp": (GaussianDP, ("mu",)),

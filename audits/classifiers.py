@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from algorithms.numerics.ties import first_largest, is_larger
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.numerics.ties import first_largest, is_larger
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 Scorer = Callable[[Any], FloatArray]
 Matrix = NDArray[np.floating[Any]]

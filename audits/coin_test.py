@@ -24,9 +24,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
-from algorithms.protocol import FloatArray, IntArray
-from audits.samples import LARGEST, checked_sides, learn_ratio, split
-from privacy_core.checks import at_least, probability
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits.samples import LARGEST, checked_sides, learn_ratio, split
+from bandana.privacy_core.checks import at_least, probability
 
 _LEVELS = 16
 """Weights are whole numbers up to this."""

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.environments.episodes import Table
-from algorithms.protocol import FloatArray, IntArray, Record
-from algorithms.run import run
-from privacy_core import Carried, Interval, Mechanism, ReproducibleNoise, Span
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.run import run
+from bandana.privacy_core import Carried, Interval, Mechanism, ReproducibleNoise, Span
 
 MEMBERS = {
     "n_actions": "number of actions, an attribute",
@@ -105,7 +105,7 @@ def check_members(algorithm: Any) -> None:
     if isinstance(n_actions, bool) or not isinstance(n_actions, int | np.integer) or n_actions < 2:
         raise ProtocolError(f"n_actions must be a whole number of at least 2, got {n_actions!r}")
     if not isinstance(algorithm.reward_range, Interval):
-        raise ProtocolError(f"reward_range must be a privacy_core.Interval, got {algorithm.reward_range!r}")
+        raise ProtocolError(f"reward_range must be a bandana.privacy_core.Interval, got {algorithm.reward_range!r}")
 
 
 def check(algorithm: Any, table: Table, seed: int) -> None:
@@ -180,7 +180,7 @@ class _OwnNoise:
         if lacks := [name for name in MECHANISM_MEMBERS if not hasattr(mechanism, name)]:
             raise ProtocolError(
                 f"{type(mechanism).__name__} is no mechanism; it lacks {', '.join(lacks)}: release through one of "
-                "privacy_core, or see privacy_core.Mechanism"
+                "privacy_core, or see bandana.privacy_core.Mechanism"
             )
         ids = np.arange(self.n_reps) if reps is None else reps
         if np.shape(value)[:1] != (len(ids),):

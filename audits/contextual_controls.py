@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.bandits.contextual_linear import LinUCB, Model, RarelySwitchingOFUL, Released, Sensitive
-from algorithms.protocol import FloatArray, IntArray, Record
-from audits.controls import Control, planted_as
-from audits.faulty_ledgers import GENERIC
-from privacy_core import Ledger, Mechanism, PrivateSum, Span
-from privacy_core.sums import Counted, OpenPhase, RunningSum, contents, empty_phase, extend, reopen
+from bandana.algorithms.bandits.contextual_linear import LinUCB, Model, RarelySwitchingOFUL, Released, Sensitive
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.audits.controls import Control, planted_as
+from bandana.audits.faulty_ledgers import GENERIC
+from bandana.privacy_core import Ledger, Mechanism, PrivateSum, Span
+from bandana.privacy_core.sums import Counted, OpenPhase, RunningSum, contents, empty_phase, extend, reopen
 
 _NAMES = ("noise-halved", "noise-sqrt2", "noise-reused", "first-release-exact", "released-again", "not-clipped")
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.bandits.finite_arm import EpisodicUCB, Released
-from algorithms.numerics import arms
-from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import (
+from bandana.algorithms.bandits.finite_arm import EpisodicUCB, Released
+from bandana.algorithms.numerics import arms
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import (
     Exact,
     Gaussian,
     GaussianEvent,

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.environments.episodes import EpisodeTable, Table
-from algorithms.environments.tables import ContextTable, RewardTable
-from audits.neighbors import Pair
-from privacy_core import Interval
+from bandana.algorithms.environments.episodes import EpisodeTable, Table
+from bandana.algorithms.environments.tables import ContextTable, RewardTable
+from bandana.audits.neighbors import Pair
+from bandana.privacy_core import Interval
 
 DECISION, SPAN, SENSITIVITY, SEQUENCE = "decision", "span", "sensitivity", "sequence"
 NOT_A_NUMBER, NO_NOISE, BOOK = "not a number", "no noise", "book"

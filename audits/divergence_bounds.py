@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, expit, logit
 
-from algorithms.numerics.ties import first_largest, is_larger
-from algorithms.protocol import FloatArray, IntArray
-from audits.coin_test import toss
-from audits.means import Moments, contrast_lower
-from audits.samples import (
+from bandana.algorithms.numerics.ties import first_largest, is_larger
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits.coin_test import toss
+from bandana.audits.means import Moments, contrast_lower
+from bandana.audits.samples import (
     LARGEST,
     RATIO_EDGES,
     block_cuts,
@@ -28,7 +28,7 @@ from audits.samples import (
     ratio_middles,
     split,
 )
-from privacy_core.checks import non_negative, order, probability
+from bandana.privacy_core.checks import non_negative, order, probability
 
 _LEAST = 100
 _TRIES = 48

@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from algorithms.protocol import FloatArray
-from audits.coin_test import design
-from audits.divergence_bounds import plan_renyi
-from audits.samples import LARGEST, RATIO_EDGES, block_cuts, checked_sides, count, edges_of, log_odds, ratio_middles
-from audits.tradeoff_bounds import design_contrast
-from privacy_core.checks import non_negative, order, probability
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.coin_test import design
+from bandana.audits.divergence_bounds import plan_renyi
+from bandana.audits.samples import LARGEST, RATIO_EDGES, block_cuts, checked_sides, count, edges_of, log_odds, ratio_middles
+from bandana.audits.tradeoff_bounds import design_contrast
+from bandana.privacy_core.checks import non_negative, order, probability
 
 _LEAST = 100
 _SAFE = 0.98

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.protocol import FloatArray
-from audits import claims, methods, one_run_audit
-from audits.attacks import ACTIONS
-from audits.claims import Quantity, as_gdp, text_of
-from audits.outcome import ONE_RUN, Effort, Outcome, StatedBound, TriedControl, Verdict
-from privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits import claims, methods, one_run_audit
+from bandana.audits.attacks import ACTIONS
+from bandana.audits.claims import Quantity, as_gdp, text_of
+from bandana.audits.outcome import ONE_RUN, Effort, Outcome, StatedBound, TriedControl, Verdict
+from bandana.privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
 
 SCHEMA = "bandana/evidence/2"
 _DIGITS = 64

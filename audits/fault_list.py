@@ -1,21 +1,21 @@
-"""The page of all planted faults: `python -m audits.fault_list > docs/planted-faults.md` writes it, and a test compares."""
+"""The page of planted faults: `python -m bandana.audits.fault_list > docs/planted-faults.md`; a test compares."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 
-from audits.catalog_controls import CONTROLS
-from audits.controls import SAMPLING, Control
-from audits.faulty_ledgers import GENERIC
-from audits.limits import MIN_REPLAYS
-from audits.linear_mdp_controls import LSVI_UTILITY
-from audits.sum_controls import CONTROLS_OF_SUMS, UTILITY_FAULTS, SumControl
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.controls import SAMPLING, Control
+from bandana.audits.faulty_ledgers import GENERIC
+from bandana.audits.limits import MIN_REPLAYS
+from bandana.audits.linear_mdp_controls import LSVI_UTILITY
+from bandana.audits.sum_controls import CONTROLS_OF_SUMS, UTILITY_FAULTS, SumControl
 
 _HEAD = """# Planted faults
 
 Each audit plants these in the algorithm that it audits, at a budget of about mu = 1, and must catch them with the
-same effort; else its verdict is INCONCLUSIVE. `python -m audits.fault_list` writes this page from the code.
+same effort; else its verdict is INCONCLUSIVE. `python -m bandana.audits.fault_list` writes this page from the code.
 *Caught by* names the searches that must see the fault: sampling (replays), structural (the audit without
 statistics), noise (the audit of the noise). *Factor* is the true privacy loss over the claimed one, where it is
 finite and known; *replays* are those on each side with which sampling sees it.

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.protocol import FloatArray, IntArray, Record
-from audits.behind import Behind, Wrapped
-from audits.controls import SAMPLING, Control
-from privacy_core import Carried, Event, Exact, Interval, Ledger, Mechanism, NoiseSource, Relation, Span
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.audits.behind import Behind, Wrapped
+from bandana.audits.controls import SAMPLING, Control
+from bandana.privacy_core import Carried, Event, Exact, Interval, Ledger, Mechanism, NoiseSource, Relation, Span
 
 BoolArray = NDArray[np.bool_]
 _ROUNDING = 1e-9

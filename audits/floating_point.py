@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.protocol import FloatArray
-from audits.classifiers import Scorer, low_order_bits, low_order_names, score_outputs
-from audits.divergence_bounds import pure_epsilon_lower
-from privacy_core.checks import at_least, probability
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.classifiers import Scorer, low_order_bits, low_order_names, score_outputs
+from bandana.audits.divergence_bounds import pure_epsilon_lower
+from bandana.privacy_core.checks import at_least, probability
 
 Sampler = Callable[[ArrayLike, int, int], ArrayLike]
 _TRAIN_SHARE, _SEARCH_SHARE = 0.05, 0.1

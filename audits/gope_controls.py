@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.bandits.linear import Group, PhasedElimination
-from algorithms.numerics import phases
-from algorithms.protocol import FloatArray, IntArray
-from audits.behind import Behind
-from audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
-from audits.noise_reuse import NOISE
-from audits.tampering import Misdrawn, drawing_by, first_exact, one_for_all, scaled_by
-from privacy_core import Carried, Gaussian, Interval, Laplace, Ledger, OpenPhase, Span
-from privacy_core.sums import contents
+from bandana.algorithms.bandits.linear import Group, PhasedElimination
+from bandana.algorithms.numerics import phases
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits.behind import Behind
+from bandana.audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.tampering import Misdrawn, drawing_by, first_exact, one_for_all, scaled_by
+from bandana.privacy_core import Carried, Gaussian, Interval, Laplace, Ledger, OpenPhase, Span
+from bandana.privacy_core.sums import contents
 
 
 class _NoForgetting(PhasedElimination):

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.bandits.kernel import GPUCB
-from algorithms.protocol import FloatArray, IntArray, Record
-from audits.contextual_controls import LINUCB_JOINT, NoisedAnew, ShiftFromNoise
-from audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
-from audits.faulty_ledgers import Memory, Pretending, planted
-from audits.noise_reuse import NOISE
-from audits.sum_controls import NotNormalizedSum
-from audits.tampering import noise_of
-from privacy_core import Carried, Ledger, Mechanism, NoiseSource, Span, TreeSum
-from privacy_core.sums import Counted
+from bandana.algorithms.bandits.kernel import GPUCB
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.audits.contextual_controls import LINUCB_JOINT, NoisedAnew, ShiftFromNoise
+from bandana.audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
+from bandana.audits.faulty_ledgers import Memory, Pretending, planted
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.sum_controls import NotNormalizedSum
+from bandana.audits.tampering import noise_of
+from bandana.privacy_core import Carried, Ledger, Mechanism, NoiseSource, Span, TreeSum
+from bandana.privacy_core.sums import Counted
 
 BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
 

@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from algorithms.protocol import IntArray, Record
-from privacy_core.checks import at_least
+from bandana.algorithms.protocol import IntArray, Record
+from bandana.privacy_core.checks import at_least
 
 Features = NDArray[np.float32]
 

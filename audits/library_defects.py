@@ -1,7 +1,8 @@
 """The known defects of dp-accounting and opacus, each with a reproduction that measures whether it is still there.
 
-They are the reason why our accountant asks these libraries only where they are right, and why `audits.second_opinions`
-leaves some of their answers out. `seen_in` names the versions in which each was measured, no more.
+They are the reason why our accountant asks these libraries only where they are right, and why
+`bandana.audits.second_opinions` leaves some of their answers out. `seen_in` names the versions in which each was measured,
+no more.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import version
 
-from privacy_core import GaussianDP
+from bandana.privacy_core import GaussianDP
 
 _DP_ACCOUNTING, _OPACUS = "0.5.0, 0.6.0", "1.5.4, 1.6.0"
 

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.protocol import FloatArray, IntArray, Record
-from algorithms.rl.linear_mdp import BatchedLSVI, Released, Sensitive
-from audits.contextual_controls import NoisedAnew
-from audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
-from audits.faulty_ledgers import GENERIC, Memory, Pretending, Weakened, planted
-from audits.noise_reuse import NOISE
-from audits.tampering import noise_of
-from privacy_core import Carried, Ledger, Mechanism, NoiseSource, PrivateSum, Span
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.rl.linear_mdp import BatchedLSVI, Released, Sensitive
+from bandana.audits.contextual_controls import NoisedAnew
+from bandana.audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
+from bandana.audits.faulty_ledgers import GENERIC, Memory, Pretending, Weakened, planted
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.tampering import noise_of
+from bandana.privacy_core import Carried, Ledger, Mechanism, NoiseSource, PrivateSum, Span
 
 BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
 _NAMES = (

@@ -17,8 +17,8 @@ import math
 
 import numpy as np
 
-from algorithms.numerics.mdp_models import LinearModel, MixtureModel
-from algorithms.protocol import FloatArray
+from bandana.algorithms.numerics.mdp_models import LinearModel, MixtureModel
+from bandana.algorithms.protocol import FloatArray
 
 N_STATES, HORIZON = 3, 3
 _TURN = math.pi / 4
@@ -45,7 +45,7 @@ def _widest_in_l1(dimension: int) -> tuple[FloatArray, FloatArray]:
     """Unit vectors x, x' that move the upper triangle of x x^T together with x itself most, in L1.
 
     x = p cos t + q sin t and x' = -p cos t + q sin t with p and q constant on the first half of the coordinates and on the
-    second: those of `privacy_core.calibrations.worst_cases.pair_l1_witness`.
+    second: those of `bandana.privacy_core.calibrations.worst_cases.pair_l1_witness`.
     """
     k = dimension // 2
     halves = np.repeat([1 / math.sqrt(k), 1 / math.sqrt(dimension - k)], [k, dimension - k])

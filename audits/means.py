@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from algorithms.protocol import FloatArray
-from privacy_core.checks import probability
+from bandana.algorithms.protocol import FloatArray
+from bandana.privacy_core.checks import probability
 
 _LARGEST_BET = 0.9
 """A bet loses at most this share of the wealth: one sample can then never end the game."""

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.environments.episodes import EpisodeTable, Table
-from algorithms.protocol import Algorithm, FloatArray
-from audits import attacks, methods, one_run_audit
-from audits.attacks import ACTIONS, REPORT, TRANSCRIPT
-from audits.claims import Quantity
-from audits.neighbors import Pair, own_changes
-from audits.outcome import ONE_RUN, Effort, Scores, StatedBound, main_quantity
-from audits.replay import Replays, replay
-from privacy_core import GaussianDP, Guarantee, PureDP, TrustModel
+from bandana.algorithms.environments.episodes import EpisodeTable, Table
+from bandana.algorithms.protocol import Algorithm, FloatArray
+from bandana.audits import attacks, methods, one_run_audit
+from bandana.audits.attacks import ACTIONS, REPORT, TRANSCRIPT
+from bandana.audits.claims import Quantity
+from bandana.audits.neighbors import Pair, own_changes
+from bandana.audits.outcome import ONE_RUN, Effort, Scores, StatedBound, main_quantity
+from bandana.audits.replay import Replays, replay
+from bandana.privacy_core import GaussianDP, Guarantee, PureDP, TrustModel
 
 _MAIN_SHARE = 0.8
 _ONE_RUN_ROUNDS = 4096
@@ -89,7 +89,7 @@ class Measurement:
 
 
 def method_of(quantity: Quantity, seed: int, is_learned: bool) -> tuple[str, dict[str, Any]]:
-    """Name and parameters of the sharpest bound on a quantity from all scores at once, see `audits.methods`."""
+    """Name and parameters of the sharpest bound on a quantity from all scores: see `bandana.audits.methods`."""
     match quantity.name:
         case "mu":
             return "mu-curve", {}

@@ -15,9 +15,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from audits import bounds, coin_test, divergence_bounds, evalues, tradeoff_bounds
-from audits.samples import checked_sides, split
-from privacy_core.checks import probability
+from bandana.audits import bounds, coin_test, divergence_bounds, evalues, tradeoff_bounds
+from bandana.audits.samples import checked_sides, split
+from bandana.privacy_core.checks import probability
 
 
 class Quantity(StrEnum):

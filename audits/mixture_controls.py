@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.numerics import value_targets
-from algorithms.protocol import FloatArray, IntArray, Record
-from algorithms.rl.vtr import UCRLVTR, Released, Sensitive, Shift
-from algorithms.rl.vtr_plus import UCRLVTRPlus
-from audits.contextual_controls import NoisedAnew, with_sums
-from audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
-from audits.faulty_ledgers import GENERIC, Memory, Pretending, planted
-from audits.kernel_controls import counted_once, redrawn
-from audits.noise_reuse import NOISE
-from audits.tampering import noise_of
-from privacy_core import Carried, Ledger, Mechanism, NoiseSource, Span, StackedGaussian, StackedLaplace
+from bandana.algorithms.numerics import value_targets
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.rl.vtr import UCRLVTR, Released, Sensitive, Shift
+from bandana.algorithms.rl.vtr_plus import UCRLVTRPlus
+from bandana.audits.contextual_controls import NoisedAnew, with_sums
+from bandana.audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
+from bandana.audits.faulty_ledgers import GENERIC, Memory, Pretending, planted
+from bandana.audits.kernel_controls import counted_once, redrawn
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.tampering import noise_of
+from bandana.privacy_core import Carried, Ledger, Mechanism, NoiseSource, Span, StackedGaussian, StackedLaplace
 
 BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
 _TIMES = 4.0

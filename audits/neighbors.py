@@ -10,10 +10,10 @@ from typing import Self
 
 import numpy as np
 
-from algorithms.environments.episodes import EpisodeTable, Table, path_tree
-from algorithms.environments.tables import ContextTable
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core import Interval
+from bandana.algorithms.environments.episodes import EpisodeTable, Table, path_tree
+from bandana.algorithms.environments.tables import ContextTable
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Interval
 
 _MOST_STATES, _MOST_NEAR = 6, 48
 

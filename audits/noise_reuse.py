@@ -1,8 +1,9 @@
 r"""The audit of the noise: is every number that leaves hidden by noise of its own, of the declared size?
 
-The audit without statistics (`audits.sensitivity`) looks at exact values, schedules and charges. It takes it on trust that
-each release adds fresh noise of the law that its mechanism declares; a node that shares its noise with another one, or noise
-of half the size, passes. Here a run is recorded live, with exact values beside outputs, and what was added is looked at.
+The audit without statistics (`bandana.audits.sensitivity`) looks at exact values, schedules and charges. It takes it on
+trust that each release adds fresh noise of the law that its mechanism declares; a node that shares its noise with another
+one, or noise of half the size, passes. Here a run is recorded live, with exact values beside outputs, and what was added is
+looked at.
 
 Let w be what a release added, `whiten(output - value)`: under the declared law its coordinates are independent of each
 other and of everything before, also where the algorithm decided from earlier outputs what to release next. Each coordinate
@@ -39,11 +40,11 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import chi2
 
-from algorithms.environments.episodes import Table
-from algorithms.protocol import Algorithm, FloatArray, IntArray
-from algorithms.run import run
-from privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, LiveLedger, Release, ReproducibleNoise
-from privacy_core.checks import at_least, probability
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.algorithms.run import run
+from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, LiveLedger, Release, ReproducibleNoise
+from bandana.privacy_core.checks import at_least, probability
 
 NOISE = "noise"
 """Name of this audit, beside `controls.SAMPLING` and `controls.STRUCTURAL`."""

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtr, ndtri
 from scipy.stats import binom
 
-from algorithms.protocol import FloatArray
-from audits.evalues import ApproxClaims, Claims, EProcess, GaussianClaims
-from audits.samples import block_cuts
-from privacy_core.checks import at_least, non_negative, probability
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.evalues import ApproxClaims, Claims, EProcess, GaussianClaims
+from bandana.audits.samples import block_cuts
+from bandana.privacy_core.checks import at_least, non_negative, probability
 
 _LARGEST = 30.0
 _STEP = 0.005

@@ -5,8 +5,8 @@ record has a noisy release of its own, as under local privacy, where a run of T 
 one noisy sum it is valid and weak, for every canary hides behind the coins of all others.
 
 **How scores are made.** Some replicates of a batch hear the answers that one live run gets, each over a table of its own:
-the scripted replay of `audits.replay`, in the same pass. A canary's score is the log density ratio of all that was released
-between two such tables, in which the canary is in and out.
+the scripted replay of `bandana.audits.replay`, in the same pass. A canary's score is the log density ratio of all that was
+released between two such tables, in which the canary is in and out.
 
 **Why a score may not know the other coins.** A guess must be a function of what was released. With Y = noisy(b_1 xor b_2)
 and the other coin known, both guesses are right at once or wrong at once: no binomial bounds their number. So the tables
@@ -36,16 +36,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from algorithms.environments.episodes import EpisodeTable, Table
-from algorithms.environments.tables import ContextTable, DataSet, RewardTable
-from algorithms.protocol import Algorithm, FloatArray, IntArray, Record
-from algorithms.run import run
-from audits import one_run
-from audits.claims import Quantity
-from audits.evalues import EProcess, GaussianClaims
-from audits.samples import block_cuts
-from privacy_core import Carried, GaussianDP, Interval, LiveLedger, Mechanism, PureDP, ReproducibleNoise, Span
-from privacy_core.checks import at_least, positive, probability
+from bandana.algorithms.environments.episodes import EpisodeTable, Table
+from bandana.algorithms.environments.tables import ContextTable, DataSet, RewardTable
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from bandana.algorithms.run import run
+from bandana.audits import one_run
+from bandana.audits.claims import Quantity
+from bandana.audits.evalues import EProcess, GaussianClaims
+from bandana.audits.samples import block_cuts
+from bandana.privacy_core import Carried, GaussianDP, Interval, LiveLedger, Mechanism, PureDP, ReproducibleNoise, Span
+from bandana.privacy_core.checks import at_least, positive, probability
 
 BoolArray = NDArray[np.bool_]
 LEAST = 100

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.bandits.pooled_kernel import PooledGPUCB, Released, Sensitive
-from algorithms.protocol import FloatArray, IntArray, Record
-from audits.contextual_controls import LINUCB_JOINT
-from audits.controls import Control, planted_as
-from audits.kernel_controls import BOTH, redrawn
-from privacy_core import Ledger
+from bandana.algorithms.bandits.pooled_kernel import PooledGPUCB, Released, Sensitive
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.audits.contextual_controls import LINUCB_JOINT
+from bandana.audits.controls import Control, planted_as
+from bandana.audits.kernel_controls import BOTH, redrawn
+from bandana.privacy_core import Ledger
 
 
 class _Counting(NamedTuple):

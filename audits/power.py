@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from algorithms.protocol import FloatArray
-from audits.methods import METHODS, Quantity, bound, checked_parameters
-from privacy_core import gaussian
-from privacy_core.checks import at_least, positive, probability
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.methods import METHODS, Quantity, bound, checked_parameters
+from bandana.privacy_core import gaussian
+from bandana.privacy_core.checks import at_least, positive, probability
 
 LARGEST_FACTOR = 64.0
 _SIMULATED = 200_000

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.bandits.projected_kernel import Plan, ProjectedElimination, Sensitive
-from algorithms.numerics.projection import Projection
-from algorithms.protocol import FloatArray, IntArray, Record
-from audits.controls import STRUCTURAL, Control, planted_as
-from audits.faulty_ledgers import GENERIC
-from privacy_core import Gaussian, Ledger
+from bandana.algorithms.bandits.projected_kernel import Plan, ProjectedElimination, Sensitive
+from bandana.algorithms.numerics.projection import Projection
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.audits.controls import STRUCTURAL, Control, planted_as
+from bandana.audits.faulty_ledgers import GENERIC
+from bandana.privacy_core import Gaussian, Ledger
 
 _NAMES = ("noise-halved", "noise-sqrt2", "noise-reused", "first-release-exact", "released-again", "not-clipped")
 _SHOWS = 1.2

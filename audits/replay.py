@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from algorithms.observers import ActionLog
-from algorithms.protocol import Algorithm, FloatArray, IntArray
-from algorithms.run import run
-from audits.later_actions import Features, LaterActions, Layout
-from audits.neighbors import Pair
-from privacy_core import LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
-from privacy_core.checks import at_least
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.algorithms.run import run
+from bandana.audits.later_actions import Features, LaterActions, Layout
+from bandana.audits.neighbors import Pair
+from bandana.privacy_core import LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
+from bandana.privacy_core.checks import at_least
 
 BLOCK = 8192
 WORKERS = "BANDANA_WORKERS"

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.protocol import Algorithm, FloatArray, IntArray
-from audits.behind import Behind
-from privacy_core import Carried, Ledger, Mechanism, Span
-from privacy_core.checks import positive
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.audits.behind import Behind
+from bandana.privacy_core import Carried, Ledger, Mechanism, Span
+from bandana.privacy_core.checks import positive
 
 _MOST_KNOWN = 64
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, ndtri
 
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core.checks import probability
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core.checks import probability
 
 BINS = 1024
 LARGEST = 40.0

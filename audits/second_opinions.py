@@ -10,9 +10,9 @@ A ledger enters as the events on its worst record. Each opinion is an interval i
 `lower` and `upper` together are a sandwich, optimistic <= ours <= pessimistic, and it holds also where ours is itself only
 an upper bound. The libraries are handed noise / sensitivity and nothing else, as if for adding or removing one record: how
 far a record can move a value under replacement is our ledger's business, and the library's replace-one accountants
-contradict each other (`audits.library_defects`). Where a library cannot answer, or where its answer could not contradict
-ours, the opinion is "not applicable", with the reason. The libraries are imported when they are asked: opacus imports torch,
-which takes seconds.
+contradict each other (`bandana.audits.library_defects`). Where a library cannot answer, or where its answer could not
+contradict ours, the opinion is "not applicable", with the reason. The libraries are imported when they are asked: opacus
+imports torch, which takes seconds.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.catalog import CATALOG
-from algorithms.entry import Entry
-from audits.audit import derive
-from audits.catalog_beds import bed_of, bed_settings
-from audits.library_defects import KNOWN_DEFECTS, Finding
-from privacy_core import (
+from bandana.algorithms.catalog import CATALOG
+from bandana.algorithms.entry import Entry
+from bandana.audits.audit import derive
+from bandana.audits.catalog_beds import bed_of, bed_settings
+from bandana.audits.library_defects import KNOWN_DEFECTS, Finding
+from bandana.privacy_core import (
     ApproxDP,
     ConcentratedEvent,
     Event,
@@ -48,7 +48,7 @@ from privacy_core import (
     RenyiDP,
     Tree,
 )
-from privacy_core.checks import probability
+from bandana.privacy_core.checks import probability
 
 Events = tuple[tuple[Event, int], ...]
 

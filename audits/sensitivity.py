@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 from numpy.typing import NDArray
 
-from algorithms.environments.episodes import path_tree
-from algorithms.observers import ActionLog
-from algorithms.protocol import Algorithm, FloatArray, IntArray
-from algorithms.run import run
-from audits.counterexample import (
+from bandana.algorithms.environments.episodes import path_tree
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.algorithms.run import run
+from bandana.audits.counterexample import (
     BOOK,
     DECISION,
     NO_NOISE,
@@ -40,9 +40,9 @@ from audits.counterexample import (
     Total,
     as_tuples,
 )
-from audits.neighbors import Pair
-from audits.replay import actions_differ
-from privacy_core import (
+from bandana.audits.neighbors import Pair
+from bandana.audits.replay import actions_differ
+from bandana.privacy_core import (
     Carried,
     ConcentratedEvent,
     Event,

@@ -1,9 +1,10 @@
 """Planted faults of the continual sums and matrix mechanisms: an audit that misses one of them has no power.
 
-Each takes an honest bed of `audits.testbeds` apart where implementations go wrong, and keeps its claim. mu0 is the claim;
-a factor is what the fault makes of it, for the worst pair of the bed's table. Three audits look: replays (`SAMPLING`), the
-audit without statistics (`STRUCTURAL`), and the audit of the noise (`NOISE`). None of them alone sees all faults: noise that
-is shared or too small leaves every exact value, span and charge as it should be, and a score that believes the declared law
+Each takes an honest bed of `bandana.audits.testbeds` apart where implementations go wrong, and keeps its claim. mu0 is the
+claim; a factor is what the fault makes of it, for the worst pair of the bed's table. Three audits look: replays
+(`SAMPLING`), the audit without statistics (`STRUCTURAL`), and the audit of the noise (`NOISE`). None of them alone sees all
+faults: noise that is shared or too small leaves every exact value, span and charge as it should be, and a score that
+  believes the declared law
 does not see that two releases together are exact; a sum that a record enters twice has noise as declared.
 
 Faults that cost utility and no privacy stand apart (`UTILITY_FAULTS`): an audit of privacy must not take them for leaks.
@@ -20,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import toeplitz
 
-from algorithms.protocol import FloatArray, IntArray, Record
-from audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
-from audits.noise_reuse import NOISE
-from audits.tampering import (
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.audits.controls import SAMPLING, STRUCTURAL, Control, planted_as
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.tampering import (
     drawing_by,
     first_exact,
     length_of,
@@ -37,8 +38,8 @@ from audits.tampering import (
     square_root_of_the_scale,
     upper_only,
 )
-from audits.testbeds import GramBed, Released, RepeatedSum
-from privacy_core import (
+from bandana.audits.testbeds import GramBed, Released, RepeatedSum
+from bandana.privacy_core import (
     DoublingSum,
     Exact,
     FactorizedSum,
@@ -50,8 +51,8 @@ from privacy_core import (
     SymmetricGaussian,
     TreeSum,
 )
-from privacy_core.factorization import DenseFactorization, square_root_coefficients
-from privacy_core.sums import Counted
+from bandana.privacy_core.factorization import DenseFactorization, square_root_coefficients
+from bandana.privacy_core.sums import Counted
 
 LITTLE, MUCH = 20_000, 100_000
 """Replays on each side: what most faults take, and what small factors take."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.protocol import FloatArray
-from audits.claims import Quantity
-from audits.outcome import MU, ONE_RUN, Outcome, StatedBound, TriedControl
-from privacy_core import Event, GaussianDP, GaussianEvent, LaplaceEvent
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.claims import Quantity
+from bandana.audits.outcome import MU, ONE_RUN, Outcome, StatedBound, TriedControl
+from bandana.privacy_core import Event, GaussianDP, GaussianEvent, LaplaceEvent
 
 _POINTS = 101
 _VIEW_OF_ADVERSARY = "every released value and every action"

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.protocol import FloatArray, IntArray
-from audits.behind import Behind
-from privacy_core import Carried, Exact, Ledger, NoiseSource, ReproducibleNoise, Span
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits.behind import Behind
+from bandana.privacy_core import Carried, Exact, Ledger, NoiseSource, ReproducibleNoise, Span
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.environments.tables import RewardTable
-from algorithms.protocol import Algorithm, FloatArray, IntArray, Record
-from audits.neighbors import Pair, canary_pairs
-from privacy_core import (
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from bandana.audits.neighbors import Pair, canary_pairs
+from bandana.privacy_core import (
     EQUAL,
     DoublingSum,
     Factorized,
@@ -43,7 +43,7 @@ from privacy_core import (
     TreeSum,
     calibrate,
 )
-from privacy_core.sums import Counted, RunningSum
+from bandana.privacy_core.sums import Counted, RunningSum
 
 N_USERS = 24
 """Length of every trial; the audit without statistics tries tables up to this long."""

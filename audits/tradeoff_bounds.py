@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq, nnls
 from scipy.special import ndtr, ndtri
 
-from algorithms.protocol import FloatArray
-from audits.means import Moments, contrast_lower
-from audits.samples import checked_sides, count, edges_of, split
-from privacy_core.checks import probability
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.means import Moments, contrast_lower
+from bandana.audits.samples import checked_sides, count, edges_of, split
+from bandana.privacy_core.checks import probability
 
 _THRESHOLDS = 16
 _LEAST = 100

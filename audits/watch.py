@@ -1,7 +1,8 @@
 """An audit that may be watched: replays come block by block, and it stops once a claim is refuted, with the error kept.
 
-Every look at a fixed-size test spends some of its error; an e-process (`audits.evalues`) may be looked at after every block.
-So a claim that is far off is refuted after a few thousand replays, and one that is nearly right gets as many as there are.
+Every look at a fixed-size test spends some of its error; an e-process (`bandana.audits.evalues`) may be looked at after
+every block. So a claim that is far off is refuted after a few thousand replays, and one that is nearly right gets as many as
+there are.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from algorithms.protocol import Algorithm, FloatArray
-from audits.attacks import likelihood_ratio
-from audits.evalues import Claims, EProcess, lower_of
-from audits.neighbors import Pair
-from audits.replay import BLOCK, replay
-from privacy_core.checks import at_least, probability
+from bandana.algorithms.protocol import Algorithm, FloatArray
+from bandana.audits.attacks import likelihood_ratio
+from bandana.audits.evalues import Claims, EProcess, lower_of
+from bandana.audits.neighbors import Pair
+from bandana.audits.replay import BLOCK, replay
+from bandana.privacy_core.checks import at_least, probability
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What must be found out about anybody's algorithm that keeps the protocol, before it can be audited as any of the catalog.
 
 Canaries stand where the algorithm's own ledger says that a record pays most, the planted faults are those of
-`audits.faulty_ledgers`, and a claim on other neighbors than its mechanisms are made for is refused.
+`bandana.audits.faulty_ledgers`, and a claim on other neighbors than its mechanisms are made for is refused.
 """
 
 from __future__ import annotations
@@ -11,25 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from algorithms.entry import Claim
-from algorithms.environments.episodes import Table
-from algorithms.protocol import Algorithm
-from algorithms.run import run
-from audits.audit import Trial, audit, derive
-from audits.claims import ClaimError, restated
-from audits.controls import Control
-from audits.faulty_ledgers import GENERIC
-from audits.outcome import MU, Effort, Outcome, main_quantity
-from audits.rescaled import NotRescalable, rescaled
-from privacy_core import (
-    GaussianDP,
-    LiveLedger,
-    NoSuchConversion,
-    PureDP,
-    Relation,
-    ReproducibleNoise,
-    TrustModel,
-)
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.protocol import Algorithm
+from bandana.algorithms.run import run
+from bandana.audits.audit import Trial, audit, derive
+from bandana.audits.claims import ClaimError, restated
+from bandana.audits.controls import Control
+from bandana.audits.faulty_ledgers import GENERIC
+from bandana.audits.outcome import MU, Effort, Outcome, main_quantity
+from bandana.audits.rescaled import NotRescalable, rescaled
+from bandana.privacy_core import GaussianDP, LiveLedger, NoSuchConversion, PureDP, Relation, ReproducibleNoise, TrustModel
 
 _PROBED = 64
 NEAR_TEST_BUDGET = (0.5, 2.0)
@@ -85,7 +77,7 @@ def foreign_mechanisms(algorithm: Algorithm, table: Table, seed: int) -> tuple[s
     ledger = LiveLedger(_PROBED, ReproducibleNoise(np.random.SeedSequence(seed)), keeps_transcript=True)
     run(algorithm, table, ledger)
     kinds = {type(release.mechanism) for release in ledger.transcript}
-    return tuple(sorted(kind.__name__ for kind in kinds if kind.__module__.partition(".")[0] != "privacy_core"))
+    return tuple(sorted(kind.__name__ for kind in kinds if not kind.__module__.startswith("bandana.privacy_core.")))
 
 
 def at_test_budget(trial: Trial) -> Trial | None:
@@ -118,7 +110,8 @@ def examine(
     controls: tuple[Control, ...] = GENERIC,
     on_progress: Callable[[str], None] = lambda what: None,
 ) -> Outcome:
-    """Audits an algorithm that keeps the protocol (`audits.conformance` says whether it does), and its planted faults.
+    """Audits an algorithm that keeps the protocol (`bandana.audits.conformance` says whether it does), and its planted
+    faults.
 
     Args:
       algorithm: what to audit.

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from algorithms.catalog import CATALOG
-from algorithms.entry import Entry, Settings
-from audits import testbeds
-from audits.audit import Trial
-from audits.catalog_beds import at_test_budget, bed_of, bed_settings, is_near_test_budget
-from audits.catalog_controls import CONTROLS
-from audits.claims import parse, text_of
-from audits.controls import Control
-from audits.faulty_ledgers import GENERIC
-from audits.sum_controls import CONTROLS_OF_SUMS
-from privacy_core import Relation, TrustModel
+from bandana.algorithms.catalog import CATALOG
+from bandana.algorithms.entry import Entry, Settings
+from bandana.audits import testbeds
+from bandana.audits.audit import Trial
+from bandana.audits.catalog_beds import at_test_budget, bed_of, bed_settings, is_near_test_budget
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.claims import parse, text_of
+from bandana.audits.controls import Control
+from bandana.audits.faulty_ledgers import GENERIC
+from bandana.audits.sum_controls import CONTROLS_OF_SUMS
+from bandana.privacy_core import Relation, TrustModel
 
 ROUNDS = 64
 _TABLE_SEED = 0

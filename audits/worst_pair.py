@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
-from algorithms.environments.episodes import EpisodeTable, Table
-from algorithms.environments.tables import ContextTable, RewardTable
-from algorithms.observers import ActionLog
-from algorithms.protocol import Algorithm, FloatArray, IntArray
-from algorithms.run import run
-from audits.neighbors import Change, Pair, Paths, own_changes
-from audits.replay import actions_differ
-from privacy_core import Interval, LaplaceEvent, LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
-from privacy_core.checks import at_least
+from bandana.algorithms.environments.episodes import EpisodeTable, Table
+from bandana.algorithms.environments.tables import ContextTable, RewardTable
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.algorithms.run import run
+from bandana.audits.neighbors import Change, Pair, Paths, own_changes
+from bandana.audits.replay import actions_differ
+from bandana.privacy_core import Interval, LaplaceEvent, LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
+from bandana.privacy_core.checks import at_least
 
 _SEED = 0x7061_6972
 """Key of all seeds of this module: no audit's replays share one."""

@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 
-from algorithms.bandits.finite_arm import adar_ucb
-from algorithms.environments.bandits import BernoulliArms
-from algorithms.run import run
+from bandana.algorithms.bandits.finite_arm import adar_ucb
+from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.run import run
+from bandana.privacy_core import FactorizedSum, Gaussian, Interval, LiveLedger, ReproducibleNoise, Span, SymmetricGaussian
 from benchmarks.result import Result, fastest
-from privacy_core import FactorizedSum, Gaussian, Interval, LiveLedger, ReproducibleNoise, Span, SymmetricGaussian
 
 CHARGES, SPANS = 1_000_000, 1000
 DIMENSION, STEPS = 50, 10_000

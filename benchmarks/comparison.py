@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import binom
 
-from algorithms.protocol import FloatArray
-from audits import bounds, evalues
-from audits.classifiers import score_outputs
-from audits.methods import bound
-from audits.samples import split
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits import bounds, evalues
+from bandana.audits.classifiers import score_outputs
+from bandana.audits.methods import bound
+from bandana.audits.samples import split
+from bandana.privacy_core import GaussianDP
 from benchmarks import public_tools
-from privacy_core import GaussianDP
 
 LEVEL = 0.05
 NAME = "Bandana"

@@ -52,7 +52,7 @@ def _watched(command: list[str]) -> tuple[float, int]:
 
 def measure() -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", "from flows.cli import main; main()", "demo", "--data", folder]
+        command = [sys.executable, "-c", "from bandana.flows.cli import main; main()", "demo", "--data", folder]
         seconds, peak = _watched(command)
     return [
         Result("bandana demo, two cores", seconds, 120, "s"),

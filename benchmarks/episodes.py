@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from algorithms.bandits.finite_arm import adar_ucb, ucb
-from algorithms.environments.bandits import BernoulliArms
-from algorithms.observers import ActionLog
-from algorithms.run import run
+from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result, fastest
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 N_ARMS, HORIZON, REPS = 10, 10_000_000, 10_000
 MEANS = np.linspace(0.75, 0.25, N_ARMS)

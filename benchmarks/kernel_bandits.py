@@ -8,21 +8,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from algorithms.bandits.kernel import gp_ucb_joint
-from algorithms.catalog import find
-from algorithms.entry import Problem
-from algorithms.environments.contexts import sphere_table
-from algorithms.environments.kernel_functions import GapFunctions
-from algorithms.numerics.features import feature_map
-from algorithms.numerics.kernels import SquaredExponential
-from algorithms.run import run
-from audits.audit import Trial, audit
-from audits.catalog_beds import bed_settings
-from audits.catalog_controls import CONTROLS
-from audits.controls import Control
-from audits.outcome import Effort
+from bandana.algorithms.bandits.kernel import gp_ucb_joint
+from bandana.algorithms.catalog import find
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.environments.contexts import sphere_table
+from bandana.algorithms.environments.kernel_functions import GapFunctions
+from bandana.algorithms.numerics.features import feature_map
+from bandana.algorithms.numerics.kernels import SquaredExponential
+from bandana.algorithms.run import run
+from bandana.audits.audit import Trial, audit
+from bandana.audits.catalog_beds import bed_settings
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.controls import Control
+from bandana.audits.outcome import Effort
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 UNIT, KERNEL = Interval(0.0, 1.0), SquaredExponential(0.5)
 N_FEATURES, N_ACTIONS, HORIZON, TRIALS = 100, 25, 1024, 20

@@ -6,25 +6,25 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from algorithms.bandits.contextual_linear import adar_oful
-from algorithms.bandits.finite_arm import adap_klucb, adap_ucb, adar_ucb
-from algorithms.bandits.linear import adar_gope
-from algorithms.bandits.successive_elimination import dp_se
-from algorithms.environments.bandits import BernoulliArms
-from algorithms.environments.contexts import SphereContexts
-from algorithms.environments.linear import LinearArms, random_arms
-from algorithms.observers import RegretCurve, log_grid
-from algorithms.protocol import Algorithm
-from algorithms.run import run
-from audits.audit import audit
-from audits.controls import Control
-from audits.measure import looks_of
-from audits.measure import measure as measure_privacy
-from audits.neighbors import canary_pairs
-from audits.outcome import Effort
-from audits.whole_catalog import subjects
+from bandana.algorithms.bandits.contextual_linear import adar_oful
+from bandana.algorithms.bandits.finite_arm import adap_klucb, adap_ucb, adar_ucb
+from bandana.algorithms.bandits.linear import adar_gope
+from bandana.algorithms.bandits.successive_elimination import dp_se
+from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.environments.contexts import SphereContexts
+from bandana.algorithms.environments.linear import LinearArms, random_arms
+from bandana.algorithms.observers import RegretCurve, log_grid
+from bandana.algorithms.protocol import Algorithm
+from bandana.algorithms.run import run
+from bandana.audits.audit import audit
+from bandana.audits.controls import Control
+from bandana.audits.measure import looks_of
+from bandana.audits.measure import measure as measure_privacy
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.outcome import Effort
+from bandana.audits.whole_catalog import subjects
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result, fastest
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)
 GOPE_ARMS, GOPE_DIMENSION, GOPE_HORIZON, GOPE_REPS = 50, 5, 1_000_000, 256

@@ -8,18 +8,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from algorithms.catalog import find
-from algorithms.environments.mdps import FiniteMDP
-from algorithms.numerics.mdp_models import LinearModel
-from algorithms.rl.linear_mdp_noise import lsvi_ucb_joint
-from algorithms.run import run
-from audits.audit import Trial, audit
-from audits.catalog_beds import bed_of, bed_settings
-from audits.catalog_controls import CONTROLS
-from audits.controls import Control
-from audits.outcome import Effort
+from bandana.algorithms.catalog import find
+from bandana.algorithms.environments.mdps import FiniteMDP
+from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb_joint
+from bandana.algorithms.run import run
+from bandana.audits.audit import Trial, audit
+from bandana.audits.catalog_beds import bed_of, bed_settings
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.controls import Control
+from bandana.audits.outcome import Effort
+from bandana.privacy_core import LiveLedger, ReproducibleNoise
 from benchmarks.result import Result
-from privacy_core import LiveLedger, ReproducibleNoise
 
 DIMENSION, LENGTH, EPISODES, N_STATES, N_ACTIONS = 10, 5, 10_000, 5, 2
 ROUNDS, REPLAYS = 64, 100_000

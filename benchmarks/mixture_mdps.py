@@ -8,17 +8,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from algorithms.catalog import find
-from algorithms.environments.mdps import FiniteMDP
-from algorithms.numerics.mdp_models import MixtureModel
-from algorithms.rl.vtr_builders import ucrl_vtr_joint, ucrl_vtr_local
-from algorithms.rl.vtr_plus_builders import ucrl_vtr_plus_local
-from algorithms.run import run
-from audits.audit import Trial, audit
-from audits.catalog_beds import bed_of, bed_settings
-from audits.outcome import Effort
+from bandana.algorithms.catalog import find
+from bandana.algorithms.environments.mdps import FiniteMDP
+from bandana.algorithms.numerics.mdp_models import MixtureModel
+from bandana.algorithms.rl.vtr_builders import ucrl_vtr_joint, ucrl_vtr_local
+from bandana.algorithms.rl.vtr_plus_builders import ucrl_vtr_plus_local
+from bandana.algorithms.run import run
+from bandana.audits.audit import Trial, audit
+from bandana.audits.catalog_beds import bed_of, bed_settings
+from bandana.audits.outcome import Effort
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)
 DIMENSION, HORIZON, N_STATES, N_ACTIONS, EPISODES, REPS = 5, 6, 8, 16, 200, 256

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from bandana.flows.plan import cells_of
+from bandana.flows.play import benchmark_block
+from bandana.flows.specs import parse_spec
+from bandana.flows.store import Store
 from benchmarks.result import Result
-from flows.plan import cells_of
-from flows.play import benchmark_block
-from flows.specs import parse_spec
-from flows.store import Store
 
 _BLOCK_SECONDS, _BLOCKS, _MORE_BLOCKS, _CELLS = 10.0, 12, 30, 200
 _SPEC: dict[str, Any] = {
@@ -35,7 +35,7 @@ def _run(spec: dict[str, Any], folder: Path, *options: str) -> tuple[float, list
     path = folder / "spec.yaml"
     path.write_text(yaml.safe_dump(spec))
     start = time.perf_counter()
-    command = [sys.executable, "-m", "flows", "run", str(path), *options, "--data", str(folder / "data")]
+    command = [sys.executable, "-m", "bandana", "run", str(path), *options, "--data", str(folder / "data")]
     subprocess.run(command, check=True, capture_output=True)
     seconds = time.perf_counter() - start
     journal = folder / "data" / "suites" / spec["name"] / "log.jsonl"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from algorithms.bandits.projected_kernel import ProjectedElimination, capri, capri_joint, capri_local
-from algorithms.environments.kernel_functions import PooledFunction, product_pool, random_function
-from algorithms.numerics.kernels import SquaredExponential
-from algorithms.observers import ContextualRegretCurve, log_grid
-from algorithms.run import run
+from bandana.algorithms.bandits.projected_kernel import ProjectedElimination, capri, capri_joint, capri_local
+from bandana.algorithms.environments.kernel_functions import PooledFunction, product_pool, random_function
+from bandana.algorithms.numerics.kernels import SquaredExponential
+from bandana.algorithms.observers import ContextualRegretCurve, log_grid
+from bandana.algorithms.run import run
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 RANGE = Interval(-1.0, 1.0)
 CONTEXTS, ACTIONS, HORIZON = 10, 50, 100_000

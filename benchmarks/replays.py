@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from algorithms.bandits.finite_arm import adar_ucb
-from algorithms.environments.tables import RewardTable
-from algorithms.run import run
-from audits import worst_pair
-from audits.measure import looks_of
-from audits.measure import measure as measure_privacy
-from audits.neighbors import canary_pairs
-from audits.outcome import Effort
-from audits.replay import BLOCK, replay
+from bandana.algorithms.bandits.finite_arm import adar_ucb
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.run import run
+from bandana.audits import worst_pair
+from bandana.audits.measure import looks_of
+from bandana.audits.measure import measure as measure_privacy
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.outcome import Effort
+from bandana.audits.replay import BLOCK, replay
+from bandana.privacy_core import Interval, LiveLedger, RenyiDP, ReproducibleNoise
 from benchmarks.result import Result, fastest
-from privacy_core import Interval, LiveLedger, RenyiDP, ReproducibleNoise
 
 HORIZON, N_ARMS, BLOCKS = 1024, 2, 4
 MILLION = 1_000_000

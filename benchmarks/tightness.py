@@ -5,9 +5,9 @@ from statistics import median
 
 import numpy as np
 
-from audits.methods import bound
+from bandana.audits.methods import bound
+from bandana.privacy_core import GaussianDP
 from benchmarks.result import Result, fastest
-from privacy_core import GaussianDP
 
 LEVEL, DELTA = 0.05, 1e-5
 MU = GaussianDP.from_epsilon_delta(1.0, DELTA).mu

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bandana.flows.tracking import CellRecord, Tracker
 from benchmarks.result import Result
-from flows.tracking import CellRecord, Tracker
 
 _CELLS, _POINTS = 200, 50
 

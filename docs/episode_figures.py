@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from figures import IMAGES, Cell, interval, line_of
 
-from audits.reporting.drawing import FAMILIES, TWIN, svg_of
+from bandana.audits.reporting.drawing import FAMILIES, TWIN, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

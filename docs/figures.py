@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from audits.reporting.drawing import FAMILIES, TWIN, log_ticks, svg_of
+from bandana.audits.reporting.drawing import FAMILIES, TWIN, log_ticks, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

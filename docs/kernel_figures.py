@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from figures import IMAGES, Cell, cells_of, half_width, interval, line_of
 
-from audits.reporting.drawing import FAMILIES, TWIN, log_ticks, svg_of
+from bandana.audits.reporting.drawing import FAMILIES, TWIN, log_ticks, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

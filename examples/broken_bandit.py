@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from own_bandit import EpisodicGreedy, Released
 
-from privacy_core import Span
+from bandana.privacy_core import Span
 
 
 class Sensitive(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privacy_core import Gaussian, Interval, OpenPhase, PhaseSum, Relation
+from bandana.privacy_core import Gaussian, Interval, OpenPhase, PhaseSum, Relation
 
 UNIT = Interval(0.0, 1.0)
 

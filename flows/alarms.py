@@ -20,7 +20,7 @@ from prefect.client.schemas.objects import State
 from prefect.events import emit_event
 from prefect.states import Failed
 
-from flows.gate import Row, tell
+from bandana.flows.gate import Row, tell
 
 AUDIT_FAILED, GATE_FAILED = "bandana.audit.failed", "bandana.gate.failed"
 _PATIENCE = 20.0  # seconds; a temporary server stores events every five
@@ -47,7 +47,7 @@ class Findings:
 
     Attributes:
       suite: its name.
-      audits: entries of the report, see `audits.summary.summarize`.
+      audits: entries of the report, see `bandana.audits.summary.summarize`.
       rows: of the regression gate.
       notes: what the gate could not compare, in words.
       files: where the report lies, by kind.

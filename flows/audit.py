@@ -10,21 +10,21 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
 
-from flows import provenance
-from flows.benchmark import cell_record
-from flows.environments import environments_of
-from flows.executors import Executor, Resources, patience, task_runner
-from flows.identity import check_same
-from flows.journal import Journal, Stopwatch
-from flows.own_data import pinned
-from flows.plan import Cell, cells_of
-from flows.progress import bar
-from flows.settings import DataFolder
-from flows.specs import Spec
-from flows.store import Store, link
-from flows.tracking import Tracker
-from flows.tracking_record import ACCOUNTED, audit_metrics
-from flows.work import audit_cell, audit_entry, audit_key, check_audits, evidence_of, stored_audit
+from bandana.flows import provenance
+from bandana.flows.benchmark import cell_record
+from bandana.flows.environments import environments_of
+from bandana.flows.executors import Executor, Resources, patience, task_runner
+from bandana.flows.identity import check_same
+from bandana.flows.journal import Journal, Stopwatch
+from bandana.flows.own_data import pinned
+from bandana.flows.plan import Cell, cells_of
+from bandana.flows.progress import bar
+from bandana.flows.settings import DataFolder
+from bandana.flows.specs import Spec
+from bandana.flows.store import Store, link
+from bandana.flows.tracking import Tracker
+from bandana.flows.tracking_record import ACCOUNTED, audit_metrics
+from bandana.flows.work import audit_cell, audit_entry, audit_key, check_audits, evidence_of, stored_audit
 
 
 @task(name="audit-cell", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)

@@ -12,24 +12,24 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.futures import as_completed
 
-from audits.outcome import Effort
-from audits.summary import summarize
-from audits.whole_catalog import subjects
-from flows import audit_report, baseline, gate, identity, old_results, provenance, replays
-from flows.alarms import AlarmRaised, Findings, conclude
-from flows.content import content_key
-from flows.executors import Executor, Resources, patience, task_runner
-from flows.made_by import subject_roots
-from flows.progress import bar
-from flows.provenance import Making
-from flows.settings import DataFolder
-from flows.specs import ExecutionSpec
-from flows.store import Store, link
-from flows.temporary_server import without_heartbeats
-from flows.tracking import CellRecord, Tracker
-from flows.tracking_record import audit_metrics
-from flows.turns import alone_in
-from flows.work import AUDIT, about_audits, kept, stored_outcome
+from bandana.audits.outcome import Effort
+from bandana.audits.summary import summarize
+from bandana.audits.whole_catalog import subjects
+from bandana.flows import audit_report, baseline, gate, identity, old_results, provenance, replays
+from bandana.flows.alarms import AlarmRaised, Findings, conclude
+from bandana.flows.content import content_key
+from bandana.flows.executors import Executor, Resources, patience, task_runner
+from bandana.flows.made_by import subject_roots
+from bandana.flows.progress import bar
+from bandana.flows.provenance import Making
+from bandana.flows.settings import DataFolder
+from bandana.flows.specs import ExecutionSpec
+from bandana.flows.store import Store, link
+from bandana.flows.temporary_server import without_heartbeats
+from bandana.flows.tracking import CellRecord, Tracker
+from bandana.flows.tracking_record import audit_metrics
+from bandana.flows.turns import alone_in
+from bandana.flows.work import AUDIT, about_audits, kept, stored_outcome
 
 SUITE = "whole-catalog"
 _TITLE = "Audit of the whole catalog"

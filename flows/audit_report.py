@@ -9,14 +9,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from audits.contents import numbers_sha256
-from audits.outcome import Outcome
-from audits.reporting import render_html, render_pdf, validate
-from audits.reporting.document import REPORT
-from flows import provenance
-from flows.content import content_key
-from flows.power_curve import power_curve
-from flows.store import write_whole
+from bandana.audits.contents import numbers_sha256
+from bandana.audits.outcome import Outcome
+from bandana.audits.reporting import render_html, render_pdf, validate
+from bandana.audits.reporting.document import REPORT
+from bandana.flows import provenance
+from bandana.flows.content import content_key
+from bandana.flows.power_curve import power_curve
+from bandana.flows.store import write_whole
 
 FORMATS = ("html", "pdf", "json")
 
@@ -35,11 +35,11 @@ def document(
     commands: list[str],
     evidence: list[Path],
 ) -> dict[str, Any]:
-    """A report document (see `audits.reporting`) of audits alone.
+    """A report document (see `bandana.audits.reporting`) of audits alone.
 
     Args:
       title: of the report.
-      audits: their entries, see `audits.summary.summarize`, each with its provenance.
+      audits: their entries, see `bandana.audits.summary.summarize`, each with its provenance.
       kind: audit or catalog.
       table: the data that were replayed, in words.
       actions: names.

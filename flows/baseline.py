@@ -15,17 +15,17 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from audits import evidence
-from audits.outcome import MU, ONE_RUN, Effort, Outcome, Scores, StatedBound
-from flows.content import content_key
-from flows.environments import Environment
-from flows.identity import code_version
-from flows.plan import Cell, cells_of
-from flows.play import BENCHMARK
-from flows.settings import DataFolder
-from flows.specs import Spec, SpecError
-from flows.store import Store, write_whole
-from flows.work import stored_audit
+from bandana.audits import evidence
+from bandana.audits.outcome import MU, ONE_RUN, Effort, Outcome, Scores, StatedBound
+from bandana.flows.content import content_key
+from bandana.flows.environments import Environment
+from bandana.flows.identity import code_version
+from bandana.flows.plan import Cell, cells_of
+from bandana.flows.play import BENCHMARK
+from bandana.flows.settings import DataFolder
+from bandana.flows.specs import Spec, SpecError
+from bandana.flows.store import Store, write_whole
+from bandana.flows.work import stored_audit
 
 SCHEMA: Literal["bandana/baseline/1"] = "bandana/baseline/1"
 REGRET = "final regret"

@@ -11,22 +11,22 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
 
-from audits.contents import PROVENANCE
-from flows import provenance
-from flows.dataset_record import dataset_record
-from flows.environments import environments_of
-from flows.executors import Executor, Resources, patience, task_runner
-from flows.identity import check_same
-from flows.journal import Journal, Stopwatch
-from flows.own_data import pinned
-from flows.plan import Block, Cell, cells_of, is_small
-from flows.play import benchmark_block, is_played
-from flows.progress import Bar, bar
-from flows.settings import DataFolder
-from flows.specs import Spec, is_finite
-from flows.store import Store
-from flows.tracking import CellRecord, Tracker, TrackingError
-from privacy_core import GaussianDP, PureDP
+from bandana.audits.contents import PROVENANCE
+from bandana.flows import provenance
+from bandana.flows.dataset_record import dataset_record
+from bandana.flows.environments import environments_of
+from bandana.flows.executors import Executor, Resources, patience, task_runner
+from bandana.flows.identity import check_same
+from bandana.flows.journal import Journal, Stopwatch
+from bandana.flows.own_data import pinned
+from bandana.flows.plan import Block, Cell, cells_of, is_small
+from bandana.flows.play import benchmark_block, is_played
+from bandana.flows.progress import Bar, bar
+from bandana.flows.settings import DataFolder
+from bandana.flows.specs import Spec, is_finite
+from bandana.flows.store import Store
+from bandana.flows.tracking import CellRecord, Tracker, TrackingError
+from bandana.privacy_core import GaussianDP, PureDP
 
 _NORMAL_95 = 1.959963984540054
 

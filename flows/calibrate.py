@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from algorithms.catalog import CATALOG
-from flows.specs import SpecError
-from privacy_core.calibrations import CALIBRATIONS, Calibration, Comparison
-from privacy_core.guarantees import PureDP, RenyiDP
+from bandana.algorithms.catalog import CATALOG
+from bandana.flows.specs import SpecError
+from bandana.privacy_core.calibrations import CALIBRATIONS, Calibration, Comparison
+from bandana.privacy_core.guarantees import PureDP, RenyiDP
 
 ALL_READINGS = "all"
 WIDTH = 100

@@ -10,10 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import algorithms
-import audits
-import flows
-import privacy_core
+from bandana import algorithms, audits, flows, privacy_core
 
 _PATIENCE = 10.0  # seconds for one answer of git
 _GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
@@ -84,4 +81,4 @@ def _ask(where: Path, *words: str) -> str | None:
 
 
 def _folders() -> list[Path]:
-    return [Path(package.__path__[0]) for package in (privacy_core, algorithms, audits, flows)]
+    return [Path(package.__path__[0]).resolve() for package in (privacy_core, algorithms, audits, flows)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from flows.commands import accounting, audits, pages, reports, schedule, suites
-from flows.settings import use_one_thread
+from bandana.flows.commands import accounting, audits, pages, reports, schedule, suites
+from bandana.flows.settings import use_one_thread
 
 app = typer.Typer(
     help="Private bandits that prove their privacy: benchmarks, audits and reports.",

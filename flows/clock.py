@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flows.specs import SpecError
+from bandana.flows.specs import SpecError
 
 _FIELDS = "minute hour day month weekday"
 

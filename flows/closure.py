@@ -20,25 +20,25 @@ from pathlib import Path
 from types import MethodType, ModuleType
 from typing import Any, NamedTuple
 
-PACKAGES = ("privacy_core", "algorithms", "audits", "flows")
+PACKAGES = ("bandana.privacy_core", "bandana.algorithms", "bandana.audits", "bandana.flows")
 
 MENUS: Mapping[str, str] = {
-    "algorithms.families": "each module holds the builders of a family; a result is made by one of them",
-    "audits.whole_catalog": "builds each subject of the audit of everything; a result is made of one of them",
-    "flows.environment_specs": "what a user writes of each kind of environment; a result uses one kind",
-    "flows.environments": "each module makes several kinds of environments; a result uses one kind",
-    "flows.episode_specs": "what a user writes of each kind of episodes; a result uses one kind",
-    "flows.specs": "what a spec says stands in a key by value; of the module, results use the error alone",
+    "bandana.algorithms.families": "each module holds the builders of a family; a result is made by one of them",
+    "bandana.audits.whole_catalog": "builds each subject of the audit of everything; a result is made of one of them",
+    "bandana.flows.environment_specs": "what a user writes of each kind of environment; a result uses one kind",
+    "bandana.flows.environments": "each module makes several kinds of environments; a result uses one kind",
+    "bandana.flows.episode_specs": "what a user writes of each kind of episodes; a result uses one kind",
+    "bandana.flows.specs": "what a spec says stands in a key by value; of the module, results use the error alone",
 }
 """Modules and packages that are entered by name, beside every `__init__`, and why."""
 
 NOT_FOLLOWED: Mapping[str, str] = {
-    "algorithms.catalog": "lists every algorithm: the functions of the chosen one are roots of their own",
-    "audits.catalog_controls": "lists all planted faults: those of the chosen algorithm are roots of their own",
+    "bandana.algorithms.catalog": "lists every algorithm: the functions of the chosen one are roots of their own",
+    "bandana.audits.catalog_controls": "lists all planted faults: those of the chosen algorithm are roots of their own",
 }
 """Modules whose imports are not followed, and why."""
 
-_MENTIONING = "flows"
+_MENTIONING = "bandana.flows"
 """Only code of this floor knows environments and their specs, whose methods count where they are mentioned."""
 
 
@@ -90,7 +90,7 @@ class Code:
     """The sources of our packages.
 
     Args:
-      places: top-level package -> its folder; None: where the packages are installed.
+      places: package -> its folder; None: where the packages are installed.
     """
 
     def __init__(self, places: Mapping[str, Path] | None = None) -> None:
@@ -123,19 +123,23 @@ class Code:
         return self._modules[name]
 
     def _path(self, name: str) -> Path | None:
-        top, *parts = name.split(".")
-        if top not in self._places:
+        package = self._package_of(name)
+        if package is None:
             return None
-        place = self._places[top].joinpath(*parts)
+        place = self._places[package].joinpath(*name.split(".")[package.count(".") + 1 :])
         for path in (place / "__init__.py", place.with_name(f"{place.name}.py")):
             if path.is_file():
                 return path
         return None
 
+    def _package_of(self, name: str) -> str | None:
+        """The package of ours in which a module lies; None where it is not ours."""
+        return next((package for package in self._places if _lies_in(name, package)), None)
+
     def _data_of(self, name: str) -> Mapping[str, Path]:
-        """The data files of the module's top-level package, by name."""
-        top = name.partition(".")[0]
-        if top not in self._places:
+        """The data files of the module's package, by name."""
+        top = self._package_of(name)
+        if top is None:
             return {}
         if top not in self._data:
             found = sorted(self._places[top].rglob("*.*"))
@@ -144,7 +148,7 @@ class Code:
 
     def _adopt(self, name: str) -> None:
         """Takes in a module of a root that is defined outside our packages, such as a user's file."""
-        if name.partition(".")[0] not in self._places and self._modules.get(name) is None:
+        if self._package_of(name) is None and self._modules.get(name) is None:
             file = getattr(sys.modules.get(name), "__file__", None)
             if file is not None and file.endswith(".py"):
                 self._modules[name] = _parsed(name, Path(file).read_bytes(), is_package=False)
@@ -185,9 +189,13 @@ def _name_of(value: Any) -> Name:
 def _is_traced(module: str) -> bool:
     """Whether a module is neither of the standard library nor of another package."""
     file = getattr(sys.modules.get(module), "__file__", None) or ""
-    return module.partition(".")[0] in PACKAGES or (
+    return any(_lies_in(module, package) for package in PACKAGES) or (
         file.endswith(".py") and "site-packages" not in file and not file.startswith(sys.base_prefix)
     )
+
+
+def _lies_in(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
 
 
 def _installed(package: str) -> Path:
@@ -258,7 +266,7 @@ class _Search:
         before = self._parts.get(label)
         self._parts[label] = part.digest if before in (None, part.digest) else f"{before}+{part.digest}"
         self._waiting += part.imports
-        if name.partition(".")[0] == _MENTIONING:
+        if _lies_in(name, _MENTIONING):
             self._mentions |= part.mentions
         if module.is_package or _is_menu(name):
             self._waiting += [Name(name, use) for use in part.uses if use in module.definitions or use in module.bound]

@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from audits.reporting import compare, validate
-from audits.reporting.changes import headline
-from audits.reporting.document import REPORT
-from audits.reporting.numbers import number
-from flows.audit_report import FORMATS, write_document
-from flows.settings import DataFolder
-from flows.specs import SpecError
+from bandana.audits.reporting import compare, validate
+from bandana.audits.reporting.changes import headline
+from bandana.audits.reporting.document import REPORT
+from bandana.audits.reporting.numbers import number
+from bandana.flows.audit_report import FORMATS, write_document
+from bandana.flows.settings import DataFolder
+from bandana.flows.specs import SpecError
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from algorithms.run import run
-from flows.environments import environment_of
-from flows.journal import Journal
-from flows.plan import Cell
-from privacy_core import LiveLedger, ReproducibleNoise
+from bandana.algorithms.run import run
+from bandana.flows.environments import environment_of
+from bandana.flows.journal import Journal
+from bandana.flows.plan import Cell
+from bandana.privacy_core import LiveLedger, ReproducibleNoise
 
 _ENOUGH = 0.1  # seconds of one trial: longer ones tell no more
 _FIRST_HORIZON, _GROWTH = 256, 8

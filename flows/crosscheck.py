@@ -13,9 +13,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from audits.library_defects import Finding, Kind, Status
-from audits.second_opinions import LIBRARIES, REFERENCE, CrossCheck, Expected, Opinion, crosscheck
-from flows.specs import SpecError
+from bandana.audits.library_defects import Finding, Kind, Status
+from bandana.audits.second_opinions import LIBRARIES, REFERENCE, CrossCheck, Expected, Opinion, crosscheck
+from bandana.flows.specs import SpecError
 
 DEFAULT_DELTAS = (1e-5,)
 WIDTH = 100

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from flows.content import content_key
-from flows.environment_specs import TableSpec
-from flows.plan import Cell
+from bandana.flows.content import content_key
+from bandana.flows.environment_specs import TableSpec
+from bandana.flows.plan import Cell
 
 
 def dataset_record(cell: Cell) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from pydantic import (
     model_validator,
 )
 
-from algorithms.bandits.linear import checked_features
-from algorithms.entry import CONTEXTUAL, FINITE, KERNEL, LINEAR, POOLED
-from algorithms.environments.kernel_functions import Benchmark, camelback, michalewicz, styblinski_tang
-from algorithms.environments.logged import N_PATIENTS
-from algorithms.numerics import kernels
-from flows.episode_specs import EpisodesSpec, HypercubeSpec, KernelsSpec, ModesSpec, PatientsSpec
-from flows.spec_fields import Count, Labelled, Positive, distinct
+from bandana.algorithms.bandits.linear import checked_features
+from bandana.algorithms.entry import CONTEXTUAL, FINITE, KERNEL, LINEAR, POOLED
+from bandana.algorithms.environments.kernel_functions import Benchmark, camelback, michalewicz, styblinski_tang
+from bandana.algorithms.environments.logged import N_PATIENTS
+from bandana.algorithms.numerics import kernels
+from bandana.flows.episode_specs import EpisodesSpec, HypercubeSpec, KernelsSpec, ModesSpec, PatientsSpec
+from bandana.flows.spec_fields import Count, Labelled, Positive, distinct
 
 _ROUNDING = 1e-12
 
@@ -33,13 +33,13 @@ class BernoulliSpec(Labelled):
 
 
 class ThorntonSpec(Labelled):
-    """A randomized trial of cash incentives for learning one's HIV result; see `algorithms.environments.logged`."""
+    """A randomized trial of cash incentives for learning one's HIV result; see `bandana.algorithms.environments.logged`."""
 
     kind: Literal["thornton_hiv"]
 
 
 class Pin(NamedTuple):
-    """The content that a user's file had when a run began; see `flows.own_data`."""
+    """The content that a user's file had when a run began; see `bandana.flows.own_data`."""
 
     digest: str
     """A hash of a public file, an HMAC of a private one."""
@@ -157,13 +157,13 @@ class SphereSpec(_LinearSpec):
 
 
 class RandhieSpec(Labelled):
-    """People of the RAND health insurance experiment, who bring features; see `algorithms.environments.logged`."""
+    """People of the RAND health insurance experiment, who bring features; see `bandana.algorithms.environments.logged`."""
 
     kind: Literal["randhie"]
 
 
 class DigitsSpec(Labelled):
-    """Handwritten digits to be named, as a contextual bandit; see `algorithms.environments.logged`."""
+    """Handwritten digits to be named, as a contextual bandit; see `bandana.algorithms.environments.logged`."""
 
     kind: Literal["digits"]
     projected: Annotated[int, Field(ge=1, le=64)] = Field(6, description="Dimensions that an image is projected to.")
@@ -237,7 +237,7 @@ class _KernelSpec(Labelled, ABC):
 class GapSpec(_KernelSpec):
     """Random functions of a kernel's space, one a replicate: one action of each user is good, the others are not.
 
-    See `algorithms.environments.kernel_functions`.
+    See `bandana.algorithms.environments.kernel_functions`.
     """
 
     kind: Literal["rkhs-gap"]
@@ -322,7 +322,7 @@ class RkhsSpec(_KernelSpec):
 
 
 class DiabetesSpec(_KernelSpec):
-    """Diabetes patients, of whom the one who gets worst is looked for; see `algorithms.environments.logged`."""
+    """Diabetes patients, of whom the one who gets worst is looked for; see `bandana.algorithms.environments.logged`."""
 
     kind: Literal["diabetes"]
     actions: Annotated[int, Field(ge=2, le=N_PATIENTS)] = Field(10, description="Patients that are shown in a round.")

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from algorithms.entry import LINEAR_MDP, MIXTURE
-from algorithms.environments.mdp_instances import Instance, hypercube_chain, kernel_mixture, one_hot, patients
-from flows.spec_fields import Count, Labelled, Positive
+from bandana.algorithms.entry import LINEAR_MDP, MIXTURE
+from bandana.algorithms.environments.mdp_instances import Instance, hypercube_chain, kernel_mixture, one_hot, patients
+from bandana.flows.spec_fields import Count, Labelled, Positive
 
 Chance = Annotated[float, Field(ge=0, le=1)]
 Structure = Literal["linear-mixture", "linear-mdp"]
@@ -74,7 +74,7 @@ class HypercubeSpec(_KnownSpec):
 
 
 class PatientsSpec(_KnownSpec):
-    """Arriving patients are treated over a few visits; made up. See `algorithms.environments.mdp_instances.patients`."""
+    """Arriving patients are treated over a few visits; made up: `bandana.algorithms.environments.mdp_instances.patients`."""
 
     kind: Literal["patients"]
     steps: Count = Field(4, description="Visits of a patient.")

@@ -18,9 +18,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from flows.processes import end_with_parent
-from flows.settings import n_workers
-from flows.specs import SpecError
+from bandana.flows.processes import end_with_parent
+from bandana.flows.settings import n_workers
+from bandana.flows.specs import SpecError
 
 _LASTING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _RETRY_DELAYS = [1.0, 5.0, 20.0]
@@ -72,7 +72,7 @@ def task_runner(resources: Resources, default: Executor, module: str) -> Any:
         case Executor.LOCAL:
             return ThreadPoolTaskRunner(max_workers=resources.workers or 1)
         case Executor.PROCESSES:
-            from flows.process_pool import ProcessPool
+            from bandana.flows.process_pool import ProcessPool
 
             return ProcessPool(max_workers=workers, initializer=partial(_start_worker, module))
     from distributed.security import Security

@@ -9,17 +9,17 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from algorithms.entry import ARMS
-from audits.reporting.numbers import unit_of
-from flows.cost import audit_seconds, block_seconds, journal_of
-from flows.environments import environments_of
-from flows.own_data import SECRET, pinned
-from flows.plan import Cell, cells_of
-from flows.play import is_played
-from flows.settings import n_workers
-from flows.specs import Spec
-from flows.store import Store
-from flows.work import evidence_of
+from bandana.algorithms.entry import ARMS
+from bandana.audits.reporting.numbers import unit_of
+from bandana.flows.cost import audit_seconds, block_seconds, journal_of
+from bandana.flows.environments import environments_of
+from bandana.flows.own_data import SECRET, pinned
+from bandana.flows.plan import Cell, cells_of
+from bandana.flows.play import is_played
+from bandana.flows.settings import n_workers
+from bandana.flows.specs import Spec
+from bandana.flows.store import Store
+from bandana.flows.work import evidence_of
 
 
 def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None = None) -> dict[str, Any]:

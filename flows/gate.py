@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from scipy import stats
 
-from flows.baseline import REGRET, Baseline, CellFacts, Estimate
+from bandana.flows.baseline import REGRET, Baseline, CellFacts, Estimate
 
 CONFIDENCE = 0.95
 _VERDICTS = ("FAIL", "INCONCLUSIVE", "PASS")

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from flows.checkout import sources
-from flows.closure import Code, Name
-from flows.content import content_key
+from bandana.flows.checkout import sources
+from bandana.flows.closure import Code, Name
+from bandana.flows.content import content_key
 
 LIBRARIES = ("numpy", "scipy", "numba")
 _HALF = 32

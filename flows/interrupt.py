@@ -9,7 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-from flows.processes import descendants
+from bandana.flows.processes import descendants
 
 MESSAGE = "interrupted; what was finished is kept, run the same command again to continue"
 _LITTLE = 1 << 20

@@ -12,7 +12,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from flows.turns import alone_in
+from bandana.flows.turns import alone_in
 
 _USER = "bandana"
 CLIENT = "PREFECT_API_AUTH_STRING"
@@ -58,7 +58,7 @@ def keep(path: Path) -> str:
             _write(path, draw())
             found = _read(path)
     if found is None:
-        from flows.specs import SpecError  # here: a temporary server starts before specs are imported
+        from bandana.flows.specs import SpecError  # here: a temporary server starts before specs are imported
 
         raise SpecError(
             f"{path} can be read by other users whatever its mode: "

@@ -1,14 +1,14 @@
-"""Which code makes a block or an audit: the roots from which `flows.closure` follows everything else."""
+"""Which code makes a block or an audit: the roots from which `bandana.flows.closure` follows everything else."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flows import identity
-from flows.closure import Name, roots_of
+from bandana.flows import identity
+from bandana.flows.closure import Name, roots_of
 
 if TYPE_CHECKING:
-    from flows.plan import Cell
+    from bandana.flows.plan import Cell
 
 
 def block_code(cell: Cell) -> dict[str, Any]:
@@ -23,25 +23,29 @@ def audit_code(cell: Cell) -> dict[str, Any]:
 
 def block_roots(cell: Cell) -> frozenset[Name]:
     """The loop, the environment, and the builder of the algorithm."""
-    return _problem_roots(cell) | {Name("flows.replicates"), Name("flows.seeds"), *roots_of(cell.entry.build)}
+    return _problem_roots(cell) | {
+        Name("bandana.flows.replicates"),
+        Name("bandana.flows.seeds"),
+        *roots_of(cell.entry.build),
+    }
 
 
 def audit_roots(cell: Cell) -> frozenset[Name]:
     """The audit, what it replays, the algorithm with its promise, and the planted faults."""
-    from audits.catalog_controls import CONTROLS
+    from bandana.audits.catalog_controls import CONTROLS
 
     entry = cell.entry
     made = (entry.build, entry.promise, entry.probes, entry.in_audit, CONTROLS.get(entry.name, ()))
-    return _problem_roots(cell) | {Name("flows.replays"), *roots_of(made)}
+    return _problem_roots(cell) | {Name("bandana.flows.replays"), *roots_of(made)}
 
 
 def subject_roots(label: str) -> frozenset[Name]:
     """The audit of one subject of the audit of everything."""
-    from audits.catalog_controls import CONTROLS
-    from audits.whole_catalog import subjects
+    from bandana.audits.catalog_controls import CONTROLS
+    from bandana.audits.whole_catalog import subjects
 
     build = subjects()[label]
-    found = {Name("flows.replays"), *roots_of(build.func)}
+    found = {Name("bandana.flows.replays"), *roots_of(build.func)}
     entry = build.args[0]
     if isinstance(entry, str):
         return frozenset(found)  # a building block: its bed and its faults are imported

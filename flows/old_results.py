@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from flows.identity import asked_of, is_key
-from flows.journal import Journal
-from flows.plan import Cell
-from flows.play import BENCHMARK
-from flows.settings import DataFolder
-from flows.store import Store
-from flows.work import AUDIT, audit_key
+from bandana.flows.identity import asked_of, is_key
+from bandana.flows.journal import Journal
+from bandana.flows.plan import Cell
+from bandana.flows.play import BENCHMARK
+from bandana.flows.settings import DataFolder
+from bandana.flows.store import Store
+from bandana.flows.work import AUDIT, audit_key
 
 
 class Old(NamedTuple):

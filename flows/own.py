@@ -18,23 +18,23 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from algorithms.entry import Claim
-from algorithms.environments.episodes import Table, random_episodes
-from algorithms.environments.tables import random_table
-from audits import black_box, conformance, evidence, white_box
-from audits.black_box import BrokenFunction
-from audits.claims import ClaimError, parse
-from audits.conformance import ProtocolError
-from audits.outcome import Effort, Outcome
-from audits.summary import summarize
-from audits.worst_pair import candidate_pairs
-from flows import audit_report, provenance
-from flows.provenance import Making
-from flows.settings import is_anonymous
-from flows.specs import SpecError
-from flows.store import write_whole
-from flows.work import about_audits
-from privacy_core import ApproxDP, Interval
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.environments.episodes import Table, random_episodes
+from bandana.algorithms.environments.tables import random_table
+from bandana.audits import black_box, conformance, evidence, white_box
+from bandana.audits.black_box import BrokenFunction
+from bandana.audits.claims import ClaimError, parse
+from bandana.audits.conformance import ProtocolError
+from bandana.audits.outcome import Effort, Outcome
+from bandana.audits.summary import summarize
+from bandana.audits.worst_pair import candidate_pairs
+from bandana.flows import audit_report, provenance
+from bandana.flows.provenance import Making
+from bandana.flows.settings import is_anonymous
+from bandana.flows.specs import SpecError
+from bandana.flows.store import write_whole
+from bandana.flows.work import about_audits
+from bandana.privacy_core import ApproxDP, Interval
 
 ALGORITHM, FUNCTION = "algorithm", "function"
 _DEFAULT_DELTA = 1e-5
@@ -343,7 +343,7 @@ def write_files(loaded: Loaded, outcome: Outcome, request: Request, folder: Path
 
 
 def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: Path) -> dict[str, Any]:
-    """The report of one audit of a user's algorithm; see `audits.reporting`."""
+    """The report of one audit of a user's algorithm; see `bandana.audits.reporting`."""
     subject = loaded.subject
     shown = fields(subject) if is_dataclass(subject) else ()
     about = {

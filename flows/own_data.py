@@ -20,9 +20,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from flows.content import content_key
-from flows.environment_specs import Pin, TableSpec
-from flows.specs import Spec, SpecError
+from bandana.flows.content import content_key
+from bandana.flows.environment_specs import Pin, TableSpec
+from bandana.flows.specs import Spec, SpecError
 
 SECRET = "secret"
 """Name of the secret's file in a data folder."""

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from algorithms import catalog
-from algorithms.entry import ARMS, Claim, Entry, RegretBound, Settings
-from algorithms.protocol import Algorithm, IntArray
-from flows import made_by
-from flows.content import content_key
-from flows.environments import Environment, environments_of
-from flows.file_names import file_name
-from flows.identity import key_of
-from flows.replicates import problem_of
-from flows.seeds import NOISE, REWARDS, seed_of
-from flows.specs import Spec, SpecError
+from bandana.algorithms import catalog
+from bandana.algorithms.entry import ARMS, Claim, Entry, RegretBound, Settings
+from bandana.algorithms.protocol import Algorithm, IntArray
+from bandana.flows import made_by
+from bandana.flows.content import content_key
+from bandana.flows.environments import Environment, environments_of
+from bandana.flows.file_names import file_name
+from bandana.flows.identity import key_of
+from bandana.flows.replicates import problem_of
+from bandana.flows.seeds import NOISE, REWARDS, seed_of
+from bandana.flows.specs import Spec, SpecError
 
 _FEW_ROUNDS = 1_000_000
 

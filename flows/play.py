@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from audits.contents import PROVENANCE
-from flows import replicates
-from flows.plan import Block
-from flows.provenance import Making
-from flows.store import Store
+from bandana.audits.contents import PROVENANCE
+from bandana.flows import replicates
+from bandana.flows.plan import Block
+from bandana.flows.provenance import Making
+from bandana.flows.store import Store
 
 BENCHMARK = "benchmark"
 

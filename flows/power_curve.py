@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from audits.claims import Quantity
-from audits.measure import method_of
-from audits.power import LARGEST_FACTOR, share_caught
+from bandana.audits.claims import Quantity
+from bandana.audits.measure import method_of
+from bandana.audits.power import LARGEST_FACTOR, share_caught
 
 _POINTS = 40
 _TRIALS = 40
@@ -16,7 +16,7 @@ def power_curve(entry: dict[str, Any]) -> dict[str, Any] | None:
     """What the report shows as an audit's `power`.
 
     Args:
-      entry: of the report's `audits`, see `audits.summary.summarize`.
+      entry: of the report's `audits`, see `bandana.audits.summary.summarize`.
 
     Returns:
       quantity, factors, the share of audits that catch each, and how that was estimated; None where no factor is caught

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from prefect.task_runners import ProcessPoolTaskRunner
 
-from flows import warm_start
+from bandana.flows import warm_start
 
 _BROKEN = "A worker process died, and the pool with it"
 _terminate_broken = _ExecutorManagerThread.terminate_broken

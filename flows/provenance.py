@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, Literal
 
-from audits.reporting import origin
-from flows import checkout, machine
-from flows.versions import versions
+from bandana.audits.reporting import origin
+from bandana.flows import checkout, machine
+from bandana.flows.versions import versions
 
 Kind = Literal["blocks", "audits"]
 Record = dict[str, Any]

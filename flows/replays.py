@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from algorithms.entry import ARMS, Settings
-from algorithms.environments.episodes import Table
-from audits.audit import Trial, audit
-from audits.catalog_beds import at_test_budget, is_near_test_budget
-from audits.catalog_controls import CONTROLS
-from audits.faulty_ledgers import GENERIC
-from audits.outcome import Effort, Outcome
+from bandana.algorithms.entry import ARMS, Settings
+from bandana.algorithms.environments.episodes import Table
+from bandana.audits.audit import Trial, audit
+from bandana.audits.catalog_beds import at_test_budget, is_near_test_budget
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.faulty_ledgers import GENERIC
+from bandana.audits.outcome import Effort, Outcome
 
 if TYPE_CHECKING:
-    from audits.whole_catalog import Subject
-    from flows.plan import Cell
+    from bandana.audits.whole_catalog import Subject
+    from bandana.flows.plan import Cell
 
 About = Callable[[str, tuple[int, ...], int], dict[str, str]]
 """Table, probes and seed -> what a reader needs to repeat an audit."""

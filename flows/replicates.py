@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from algorithms.observers import log_grid
-from algorithms.run import run
-from privacy_core import LiveLedger, PureDP, ReproducibleNoise, account
-from privacy_core.accounting import accounted_mu
+from bandana.algorithms.observers import log_grid
+from bandana.algorithms.run import run
+from bandana.privacy_core import LiveLedger, PureDP, ReproducibleNoise, account
+from bandana.privacy_core.accounting import accounted_mu
 
 if TYPE_CHECKING:
-    from algorithms.entry import Problem
-    from flows.environments import Environment
-    from flows.plan import Block
+    from bandana.algorithms.entry import Problem
+    from bandana.flows.environments import Environment
+    from bandana.flows.plan import Block
 
 
 def problem_of(environment: Environment[Any]) -> Problem:

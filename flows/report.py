@@ -10,27 +10,27 @@ import numpy as np
 import pandas as pd
 from prefect import flow
 
-from audits.contents import PROVENANCE
-from audits.reporting import figures
-from audits.reporting.document import REPORT
-from audits.summary import finite
-from flows import provenance
-from flows.audit_report import evidence_field, evidence_file, write_document
-from flows.benchmark import summarize_cell
-from flows.content import content_key
-from flows.environment_specs import TableSpec
-from flows.environments import environments_of
-from flows.own_data import pinned
-from flows.plan import Block, Cell, cells_of
-from flows.play import BENCHMARK
-from flows.power_curve import power_curve
-from flows.progress import bar
-from flows.settings import DataFolder
-from flows.specs import Spec, SpecError
-from flows.store import Store, write_whole
-from flows.tracking import Tracker
-from flows.turns import alone_in
-from flows.work import audit_entry, audit_key, evidence_of, stored_audit
+from bandana.audits.contents import PROVENANCE
+from bandana.audits.reporting import figures
+from bandana.audits.reporting.document import REPORT
+from bandana.audits.summary import finite
+from bandana.flows import provenance
+from bandana.flows.audit_report import evidence_field, evidence_file, write_document
+from bandana.flows.benchmark import summarize_cell
+from bandana.flows.content import content_key
+from bandana.flows.environment_specs import TableSpec
+from bandana.flows.environments import environments_of
+from bandana.flows.own_data import pinned
+from bandana.flows.plan import Block, Cell, cells_of
+from bandana.flows.play import BENCHMARK
+from bandana.flows.power_curve import power_curve
+from bandana.flows.progress import bar
+from bandana.flows.settings import DataFolder
+from bandana.flows.specs import Spec, SpecError
+from bandana.flows.store import Store, write_whole
+from bandana.flows.tracking import Tracker
+from bandana.flows.turns import alone_in
+from bandana.flows.work import audit_entry, audit_key, evidence_of, stored_audit
 
 _WITHHELD = (
     "Regret {where} is withheld: the data are private, the spec does not declare their regret public, and no privacy claim "

@@ -14,17 +14,17 @@ from prefect.runtime import flow_run
 from prefect.schedules import Cron
 from prefect.types.entrypoint import EntrypointType
 
-from audits.outcome import Effort
-from audits.whole_catalog import subjects
-from flows.audit_all import SUITE, audit_all_flow
-from flows.clock import Times
-from flows.commands.suites import standing_alone
-from flows.environments import environments_of
-from flows.executors import Executor, Resources, task_runner
-from flows.settings import DataFolder
-from flows.specs import Spec, SpecError, parse_spec
-from flows.store import write_whole
-from flows.suite import suite_flow
+from bandana.audits.outcome import Effort
+from bandana.audits.whole_catalog import subjects
+from bandana.flows.audit_all import SUITE, audit_all_flow
+from bandana.flows.clock import Times
+from bandana.flows.commands.suites import standing_alone
+from bandana.flows.environments import environments_of
+from bandana.flows.executors import Executor, Resources, task_runner
+from bandana.flows.settings import DataFolder
+from bandana.flows.specs import Spec, SpecError, parse_spec
+from bandana.flows.store import write_whole
+from bandana.flows.suite import suite_flow
 
 DEMO = "demo"
 NIGHTLY_STEPS = ("benchmark", "gate", "report")
@@ -55,7 +55,11 @@ def nightly_benchmark(
     return suite_flow.fn(checked, text, str(folder.root), list(steps or NIGHTLY_STEPS))
 
 
-@flow(name="weekly-audit", persist_result=False, task_runner=task_runner(Resources(), Executor.PROCESSES, "flows.audit_all"))
+@flow(
+    name="weekly-audit",
+    persist_result=False,
+    task_runner=task_runner(Resources(), Executor.PROCESSES, "bandana.flows.audit_all"),
+)
 def weekly_audit(
     data: str | None = None,
     only: list[str] | None = None,
@@ -81,10 +85,10 @@ def read_spec(spec: str) -> tuple[Spec, str]:
     """A spec and its text, from a path, or the built-in one; with its data checked.
 
     Raises:
-      SpecError: see `flows.specs.load_spec`.
+      SpecError: see `bandana.flows.specs.load_spec`.
     """
     if spec == DEMO:
-        text, place = resources.files("flows").joinpath("demo.yaml").read_text(encoding="utf-8"), Path.cwd()
+        text, place = resources.files("bandana.flows").joinpath("demo.yaml").read_text(encoding="utf-8"), Path.cwd()
     else:
         place = Path(spec).absolute().parent
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 NOISE, REWARDS = 2, 3
-"""Purposes; those of environments are in `flows.environments.environment`."""
+"""Purposes; those of environments are in `bandana.flows.environments.environment`."""
 
 
 def seed_of(root: int, purpose: int, identity: str, block: int) -> np.random.SeedSequence:

@@ -19,9 +19,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from flows import login as logins
-from flows.processes import Process, descendants, end
-from flows.specs import SpecError
+from bandana.flows import login as logins
+from bandana.flows.processes import Process, descendants, end
+from bandana.flows.specs import SpecError
 
 if TYPE_CHECKING:
     from prefect.deployments.runner import RunnerDeployment

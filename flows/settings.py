@@ -96,7 +96,7 @@ class DataFolder:
 
     def sweep(self) -> None:
         """Removes what killed processes left half-written; runs that go on beside this one keep theirs."""
-        from flows.scratch import sweep
+        from bandana.flows.scratch import sweep
 
         sweep(place for place in self.root.iterdir() if place.is_dir() and place != self.prefect)
 

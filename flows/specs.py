@@ -16,11 +16,11 @@ from pydantic import (
     model_validator,
 )
 
-from algorithms import catalog
-from audits.limits import MIN_REPLAYS
-from flows.environment_specs import EnvironmentSpec, TableSpec, arms_of, kind_of, label_of
-from flows.spec_fields import NAME, Count, OneOrSeveral, Positive, Share, Strict
-from privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
+from bandana.algorithms import catalog
+from bandana.audits.limits import MIN_REPLAYS
+from bandana.flows.environment_specs import EnvironmentSpec, TableSpec, arms_of, kind_of, label_of
+from bandana.flows.spec_fields import NAME, Count, OneOrSeveral, Positive, Share, Strict
+from bandana.privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
 
 PARAMETERS = (
     "beta", "failure", "beta_scale", "ridge", "switch", "length_scale", "n_features", "norm_bound", "reading", "error_scale",

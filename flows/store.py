@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from audits.contents import read_description
-from flows import scratch
-from flows.content import canonical
-from flows.settings import is_anonymous
+from bandana.audits.contents import read_description
+from bandana.flows import scratch
+from bandana.flows.content import canonical
+from bandana.flows.settings import is_anonymous
 
 _ENDING = ".npz"
 

@@ -9,19 +9,19 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 
-from flows import baseline, old_results
-from flows.alarms import AlarmRaised, Findings, conclude
-from flows.audit import audit
-from flows.benchmark import benchmark
-from flows.executors import Resources
-from flows.gate import in_report, told
-from flows.own_data import pinned
-from flows.plan import cells_of
-from flows.report import report
-from flows.settings import DataFolder
-from flows.specs import Spec
-from flows.store import Store
-from flows.temporary_server import without_heartbeats
+from bandana.flows import baseline, old_results
+from bandana.flows.alarms import AlarmRaised, Findings, conclude
+from bandana.flows.audit import audit
+from bandana.flows.benchmark import benchmark
+from bandana.flows.executors import Resources
+from bandana.flows.gate import in_report, told
+from bandana.flows.own_data import pinned
+from bandana.flows.plan import cells_of
+from bandana.flows.report import report
+from bandana.flows.settings import DataFolder
+from bandana.flows.specs import Spec
+from bandana.flows.store import Store
+from bandana.flows.temporary_server import without_heartbeats
 
 STEPS = ("benchmark", "audit", "gate", "report")
 

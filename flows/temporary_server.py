@@ -77,7 +77,7 @@ def spawn(home: Path) -> tuple[subprocess.Popen[bytes], dict[str, str]]:
 
     The settings are the address that it will answer at, and a login that lives in the environment of our processes alone.
     """
-    from flows import login as logins  # here: the server itself, which runs this file, need not find the package
+    from bandana.flows import login as logins  # here: the server itself, which runs this file, need not find the package
 
     home.mkdir(parents=True, exist_ok=True)
     login = logins.draw()

@@ -23,13 +23,13 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flows import scratch
-from flows.comparison_view import VIEW_KEY, VIEW_TAG, comparison_state, encode_view, run_color
-from flows.settings import is_anonymous
-from flows.tracking_address import TrackingAddress, default_artifacts
-from flows.tracking_errors import Patient, TrackingError, advice
-from flows.tracking_locks import Locks
-from flows.tracking_record import NAME_LENGTH, CellRecord, is_finite, is_loggable
+from bandana.flows import scratch
+from bandana.flows.comparison_view import VIEW_KEY, VIEW_TAG, comparison_state, encode_view, run_color
+from bandana.flows.settings import is_anonymous
+from bandana.flows.tracking_address import TrackingAddress, default_artifacts
+from bandana.flows.tracking_errors import Patient, TrackingError, advice
+from bandana.flows.tracking_locks import Locks
+from bandana.flows.tracking_record import NAME_LENGTH, CellRecord, is_finite, is_loggable
 
 __all__ = ["CellRecord", "Tracker", "TrackingError"]
 
@@ -75,7 +75,7 @@ class _Known(NamedTuple):
 class Tracker:
     """Writes to MLflow: a store below `data_dir`, a PostgreSQL database, or an MLflow server.
 
-    Every write is idempotent. Processes may write at once: each key has a lock (`flows.tracking_locks`).
+    Every write is idempotent. Processes may write at once: each key has a lock (`bandana.flows.tracking_locks`).
 
     Args:
       data_dir: where the default store and the locks live; created where missing.
@@ -728,6 +728,6 @@ def _tell_kept(record: CellRecord, data: Any, params: Mapping[str, str], metrics
 
 
 def _code() -> str:
-    from flows.identity import code_version
+    from bandana.flows.identity import code_version
 
     return code_version()[:12]

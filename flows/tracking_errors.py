@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flows.tracking_address import URI_VARIABLE, TrackingAddress
+from bandana.flows.tracking_address import URI_VARIABLE, TrackingAddress
 
 PAUSES = (1.0, 4.0, 10.0)  # seconds before a failed call is tried again; then the error is told
 _LENGTH = 240

@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from flows.tracking_address import TrackingAddress
-from flows.tracking_errors import Patient
+from bandana.flows.tracking_address import TrackingAddress
+from bandana.flows.tracking_errors import Patient
 
 _PATIENCE = "300s"  # of a writer for another one on PostgreSQL
 

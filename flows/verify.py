@@ -6,11 +6,11 @@ from pathlib import Path
 
 from rich.table import Table
 
-from audits.contents import numbers_sha256
-from audits.evidence import UnusableEvidence, Verification, read, verify
-from audits.reporting import origin
-from flows import provenance
-from flows.specs import SpecError
+from bandana.audits.contents import numbers_sha256
+from bandana.audits.evidence import UnusableEvidence, Verification, read, verify
+from bandana.audits.reporting import origin
+from bandana.flows import provenance
+from bandana.flows.specs import SpecError
 
 WIDTH = 150
 
@@ -39,7 +39,7 @@ def told(path: Path) -> list[str]:
     """How the evidence came to be, and the hash of its numbers, which are the same whoever computes them again.
 
     Raises:
-      UnusableEvidence: see `audits.evidence.read`.
+      UnusableEvidence: see `bandana.audits.evidence.read`.
     """
     made = origin.lines(provenance.read(read(path).outcome.provenance))
     return [*made, f"numbers   SHA-256 {numbers_sha256(path)}, without the lines above"]

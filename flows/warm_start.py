@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from multiprocessing import forkserver
 
 _METHOD = "forkserver"
-_COMMANDS = "flows.cli"  # a worker runs the main module again, which imports them
+_COMMANDS = "bandana.flows.cli"  # a worker runs the main module again, which imports them
 _modules: list[str] = []
 
 

@@ -8,17 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from audits import evidence
-from audits.evidence import UnusableEvidence
-from audits.outcome import Outcome
-from audits.summary import summarize
-from flows import provenance, replays
-from flows.identity import code_version, key_of
-from flows.plan import Cell
-from flows.provenance import Making
-from flows.specs import SpecError
-from flows.store import Store, write_first
-from privacy_core import ReproducibleNoise
+from bandana.audits import evidence
+from bandana.audits.evidence import UnusableEvidence
+from bandana.audits.outcome import Outcome
+from bandana.audits.summary import summarize
+from bandana.flows import provenance, replays
+from bandana.flows.identity import code_version, key_of
+from bandana.flows.plan import Cell
+from bandana.flows.provenance import Making
+from bandana.flows.specs import SpecError
+from bandana.flows.store import Store, write_first
+from bandana.privacy_core import ReproducibleNoise
 
 AUDIT = "audit"
 

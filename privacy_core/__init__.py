@@ -1,12 +1,12 @@
 """Differential privacy for sequential learning: mechanisms, the ledger, and exact accounting."""
 
-from privacy_core.accounting import account, calibrate, classical
-from privacy_core.clipping import Ball, Interval
-from privacy_core.curve import PrivacyCurve
-from privacy_core.doubling import DoublingSum
-from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
-from privacy_core.factorized import FactorizedSum
-from privacy_core.guarantees import (
+from bandana.privacy_core.accounting import account, calibrate, classical
+from bandana.privacy_core.clipping import Ball, Interval
+from bandana.privacy_core.curve import PrivacyCurve
+from bandana.privacy_core.doubling import DoublingSum
+from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from bandana.privacy_core.factorized import FactorizedSum
+from bandana.privacy_core.guarantees import (
     ZCDP,
     ApproxDP,
     GaussianDP,
@@ -18,14 +18,14 @@ from privacy_core.guarantees import (
     RenyiDP,
     TrustModel,
 )
-from privacy_core.ledger import BudgetExceeded, Carried, Ledger, LiveLedger, Release, ScriptedLedger, Span
-from privacy_core.matrices import EQUAL, GOE, JointGaussian, SymmetricGaussian
-from privacy_core.mechanisms import DiscreteGaussian, Exact, Gaussian, Laplace, Mechanism
-from privacy_core.noise import ContinuousNoise, NoiseSource, ReproducibleNoise, SecureNoise
-from privacy_core.stacked import StackedGaussian, StackedLaplace, stacked_pairs
-from privacy_core.structures import Factorized, Mixture, Releases, Structure, Tree
-from privacy_core.sums import LocalSum, OpenPhase, PhaseSum, PhaseTotal, PrivateSum
-from privacy_core.tree import TreeSum
+from bandana.privacy_core.ledger import BudgetExceeded, Carried, Ledger, LiveLedger, Release, ScriptedLedger, Span
+from bandana.privacy_core.matrices import EQUAL, GOE, JointGaussian, SymmetricGaussian
+from bandana.privacy_core.mechanisms import DiscreteGaussian, Exact, Gaussian, Laplace, Mechanism
+from bandana.privacy_core.noise import ContinuousNoise, NoiseSource, ReproducibleNoise, SecureNoise
+from bandana.privacy_core.stacked import StackedGaussian, StackedLaplace, stacked_pairs
+from bandana.privacy_core.structures import Factorized, Mixture, Releases, Structure, Tree
+from bandana.privacy_core.sums import LocalSum, OpenPhase, PhaseSum, PhaseTotal, PrivateSum
+from bandana.privacy_core.tree import TreeSum
 
 __all__ = [
     "EQUAL", "GOE", "ZCDP", "ApproxDP", "Ball", "BudgetExceeded", "Carried", "ConcentratedEvent", "ContinuousNoise",

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from scipy.optimize import brentq
 
-from privacy_core.checks import at_least, positive, probability
-from privacy_core.curve import PrivacyCurve
-from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
-from privacy_core.guarantees import (
+from bandana.privacy_core.checks import at_least, positive, probability
+from bandana.privacy_core.curve import PrivacyCurve
+from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from bandana.privacy_core.guarantees import (
     ZCDP,
     ApproxDP,
     GaussianDP,
@@ -26,8 +26,8 @@ from privacy_core.guarantees import (
     RenyiDP,
     TrustModel,
 )
-from privacy_core.spending import limit_of, price_of
-from privacy_core.structures import Releases, Structure
+from bandana.privacy_core.spending import limit_of, price_of
+from bandana.privacy_core.structures import Releases, Structure
 
 _NEVER_LESS = 1 + 1e-12
 

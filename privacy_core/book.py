@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
+from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
 
 IntArray = NDArray[np.int64]
 

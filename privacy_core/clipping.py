@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privacy_core.checks import positive
+from bandana.privacy_core.checks import positive
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp
 
-from privacy_core import gaussian
-from privacy_core.events import Event, GaussianEvent, LaplaceEvent
-from privacy_core.guarantees import PureDP
+from bandana.privacy_core import gaussian
+from bandana.privacy_core.events import Event, GaussianEvent, LaplaceEvent
+from bandana.privacy_core.guarantees import PureDP
 
 FloatArray = NDArray[np.float64]
 Events = tuple[tuple[Event, int], ...]

@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privacy_core import composition, gaussian
-from privacy_core.checks import at_least, non_negative, order, probability, rates
-from privacy_core.composition import Events
-from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
-from privacy_core.guarantees import ZCDP, GaussianDP, Relation, TrustModel
+from bandana.privacy_core import composition, gaussian
+from bandana.privacy_core.checks import at_least, non_negative, order, probability, rates
+from bandana.privacy_core.composition import Events
+from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from bandana.privacy_core.guarantees import ZCDP, GaussianDP, Relation, TrustModel
 
 FloatArray = NDArray[np.float64]
 _EVENT_NAMES: dict[str, type[Any]] = {
@@ -30,7 +30,7 @@ class PrivacyCurve:
     Gaussian events alone: exact. Laplace events alone: the smallest of basic composition, optimal composition of pure DP,
     and the privacy loss distribution. Gaussian with Laplace events: the privacy loss distribution, or where delta is below
     1e-8 the smaller of Renyi and "Gaussian exactly, plus pure". With concentrated events: Renyi. All but the first are
-    upper bounds; see `privacy_core.composition`.
+    upper bounds; see `bandana.privacy_core.composition`.
 
     Attributes:
       books: for each record that may be the worst, its events and their counts, sorted.

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core.checks import at_least
-from privacy_core.ledger import Ledger, Span
-from privacy_core.mechanisms import Mechanism
-from privacy_core.sums import RunningState, RunningSum, count
+from bandana.privacy_core.checks import at_least
+from bandana.privacy_core.ledger import Ledger, Span
+from bandana.privacy_core.mechanisms import Mechanism
+from bandana.privacy_core.sums import RunningState, RunningSum, count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privacy_core.checks import order, positive
+from bandana.privacy_core.checks import order, positive
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular, toeplitz
 
-from privacy_core.checks import at_least
+from bandana.privacy_core.checks import at_least
 
 FloatArray = NDArray[np.float64]
 _SHORT = 32

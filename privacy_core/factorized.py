@@ -25,15 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import daxpy, dgemv, dger
 
-from privacy_core.checks import at_least
-from privacy_core.events import GaussianEvent, NonPrivateEvent
-from privacy_core.factorization import BufferedFactorization, DenseFactorization, Factorization, factorize
-from privacy_core.ledger import Carried, Ledger, Span
-from privacy_core.matrices import JointGaussian, SymmetricGaussian
-from privacy_core.mechanisms import Gaussian, Mechanism
-from privacy_core.stacked import StackedGaussian
-from privacy_core.structures import Factorized
-from privacy_core.sums import RunningSum, count
+from bandana.privacy_core.checks import at_least
+from bandana.privacy_core.events import GaussianEvent, NonPrivateEvent
+from bandana.privacy_core.factorization import BufferedFactorization, DenseFactorization, Factorization, factorize
+from bandana.privacy_core.ledger import Carried, Ledger, Span
+from bandana.privacy_core.matrices import JointGaussian, SymmetricGaussian
+from bandana.privacy_core.mechanisms import Gaussian, Mechanism
+from bandana.privacy_core.stacked import StackedGaussian
+from bandana.privacy_core.structures import Factorized
+from bandana.privacy_core.sums import RunningSum, count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -61,7 +61,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class FactorizedSum(RunningSum[Rows]):
-    """The running sum of `n_steps` steps through a column-normalized factorization (`privacy_core.factorization`).
+    """The running sum of `n_steps` steps through a column-normalized factorization (`bandana.privacy_core.factorization`).
 
     At T = 1024 the largest noise variance is 9.5 in units of one release, against 110 for a tree of 11 nodes at equal mu;
     no factorization has less than 8.5.

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr, roots_laguerre
 
-from privacy_core.checks import non_negative, positive, probability
+from bandana.privacy_core.checks import non_negative, positive, probability
 
 _SQRT2 = math.sqrt(2.0)
 _SOLVER: dict[str, Any] = {"xtol": 1e-300, "rtol": 8.9e-16, "maxiter": 500}

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
 
-from privacy_core import gaussian
-from privacy_core.checks import non_negative, order, positive, probability, rates
+from bandana.privacy_core import gaussian
+from bandana.privacy_core.checks import non_negative, order, positive, probability, rates
 
 
 class Relation(StrEnum):

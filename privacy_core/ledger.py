@@ -16,15 +16,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core.accounting import account
-from privacy_core.book import Book, shared_span
-from privacy_core.checks import at_least
-from privacy_core.curve import PrivacyCurve
-from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, NonPrivateEvent
-from privacy_core.guarantees import Guarantee, Relation, TrustModel
-from privacy_core.mechanisms import Mechanism
-from privacy_core.noise import NoiseSource
-from privacy_core.spending import Spending, exceeds, filterable, price_of, spent_as
+from bandana.privacy_core.accounting import account
+from bandana.privacy_core.book import Book, shared_span
+from bandana.privacy_core.checks import at_least
+from bandana.privacy_core.curve import PrivacyCurve
+from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, NonPrivateEvent
+from bandana.privacy_core.guarantees import Guarantee, Relation, TrustModel
+from bandana.privacy_core.mechanisms import Mechanism
+from bandana.privacy_core.noise import NoiseSource
+from bandana.privacy_core.spending import Spending, exceeds, filterable, price_of, spent_as
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -133,7 +133,7 @@ class LiveLedger:
       n_reps: number of replicates.
       noise: the only generator of privacy noise in a run.
       budget: no record may spend more than this; None sets no limit. GDP, RDP, zCDP, pure or (epsilon, delta); a filter,
-        valid with adaptively chosen noise, spans and stopping (`privacy_core.spending`).
+        valid with adaptively chosen noise, spans and stopping (`bandana.privacy_core.spending`).
       keeps_transcript: whether `transcript` keeps what was released.
       trust: who sees the data, as far as the run's owner arranges it; it is written on the guarantee.
       n_records: length of the stream, to refuse spans outside it; None where it is not known.

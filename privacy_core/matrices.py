@@ -25,11 +25,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core.checks import positive
-from privacy_core.events import GaussianEvent
-from privacy_core.guarantees import Relation
-from privacy_core.mechanisms import gaussian_event
-from privacy_core.noise import NoiseSource
+from bandana.privacy_core.checks import positive
+from bandana.privacy_core.events import GaussianEvent
+from bandana.privacy_core.guarantees import Relation
+from bandana.privacy_core.mechanisms import gaussian_event
+from bandana.privacy_core.noise import NoiseSource
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

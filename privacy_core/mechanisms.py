@@ -14,10 +14,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core.checks import positive
-from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
-from privacy_core.guarantees import Relation
-from privacy_core.noise import NoiseSource
+from bandana.privacy_core.checks import positive
+from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from bandana.privacy_core.guarantees import Relation
+from bandana.privacy_core.noise import NoiseSource
 
 Array = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core.checks import positive
-from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
+from bandana.privacy_core.checks import positive
+from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
 
 Shape = int | tuple[int, ...]
 FloatArray = NDArray[np.float64]

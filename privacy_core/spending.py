@@ -20,9 +20,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core.book import Book
-from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
-from privacy_core.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
+from bandana.privacy_core.book import Book
+from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
+from bandana.privacy_core.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 
 IntArray = NDArray[np.int64]
 _ROUNDING = 1 + 1e-9

@@ -17,13 +17,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core.calibrations.worst_cases import pair_l1_bound
-from privacy_core.checks import positive
-from privacy_core.events import GaussianEvent, LaplaceEvent
-from privacy_core.guarantees import Relation
-from privacy_core.matrices import GOE, FloatArray, IntArray, JointGaussian, packing
-from privacy_core.mechanisms import gaussian_event
-from privacy_core.noise import NoiseSource
+from bandana.privacy_core.calibrations.worst_cases import pair_l1_bound
+from bandana.privacy_core.checks import positive
+from bandana.privacy_core.events import GaussianEvent, LaplaceEvent
+from bandana.privacy_core.guarantees import Relation
+from bandana.privacy_core.matrices import GOE, FloatArray, IntArray, JointGaussian, packing
+from bandana.privacy_core.mechanisms import gaussian_event
+from bandana.privacy_core.noise import NoiseSource
 
 
 @lru_cache(maxsize=64)
@@ -112,7 +112,7 @@ class StackedGaussian(_Stacked):
       shares: (n_blocks,) deviation of the blocks' noise, over `scale`.
       noise_multiplier: `scale` over the sensitivity.
       vector_ratio: deviation of a vector's entry over that of an off-diagonal one.
-      diagonal_ratio: `GOE` or `EQUAL`, see `privacy_core.matrices`.
+      diagonal_ratio: `GOE` or `EQUAL`, see `bandana.privacy_core.matrices`.
       relation: between which data sets.
     """
 

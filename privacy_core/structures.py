@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from privacy_core.checks import at_least, positive
-from privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
+from bandana.privacy_core.checks import at_least, positive
+from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
 
 Noise = type[GaussianEvent] | type[LaplaceEvent]
 

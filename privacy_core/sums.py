@@ -6,9 +6,9 @@ closings records gather in an open phase; what a closing answers depends on the 
   PhaseSum       the phase's own sum, forgotten afterwards
   PhaseTotal     the running total of a phase sum's answers
   LocalSum       the running sum of messages that each record noised itself
-  TreeSum        the running sum, from a binary tree                     (`privacy_core.tree`)
-  FactorizedSum  the running sum, from a matrix factorization            (`privacy_core.factorized`)
-  DoublingSum    the running sum over an unknown horizon, by restarts    (`privacy_core.doubling`)
+  TreeSum        the running sum, from a binary tree                     (`bandana.privacy_core.tree`)
+  FactorizedSum  the running sum, from a matrix factorization            (`bandana.privacy_core.factorized`)
+  DoublingSum    the running sum over an unknown horizon, by restarts    (`bandana.privacy_core.doubling`)
 
 The state is sensitive; what `close` answers is released. States are handed over: `add` and `close` reuse their memory. Of
 a release that the budget refuses nothing is kept, and the phase stays open.
@@ -24,9 +24,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core.checks import at_least
-from privacy_core.ledger import Ledger, Span
-from privacy_core.mechanisms import Mechanism
+from bandana.privacy_core.checks import at_least
+from bandana.privacy_core.ledger import Ledger, Span
+from bandana.privacy_core.mechanisms import Mechanism
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

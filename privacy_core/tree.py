@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core.checks import at_least
-from privacy_core.ledger import Ledger, Span
-from privacy_core.mechanisms import Mechanism
-from privacy_core.structures import Tree
-from privacy_core.sums import RunningSum, count
+from bandana.privacy_core.checks import at_least
+from bandana.privacy_core.ledger import Ledger, Span
+from bandana.privacy_core.mechanisms import Mechanism
+from bandana.privacy_core.structures import Tree
+from bandana.privacy_core.sums import RunningSum, count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

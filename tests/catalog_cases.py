@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import nightly
 import pytest
 
-from algorithms.catalog import CATALOG, find
-from algorithms.entry import Entry
-from privacy_core import Guarantee
+from bandana.algorithms.catalog import CATALOG, find
+from bandana.algorithms.entry import Entry
+from bandana.privacy_core import Guarantee
 
 
 class Case(NamedTuple):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtri
 
-from privacy_core import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
+from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 
 ORDERS = 1 + np.concatenate([np.geomspace(1e-4, 1e4, 81), [1.0, 2.0, 3.0]])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy_core import ContinuousNoise, LiveLedger, Span
+from bandana.privacy_core import ContinuousNoise, LiveLedger, Span
 
 Shape = int | tuple[int, ...]
 

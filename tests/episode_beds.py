@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.entry import EPISODIC, Entry, claim_of
-from algorithms.environments.episodes import EpisodeTable, random_episodes
-from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import (
+from bandana.algorithms.entry import EPISODIC, Entry, claim_of
+from bandana.algorithms.environments.episodes import EpisodeTable, random_episodes
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import (
     Exact,
     Gaussian,
     GaussianDP,

@@ -6,7 +6,7 @@ import numpy as np
 from doubles import ConstantNoise, Shape
 from numpy.typing import NDArray
 
-from privacy_core import ContinuousNoise, LiveLedger
+from bandana.privacy_core import ContinuousNoise, LiveLedger
 
 FloatArray = NDArray[np.float64]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from algorithms.environments.episodes import EpisodeTable
-from algorithms.numerics.mdp_models import MixtureModel
-from privacy_core import Interval
+from bandana.algorithms.environments.episodes import EpisodeTable
+from bandana.algorithms.numerics.mdp_models import MixtureModel
+from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)
 

@@ -54,8 +54,16 @@ MARKED: dict[str, tuple[str, ...]] = {
     "algorithms/test_pooled_gp_ucb.py": ALL,
     "algorithms/test_projection.py": ALL,
     "algorithms/test_regression_kernels.py": ALL,
-    "algorithms/test_regret_bounds.py": ("test_the_bound_of_oful", "test_the_bound_of_gp_ucb", "test_theorem_5_by_hand",),
-    "algorithms/test_sphere_contexts.py": ("test_rewards_follow", "test_no_law_of", "test_what_the_check_says",),
+    "algorithms/test_regret_bounds.py": (
+        "test_the_bound_of_oful",
+        "test_the_bound_of_gp_ucb",
+        "test_theorem_5_by_hand",
+    ),
+    "algorithms/test_sphere_contexts.py": (
+        "test_rewards_follow",
+        "test_no_law_of",
+        "test_what_the_check_says",
+    ),
     "algorithms/test_thornton_hiv.py": ALL,
     "algorithms/test_ties.py": ALL,
     "algorithms/test_ucrl_vtr.py": (
@@ -69,26 +77,53 @@ MARKED: dict[str, tuple[str, ...]] = {
     "algorithms/test_ucrl_vtr_plus.py": ALL,
     "algorithms/test_upper_bound_kernels.py": ALL,
     "algorithms/test_value_target_kernels.py": ALL,
-    "audits/test_attacks.py": ("test_each_attack_finds", "test_the_one_that_promises_most", "test_an_arm_in_the_middle",),
+    "audits/test_attacks.py": (
+        "test_each_attack_finds",
+        "test_the_one_that_promises_most",
+        "test_an_arm_in_the_middle",
+    ),
     "audits/test_baseline_controls.py": ("test_the_audit_of_the_noise_catches_it",),
-    "audits/test_black_box.py": ("test_the_leaky_example_fails", "test_the_private_example_passes",),
+    "audits/test_black_box.py": (
+        "test_the_leaky_example_fails",
+        "test_the_private_example_passes",
+    ),
     "audits/test_classifiers.py": ALL,
-    "audits/test_coin_test.py": ("test_single_precision_and_rounded", "test_a_lone_infinity",),
+    "audits/test_coin_test.py": (
+        "test_single_precision_and_rounded",
+        "test_a_lone_infinity",
+    ),
     "audits/test_contextual_audits.py": ("test_the_worst_pair_reaches_the_claim",),
-    "audits/test_divergence_bounds.py": ("test_last_bits", "test_no_plan_claims_more", "test_sharpness_on_a_gaussian",),
+    "audits/test_divergence_bounds.py": (
+        "test_last_bits",
+        "test_no_plan_claims_more",
+        "test_sharpness_on_a_gaussian",
+    ),
     "audits/test_engine.py": ("test_evidence_of_a_local_audit",),
     "audits/test_episode_audits.py": ("test_the_likelihood_ratio",),
     "audits/test_evalues.py": ("test_no_pair_has_means_above_two_at_its_own_gdp",),
     "audits/test_evidence.py": ("test_honest_evidence_is_verified",),
-    "audits/test_kernel_audits.py": ("test_the_worst_pair_nearly", "test_opposite_rewards",),
-    "audits/test_linear_mdp_audits.py": ("test_the_worst_pair_nearly", "test_determinants_of_exact",),
+    "audits/test_kernel_audits.py": (
+        "test_the_worst_pair_nearly",
+        "test_opposite_rewards",
+    ),
+    "audits/test_linear_mdp_audits.py": (
+        "test_the_worst_pair_nearly",
+        "test_determinants_of_exact",
+    ),
     "audits/test_mdp_beds.py": ALL,
     "audits/test_means.py": ALL,
     "audits/test_methods.py": ("test_every_method_sees",),
     "audits/test_mixture_audits.py": ("test_a_replaced_episode_reaches",),
-    "audits/test_noise_reuse.py": ("test_it_names_the_releases", "test_other_laws", "test_a_deviation_15_percent",),
+    "audits/test_noise_reuse.py": (
+        "test_it_names_the_releases",
+        "test_other_laws",
+        "test_a_deviation_15_percent",
+    ),
     "audits/test_one_run_audit.py": ("test_at_a_delta_of_one_percent",),
-    "audits/test_power.py": ("test_a_pair_that_shows_half", "test_more_replays_catch_less",),
+    "audits/test_power.py": (
+        "test_a_pair_that_shows_half",
+        "test_more_replays_catch_less",
+    ),
     "audits/test_projected_kernel_audits.py": (
         "test_the_worst_pair_reaches",
         "test_each_fault_costs",
@@ -97,7 +132,10 @@ MARKED: dict[str, tuple[str, ...]] = {
     "audits/test_replay.py": ("test_the_score_of_an_honest_run",),
     "audits/test_rescaled.py": ("test_the_likelihood_ratio",),
     "audits/test_samples.py": ALL,
-    "audits/test_second_opinions.py": ("test_a_known_defect_is_measured", "test_all_seven_accountants",),
+    "audits/test_second_opinions.py": (
+        "test_a_known_defect_is_measured",
+        "test_all_seven_accountants",
+    ),
     "audits/test_sensitivity.py": ("test_each_fault_is_found_for_its_own",),
     "audits/test_sequence_sensitivity.py": ALL,
     "audits/test_sum_controls.py": ("test_a_utility_fault",),
@@ -105,7 +143,11 @@ MARKED: dict[str, tuple[str, ...]] = {
     "audits/test_tradeoff_bounds.py": ALL,
     "audits/test_verdicts.py": ("test_the_same_effort",),
     "audits/test_watch.py": ALL,
-    "audits/test_worst_pair.py": ("test_positions_are_refined", "test_planted_faults", "test_adar_ucb_reaches",),
+    "audits/test_worst_pair.py": (
+        "test_positions_are_refined",
+        "test_planted_faults",
+        "test_adar_ucb_reaches",
+    ),
     "flows/test_power_curve.py": ALL,
     "privacy_core/test_calibrations.py": ALL,
     "privacy_core/test_clipping.py": ALL,
@@ -144,8 +186,8 @@ EXCEPTIONS: dict[str, str] = {
 """File -> why none of its tests is repeated."""
 
 HARMLESS = {
-    "algorithms.environments.tables": "norms of rows, to refuse those above 1",
-    "audits.neighbors": "two unit vectors in a plane, from sines and cosines",
+    "bandana.algorithms.environments.tables": "norms of rows, to refuse those above 1",
+    "bandana.audits.neighbors": "two unit vectors in a plane, from sines and cosines",
 }
 """Modules of the product whose algebra decides nothing, with the reason."""
 
@@ -172,7 +214,7 @@ def computing_modules() -> frozenset[str]:
     """Names of the product's modules that compute so, the harmless ones left out."""
     found = set()
     for path in (path for package in PRODUCT for path in (ROOT / package).rglob("*.py")):
-        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        name = ".".join(("bandana", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
         if name not in HARMLESS and computes(path):
             found.add(name)
     return frozenset(found)

@@ -14,23 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.catalog import CATALOG, find
-from algorithms.entry import Entry
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from audits.audit import Trial, audit
-from audits.black_box import even_table, examine
-from audits.catalog_beds import bed_of, bed_settings
-from audits.catalog_controls import CONTROLS
-from audits.claims import parse
-from audits.controls import SAMPLING
-from audits.neighbors import canary_pairs
-from audits.outcome import Effort, Outcome
-from flows.environment_specs import TableSpec
-from flows.plan import cells_of
-from flows.specs import load_spec
-from flows.work import audit_key
-from privacy_core import (
+from bandana.algorithms.catalog import CATALOG, find
+from bandana.algorithms.entry import Entry
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.audits.audit import Trial, audit
+from bandana.audits.black_box import even_table, examine
+from bandana.audits.catalog_beds import bed_of, bed_settings
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.claims import parse
+from bandana.audits.controls import SAMPLING
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.outcome import Effort, Outcome
+from bandana.flows.environment_specs import TableSpec
+from bandana.flows.plan import cells_of
+from bandana.flows.specs import load_spec
+from bandana.flows.work import audit_key
+from bandana.privacy_core import (
     ApproxDP,
     Factorized,
     FactorizedSum,

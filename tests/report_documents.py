@@ -5,7 +5,7 @@ import re
 from html.parser import HTMLParser
 from statistics import NormalDist
 
-from audits.reporting.document import REGRET
+from bandana.audits.reporting.document import REGRET
 
 HOSTILE = "<script>alert(1)</script> #panic(\"x\") $x^2$ 'q' \\ {{ 7*7 }} {% raw %} *b* _i_ @ref `r` </svg> -->"
 

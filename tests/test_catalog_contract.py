@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 from catalog_cases import calibrated, every, one_of_each
 
-from algorithms.catalog import CATALOG, find
-from algorithms.entry import EPISODIC, Problem
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from audits import worst_pair
-from audits.audit import Trial, derive, examine_noise
-from audits.catalog_beds import bed_of, bed_settings
-from audits.catalog_controls import CONTROLS
-from audits.claims import Quantity
-from audits.controls import SAMPLING, STRUCTURAL
-from audits.measure import looks_of, measure
-from audits.neighbors import canary_pairs
-from audits.noise_reuse import NOISE
-from audits.outcome import MU, ONE_RUN, Effort, accounted_as, accounted_mu, main_quantity
-from audits.sensitivity import search
-from privacy_core import (
+from bandana.algorithms.catalog import CATALOG, find
+from bandana.algorithms.entry import EPISODIC, Problem
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.audits import worst_pair
+from bandana.audits.audit import Trial, derive, examine_noise
+from bandana.audits.catalog_beds import bed_of, bed_settings
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.claims import Quantity
+from bandana.audits.controls import SAMPLING, STRUCTURAL
+from bandana.audits.measure import looks_of, measure
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.outcome import MU, ONE_RUN, Effort, accounted_as, accounted_mu, main_quantity
+from bandana.audits.sensitivity import search
+from bandana.privacy_core import (
     ApproxDP,
     Interval,
     LaplaceEvent,

@@ -15,10 +15,10 @@ from documentation import ROOT, Built, anchors, blocks, command_lines, console, 
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from flows.cli import app
-from flows.environments import environments_of
-from flows.plan import cells_of
-from flows.specs import Spec, load_spec
+from bandana.flows.cli import app
+from bandana.flows.environments import environments_of
+from bandana.flows.plan import cells_of
+from bandana.flows.specs import Spec, load_spec
 
 DOCS = ROOT / "docs"
 SETTINGS = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
@@ -335,7 +335,7 @@ def test_every_module_has_a_page(hooks):
         for path in (ROOT / package).rglob("*.py"):
             parts = [part for part in path.relative_to(ROOT).with_suffix("").parts if part != "__init__"]
             assert parts[-1] == "__main__" or f"reference/api/{'.'.join(parts)}.md" in written, path
-    assert "privacy_core.ledger.LiveLedger" in written["reference/api/privacy_core.md"]
+    assert "bandana.privacy_core.ledger.LiveLedger" in written["reference/api/privacy_core.md"]
 
 
 def test_a_formula_becomes_mathml(hooks):

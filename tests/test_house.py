@@ -89,7 +89,7 @@ def test_privacy_noise_comes_from_one_module():
         "import random",
         "import secrets",
         "import os\nos.urandom(8)",
-        "from privacy_core import ReproducibleNoise",
+        "from bandana.privacy_core import ReproducibleNoise",
         "def f(bits):\n    return Generator(bits)",
     ],
 )
@@ -128,7 +128,7 @@ def test_a_planted_import_is_seen(planted):
 
 def test_privacy_core_imports_nothing_heavy():
     """numpy and scipy; dp-accounting and opendp inside functions, so that an import of the core stays cheap."""
-    allowed = {"numpy", "scipy", "privacy_core", "dp_accounting", "opendp", *sys.stdlib_module_names}
+    allowed = {"numpy", "scipy", "bandana", "dp_accounting", "opendp", *sys.stdlib_module_names}
     for path, tree in modules("privacy_core"):
         assert set(imported(tree)) <= allowed, path
         top_level = ast.Module([n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)], [])
@@ -137,6 +137,45 @@ def test_privacy_core_imports_nothing_heavy():
 
 def test_the_folder_mlflow_does_not_shadow_the_library():
     assert not list((ROOT / "mlflow").rglob("__init__.py"))
+
+
+FLOORS = ("privacy_core", "algorithms", "audits", "flows")
+
+
+def bare(tree):
+    """Imports of the product's folders by their own names, of which others exist on the package index."""
+    return sorted({name for name in imported(tree) if name in FLOORS})
+
+
+def test_the_product_has_one_import_name():
+    found = modules(*FLOORS, "bandana", "tests", "benchmarks", "docs", "examples")
+    assert len(found) > 300
+    assert {path: names for path, tree in found if (names := bare(tree))} == {}
+    assert {path.name for path in (ROOT / "bandana").iterdir() if path.is_symlink()} == set(FLOORS)
+    assert all((ROOT / "bandana" / floor).resolve() == ROOT / floor for floor in FLOORS)
+
+
+@pytest.mark.parametrize("name", ["flows", "audits.audit", "algorithms"])
+def test_a_planted_bare_name_is_seen(name):
+    assert bare(ast.parse(f"import {name}"))
+    assert bare(ast.parse(f"from {name} import x"))
+    assert not bare(ast.parse(f"import bandana.{name}"))
+    assert not bare(ast.parse(f"from bandana.{name} import x"))
+
+
+def test_the_import_name_is_light_and_lazy():
+    code = (
+        "import sys, bandana; before = set(sys.modules); assert bandana.__version__; dir(bandana);"
+        "print(*sorted({name.partition('.')[0] for name in before} & {'numpy', 'numba', 'prefect', 'mlflow', 'pydantic'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_the_package_runs_as_the_command():
+    command = [sys.executable, "-m", "bandana", "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    assert "benchmarks, audits and reports" in done.stdout
 
 
 def test_every_module_says_what_it_is_for():

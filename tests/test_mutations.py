@@ -226,7 +226,7 @@ FILES = {
     "tests/conftest.py": "from helper import y\n",
     "tests/helper.py": "import privacy_core.other\n\ny = 1\n",
     "tests/test_small.py": TESTS,
-    "tests/test_text.py": "from flows import late\n\n\ndef test_nothing():\n    assert late\n",
+    "tests/test_text.py": "from bandana.flows import late\n\n\ndef test_nothing():\n    assert late\n",
     "flows/__init__.py": "",
     "flows/late.py": "import importlib\n\nname = 'privacy_core.small'\n",
 }

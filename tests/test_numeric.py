@@ -69,7 +69,9 @@ def test_what_computes_is_found(tmp_path, code, expected):
     assert numeric.is_sensitive(path) is expected
 
 
-@pytest.mark.parametrize("module", ["privacy_core.factorization", "algorithms.numerics.projection", "audits.samples"])
+@pytest.mark.parametrize(
+    "module", ["bandana.privacy_core.factorization", "bandana.algorithms.numerics.projection", "bandana.audits.samples"]
+)
 def test_what_takes_from_a_module_that_computes_is_sensitive(tmp_path, module):
     package, _, name = module.rpartition(".")
     for number, line in enumerate((f"from {module} import f", f"from {package} import {name}", f"import {module}")):

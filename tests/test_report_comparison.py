@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from audits.reporting import compare, figures, render_html, render_pdf, validate
-from audits.reporting.difference import difference
-from audits.reporting.document import REGRET
+from bandana.audits.reporting import compare, figures, render_html, render_pdf, validate
+from bandana.audits.reporting.difference import difference
+from bandana.audits.reporting.document import REGRET
 from tests.report_documents import Elements, black_box, failed, hostile, later, make, three, whole, words_of
 
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from audits.reporting import compare, render_html
+from bandana.audits.reporting import compare, render_html
 from tests.report_documents import audit, failed, hostile, later, make, whole
 
 pytestmark = pytest.mark.slow

@@ -9,11 +9,21 @@ import sys
 
 import pytest
 
-from audits import one_run_audit
-from audits.methods import METHODS
-from audits.reporting import audit_plots, drawing, figures, findings, regret_plots, render, render_html, render_pdf, validate
-from audits.reporting.document import REGRET, resource
-from audits.reporting.numbers import name_of, number, power_of_ten
+from bandana.audits import one_run_audit
+from bandana.audits.methods import METHODS
+from bandana.audits.reporting import (
+    audit_plots,
+    drawing,
+    figures,
+    findings,
+    regret_plots,
+    render,
+    render_html,
+    render_pdf,
+    validate,
+)
+from bandana.audits.reporting.document import REGRET, resource
+from bandana.audits.reporting.numbers import name_of, number, power_of_ten
 from tests.report_documents import (
     EPSILON,
     HOSTILE,
@@ -527,7 +537,7 @@ def test_rejects_a_bound_that_does_not_fit(change, message):
 
 def test_importing_is_light():
     heavy = {"matplotlib", "typst", "jinja2", "jsonschema"}
-    code = f"import sys, audits.reporting; print(*sorted({heavy!r} & set(sys.modules)))"
+    code = f"import sys, bandana.audits.reporting; print(*sorted({heavy!r} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.plan import cells_of
-from flows.play import benchmark_block
-from flows.specs import load_spec
-from flows.store import Store
+from bandana.flows.plan import cells_of
+from bandana.flows.play import benchmark_block
+from bandana.flows.specs import load_spec
+from bandana.flows.store import Store
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")

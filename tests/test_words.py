@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from audits import fault_list
-from audits.catalog_controls import CONTROLS
-from audits.sum_controls import CONTROLS_OF_SUMS
-from flows.cli import app
+from bandana.audits import fault_list
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.sum_controls import CONTROLS_OF_SUMS
+from bandana.flows.cli import app
 
 ROOT = Path(__file__).parents[1]
 

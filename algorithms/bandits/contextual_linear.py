@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
-from algorithms.bandits.noisy_sums import (
+from bandana.algorithms.bandits.noisy_sums import (
     UP,
     NoisySums,
     exact_sums,
@@ -29,9 +29,9 @@ from algorithms.bandits.noisy_sums import (
     printed_tree,
     tree_sums,
 )
-from algorithms.numerics import regression
-from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import (
+from bandana.algorithms.numerics import regression
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import (
     EQUAL,
     ApproxDP,
     Ball,
@@ -47,8 +47,8 @@ from privacy_core import (
     PrivateSum,
     Relation,
 )
-from privacy_core.calibrations.renyi_bandits import most_updates, reward_sum_sd
-from privacy_core.checks import at_least, failure_of, non_negative, order, positive, probability
+from bandana.privacy_core.calibrations.renyi_bandits import most_updates, reward_sum_sd
+from bandana.privacy_core.checks import at_least, failure_of, non_negative, order, positive, probability
 
 _ROUNDING = 1e-12
 """Of log-determinants: one that has grown by exactly 1 + C is not due."""
@@ -118,7 +118,7 @@ class RarelySwitchingOFUL:
         d/failure)), is negative up to t of about (64/lambda_0^2) log: there, and before the first update, where gamma_t /
         sqrt(t) divides by 0, the proof's own V >= lambda I is used. Of E_3's two readings of the noise's quantile, log(T /
         failure) throughout is taken, as Lemma 24 and a union over T rounds give it. Lemma 27 needs Assumption 2, which no
-        law of unit vectors in d >= 2 meets (`algorithms.environments.contexts`), so the printed width has no proof.
+        law of unit vectors in d >= 2 meets (`bandana.algorithms.environments.contexts`), so the printed width has no proof.
       `tight` releases the sum through a factorization of at most `most_updates` steps, and uses the actual lambda_min,
         which is public, the exact chi-square quantile over that many updates, and the range: R = B = half its width.
       Both center rewards on the middle of the range (public, costs nothing). An update that no round would use, after the

@@ -8,7 +8,7 @@ alone, so that the spans of two epochs are disjoint: they compose in parallel, a
 costs. Where all are calibrated to one promise, that is the promise, at any horizon.
 
 Source: the doubling trick; Dubey (2021), Remark 5, for GP-UCB, whose epochs are 1, 1, 2, 4, ... rounds long. Where only the
-sums depend on the horizon, `privacy_core.DoublingSum` does the same and forgets nothing.
+sums depend on the horizon, `bandana.privacy_core.DoublingSum` does the same and forgets nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.protocol import Algorithm, FloatArray, IntArray, Record
-from privacy_core import Carried, Interval, Ledger, Mechanism, Span
-from privacy_core.checks import at_least
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from bandana.privacy_core import Carried, Interval, Ledger, Mechanism, Span
+from bandana.privacy_core.checks import at_least
 
 
 class Sensitive(NamedTuple):

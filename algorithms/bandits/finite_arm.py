@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.bandits.indices import KULLBACK_LEIBLER, LAPLACE, SUB_GAMMA, SUB_GAUSSIAN, Ended, Index
-from algorithms.numerics import arms
-from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
-from privacy_core.checks import positive
+from bandana.algorithms.bandits.indices import KULLBACK_LEIBLER, LAPLACE, SUB_GAMMA, SUB_GAUSSIAN, Ended, Index
+from bandana.algorithms.numerics import arms
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
+from bandana.privacy_core.checks import positive
 
 
 class Sensitive(NamedTuple):

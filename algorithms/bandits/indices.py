@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from algorithms.numerics import arms, upper_bounds
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core import Interval
+from bandana.algorithms.numerics import arms, upper_bounds
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Interval
 
 _LOG_2 = math.log(2.0)
 
 if TYPE_CHECKING:
-    from algorithms.bandits.finite_arm import Released
+    from bandana.algorithms.bandits.finite_arm import Released
 
 
 class Ended(NamedTuple):

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from algorithms.bandits.contextual_linear import LinUCB
-from algorithms.bandits.noisy_sums import (
+from bandana.algorithms.bandits.contextual_linear import LinUCB
+from bandana.algorithms.bandits.noisy_sums import (
     UP,
     NoisySums,
     exact_sums,
@@ -26,15 +26,15 @@ from algorithms.bandits.noisy_sums import (
     printed_tree,
     tree_sums,
 )
-from algorithms.numerics import regression
-from algorithms.numerics.features import FeatureMap
-from algorithms.protocol import FloatArray, Record
-from privacy_core import EQUAL, ApproxDP, Interval, JointGaussian, LocalSum
-from privacy_core.calibrations.kernel import joint_printed_sd, local_printed_sds
-from privacy_core.checks import at_least, failure_of, positive
+from bandana.algorithms.numerics import regression
+from bandana.algorithms.numerics.features import FeatureMap
+from bandana.algorithms.protocol import FloatArray, Record
+from bandana.privacy_core import EQUAL, ApproxDP, Interval, JointGaussian, LocalSum
+from bandana.privacy_core.calibrations.kernel import joint_printed_sd, local_printed_sds
+from bandana.privacy_core.checks import at_least, failure_of, positive
 
 READINGS = ("lemma-2", "sketch", "lemma-12", "lemma-12-proof", "consistent")
-"""What the joint noise is printed as, five times: see `privacy_core.calibrations.kernel.joint_printed_sd`."""
+"""What the joint noise is printed as, five times: see `bandana.privacy_core.calibrations.kernel.joint_printed_sd`."""
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.numerics import phases
-from algorithms.numerics.designs import Design, optimal_design, rank_of
-from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, Mechanism, OpenPhase, Relation
-from privacy_core.checks import order, positive, probability
-from privacy_core.sums import contents, empty_phase, reopen
+from bandana.algorithms.numerics import phases
+from bandana.algorithms.numerics.designs import Design, optimal_design, rank_of
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, Mechanism, OpenPhase, Relation
+from bandana.privacy_core.checks import order, positive, probability
+from bandana.privacy_core.sums import contents, empty_phase, reopen
 
 _DESIGN_GAP = 1e-3
 _UP = 1 + 1e-12
@@ -201,8 +201,8 @@ class LaplaceNoise:
     at d = 2, 3, 4, 5 (200 directions: 1.22, 1.25 at d = 8, 10), and it depends on the rotation of V^-1/2.
 
     The estimate at arm a misses by a sum of a sub-Gaussian variable and of m Laplace variables of scales b a^T V^-1 b_j.
-    Its width is the Chernoff bound for exactly this sum (`algorithms.numerics.phases`), minimized numerically, and the
-    length of a phase is solved from it.
+    Its width is the Chernoff bound for exactly this sum (`bandana.algorithms.numerics.phases`), minimized numerically, and
+    the length of a phase is solved from it.
     """
 
     mechanism: Mechanism

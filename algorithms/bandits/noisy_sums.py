@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from scipy.special import chdtri
 
-from privacy_core import (
+from bandana.privacy_core import (
     GOE,
     ApproxDP,
     Exact,
@@ -24,7 +24,7 @@ from privacy_core import (
     TreeSum,
     calibrate,
 )
-from privacy_core.checks import probability
+from bandana.privacy_core.checks import probability
 
 UP = 1 + 1e-12
 """Not below a printed deviation: rounded up by one part in 1e12."""

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from algorithms.numerics.kernels import Kernel
-from algorithms.numerics.pool import Pool
-from algorithms.numerics.posterior import posterior
-from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import (
+from bandana.algorithms.numerics.kernels import Kernel
+from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.numerics.posterior import posterior
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import (
     ApproxDP,
     Exact,
     Factorized,
@@ -37,7 +37,7 @@ from privacy_core import (
     Relation,
     calibrate,
 )
-from privacy_core.checks import at_least, failure_of, non_negative, positive, probability
+from bandana.privacy_core.checks import at_least, failure_of, non_negative, positive, probability
 
 SENSITIVITY = 2.0
 """Of the pair (1, y / Y) at one point, in L2: a record that moves to another point changes four numbers by at most 1 each,

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.special import ndtri
 
-from algorithms.numerics import projection
-from algorithms.numerics.features import exact_on
-from algorithms.numerics.kernels import Kernel
-from algorithms.numerics.pool import Pool
-from algorithms.numerics.projection import Coins, Projection, drawn_coins, epoch_lengths
-from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import ApproxDP, Exact, Gaussian, Interval, Ledger, Mechanism, PhaseSum, Span, calibrate
-from privacy_core.calibrations.capri import printed_sd
-from privacy_core.checks import at_least, failure_of, non_negative, positive
+from bandana.algorithms.numerics import projection
+from bandana.algorithms.numerics.features import exact_on
+from bandana.algorithms.numerics.kernels import Kernel
+from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.numerics.projection import Coins, Projection, drawn_coins, epoch_lengths
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import ApproxDP, Exact, Gaussian, Interval, Ledger, Mechanism, PhaseSum, Span, calibrate
+from bandana.privacy_core.calibrations.capri import printed_sd
+from bandana.privacy_core.checks import at_least, failure_of, non_negative, positive
 
 _UP = 1 + 1e-12
 """Not below the paper's noise: rounded up by one part in 1e12."""

@@ -12,14 +12,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.bandits.finite_arm import EpisodicUCB
-from algorithms.bandits.indices import Ended
-from algorithms.bandits.successive_elimination import SuccessiveElimination
-from algorithms.bandits.tree_ucb import TreeUCB
-from algorithms.numerics import elimination
-from algorithms.numerics.upper_bounds import laplace_sum_quantile
-from algorithms.protocol import FloatArray
-from privacy_core import Interval
+from bandana.algorithms.bandits.finite_arm import EpisodicUCB
+from bandana.algorithms.bandits.indices import Ended
+from bandana.algorithms.bandits.successive_elimination import SuccessiveElimination
+from bandana.algorithms.bandits.tree_ucb import TreeUCB
+from bandana.algorithms.numerics import elimination
+from bandana.algorithms.numerics.upper_bounds import laplace_sum_quantile
+from bandana.algorithms.protocol import FloatArray
+from bandana.privacy_core import Interval
 
 
 def episodic_bound(algorithm: EpisodicUCB, horizon: ArrayLike, means: ArrayLike) -> FloatArray:

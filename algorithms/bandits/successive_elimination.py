@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.numerics import elimination
-from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import Exact, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
-from privacy_core.checks import positive, probability
+from bandana.algorithms.numerics import elimination
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import Exact, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
+from bandana.privacy_core.checks import positive, probability
 
 
 class Sensitive(NamedTuple):

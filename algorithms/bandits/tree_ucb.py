@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.numerics import upper_bounds
-from algorithms.protocol import FloatArray, IntArray, Record
-from privacy_core import Exact, Interval, Laplace, Ledger, Relation, Tree, TreeSum
-from privacy_core.checks import positive
-from privacy_core.sums import RunningState
-from privacy_core.tree import Nodes
+from bandana.algorithms.numerics import upper_bounds
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import Exact, Interval, Laplace, Ledger, Relation, Tree, TreeSum
+from bandana.privacy_core.checks import positive
+from bandana.privacy_core.sums import RunningState
+from bandana.privacy_core.tree import Nodes
 
 
 class Sensitive(NamedTuple):

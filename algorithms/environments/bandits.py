@@ -7,9 +7,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.numerics.answers import bernoulli_answers
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core import Interval
+from bandana.algorithms.numerics.answers import bernoulli_answers
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Interval
 
 
 class BernoulliArms:

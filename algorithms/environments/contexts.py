@@ -21,11 +21,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.environments.tables import ContextTable, checked_features
-from algorithms.numerics import regression
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core import Interval
-from privacy_core.checks import at_least
+from bandana.algorithms.environments.tables import ContextTable, checked_features
+from bandana.algorithms.numerics import regression
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Interval
+from bandana.privacy_core.checks import at_least
 
 _STARTS = 64
 _STEPS = 200

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from algorithms.environments.tables import DataSet, RewardTable
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core import Interval
+from bandana.algorithms.environments.tables import DataSet, RewardTable
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Interval
 
 
 class EpisodeTable(DataSet):

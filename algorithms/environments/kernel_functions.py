@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from algorithms.numerics.kernels import Kernel, gram
-from algorithms.numerics.pool import Pool
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core import Interval
-from privacy_core.checks import at_least, non_negative, positive
+from bandana.algorithms.numerics.kernels import Kernel, gram
+from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Interval
+from bandana.privacy_core.checks import at_least, non_negative, positive
 
 LAWS = ("two-point", "gaussian")
 _ROUNDING = 1e-9

@@ -26,10 +26,10 @@ from functools import cache
 
 import numpy as np
 
-from algorithms.environments.bandits import BernoulliArms
-from algorithms.environments.tables import ContextTable, RewardTable
-from privacy_core import Interval
-from privacy_core.checks import at_least
+from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.environments.tables import ContextTable, RewardTable
+from bandana.privacy_core import Interval
+from bandana.privacy_core.checks import at_least
 
 ARM_NAMES = ("no incentive", "up to $0.70", "up to $1.40", "up to $2.10", "more")
 _EDGES = (0.0, 0.7, 1.4, 2.1)

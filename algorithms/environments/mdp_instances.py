@@ -13,11 +13,11 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.environments.mdps import FiniteMDP, checked_start
-from algorithms.numerics.mdp_models import LinearModel, MixtureModel, checked_rewards
-from algorithms.numerics.planning import Plan, plan
-from algorithms.protocol import FloatArray
-from privacy_core.checks import at_least, probability
+from bandana.algorithms.environments.mdps import FiniteMDP, checked_start
+from bandana.algorithms.numerics.mdp_models import LinearModel, MixtureModel, checked_rewards
+from bandana.algorithms.numerics.planning import Plan, plan
+from bandana.algorithms.protocol import FloatArray
+from bandana.privacy_core.checks import at_least, probability
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.numerics.mdp_models import checked_rewards, checked_transitions
-from algorithms.numerics.planning import Plan, plan
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core import Interval
-from privacy_core.checks import at_least
+from bandana.algorithms.numerics.mdp_models import checked_rewards, checked_transitions
+from bandana.algorithms.numerics.planning import Plan, plan
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Interval
+from bandana.privacy_core.checks import at_least
 
 UNIT = Interval(0.0, 1.0)
 

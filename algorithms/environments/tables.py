@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from algorithms.numerics.answers import span_sums
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core import Interval
+from bandana.algorithms.numerics.answers import span_sums
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Interval
 
 _GRID = 2.0**-30
 _EXACT = 2**53  # integers up to here are exact in a float

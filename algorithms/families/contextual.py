@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from algorithms.bandits.contextual_linear import (
+from bandana.algorithms.bandits.contextual_linear import (
     LinUCB,
     RarelySwitchingOFUL,
     adar_oful,
@@ -14,10 +14,17 @@ from algorithms.bandits.contextual_linear import (
     lin_ucb_local,
     oful,
 )
-from algorithms.entry import CONTEXTUAL, Claim, Entry, RegretBound, Settings, claim_of
-from algorithms.families.shared import AZIZE_BASU, approx_of, calibration_of, changing_regularizers, renyi_of, reward_claim
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core import Relation, TrustModel
+from bandana.algorithms.entry import CONTEXTUAL, Claim, Entry, RegretBound, Settings, claim_of
+from bandana.algorithms.families.shared import (
+    AZIZE_BASU,
+    approx_of,
+    calibration_of,
+    changing_regularizers,
+    renyi_of,
+    reward_claim,
+)
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Relation, TrustModel
 
 _OFUL = "Abbasi-Yadkori, Pal and Szepesvari (2011), Improved algorithms for linear stochastic bandits"
 _SHARIFF_SHEFFET = "Shariff and Sheffet (2018), Differentially private contextual linear bandits"

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from algorithms.bandits.finite_arm import EpisodicUCB, adap_klucb, adap_ucb, adar_ucb, ucb
-from algorithms.bandits.regret_bounds import elimination_bound, episodic_bound, theorem_5_bound, tree_bound, ucb_bound
-from algorithms.bandits.successive_elimination import SuccessiveElimination, dp_se, successive_elimination
-from algorithms.bandits.tree_ucb import TreeUCB, dp_ucb
-from algorithms.entry import Bound, Claim, Entry, RegretBound, Settings
-from algorithms.families.shared import AZIZE_BASU, calibration_of, fitting, pure_of, renyi_of, reward_claim
-from algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.algorithms.bandits.finite_arm import EpisodicUCB, adap_klucb, adap_ucb, adar_ucb, ucb
+from bandana.algorithms.bandits.regret_bounds import (
+    elimination_bound,
+    episodic_bound,
+    theorem_5_bound,
+    tree_bound,
+    ucb_bound,
+)
+from bandana.algorithms.bandits.successive_elimination import SuccessiveElimination, dp_se, successive_elimination
+from bandana.algorithms.bandits.tree_ucb import TreeUCB, dp_ucb
+from bandana.algorithms.entry import Bound, Claim, Entry, RegretBound, Settings
+from bandana.algorithms.families.shared import AZIZE_BASU, calibration_of, fitting, pure_of, renyi_of, reward_claim
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 
 _ADAP = "Azize and Basu (2022), When Privacy Meets Partial Information"
 _SAJED_SHEFFET = "Sajed and Sheffet (2019), An optimal private stochastic-MAB algorithm"

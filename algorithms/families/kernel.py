@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from algorithms.bandits.kernel import GPUCB, READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
-from algorithms.entry import KERNEL, POOLED, Claim, Entry, Problem, Settings, claim_of
-from algorithms.families.shared import approx_of, calibration_of, changing_regularizers
-from algorithms.numerics.features import FeatureMap, feature_map, projected_on
-from algorithms.numerics.kernels import Additive, Kernel, Linear, Matern
-from privacy_core import Relation, TrustModel
+from bandana.algorithms.bandits.kernel import GPUCB, READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
+from bandana.algorithms.entry import KERNEL, POOLED, Claim, Entry, Problem, Settings, claim_of
+from bandana.algorithms.families.shared import approx_of, calibration_of, changing_regularizers
+from bandana.algorithms.numerics.features import FeatureMap, feature_map, projected_on
+from bandana.algorithms.numerics.kernels import Additive, Kernel, Linear, Matern
+from bandana.privacy_core import Relation, TrustModel
 
 _SRINIVAS = "Srinivas, Krause, Kakade and Seeger (2010), Gaussian process optimization in the bandit setting"
 _DUBEY = "Dubey (2021), No-regret algorithms for private Gaussian process bandit optimization"

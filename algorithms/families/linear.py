@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from algorithms.bandits.linear import PhasedElimination, adar_gope, adar_gope_pure, gope, theorem_8_bound
-from algorithms.entry import LINEAR, Bound, Claim, Entry, RegretBound, Settings
-from algorithms.families.shared import AZIZE_BASU, calibration_of, fitting, pure_of, renyi_of, reward_claim
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.bandits.linear import PhasedElimination, adar_gope, adar_gope_pure, gope, theorem_8_bound
+from bandana.algorithms.entry import LINEAR, Bound, Claim, Entry, RegretBound, Settings
+from bandana.algorithms.families.shared import AZIZE_BASU, calibration_of, fitting, pure_of, renyi_of, reward_claim
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 _PARAMETERS = {"failure": None, "beta_scale": 1.0}
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from algorithms.entry import LINEAR_MDP, Bound, Claim, Entry, RegretBound, Settings, claim_of
-from algorithms.families.shared import approx_of, calibration_of, pure_of
-from algorithms.numerics.mdp_models import LinearModel
-from algorithms.protocol import FloatArray, IntArray
-from algorithms.rl.linear_mdp import UNIT, BatchedLSVI
-from algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
-from algorithms.rl.linear_mdp_regret import is_proved, regret_bound
-from privacy_core import Relation, TrustModel
+from bandana.algorithms.entry import LINEAR_MDP, Bound, Claim, Entry, RegretBound, Settings, claim_of
+from bandana.algorithms.families.shared import approx_of, calibration_of, pure_of
+from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.rl.linear_mdp import UNIT, BatchedLSVI
+from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp_regret import is_proved, regret_bound
+from bandana.privacy_core import Relation, TrustModel
 
 _LUYO = (
     "Luyo, Garcelon, Lazaric and Pirotta, Differentially Private Exploration in Reinforcement Learning with Linear "

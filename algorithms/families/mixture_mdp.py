@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from algorithms.entry import MIXTURE, Claim, Entry, RegretBound, Settings, claim_of
-from algorithms.families.shared import approx_of, calibration_of, pure_of
-from algorithms.numerics.mdp_models import MixtureModel
-from algorithms.protocol import FloatArray, IntArray
-from algorithms.rl.vtr import UCRLVTR
-from algorithms.rl.vtr_builders import ucrl_vtr, ucrl_vtr_joint, ucrl_vtr_local
-from algorithms.rl.vtr_plus import UCRLVTRPlus
-from algorithms.rl.vtr_plus_builders import (
+from bandana.algorithms.entry import MIXTURE, Claim, Entry, RegretBound, Settings, claim_of
+from bandana.algorithms.families.shared import approx_of, calibration_of, pure_of
+from bandana.algorithms.numerics.mdp_models import MixtureModel
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.rl.vtr import UCRLVTR
+from bandana.algorithms.rl.vtr_builders import ucrl_vtr, ucrl_vtr_joint, ucrl_vtr_local
+from bandana.algorithms.rl.vtr_plus import UCRLVTRPlus
+from bandana.algorithms.rl.vtr_plus_builders import (
     ucrl_vtr_plus,
     ucrl_vtr_plus_joint,
     ucrl_vtr_plus_local,
     ucrl_vtr_plus_pure_joint,
     ucrl_vtr_plus_pure_local,
 )
-from algorithms.rl.vtr_pure import READINGS, ucrl_vtr_pure_joint, ucrl_vtr_pure_local
-from privacy_core import Relation, TrustModel
+from bandana.algorithms.rl.vtr_pure import READINGS, ucrl_vtr_pure_joint, ucrl_vtr_pure_local
+from bandana.privacy_core import Relation, TrustModel
 
 _AYOUB = "Ayoub, Jia, Szepesvari, Wang and Yang (2020), Model-based reinforcement learning with value-targeted regression"
 _ZHOU = (

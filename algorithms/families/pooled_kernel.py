@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from algorithms.bandits.pooled_kernel import PooledGPUCB, pooled_gp_ucb, pooled_gp_ucb_joint, pooled_gp_ucb_local
-from algorithms.entry import POOLED, Bound, Claim, Entry, RegretBound, Settings, claim_of
-from algorithms.families.shared import approx_of
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core import Relation, TrustModel
+from bandana.algorithms.bandits.pooled_kernel import PooledGPUCB, pooled_gp_ucb, pooled_gp_ucb_joint, pooled_gp_ucb_local
+from bandana.algorithms.entry import POOLED, Bound, Claim, Entry, RegretBound, Settings, claim_of
+from bandana.algorithms.families.shared import approx_of
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Relation, TrustModel
 
 _SRINIVAS = "Srinivas, Krause, Kakade and Seeger (2010), Gaussian process optimization in the bandit setting"
 _DUBEY = "Dubey (2021), No-regret algorithms for private Gaussian process bandit optimization"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from algorithms.bandits.projected_kernel import NEAREST, capri, capri_joint, capri_local
-from algorithms.entry import POOLED, Claim, Entry, Settings, claim_of
-from algorithms.families.shared import approx_of, calibration_of
-from algorithms.protocol import Algorithm
-from privacy_core import Relation, TrustModel
+from bandana.algorithms.bandits.projected_kernel import NEAREST, capri, capri_joint, capri_local
+from bandana.algorithms.entry import POOLED, Claim, Entry, Settings, claim_of
+from bandana.algorithms.families.shared import approx_of, calibration_of
+from bandana.algorithms.protocol import Algorithm
+from bandana.privacy_core import Relation, TrustModel
 
 _CAPRI = "Pavlovic, Salgia and Zhao, Differential Privacy in Kernelized Contextual Bandits via Random Projections"
 _RECORD = "one user's record (context and reward)"

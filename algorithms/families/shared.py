@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from algorithms.bandits.contextual_linear import LinUCB
-from algorithms.entry import Bound, Claim, RegretBound, Settings, claim_of
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core import ApproxDP, PureDP, Relation, RenyiDP
+from bandana.algorithms.bandits.contextual_linear import LinUCB
+from bandana.algorithms.entry import Bound, Claim, RegretBound, Settings, claim_of
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import ApproxDP, PureDP, Relation, RenyiDP
 
 AZIZE_BASU = "Azize and Basu, Renyi Differentially Private Bandits"
 _ROOM = 16

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 # Without the NumPy error model every division tests for zero, which keeps loops from being vectorized.
 _kernel = njit(cache=True, nogil=True, error_model="numpy")

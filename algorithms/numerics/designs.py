@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from algorithms.numerics.ties import TIE, first_largest
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.numerics.ties import TIE, first_largest
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from algorithms.numerics.kernels import Kernel, checked_points
-from algorithms.protocol import FloatArray
-from privacy_core.checks import at_least
+from bandana.algorithms.numerics.kernels import Kernel, checked_points
+from bandana.algorithms.protocol import FloatArray
+from bandana.privacy_core.checks import at_least
 
 AnyMap = TypeVar("AnyMap", bound="DomainMap")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from algorithms.numerics.feature_maps import DomainMap, FeatureMap
-from algorithms.numerics.finite_sets import exact_on, projected_on
-from algorithms.numerics.fourier import quadrature_fourier, random_fourier
-from algorithms.numerics.kernels import Additive, Kernel, Linear
-from algorithms.numerics.linear_features import linear
+from bandana.algorithms.numerics.feature_maps import DomainMap, FeatureMap
+from bandana.algorithms.numerics.finite_sets import exact_on, projected_on
+from bandana.algorithms.numerics.fourier import quadrature_fourier, random_fourier
+from bandana.algorithms.numerics.kernels import Additive, Kernel, Linear
+from bandana.algorithms.numerics.linear_features import linear
 
 __all__ = ["FeatureMap", "exact_on", "feature_map", "linear", "projected_on", "quadrature_fourier", "random_fourier"]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from algorithms.numerics.feature_maps import DomainMap, accurate
-from algorithms.numerics.kernels import Kernel, Linear, checked_points, gram
-from algorithms.numerics.linear_features import linear
-from algorithms.numerics.lookup import Rows
-from algorithms.protocol import FloatArray
-from privacy_core.checks import at_least
+from bandana.algorithms.numerics.feature_maps import DomainMap, accurate
+from bandana.algorithms.numerics.kernels import Kernel, Linear, checked_points, gram
+from bandana.algorithms.numerics.linear_features import linear
+from bandana.algorithms.numerics.lookup import Rows
+from bandana.algorithms.protocol import FloatArray
+from bandana.privacy_core.checks import at_least
 
 _FEW = 256
 _ROUNDING = 1e-14

@@ -29,10 +29,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.numerics.feature_maps import DomainMap, accurate, check_shape
-from algorithms.numerics.kernels import Additive, Kernel, Linear, Matern, ProductMatern, SquaredExponential, curvature
-from algorithms.numerics.linear_features import linear
-from algorithms.protocol import FloatArray
+from bandana.algorithms.numerics.feature_maps import DomainMap, accurate, check_shape
+from bandana.algorithms.numerics.kernels import (
+    Additive,
+    Kernel,
+    Linear,
+    Matern,
+    ProductMatern,
+    SquaredExponential,
+    curvature,
+)
+from bandana.algorithms.numerics.linear_features import linear
+from bandana.algorithms.protocol import FloatArray
 
 Line = SquaredExponential | Matern
 """Kernels on a line that have a rule."""

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.numerics.kernels import Kernel, gram
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core.checks import at_least, positive
+from bandana.algorithms.numerics.kernels import Kernel, gram
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core.checks import at_least, positive
 
 OPTIMUM_SHARE = 1 - math.exp(-1.0)
 """The greedy gain is at least this share of gamma_n."""

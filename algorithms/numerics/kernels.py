@@ -23,8 +23,8 @@ from typing import Protocol
 
 import numpy as np
 
-from algorithms.protocol import FloatArray
-from privacy_core.checks import positive
+from bandana.algorithms.protocol import FloatArray
+from bandana.privacy_core.checks import positive
 
 SMOOTHNESS = (0.5, 1.5, 2.5)
 """Of Matern kernels."""

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from algorithms.numerics.feature_maps import DomainMap, check_shape
-from algorithms.numerics.kernels import Linear
-from algorithms.protocol import FloatArray
+from bandana.algorithms.numerics.feature_maps import DomainMap, check_shape
+from bandana.algorithms.numerics.kernels import Linear
+from bandana.algorithms.protocol import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 
 class Rows:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.protocol import FloatArray
+from bandana.algorithms.protocol import FloatArray
 
 _ROUNDING = 1e-9
 _MOST_ENUMERATED = 16

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numba import njit
 
-from algorithms.protocol import FloatArray
+from bandana.algorithms.protocol import FloatArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 
 class Plan(NamedTuple):

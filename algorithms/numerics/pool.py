@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from algorithms.numerics.kernels import checked_points
-from algorithms.numerics.lookup import Rows, locate
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.numerics.kernels import checked_points
+from bandana.algorithms.numerics.lookup import Rows, locate
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from algorithms.numerics.pool import Pool
-from algorithms.protocol import FloatArray, IntArray
-from privacy_core.checks import at_least
+from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core.checks import at_least
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _RANK = 1e-13

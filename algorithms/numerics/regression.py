@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _LANES = 16

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from algorithms.protocol import FloatArray
+from bandana.algorithms.protocol import FloatArray
 
 TIE = 1e-9
 """Numbers that are closer than this, relative to the larger, count as equal."""

@@ -9,7 +9,7 @@ from numba import njit
 from scipy.optimize import brentq
 from scipy.special import lambertw, rel_entr
 
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 

@@ -33,8 +33,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privacy_core.calibrations.linear_rl import lsvi_updates
-from privacy_core.checks import at_least, positive
+from bandana.privacy_core.calibrations.linear_rl import lsvi_updates
+from bandana.privacy_core.checks import at_least, positive
 
 _LOOKS_A_DOUBLING = 4
 

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.numerics import least_squares_values as kernels
-from algorithms.numerics import regression
-from algorithms.numerics.mdp_models import LinearModel
-from algorithms.protocol import FloatArray, IntArray, Record
-from algorithms.rl.batches import Schedule
-from privacy_core import Interval, Ledger, Mechanism, PrivateSum, Span
-from privacy_core.checks import at_least, non_negative, positive, probability
+from bandana.algorithms.numerics import least_squares_values as kernels
+from bandana.algorithms.numerics import regression
+from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.rl.batches import Schedule
+from bandana.privacy_core import Interval, Ledger, Mechanism, PrivateSum, Span
+from bandana.privacy_core.checks import at_least, non_negative, positive, probability
 
 UNIT = Interval(0.0, 1.0)
 

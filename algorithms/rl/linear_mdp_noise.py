@@ -11,7 +11,7 @@ What `printed` and `tight` share, and where they part:
   Centers: `tight` subtracts the middle of the interval in which the targets lie, (H - h + 1) / 2, and adds it again in Q.
     A constant is linear in the features of a linear MDP, as <phi, sum_s mu_h(s)> = 1, so nothing is lost, and the
     sensitivity of u is halved: H - h + 1 in place of 2 (H - h + 1).
-  Matrix and vector prices are added up as those of separate releases; `privacy_core.calibrations` states the joint
+  Matrix and vector prices are added up as those of separate releases; `bandana.privacy_core.calibrations` states the joint
     supremum of the printed mechanism, which is somewhat smaller: no user is worst for both.
 """
 
@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 from scipy.optimize import minimize_scalar
 
-from algorithms.numerics.mdp_models import LinearModel
-from algorithms.rl.batches import Schedule, determinant, geometric, static
-from algorithms.rl.linear_mdp import BatchedLSVI
-from algorithms.rl.norms import goe_norm, laplace_matrix_norm, laplace_norm, normal_norm
-from privacy_core import (
+from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.rl.batches import Schedule, determinant, geometric, static
+from bandana.algorithms.rl.linear_mdp import BatchedLSVI
+from bandana.algorithms.rl.norms import goe_norm, laplace_matrix_norm, laplace_norm, normal_norm
+from bandana.privacy_core import (
     ApproxDP,
     Event,
     Exact,
@@ -47,15 +47,15 @@ from privacy_core import (
     TreeSum,
     calibrate,
 )
-from privacy_core.calibrations.linear_rl import (
+from bandana.privacy_core.calibrations.linear_rl import (
     depth,
     lsvi_batches,
     lsvi_printed_sds,
     lsvi_pure_batches,
     lsvi_pure_printed_scales,
 )
-from privacy_core.calibrations.worst_cases import matrix_l1_bound
-from privacy_core.checks import at_least, failure_of, positive, probability
+from bandana.privacy_core.calibrations.worst_cases import matrix_l1_bound
+from bandana.privacy_core.checks import at_least, failure_of, positive, probability
 
 SCHEMES = ("static", "geometric", "determinant")
 """By number, from 1 on."""
@@ -93,8 +93,8 @@ def lsvi_ucb(
     Args:
       model: features and H.
       horizon: K, episodes.
-      batches: the scheme: 1 static, 2 geometric, 3 determinant (`algorithms.rl.batches`); 0: geometric, and static for
-        `printed`.
+      batches: the scheme: 1 static, 2 geometric, 3 determinant (`bandana.algorithms.rl.batches`); 0: geometric, and static
+        for `printed`.
       n_batches: one more than there are, or may be, updates; 0: the scheme's own number. For static batches that is B of
         Appendix E.1 (epsilon of the claim, and 1 here).
       switch: C, of the determinant scheme.

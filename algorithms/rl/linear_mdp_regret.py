@@ -23,8 +23,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.protocol import FloatArray
-from algorithms.rl.linear_mdp import BatchedLSVI
+from bandana.algorithms.protocol import FloatArray
+from bandana.algorithms.rl.linear_mdp import BatchedLSVI
 
 
 def is_proved(algorithm: BatchedLSVI) -> bool:

@@ -1,6 +1,6 @@
 r"""Bounds on the noise of stacked sums of (x x^T, y x), which decide how far a regression is shifted and how wide it is.
 
-All are for a block of share 1 with a vector ratio of 1 (`privacy_core.stacked`), and scale with both.
+All are for a block of share 1 with a vector ratio of 1 (`bandana.privacy_core.stacked`), and scale with both.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from algorithms.rl.norms import goe_norm, laplace_matrix_norm, laplace_sum_norm, normal_norm
-from privacy_core.checks import probability
+from bandana.algorithms.rl.norms import goe_norm, laplace_matrix_norm, laplace_sum_norm, normal_norm
+from bandana.privacy_core.checks import probability
 
 
 class NoiseNorms(Protocol):

@@ -6,7 +6,7 @@ import math
 
 from scipy.special import chdtri, gammainccinv
 
-from privacy_core.checks import at_least, positive, probability
+from bandana.privacy_core.checks import at_least, positive, probability
 
 
 def goe_norm(dimension: int, failure: float) -> float:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from algorithms.numerics.mdp_models import MixtureModel
-from algorithms.numerics.value_targets import reach
-from algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.numerics.mdp_models import MixtureModel
+from bandana.algorithms.numerics.value_targets import reach
+from bandana.algorithms.protocol import FloatArray, IntArray
 
 _ROUNDING = 1e-12
 

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.numerics import regression, value_targets
-from algorithms.numerics.mdp_models import MixtureModel
-from algorithms.protocol import FloatArray, IntArray, Record
-from algorithms.rl.noise_norms import NoiseNorms
-from algorithms.rl.targets import Targets
-from privacy_core import Interval, Ledger, PrivateSum
-from privacy_core.checks import at_least, non_negative, positive, probability
+from bandana.algorithms.numerics import regression, value_targets
+from bandana.algorithms.numerics.mdp_models import MixtureModel
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.rl.noise_norms import NoiseNorms
+from bandana.algorithms.rl.targets import Targets
+from bandana.privacy_core import Interval, Ledger, PrivateSum
+from bandana.privacy_core.checks import at_least, non_negative, positive, probability
 
 
 class Sensitive(NamedTuple):

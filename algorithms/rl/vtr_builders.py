@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from algorithms.numerics.mdp_models import MixtureModel
-from algorithms.rl.noise_norms import ConstantNorms, GaussianNorms, LaplaceNorms, NoiseNorms, NoNoise
-from algorithms.rl.targets import Targets, centered_targets, printed_targets
-from algorithms.rl.vtr import UCRLVTR
-from privacy_core import (
+from bandana.algorithms.numerics.mdp_models import MixtureModel
+from bandana.algorithms.rl.noise_norms import ConstantNorms, GaussianNorms, LaplaceNorms, NoiseNorms, NoNoise
+from bandana.algorithms.rl.targets import Targets, centered_targets, printed_targets
+from bandana.algorithms.rl.vtr import UCRLVTR
+from bandana.privacy_core import (
     EQUAL,
     GOE,
     ApproxDP,
@@ -34,8 +34,8 @@ from privacy_core import (
     TreeSum,
     calibrate,
 )
-from privacy_core.calibrations.linear_rl import depth, vtr_joint_printed_sd, vtr_local_printed_sd
-from privacy_core.checks import at_least, failure_of, probability
+from bandana.privacy_core.calibrations.linear_rl import depth, vtr_joint_printed_sd, vtr_local_printed_sd
+from bandana.privacy_core.checks import at_least, failure_of, probability
 
 Bounds = tuple[tuple[float, ...], tuple[float, ...]]
 """(n_blocks,) on |x| and on |y|."""

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from algorithms.numerics import value_targets
-from algorithms.protocol import FloatArray, Record
-from algorithms.rl.targets import Targets
-from algorithms.rl.vtr import UCRLVTR, Released, Shift
+from bandana.algorithms.numerics import value_targets
+from bandana.algorithms.protocol import FloatArray, Record
+from bandana.algorithms.rl.targets import Targets
+from bandana.algorithms.rl.vtr import UCRLVTR, Released, Shift
 
 
 class Squares(NamedTuple):

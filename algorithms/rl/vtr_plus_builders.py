@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from algorithms.numerics.mdp_models import MixtureModel
-from algorithms.rl.noise_norms import ConstantNorms, NoNoise
-from algorithms.rl.targets import Targets, centered_targets, printed_targets
-from algorithms.rl.vtr_builders import Bounds, NoisySums, joint_sums, local_sums, shares_of, with_deviation
-from algorithms.rl.vtr_plus import UCRLVTRPlus, bounds_of, centered_squares, printed_squares
-from algorithms.rl.vtr_pure import check_tight, printed_laplace, printed_laplace_norm
-from privacy_core import (
+from bandana.algorithms.numerics.mdp_models import MixtureModel
+from bandana.algorithms.rl.noise_norms import ConstantNorms, NoNoise
+from bandana.algorithms.rl.targets import Targets, centered_targets, printed_targets
+from bandana.algorithms.rl.vtr_builders import Bounds, NoisySums, joint_sums, local_sums, shares_of, with_deviation
+from bandana.algorithms.rl.vtr_plus import UCRLVTRPlus, bounds_of, centered_squares, printed_squares
+from bandana.algorithms.rl.vtr_pure import check_tight, printed_laplace, printed_laplace_norm
+from bandana.privacy_core import (
     EQUAL,
     GOE,
     ApproxDP,
@@ -24,8 +24,8 @@ from privacy_core import (
     StackedLaplace,
     TreeSum,
 )
-from privacy_core.calibrations.linear_rl import depth, vtr_plus_joint_printed_sds, vtr_plus_local_printed_sds
-from privacy_core.checks import at_least, failure_of, positive, probability
+from bandana.privacy_core.calibrations.linear_rl import depth, vtr_plus_joint_printed_sds, vtr_plus_local_printed_sds
+from bandana.privacy_core.checks import at_least, failure_of, positive, probability
 
 _WEIGHTED_PART = 0.8
 """Of the price, mu^2 or epsilon, what the weighted regressions get: plans are made from them alone."""

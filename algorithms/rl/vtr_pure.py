@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 
-from algorithms.numerics.mdp_models import MixtureModel
-from algorithms.rl.targets import Targets, centered_targets, printed_targets
-from algorithms.rl.vtr import UCRLVTR
-from algorithms.rl.vtr_builders import UP, Bounds, joint_sums, local_sums, printed_vtr, shares_of, tight_vtr
-from privacy_core import Interval, LocalSum, PureDP, StackedLaplace, TreeSum
-from privacy_core.calibrations.linear_rl import depth
-from privacy_core.calibrations.worst_cases import matrix_l1_bound
-from privacy_core.checks import failure_of, positive, probability
+from bandana.algorithms.numerics.mdp_models import MixtureModel
+from bandana.algorithms.rl.targets import Targets, centered_targets, printed_targets
+from bandana.algorithms.rl.vtr import UCRLVTR
+from bandana.algorithms.rl.vtr_builders import UP, Bounds, joint_sums, local_sums, printed_vtr, shares_of, tight_vtr
+from bandana.privacy_core import Interval, LocalSum, PureDP, StackedLaplace, TreeSum
+from bandana.privacy_core.calibrations.linear_rl import depth
+from bandana.privacy_core.calibrations.worst_cases import matrix_l1_bound
+from bandana.privacy_core.checks import failure_of, positive, probability
 
 READINGS = ("l2-constants", "l1-constants")
 """Of the printed noise: with the sensitivities of the Gaussian proof, or with those that Laplace noise needs."""

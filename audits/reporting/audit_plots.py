@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from audits.reporting.document import has_ledger
-from audits.reporting.drawing import INK, MARKERS, ROLES, drawn_once, few_ticks, log_ticks, short, svg_of
-from audits.reporting.numbers import number
+from bandana.audits.reporting.document import has_ledger
+from bandana.audits.reporting.drawing import INK, MARKERS, ROLES, drawn_once, few_ticks, log_ticks, short, svg_of
+from bandana.audits.reporting.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from audits.reporting.numbers import NONE, number
+from bandana.audits.reporting.numbers import NONE, number
 
 Block = dict[str, Any]
 Audit = dict[str, Any]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from audits.reporting import origin, regret_plots
-from audits.reporting.blocks import (
+from bandana.audits.reporting import origin, regret_plots
+from bandana.audits.reporting.blocks import (
     Block,
     badge,
     cell_of,
@@ -21,9 +21,9 @@ from audits.reporting.blocks import (
     span,
     table_block,
 )
-from audits.reporting.drawing import ROLES
-from audits.reporting.findings import factor_of
-from audits.reporting.numbers import NONE, number, symbol_of
+from bandana.audits.reporting.drawing import ROLES
+from bandana.audits.reporting.findings import factor_of
+from bandana.audits.reporting.numbers import NONE, number, symbol_of
 
 _TONES = {"new": "unsure", "gone": "unsure", "changed": "unsure", "same": "quiet"}
 _STATUS = ("new", "gone", "changed", "same")

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from audits.reporting import audit_plots, findings, origin
-from audits.reporting.blocks import (
+from bandana.audits.reporting import audit_plots, findings, origin
+from bandana.audits.reporting.blocks import (
     Audit,
     Block,
     at_least,
@@ -30,10 +30,10 @@ from audits.reporting.blocks import (
     table_block,
     verdict_badge,
 )
-from audits.reporting.document import broken_order, has_ledger
-from audits.reporting.drawing import ROLES
-from audits.reporting.numbers import NONE, name_of, number, symbol_of, unit_of
-from audits.reporting.utility import utility
+from bandana.audits.reporting.document import broken_order, has_ledger
+from bandana.audits.reporting.drawing import ROLES
+from bandana.audits.reporting.numbers import NONE, name_of, number, symbol_of, unit_of
+from bandana.audits.reporting.utility import utility
 
 _VERDICTS = {
     "PASS": "the audit found nothing against the claim, and had the power to find the planted faults",

@@ -8,11 +8,11 @@ from datetime import datetime
 from difflib import unified_diff
 from typing import Any
 
-from audits.reporting import origin
-from audits.reporting.blocks import at_least, plain
-from audits.reporting.document import COMPARISON
-from audits.reporting.findings import factor_of
-from audits.reporting.numbers import name_of, number
+from bandana.audits.reporting import origin
+from bandana.audits.reporting.blocks import at_least, plain
+from bandana.audits.reporting.document import COMPARISON
+from bandana.audits.reporting.findings import factor_of
+from bandana.audits.reporting.numbers import name_of, number
 
 Document = dict[str, Any]
 _NORMAL_95 = 1.959963984540054

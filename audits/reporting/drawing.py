@@ -16,7 +16,7 @@ from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from audits.reporting.numbers import power_of_ten
+from bandana.audits.reporting.numbers import power_of_ten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from audits.reporting import audit_plots
-from audits.reporting.blocks import (
+from bandana.audits.reporting import audit_plots
+from bandana.audits.reporting.blocks import (
     Audit,
     Block,
     at_least,
@@ -21,8 +21,8 @@ from audits.reporting.blocks import (
     shared_facts,
     table_block,
 )
-from audits.reporting.document import has_ledger
-from audits.reporting.numbers import DIVERGENCE, EPSILON, MU, NONE, PURE, RHO, kind_of, name_of, number
+from bandana.audits.reporting.document import has_ledger
+from bandana.audits.reporting.numbers import DIVERGENCE, EPSILON, MU, NONE, PURE, RHO, kind_of, name_of, number
 
 VIEWS = {
     "transcript": "Sees every noisy value that was released, and every action; it also knows all other records. No "
@@ -55,7 +55,7 @@ METHODS = {
     "a release of its own for each canary, private given all before, as a local promise is.",
     "one-run-sequential-mu": "The same for µ (Waudby-Smith and Ramdas 2023).",
 }
-"""What each bound of `audits.methods` and `audits.one_run_audit` does, in one line."""
+"""What each bound of `bandana.audits.methods` and `bandana.audits.one_run_audit` does, in one line."""
 
 _TESTS = {
     MU: "Assumes that the promise is a Gaussian-DP one, and is then the sharpest.",
@@ -82,7 +82,7 @@ KINDS = {
     "no noise": "A value leaves without any noise: it tells all that it reads.",
     "book": "One record pays for more releases than the claim allows, together.",
 }
-"""What each kind of counterexample means (`audits.counterexample`)."""
+"""What each kind of counterexample means (`bandana.audits.counterexample`)."""
 _MOST_ROWS = 24
 _LONGEST_TITLE = 110
 
@@ -228,7 +228,10 @@ def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
         facts.append(("Budget “test”", "The same algorithm with noise of another size, see section 4."))
     facts += [(f"A bound on {name_of(quantity)}", _TESTS[kind_of(quantity)]) for quantity in _seen(taken, "quantity")]
     facts += [
-        (f"Method {name}", METHODS.get(name, "See its name in the package, module audits.methods or audits.one_run_audit."))
+        (
+            f"Method {name}",
+            METHODS.get(name, "See its name in the package, module bandana.audits.methods or bandana.audits.one_run_audit."),
+        )
         for name in _seen(taken, "method")
     ]
     facts.append(("All of them", "Replays are independent of each other and made alike."))

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from audits.reporting.blocks import Block, cell_of, column, heading, lines_of, pair_rows, paragraph, table_block
-from audits.reporting.numbers import NONE, number
+from bandana.audits.reporting.blocks import Block, cell_of, column, heading, lines_of, pair_rows, paragraph, table_block
+from bandana.audits.reporting.numbers import NONE, number
 
 Provenance = dict[str, Any]
 NOT_RECORDED = "not recorded"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from audits.reporting.drawing import FAMILIES, INK, TWIN, drawn_once, few_ticks, label_ends, log_ticks, short, svg_of
-from audits.reporting.numbers import number
+from bandana.audits.reporting.drawing import FAMILIES, INK, TWIN, drawn_once, few_ticks, label_ends, log_ticks, short, svg_of
+from bandana.audits.reporting.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,9 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from audits.reporting import changes, content, origin
-from audits.reporting.document import is_comparison, resource, validate
-from audits.reporting.drawing import ROLES
+from bandana.audits.reporting import changes, content, origin
+from bandana.audits.reporting.document import is_comparison, resource, validate
+from bandana.audits.reporting.drawing import ROLES
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from audits.reporting import drawing, regret_plots
-from audits.reporting.blocks import Block, bullets, cell_of, column, figure_block, heading, paragraph, table_block
-from audits.reporting.numbers import number, unit_of
+from bandana.audits.reporting import drawing, regret_plots
+from bandana.audits.reporting.blocks import Block, bullets, cell_of, column, figure_block, heading, paragraph, table_block
+from bandana.audits.reporting.numbers import number, unit_of
 
 Cell = dict[str, Any]
 _SETTING = re.compile(r"(?<!\S)(?:alpha|beta)=\S+")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-COMMANDS = ("flows/__main__.py", "flows/cli.py")
+COMMANDS = ("bandana/__main__.py", "flows/cli.py")
 """What a test runs that starts the command line in a process of its own."""
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _STARTS = ("subprocess", "multiprocessing")
@@ -24,7 +24,7 @@ def _files_of(module: str, importer: str, known: set[str]) -> list[str]:
 
     Tests import helpers by their bare names, as pytest puts the folders of test files on the path.
     """
-    parts = module.split(".")
+    parts = module.removeprefix("bandana.").split(".")
     for start in ("", f"{importer.rpartition('/')[0]}/", "tests/", "tests/flows/", "docs/", "docs/hooks/"):
         stem = start + "/".join(parts)
         if f"{stem}.py" in known or f"{stem}/__init__.py" in known:

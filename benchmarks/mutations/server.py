@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-OWN = ("privacy_core", "algorithms", "audits", "flows", "tests")
+OWN = ("bandana", "tests")
 TOKEN = "BANDANA_MUTATIONS_JOB"
 """A variable by which the processes that a job started are found after it, in whatever session they are."""
 _MOST_BYTES = 12 << 30

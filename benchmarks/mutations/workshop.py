@@ -26,6 +26,11 @@ def tracked_files(root: Path) -> list[str]:
     return sorted(path for path in listed if path and (root / path).is_file())
 
 
+def links(root: Path) -> list[str]:
+    """The packages' places below their import name: links to folders, relative to the root."""
+    return sorted(path.relative_to(root).as_posix() for path in (root / "bandana").glob("*") if path.is_symlink())
+
+
 def fingerprint(root: Path, paths: Iterable[str]) -> str:
     """Changes with the content of any of the files."""
     digest = sha256()
@@ -44,6 +49,10 @@ def synchronize(root: Path, copy: Path) -> None:
         if not is_same or target.read_bytes() != source.read_bytes():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
+    for path in links(root):
+        if not (copy / path).is_symlink():
+            (copy / path).parent.mkdir(parents=True, exist_ok=True)
+            (copy / path).symlink_to((root / path).readlink())
     for target in [path for path in copy.rglob("*.py") if "__pycache__" not in path.parts]:
         if target.relative_to(copy).as_posix() not in wanted:
             target.unlink()
@@ -158,7 +167,7 @@ class Workshop:
 
 def third_party(root: Path, paths: Iterable[str]) -> list[str]:
     """Modules from elsewhere that the files import, by dotted names, as far as they may be imported before a test."""
-    own = {Path(path).parts[0].removesuffix(".py") for path in paths} | {Path(path).stem for path in paths}
+    own = {"bandana"} | {Path(path).parts[0].removesuffix(".py") for path in paths} | {Path(path).stem for path in paths}
     found: set[str] = set()
     for path in paths:
         for node in ast.walk(ast.parse((root / path).read_text(encoding="utf-8"))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from algorithms.catalog import CATALOG
+from bandana.algorithms.catalog import CATALOG
 
 _HEAD = """# Algorithms
 

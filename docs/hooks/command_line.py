@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from typer.main import get_command
 
-from flows.cli import app
+from bandana.flows.cli import app
 
 _HEAD = """# Command line
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("privacy_core", "algorithms", "audits", "flows")
+PACKAGES = ("bandana.privacy_core", "bandana.algorithms", "bandana.audits", "bandana.flows")
 """The four floors, lowest first."""
 FOLDER = "reference/api"
 
@@ -30,14 +30,14 @@ def pages(root: Path) -> dict[str, str]:
 
 
 def _page(name: str) -> str:
-    return f"{FOLDER}/{name}.md"
+    return f"{FOLDER}/{name.removeprefix('bandana.')}.md"
 
 
 def _modules(root: Path, package: str) -> Iterator[tuple[str, Path]]:
-    for path in sorted((root / package).rglob("*.py")):
+    for path in sorted((root / package.removeprefix("bandana.")).rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         if parts[-1] != "__main__":
-            yield ".".join(part for part in parts if part != "__init__"), path
+            yield ".".join(("bandana", *(part for part in parts if part != "__init__"))), path
 
 
 def _names(name: str, path: Path) -> str:

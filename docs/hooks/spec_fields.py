@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from flows.specs import Spec
+from bandana.flows.specs import Spec
 
 _HEAD = """# Fields of a spec
 

@@ -1,1 +1,1 @@
-"""What each command of `bandana` does; `flows.cli` names them."""
+"""What each command of `bandana` does; `bandana.flows.cli` names them."""

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.failures import failures
-from flows.commands.options import FAILURE, Debug, option, whole
+from bandana.flows.commands.failures import failures
+from bandana.flows.commands.options import FAILURE, Debug, option, whole
 
 
 def list_(
@@ -17,7 +17,7 @@ def list_(
 ) -> None:
     """List the algorithms with their privacy model, claim and source."""
     with failures(debug):
-        from algorithms.catalog import CATALOG
+        from bandana.algorithms.catalog import CATALOG
 
         if as_json:
             typer.echo(json.dumps([entry.summary() for entry in CATALOG], indent=1))
@@ -61,7 +61,7 @@ def calibrate(
 ) -> None:
     """Compare the noise that a paper prints with the noise that its claim needs."""
     with failures(debug):
-        from flows import calibrate as printed
+        from bandana.flows import calibrate as printed
 
         calibration = printed.find(algorithm)
         if calibration is None:
@@ -87,7 +87,7 @@ def crosscheck(
 ) -> None:
     """Hold every ledger against dp-accounting and opacus, and list the known defects of those libraries."""
     with failures(debug):
-        from flows.crosscheck import WIDTH, check, render, to_json
+        from bandana.flows.crosscheck import WIDTH, check, render, to_json
 
         result = check(delta)
         if as_json:

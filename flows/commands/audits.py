@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.commands.failures import failures
-from flows.commands.options import (
+from bandana.flows.commands.failures import failures
+from bandana.flows.commands.options import (
     FAILURE,
     Anonymous,
     AsJson,
@@ -23,10 +23,10 @@ from flows.commands.options import (
     option,
     whole,
 )
-from flows.commands.suites import begin, for_machines, resources_of, run_file, while_the_server_starts
+from bandana.flows.commands.suites import begin, for_machines, resources_of, run_file, while_the_server_starts
 
 if TYPE_CHECKING:
-    from flows.executors import Resources
+    from bandana.flows.executors import Resources
 
 
 def audit(
@@ -60,7 +60,7 @@ def audit(
 ) -> None:
     """Audit a spec's private algorithms, the whole catalog, or your own algorithm; planted faults prove the power."""
     with failures(debug):
-        from flows.specs import SpecError
+        from bandana.flows.specs import SpecError
 
         others = (
             "spec",
@@ -110,7 +110,7 @@ def verify(
     with failures(debug):
         from rich.console import Console
 
-        from flows.verify import WIDTH, check, conclude, render, told
+        from bandana.flows.verify import WIDTH, check, conclude, render, told
 
         found = check(evidence)
         if as_json:
@@ -130,8 +130,8 @@ def verify(
 
 def _audit_own(asked: dict[str, Any], data: Path | None, *, as_json: bool) -> None:
     """Audits one file of the user's, and says where the evidence lies."""
-    from flows.audit_report import tell
-    from flows.own import Request, audit_own, write_files
+    from bandana.flows.audit_report import tell
+    from bandana.flows.own import Request, audit_own, write_files
 
     request = Request(**asked)
     loaded, outcome = audit_own(request)
@@ -153,9 +153,9 @@ def _audit_own(asked: dict[str, Any], data: Path | None, *, as_json: bool) -> No
 
 def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resources: Resources, *, as_json: bool) -> None:
     """Audits the whole catalog, or some labels of it, and says where the report lies."""
-    from audits.outcome import Effort
-    from audits.whole_catalog import subjects
-    from flows.specs import SpecError
+    from bandana.audits.outcome import Effort
+    from bandana.audits.whole_catalog import subjects
+    from bandana.flows.specs import SpecError
 
     known = {"replays": 100_000, "confidence": 0.95, "delta": 1e-5, "examples": 100, "seed": 0}
     if wrong := [f"--{'probe' if name == 'probes' else name}" for name in given if name not in known]:
@@ -169,8 +169,8 @@ def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resour
         raise SpecError(f"--only: unknown label {unknown[0]!r}; known are {', '.join(labels)}")
     folder = open_data(data)
     begin(folder)
-    from flows import gate
-    from flows.audit_all import SUITE, audit_all
+    from bandana.flows import gate
+    from bandana.flows.audit_all import SUITE, audit_all
 
     while_the_server_starts(folder)
     done = audit_all([label for label in labels if not only or label in only], effort, str(folder.root), resources)

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from flows.commands.failures import failures
-from flows.commands.options import Anonymous, Data, Debug, open_data
-from flows.settings import DataFolder
+from bandana.flows.commands.failures import failures
+from bandana.flows.commands.options import Anonymous, Data, Debug, open_data
+from bandana.flows.settings import DataFolder
 
 
 def serve(
@@ -32,21 +32,21 @@ def serve(
 ) -> None:
     """Serve Prefect's pages, a nightly benchmark of each spec, and a weekly audit of the whole catalog."""
     with failures(debug):
-        from flows import login
-        from flows.service import check_port, service_settings
+        from bandana.flows import login
+        from bandana.flows.service import check_port, service_settings
 
         check_port(port)
         folder = open_data(data)
         os.environ.update(service_settings(port, login.keep(folder.login)))
         folder.prepare()
-        from flows.clock import Times
+        from bandana.flows.clock import Times
 
         times = Times(nightly, weekly, timezone)
         times.check()
-        from flows.audit_all import SUITE
-        from flows.schedule import DEMO, NIGHTLY_STEPS, deployments
-        from flows.service import register, run_until_stopped, server
-        from flows.specs import SpecError
+        from bandana.flows.audit_all import SUITE
+        from bandana.flows.schedule import DEMO, NIGHTLY_STEPS, deployments
+        from bandana.flows.service import register, run_until_stopped, server
+        from bandana.flows.specs import SpecError
 
         steps = ["benchmark", "audit", *NIGHTLY_STEPS[1:]] if audit else NIGHTLY_STEPS
         found = deployments(specs or [DEMO], times, str(folder.root), steps)
@@ -84,7 +84,7 @@ def baseline(
 ) -> None:
     """Record the present results as the baseline that later ones are held against; nothing is computed anew."""
     with failures(debug):
-        from flows.specs import SpecError
+        from bandana.flows.specs import SpecError
 
         if (spec is None) is not all_:
             raise SpecError("record the baseline of one: a SPEC, or the whole catalog with --all")
@@ -93,10 +93,10 @@ def baseline(
 
 
 def _record_spec(path: Path, folder: DataFolder) -> None:
-    from flows import baseline as baselines
-    from flows.own_data import pinned
-    from flows.specs import SpecError, load_spec
-    from flows.store import Store
+    from bandana.flows import baseline as baselines
+    from bandana.flows.own_data import pinned
+    from bandana.flows.specs import SpecError, load_spec
+    from bandana.flows.store import Store
 
     spec = pinned(load_spec(path), folder.root)
     found = baselines.record(spec, path.read_text(encoding="utf-8"), Store(folder.results))
@@ -112,10 +112,10 @@ def _record_spec(path: Path, folder: DataFolder) -> None:
 
 
 def _record_catalog(folder: DataFolder) -> None:
-    from audits.evidence import UnusableEvidence, read
-    from flows import baseline as baselines
-    from flows.audit_all import SUITE
-    from flows.specs import SpecError
+    from bandana.audits.evidence import UnusableEvidence, read
+    from bandana.flows import baseline as baselines
+    from bandana.flows.audit_all import SUITE
+    from bandana.flows.specs import SpecError
 
     outcomes = {}
     for path in sorted((folder.suite(SUITE) / "evidence").glob("*.npz")):
@@ -130,8 +130,8 @@ def _record_catalog(folder: DataFolder) -> None:
 
 
 def _write(found: object, place: Path, folder: DataFolder) -> None:
-    from flows import baseline as baselines
-    from flows.tracking import Tracker
+    from bandana.flows import baseline as baselines
+    from bandana.flows.tracking import Tracker
 
     assert isinstance(found, baselines.Baseline)
     had = place.exists()

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.commands.failures import failures
-from flows.commands.options import (
+from bandana.flows.commands.failures import failures
+from bandana.flows.commands.options import (
     FAILURE,
     Anonymous,
     AsJson,
@@ -27,12 +27,12 @@ from flows.commands.options import (
     Workers,
     open_data,
 )
-from flows.settings import DataFolder
+from bandana.flows.settings import DataFolder
 
 if TYPE_CHECKING:
-    from flows.executors import Resources
-    from flows.plan import Cell
-    from flows.specs import Spec
+    from bandana.flows.executors import Resources
+    from bandana.flows.plan import Cell
+    from bandana.flows.specs import Spec
 
 DaskAddress = Annotated[
     str | None, typer.Option(help="A running cluster's scheduler, such as tcp://127.0.0.1:8786.", show_default=False)
@@ -50,7 +50,7 @@ def demo(
 ) -> None:
     """The main job: benchmark, audits and report on a real trial, in one go."""
     with failures(debug):
-        text = resources.files("flows").joinpath("demo.yaml").read_text(encoding="utf-8")
+        text = resources.files("bandana.flows").joinpath("demo.yaml").read_text(encoding="utf-8")
         how = resources_of(executor, workers)
         steps = ["benchmark", "audit", "report"]
         _run(text, "demo.yaml", Path.cwd(), data, steps, how, dry_run=dry_run, as_json=as_json)
@@ -82,7 +82,7 @@ def check(
 ) -> None:
     """Check a spec, and explain what it will do: its cells, their claims, and what it will cost; nothing is run."""
     with failures(debug):
-        from flows.specs import load_spec
+        from bandana.flows.specs import load_spec
 
         checked = load_spec(spec)
         _explain(checked, ["benchmark", "audit", "report"], _if_there(data), None, as_json=as_json)
@@ -92,7 +92,7 @@ def check(
 
 def schema() -> None:
     """Print the JSON schema of a spec, for editors that complete and check YAML."""
-    from flows.specs import json_schema
+    from bandana.flows.specs import json_schema
 
     typer.echo(json.dumps(json_schema(), indent=1))
 
@@ -107,7 +107,7 @@ def run_file(
     as_json: bool = False,
 ) -> None:
     """Reads a spec and runs the steps on it."""
-    from flows.specs import SpecError
+    from bandana.flows.specs import SpecError
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -118,7 +118,7 @@ def run_file(
 
 def resources_of(executor: str | None, workers: int | None, dask_address: str | None = None) -> Resources:
     """What to run on, checked."""
-    from flows.executors import Executor, Resources
+    from bandana.flows.executors import Executor, Resources
 
     chosen = Resources(executor=None if executor is None else Executor(executor), workers=workers, dask_address=dask_address)
     chosen.check()
@@ -137,9 +137,9 @@ def _run(
     as_json: bool,
 ) -> None:
     """Checks the spec, runs the steps, and says where everything lies."""
-    from flows.environments import environments_of
-    from flows.plan import cells_of
-    from flows.specs import SpecError, parse_spec
+    from bandana.flows.environments import environments_of
+    from bandana.flows.plan import cells_of
+    from bandana.flows.specs import SpecError, parse_spec
 
     spec = parse_spec(text, source, where)
     cells = cells_of(spec)
@@ -148,7 +148,7 @@ def _run(
     if steps[0] == "audit" and not any(cell.is_private for cell in cells):
         raise SpecError(f"{source}: algorithms: there is nothing to audit, no algorithm here is private")
     if "audit" in steps:
-        from flows.work import check_audits
+        from bandana.flows.work import check_audits
 
         check_audits(cells)
     if dry_run:
@@ -157,8 +157,8 @@ def _run(
     folder = open_data(data)
     begin(folder)
     _warm_up(cells, steps, resources)
-    from flows.store import write_whole
-    from flows.suite import suite
+    from bandana.flows.store import write_whole
+    from bandana.flows.suite import suite
 
     while_the_server_starts(folder)
     write_whole(folder.suite(spec.name) / "spec.yaml", standing_alone(spec, text).encode())
@@ -176,9 +176,9 @@ def begin(folder: DataFolder) -> None:
     """Before Prefect is imported: its settings, its server, and how the command stops."""
     folder.prepare()
     gc.disable()  # while everything is imported: nothing of that is garbage
-    from flows import temporary_server
-    from flows.interrupt import server_ended, stop, stop_at_once_on_interrupt
-    from flows.tracking import Tracker
+    from bandana.flows import temporary_server
+    from bandana.flows.interrupt import server_ended, stop, stop_at_once_on_interrupt
+    from bandana.flows.tracking import Tracker
 
     Tracker.check(folder.root)
     stop_at_once_on_interrupt(FAILURE)
@@ -187,19 +187,19 @@ def begin(folder: DataFolder) -> None:
 
 def _warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources | None) -> None:
     """Prepares what workers are forked from, if there will be any."""
-    from flows.executors import Executor
-    from flows.plan import is_small
-    from flows.warm_start import warm_up
+    from bandana.flows.executors import Executor
+    from bandana.flows.plan import is_small
+    from bandana.flows.warm_start import warm_up
 
     chosen = None if resources is None else resources.executor
     if chosen is Executor.PROCESSES or (chosen is None and ("audit" in steps or not is_small(cells))):
-        warm_up([f"flows.{step}" for step in ("benchmark", "audit") if step in steps])
+        warm_up([f"bandana.flows.{step}" for step in ("benchmark", "audit") if step in steps])
 
 
 def while_the_server_starts(folder: DataFolder) -> None:
     """What takes seconds anyway: MLflow with its tables, and what draws the report."""
-    from audits.reporting import render
-    from flows.tracking import Tracker
+    from bandana.audits.reporting import render
+    from bandana.flows.tracking import Tracker
 
     Tracker.open(folder.root)
     render.load()
@@ -209,7 +209,7 @@ def while_the_server_starts(folder: DataFolder) -> None:
 
 def _if_there(data: Path | None) -> Path | None:
     """The data folder, if it exists: explaining makes none."""
-    from flows.settings import data_root
+    from bandana.flows.settings import data_root
 
     root = data_root(data)
     return root if root.is_dir() else None
@@ -218,8 +218,8 @@ def _if_there(data: Path | None) -> Path | None:
 def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resources | None, *, as_json: bool) -> None:
     from rich.console import Console
 
-    from flows.environments import environments_of
-    from flows.explain import explain, render
+    from bandana.flows.environments import environments_of
+    from bandana.flows.explain import explain, render
 
     for environment in environments_of(spec):
         environment.check()
@@ -233,7 +233,7 @@ def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resourc
 
 def standing_alone(spec: Spec, text: str) -> str:
     """The spec's text with the places of its files made absolute, so that it can be run from anywhere."""
-    from flows.environment_specs import TableSpec
+    from bandana.flows.environment_specs import TableSpec
 
     places = [item.path if isinstance(item, TableSpec) else None for item in spec.environment]
     if not any(places) and spec.baseline is None:
@@ -266,7 +266,7 @@ def for_machines(
 
 
 def _say_what_was_done(done: dict[str, Any], data: Path | None) -> None:
-    from flows import gate
+    from bandana.flows import gate
 
     for outcome in done["audits"]:
         main = outcome["main"]

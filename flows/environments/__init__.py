@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.environment_specs import EnvironmentSpec
-from flows.environments import episodes, finite_arms, kernel, linear
-from flows.environments.environment import Environment
-from flows.environments.finite_arms import read_table
-from flows.specs import Spec
+from bandana.flows.environment_specs import EnvironmentSpec
+from bandana.flows.environments import episodes, finite_arms, kernel, linear
+from bandana.flows.environments.environment import Environment
+from bandana.flows.environments.finite_arms import read_table
+from bandana.flows.specs import Spec
 
 __all__ = ["Environment", "environment_of", "environments_of", "read_table"]
 _CLASSES = {**finite_arms.CLASSES, **linear.CLASSES, **kernel.CLASSES, **episodes.CLASSES}

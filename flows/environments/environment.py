@@ -10,13 +10,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from algorithms.entry import ARMS, FINITE, Entry, Problem, Settings
-from algorithms.environments.episodes import Table
-from algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve
-from algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
-from flows.environment_specs import label_of
-from flows.specs import Spec, SpecError
-from privacy_core import Interval
+from bandana.algorithms.entry import ARMS, FINITE, Entry, Problem, Settings
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve
+from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
+from bandana.flows.environment_specs import label_of
+from bandana.flows.specs import Spec, SpecError
+from bandana.privacy_core import Interval
 
 Item = TypeVar("Item", bound=BaseModel)
 PSEUDO = "Regret is the sum of mean-reward gaps of the arms played (pseudo-regret)."

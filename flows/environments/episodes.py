@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.entry import MIXTURE, Entry, Problem
-from algorithms.environments.episodes import EpisodeTable, random_episodes
-from algorithms.environments.mdp_instances import Instance, modes
-from algorithms.environments.mdps import FiniteMDP
-from algorithms.observers import EpisodicRegretCurve
-from algorithms.protocol import IntArray
-from audits.mdp_beds import bed_like
-from flows.environments.environment import Environment, Item, Purpose
-from flows.episode_specs import HypercubeSpec, KernelsSpec, ModesSpec, PatientsSpec
+from bandana.algorithms.entry import MIXTURE, Entry, Problem
+from bandana.algorithms.environments.episodes import EpisodeTable, random_episodes
+from bandana.algorithms.environments.mdp_instances import Instance, modes
+from bandana.algorithms.environments.mdps import FiniteMDP
+from bandana.algorithms.observers import EpisodicRegretCurve
+from bandana.algorithms.protocol import IntArray
+from bandana.audits.mdp_beds import bed_like
+from bandana.flows.environments.environment import Environment, Item, Purpose
+from bandana.flows.episode_specs import HypercubeSpec, KernelsSpec, ModesSpec, PatientsSpec
 
 REGRET = (
     "Regret is the sum over all steps of what the action costs against the best policy, if all later actions are best "

@@ -10,21 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.environments.bandits import BernoulliArms
-from algorithms.environments.logged import (
-    ARM_NAMES,
-    people_table,
-    resampled_arms,
-    thornton_hiv,
-)
-from algorithms.environments.tables import RewardTable, random_table
-from algorithms.protocol import FloatArray, Stream
-from flows import own_data
-from flows.environment_specs import BernoulliSpec, TableSpec, ThorntonSpec
-from flows.environments.environment import PSEUDO, Environment, Purpose
-from flows.environments.header import read_header
-from flows.specs import SpecError
-from privacy_core import Interval
+from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.environments.logged import ARM_NAMES, people_table, resampled_arms, thornton_hiv
+from bandana.algorithms.environments.tables import RewardTable, random_table
+from bandana.algorithms.protocol import FloatArray, Stream
+from bandana.flows import own_data
+from bandana.flows.environment_specs import BernoulliSpec, TableSpec, ThorntonSpec
+from bandana.flows.environments.environment import PSEUDO, Environment, Purpose
+from bandana.flows.environments.header import read_header
+from bandana.flows.specs import SpecError
+from bandana.privacy_core import Interval
 
 
 class _Bernoulli(Environment[BernoulliSpec]):

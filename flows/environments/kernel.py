@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.entry import KERNEL, POOLED, Entry, Problem
-from algorithms.environments.contexts import sphere_table
-from algorithms.environments.kernel_functions import (
+from bandana.algorithms.entry import KERNEL, POOLED, Entry, Problem
+from bandana.algorithms.environments.contexts import sphere_table
+from bandana.algorithms.environments.kernel_functions import (
     Benchmark,
     GapFunctions,
     PooledFunction,
@@ -20,17 +20,15 @@ from algorithms.environments.kernel_functions import (
     product_pool,
     random_function,
 )
-from algorithms.environments.logged import (
-    diabetes_table,
-)
-from algorithms.environments.tables import ContextTable, RewardTable, random_table
-from algorithms.numerics.pool import Pool
-from algorithms.observers import ContextualRegretCurve
-from algorithms.protocol import FloatArray, IntArray, Stream
-from audits.catalog_beds import extrapolating_pool, turned_pool
-from flows.environment_specs import DiabetesSpec, FunctionSpec, GapSpec, RkhsSpec
-from flows.environments.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, Environment, Item, Purpose
-from privacy_core import Interval
+from bandana.algorithms.environments.logged import diabetes_table
+from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
+from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.observers import ContextualRegretCurve
+from bandana.algorithms.protocol import FloatArray, IntArray, Stream
+from bandana.audits.catalog_beds import extrapolating_pool, turned_pool
+from bandana.flows.environment_specs import DiabetesSpec, FunctionSpec, GapSpec, RkhsSpec
+from bandana.flows.environments.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, Environment, Item, Purpose
+from bandana.privacy_core import Interval
 
 _MOST_LISTED, _FEW_ACTIONS = 32, 2
 _MARGIN = 2.0

@@ -8,23 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.entry import CONTEXTUAL, LINEAR, Problem
-from algorithms.environments.contexts import ContextLaw, SphereContexts, check_assumption_2, sphere_table
-from algorithms.environments.linear import LinearArms, random_arms
-from algorithms.environments.logged import (
-    DIGIT_NAMES,
-    N_IMAGES,
-    RANDHIE_ARMS,
-    digits_table,
-    randhie,
-    randhie_table,
-)
-from algorithms.environments.tables import ContextTable, RewardTable, random_table
-from algorithms.observers import ContextualRegretCurve
-from algorithms.protocol import FloatArray, IntArray, Stream
-from flows.environment_specs import DigitsSpec, LinearSpec, RandhieSpec, SphereSpec
-from flows.environments.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, PSEUDO, Environment, Item, Purpose
-from privacy_core import Interval
+from bandana.algorithms.entry import CONTEXTUAL, LINEAR, Problem
+from bandana.algorithms.environments.contexts import ContextLaw, SphereContexts, check_assumption_2, sphere_table
+from bandana.algorithms.environments.linear import LinearArms, random_arms
+from bandana.algorithms.environments.logged import DIGIT_NAMES, N_IMAGES, RANDHIE_ARMS, digits_table, randhie, randhie_table
+from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
+from bandana.algorithms.observers import ContextualRegretCurve
+from bandana.algorithms.protocol import FloatArray, IntArray, Stream
+from bandana.flows.environment_specs import DigitsSpec, LinearSpec, RandhieSpec, SphereSpec
+from bandana.flows.environments.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, PSEUDO, Environment, Item, Purpose
+from bandana.privacy_core import Interval
 
 _LAWS: dict[tuple[Any, ...], ContextLaw] = {}
 

@@ -1,6 +1,6 @@
 """The papers' printed formulas for noise in one table, by name and reading, beside the noise that their claims need.
 
->>> from privacy_core.calibrations import find
+>>> from bandana.privacy_core.calibrations import find
 >>> found = find("gp-ucb-joint").compare(epsilon=1.0, delta=1e-5, horizon=1024)
 >>> round(found.rows[0].printed), round(found.rows[0].tight, 1), round(found.rows[0].factor, 1)
 (367, 23.6, 15.5)
@@ -12,8 +12,8 @@ False
 
 from __future__ import annotations
 
-from privacy_core.calibrations import capri, kernel, linear_rl, renyi_bandits
-from privacy_core.calibrations.calibration import Calibration, Choice, Comparison, Parameter, Row
+from bandana.privacy_core.calibrations import capri, kernel, linear_rl, renyi_bandits
+from bandana.privacy_core.calibrations.calibration import Calibration, Choice, Comparison, Parameter, Row
 
 CALIBRATIONS: dict[str, Calibration] = {
     calibration.name: calibration

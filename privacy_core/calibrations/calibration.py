@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from privacy_core.checks import at_least, order, positive, probability
-from privacy_core.guarantees import ApproxDP, GaussianDP, NoPrivacy, PureDP, RenyiDP
+from bandana.privacy_core.checks import at_least, order, positive, probability
+from bandana.privacy_core.guarantees import ApproxDP, GaussianDP, NoPrivacy, PureDP, RenyiDP
 
 Claim = ApproxDP | RenyiDP | PureDP
 Exact = GaussianDP | PureDP | NoPrivacy

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from privacy_core.calibrations.calibration import (
+from bandana.privacy_core.calibrations.calibration import (
     DELTA,
     EPSILON,
     UP,
@@ -21,8 +21,8 @@ from privacy_core.calibrations.calibration import (
     gaussian_choice,
     whole,
 )
-from privacy_core.checks import positive
-from privacy_core.guarantees import ApproxDP, GaussianDP
+from bandana.privacy_core.checks import positive
+from bandana.privacy_core.guarantees import ApproxDP, GaussianDP
 
 _SOURCE = "Pavlovic, Salgia and Zhao, Differential Privacy in Kernelized Contextual Bandits via Random Projections"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from privacy_core.calibrations.calibration import (
+from bandana.privacy_core.calibrations.calibration import (
     DELTA,
     EPSILON,
     UP,
@@ -21,16 +21,16 @@ from privacy_core.calibrations.calibration import (
     gaussian_choice,
     whole,
 )
-from privacy_core.calibrations.worst_cases import (
+from bandana.privacy_core.calibrations.worst_cases import (
     INDEPENDENT,
     factorization_norm,
     pair_mu_squared,
     prefix_nodes,
     square_entry_mu_squared,
 )
-from privacy_core.checks import non_negative, positive
-from privacy_core.guarantees import ApproxDP, GaussianDP
-from privacy_core.structures import Tree
+from bandana.privacy_core.checks import non_negative, positive
+from bandana.privacy_core.guarantees import ApproxDP, GaussianDP
+from bandana.privacy_core.structures import Tree
 
 _SOURCE = "Dubey, No-Regret Algorithms for Private Gaussian Process Bandit Optimization"
 

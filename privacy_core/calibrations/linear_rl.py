@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from privacy_core.calibrations.calibration import (
+from bandana.privacy_core.calibrations.calibration import (
     DELTA,
     EPISODE_LENGTH,
     EPISODES,
@@ -28,7 +28,7 @@ from privacy_core.calibrations.calibration import (
     gaussian_choice,
     whole,
 )
-from privacy_core.calibrations.worst_cases import (
+from bandana.privacy_core.calibrations.worst_cases import (
     INDEPENDENT,
     factorization_norm,
     matrix_l1_bound,
@@ -37,9 +37,9 @@ from privacy_core.calibrations.worst_cases import (
     pair_mu_squared,
     prefix_nodes,
 )
-from privacy_core.guarantees import ApproxDP, GaussianDP, PureDP
-from privacy_core.matrices import GOE
-from privacy_core.structures import Tree
+from bandana.privacy_core.guarantees import ApproxDP, GaussianDP, PureDP
+from bandana.privacy_core.matrices import GOE
+from bandana.privacy_core.structures import Tree
 
 _SOURCE = (
     "Luyo, Garcelon, Lazaric and Pirotta, Differentially Private Exploration in Reinforcement Learning "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from privacy_core.calibrations.calibration import (
+from bandana.privacy_core.calibrations.calibration import (
     ALPHA,
     RENYI_DELTA,
     RENYI_EPSILON,
@@ -21,9 +21,9 @@ from privacy_core.calibrations.calibration import (
     gaussian_choice,
     whole,
 )
-from privacy_core.calibrations.worst_cases import factorization_norm
-from privacy_core.checks import positive
-from privacy_core.guarantees import GaussianDP, RenyiDP
+from bandana.privacy_core.calibrations.worst_cases import factorization_norm
+from bandana.privacy_core.checks import positive
+from bandana.privacy_core.guarantees import GaussianDP, RenyiDP
 
 _SOURCE = "Azize and Basu, Renyi Differentially Private Bandits"
 _PROMISE = "all actions are (alpha, epsilon)-RDP, one reward replaced"

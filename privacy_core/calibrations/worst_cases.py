@@ -19,8 +19,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privacy_core.factorization import square_root_coefficients
-from privacy_core.matrices import EQUAL, GOE, JointGaussian
+from bandana.privacy_core.factorization import square_root_coefficients
+from bandana.privacy_core.matrices import EQUAL, GOE, JointGaussian
 
 FloatArray = NDArray[np.float64]
 INDEPENDENT = EQUAL

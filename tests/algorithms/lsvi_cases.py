@@ -6,12 +6,12 @@ import dataclasses
 
 import numpy as np
 
-from algorithms.environments.episodes import EpisodeTable
-from algorithms.numerics.mdp_models import LinearModel
-from algorithms.observers import ActionLog
-from algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
-from algorithms.run import run
-from privacy_core import Interval
+from bandana.algorithms.environments.episodes import EpisodeTable
+from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.run import run
+from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)
 LENGTH, N_STATES, N_ACTIONS, D, HORIZON = 3, 3, 2, 4, 60

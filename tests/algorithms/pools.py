@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from algorithms.environments.kernel_functions import PooledFunction, random_function
-from algorithms.environments.tables import ContextTable
-from algorithms.numerics.kernels import SquaredExponential
-from algorithms.numerics.pool import Pool
-from privacy_core import Interval
+from bandana.algorithms.environments.kernel_functions import PooledFunction, random_function
+from bandana.algorithms.environments.tables import ContextTable
+from bandana.algorithms.numerics.kernels import SquaredExponential
+from bandana.algorithms.numerics.pool import Pool
+from bandana.privacy_core import Interval
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 KERNEL = SquaredExponential(0.7)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from algorithms.bandits import linear
-from algorithms.bandits.linear import adar_gope, adar_gope_pure, gope
-from algorithms.environments.linear import random_arms
-from algorithms.environments.tables import RewardTable
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from privacy_core import Exact, Interval, LiveLedger, ScriptedLedger
+from bandana.algorithms.bandits import linear
+from bandana.algorithms.bandits.linear import adar_gope, adar_gope_pure, gope
+from bandana.algorithms.environments.linear import random_arms
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.privacy_core import Exact, Interval, LiveLedger, ScriptedLedger
 
 UNIT = Interval(0.0, 1.0)
 SEEDS = [11, 12, 13, 14, 15]

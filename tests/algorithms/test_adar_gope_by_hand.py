@@ -10,13 +10,13 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.bandits.linear import adar_gope, adar_gope_pure, gope, theorem_8_bound
-from algorithms.environments.linear import LinearArms, random_arms
-from algorithms.environments.tables import RewardTable
-from algorithms.numerics import phases
-from algorithms.observers import ActionLog, RegretCurve, log_grid
-from algorithms.run import run
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.algorithms.bandits.linear import adar_gope, adar_gope_pure, gope, theorem_8_bound
+from bandana.algorithms.environments.linear import LinearArms, random_arms
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.numerics import phases
+from bandana.algorithms.observers import ActionLog, RegretCurve, log_grid
+from bandana.algorithms.run import run
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 UNIT, SIGNED = Interval(0.0, 1.0), Interval(-1.0, 1.0)
 seeds = st.integers(0, 10**6)

@@ -10,16 +10,16 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.bandits.linear import adar_gope, adar_gope_pure, gope
-from algorithms.environments.linear import random_arms
-from algorithms.environments.tables import RewardTable
-from algorithms.run import run
-from audits import noise_reuse
-from audits.controls import STRUCTURAL
-from audits.gope_controls import PHASED_ELIMINATION
-from audits.noise_reuse import NOISE
-from audits.sensitivity import search
-from privacy_core import (
+from bandana.algorithms.bandits.linear import adar_gope, adar_gope_pure, gope
+from bandana.algorithms.environments.linear import random_arms
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.run import run
+from bandana.audits import noise_reuse
+from bandana.audits.controls import STRUCTURAL
+from bandana.audits.gope_controls import PHASED_ELIMINATION
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.sensitivity import search
+from bandana.privacy_core import (
     BudgetExceeded,
     GaussianDP,
     Interval,

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from algorithms.bandits.contextual_linear import adar_oful, oful
-from algorithms.environments.tables import ContextTable
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from privacy_core import Interval, LiveLedger
+from bandana.algorithms.bandits.contextual_linear import adar_oful, oful
+from bandana.algorithms.environments.tables import ContextTable
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.privacy_core import Interval, LiveLedger
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 LINE = ContextTable(np.ones((15, 2, 1)), np.ones((15, 2)), SYMMETRIC)

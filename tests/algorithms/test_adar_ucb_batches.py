@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from algorithms.bandits.finite_arm import adar_ucb, ucb
-from algorithms.environments.tables import RewardTable
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from privacy_core import Exact, Interval, LiveLedger, PhaseSum, ScriptedLedger
+from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.privacy_core import Exact, Interval, LiveLedger, PhaseSum, ScriptedLedger
 
 UNIT = Interval(0.0, 1.0)
 SEEDS = [11, 12, 13, 14, 15]

@@ -9,11 +9,11 @@ import pytest
 from adar_ucb_reference import play
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from algorithms.bandits.finite_arm import adar_ucb, ucb
-from algorithms.environments.tables import RewardTable
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from privacy_core import Interval, LiveLedger
+from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.privacy_core import Interval, LiveLedger
 
 UNIT = Interval(0.0, 1.0)
 

@@ -10,10 +10,10 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.bandits.finite_arm import adar_ucb, ucb
-from algorithms.environments.tables import RewardTable
-from algorithms.run import run
-from privacy_core import (
+from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.run import run
+from bandana.privacy_core import (
     BudgetExceeded,
     GaussianDP,
     Interval,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.numerics import arms
-from algorithms.numerics.answers import bernoulli_answers, span_sums
+from bandana.algorithms.numerics import arms
+from bandana.algorithms.numerics.answers import bernoulli_answers, span_sums
 
 seeds = st.integers(0, 10**6)
 

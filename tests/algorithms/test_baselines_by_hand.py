@@ -9,14 +9,14 @@ from baseline_references import dp_se as dp_se_reference
 from baseline_references import dp_ucb as dp_ucb_reference
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from algorithms.bandits.finite_arm import EpisodicUCB, adap_klucb, adap_ucb, ucb
-from algorithms.bandits.indices import LAPLACE
-from algorithms.bandits.successive_elimination import dp_se, successive_elimination
-from algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
-from algorithms.environments.tables import RewardTable
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from privacy_core import Exact, Interval, Laplace, LiveLedger, PhaseSum, TreeSum
+from bandana.algorithms.bandits.finite_arm import EpisodicUCB, adap_klucb, adap_ucb, ucb
+from bandana.algorithms.bandits.indices import LAPLACE
+from bandana.algorithms.bandits.successive_elimination import dp_se, successive_elimination
+from bandana.algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.privacy_core import Exact, Interval, Laplace, LiveLedger, PhaseSum, TreeSum
 
 UNIT = Interval(0.0, 1.0)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from algorithms.bandits.finite_arm import adap_klucb, adap_ucb
-from algorithms.bandits.successive_elimination import dp_se, successive_elimination
-from algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
-from algorithms.environments.bandits import BernoulliArms
-from algorithms.observers import RegretCurve
-from algorithms.run import run
-from privacy_core import Exact, Interval, LiveLedger, PhaseSum, ReproducibleNoise
+from bandana.algorithms.bandits.finite_arm import adap_klucb, adap_ucb
+from bandana.algorithms.bandits.successive_elimination import dp_se, successive_elimination
+from bandana.algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
+from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.observers import RegretCurve
+from bandana.algorithms.run import run
+from bandana.privacy_core import Exact, Interval, LiveLedger, PhaseSum, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)
 FIVE = (0.75, 0.625, 0.5, 0.375, 0.25)

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from algorithms.rl.batches import Schedule, determinant, geometric, static
-from privacy_core.calibrations.linear_rl import lsvi_updates
+from bandana.algorithms.rl.batches import Schedule, determinant, geometric, static
+from bandana.privacy_core.calibrations.linear_rl import lsvi_updates
 
 
 def test_static_batches_by_hand():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from algorithms.environments.bandits import BernoulliArms
-from privacy_core import Interval
+from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.privacy_core import Interval
 
 MEANS = [0.1, 0.5, 0.9]
 

@@ -9,10 +9,10 @@ import pytest
 from doubles import OwnNoiseLedger
 from pools import KERNEL, SYMMETRIC, UNIT, pool_of, stream_of, table_of
 
-from algorithms.bandits.projected_kernel import capri, capri_joint, capri_local
-from algorithms.observers import ActionLog, ContextualRegretCurve
-from algorithms.run import run
-from privacy_core import LiveLedger, NoPrivacy, ReproducibleNoise, ScriptedLedger
+from bandana.algorithms.bandits.projected_kernel import capri, capri_joint, capri_local
+from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
+from bandana.algorithms.run import run
+from bandana.privacy_core import LiveLedger, NoPrivacy, ReproducibleNoise, ScriptedLedger
 
 POOL, HORIZON = pool_of(), 60
 TABLE = table_of(POOL, HORIZON)

@@ -11,21 +11,14 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from pools import KERNEL, SYMMETRIC, UNIT, pool_of, table_of
 from scipy.special import ndtri
 
-from algorithms.bandits.projected_kernel import (
-    Epoch,
-    ExactWidth,
-    capri,
-    capri_joint,
-    capri_local,
-    printed_betas,
-)
-from algorithms.environments.tables import ContextTable
-from algorithms.numerics import projection
-from algorithms.numerics.kernels import gram
-from algorithms.numerics.projection import drawn_coins
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from privacy_core import ApproxDP, GaussianDP, Interval, LiveLedger
+from bandana.algorithms.bandits.projected_kernel import Epoch, ExactWidth, capri, capri_joint, capri_local, printed_betas
+from bandana.algorithms.environments.tables import ContextTable
+from bandana.algorithms.numerics import projection
+from bandana.algorithms.numerics.kernels import gram
+from bandana.algorithms.numerics.projection import drawn_coins
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.privacy_core import ApproxDP, GaussianDP, Interval, LiveLedger
 
 POOL = pool_of()
 POINTS = POOL.points.reshape(12, 2)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise
 
-from algorithms.bandits.contextual_linear import lin_ucb, oful
-from algorithms.bandits.finite_arm import ucb
-from algorithms.environments.tables import ContextTable, RewardTable
-from algorithms.observers import ActionLog, ContextualRegretCurve
-from algorithms.protocol import ContextualStream, Record
-from algorithms.run import run
-from privacy_core import Interval, LiveLedger
+from bandana.algorithms.bandits.contextual_linear import lin_ucb, oful
+from bandana.algorithms.bandits.finite_arm import ucb
+from bandana.algorithms.environments.tables import ContextTable, RewardTable
+from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
+from bandana.algorithms.protocol import ContextualStream, Record
+from bandana.algorithms.run import run
+from bandana.privacy_core import Interval, LiveLedger
 
 UNIT = Interval(0.0, 1.0)
 RNG = np.random.default_rng(0)

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_adar_oful_by_hand import context_table
 
-from algorithms.bandits.contextual_linear import adar_oful, lin_ucb, lin_ucb_joint, lin_ucb_local, oful
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from privacy_core import (
+from bandana.algorithms.bandits.contextual_linear import adar_oful, lin_ucb, lin_ucb_joint, lin_ucb_local, oful
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.privacy_core import (
     BudgetExceeded,
     GaussianDP,
     Interval,
@@ -26,7 +26,7 @@ from privacy_core import (
     ReproducibleNoise,
     ScriptedLedger,
 )
-from privacy_core.calibrations.renyi_bandits import most_updates
+from bandana.privacy_core.calibrations.renyi_bandits import most_updates
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 N_ACTIONS, DIMENSION, HORIZON = 4, 3, 60

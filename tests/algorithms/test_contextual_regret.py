@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from algorithms.bandits.contextual_linear import adar_oful, lin_ucb, lin_ucb_joint, oful
-from algorithms.environments.contexts import SphereContexts
-from algorithms.observers import ContextualRegretCurve
-from algorithms.run import run
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.algorithms.bandits.contextual_linear import adar_oful, lin_ucb, lin_ucb_joint, oful
+from bandana.algorithms.environments.contexts import SphereContexts
+from bandana.algorithms.observers import ContextualRegretCurve
+from bandana.algorithms.run import run
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 SYMMETRIC = Interval(-1.0, 1.0)
 HORIZON, N_ACTIONS, DIMENSION, N_REPS = 2000, 10, 3, 16

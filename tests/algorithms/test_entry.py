@@ -7,22 +7,13 @@ import numpy as np
 import pytest
 from mixture_models import mixture
 
-from algorithms.catalog import CATALOG, find
-from algorithms.entry import Problem, Settings, claim_of, kind_of
-from algorithms.families.shared import fitting
-from algorithms.numerics.kernels import SquaredExponential
-from algorithms.numerics.mdp_models import LinearModel
-from algorithms.numerics.pool import Pool
-from privacy_core import (
-    ZCDP,
-    ApproxDP,
-    GaussianDP,
-    Interval,
-    PureDP,
-    Relation,
-    RenyiDP,
-    TrustModel,
-)
+from bandana.algorithms.catalog import CATALOG, find
+from bandana.algorithms.entry import Problem, Settings, claim_of, kind_of
+from bandana.algorithms.families.shared import fitting
+from bandana.algorithms.numerics.kernels import SquaredExponential
+from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.numerics.pool import Pool
+from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Interval, PureDP, Relation, RenyiDP, TrustModel
 
 UNIT = Interval(0.0, 1.0)
 ARMS = Problem(2, UNIT, 64)

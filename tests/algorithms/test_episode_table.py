@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from algorithms.environments.episodes import EpisodeTable, path_tree, random_episodes
-from algorithms.environments.tables import RewardTable
-from algorithms.protocol import ContextualStream, EpisodicStream
-from privacy_core import Interval
+from bandana.algorithms.environments.episodes import EpisodeTable, path_tree, random_episodes
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.protocol import ContextualStream, EpisodicStream
+from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)
 SHAPE = 5, 3, 4, 2

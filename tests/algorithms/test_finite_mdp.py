@@ -10,13 +10,13 @@ import pytest
 from episode_beds import Cheapest, local, table
 from scipy.stats import chisquare
 
-from algorithms.bandits.finite_arm import ucb
-from algorithms.environments.mdps import FiniteMDP
-from algorithms.environments.tables import RewardTable
-from algorithms.numerics.planning import plan
-from algorithms.observers import ActionLog, EpisodicRegretCurve
-from algorithms.run import run
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.algorithms.bandits.finite_arm import ucb
+from bandana.algorithms.environments.mdps import FiniteMDP
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.numerics.planning import plan
+from bandana.algorithms.observers import ActionLog, EpisodicRegretCurve
+from bandana.algorithms.run import run
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 RNG = np.random.default_rng(1)
 H, S, A = 3, 3, 2

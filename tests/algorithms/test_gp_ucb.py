@@ -10,15 +10,15 @@ import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 from test_adar_oful_by_hand import context_table
 
-from algorithms.bandits.contextual_linear import lin_ucb, lin_ucb_joint
-from algorithms.bandits.kernel import READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
-from algorithms.environments.tables import ContextTable
-from algorithms.numerics.features import exact_on, feature_map
-from algorithms.numerics.kernels import Linear, SquaredExponential
-from algorithms.observers import ActionLog
-from algorithms.protocol import Record
-from algorithms.run import run
-from privacy_core import EQUAL, GOE, GaussianDP, Interval, JointGaussian, LiveLedger, LocalSum
+from bandana.algorithms.bandits.contextual_linear import lin_ucb, lin_ucb_joint
+from bandana.algorithms.bandits.kernel import READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
+from bandana.algorithms.environments.tables import ContextTable
+from bandana.algorithms.numerics.features import exact_on, feature_map
+from bandana.algorithms.numerics.kernels import Linear, SquaredExponential
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.protocol import Record
+from bandana.algorithms.run import run
+from bandana.privacy_core import EQUAL, GOE, GaussianDP, Interval, JointGaussian, LiveLedger, LocalSum
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 KERNEL = SquaredExponential(0.5)

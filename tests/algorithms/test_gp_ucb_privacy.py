@@ -10,17 +10,17 @@ import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 from test_adar_oful_by_hand import context_table
 
-from algorithms.bandits.doubling import Doubling
-from algorithms.bandits.kernel import gp_ucb, gp_ucb_joint, gp_ucb_local
-from algorithms.catalog import find
-from algorithms.entry import Problem
-from algorithms.numerics.features import feature_map
-from algorithms.numerics.kernels import Additive, Linear, SquaredExponential
-from algorithms.observers import ActionLog, ContextualRegretCurve
-from algorithms.protocol import Record
-from algorithms.run import run
-from audits.sensitivity import search
-from privacy_core import (
+from bandana.algorithms.bandits.doubling import Doubling
+from bandana.algorithms.bandits.kernel import gp_ucb, gp_ucb_joint, gp_ucb_local
+from bandana.algorithms.catalog import find
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.numerics.features import feature_map
+from bandana.algorithms.numerics.kernels import Additive, Linear, SquaredExponential
+from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
+from bandana.algorithms.protocol import Record
+from bandana.algorithms.run import run
+from bandana.audits.sensitivity import search
+from bandana.privacy_core import (
     ApproxDP,
     BudgetExceeded,
     GaussianDP,

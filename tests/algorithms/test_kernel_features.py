@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import eval_hermite
 
-from algorithms.numerics.features import (
+from bandana.algorithms.numerics.features import (
     exact_on,
     feature_map,
     linear,
@@ -19,7 +19,7 @@ from algorithms.numerics.features import (
     quadrature_fourier,
     random_fourier,
 )
-from algorithms.numerics.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential, gram
+from bandana.algorithms.numerics.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential, gram
 
 SE = SquaredExponential(1.0)
 ADDITIVE = Additive.of_coordinates(SquaredExponential(0.6), 5)

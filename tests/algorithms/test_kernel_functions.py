@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.environments.kernel_functions import (
+from bandana.algorithms.environments.kernel_functions import (
     GOOD,
     OTHERS,
     GapFunctions,
@@ -25,12 +25,12 @@ from algorithms.environments.kernel_functions import (
     random_function,
     styblinski_tang,
 )
-from algorithms.environments.logged import diabetes_table
-from algorithms.numerics.features import feature_map
-from algorithms.numerics.kernels import Additive, Matern, ProductMatern, SquaredExponential, gram
-from algorithms.numerics.pool import Pool
-from algorithms.protocol import ContextualStream
-from privacy_core import Interval
+from bandana.algorithms.environments.logged import diabetes_table
+from bandana.algorithms.numerics.features import feature_map
+from bandana.algorithms.numerics.kernels import Additive, Matern, ProductMatern, SquaredExponential, gram
+from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.protocol import ContextualStream
+from bandana.privacy_core import Interval
 
 UNIT, SYMMETRIC = Interval(0.0, 1.0), Interval(-1.0, 1.0)
 PAPER = SquaredExponential(0.5)
@@ -343,7 +343,7 @@ def test_what_does_not_fit_is_refused(build, told):
 
 
 def test_a_kernel_whose_functions_have_no_gap_is_said(monkeypatch):
-    from algorithms.environments import kernel_functions
+    from bandana.algorithms.environments import kernel_functions
 
     monkeypatch.setattr(kernel_functions, "_MOST_TRIES", 2)
     with pytest.raises(ValueError, match="change the lengthscale or lower the dimension"):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import gamma, kv
 
-from algorithms.numerics.kernels import (
+from bandana.algorithms.numerics.kernels import (
     Additive,
     Linear,
     Matern,

@@ -9,11 +9,11 @@ import pytest
 from doubles import OwnNoiseLedger
 from test_adar_oful_by_hand import context_table
 
-from algorithms.bandits.contextual_linear import lin_ucb, lin_ucb_joint, lin_ucb_local
-from algorithms.environments.tables import ContextTable
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from privacy_core import EQUAL, Interval
+from bandana.algorithms.bandits.contextual_linear import lin_ucb, lin_ucb_joint, lin_ucb_local
+from bandana.algorithms.environments.tables import ContextTable
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.privacy_core import EQUAL, Interval
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from algorithms.environments.linear import LinearArms, fan_arms, random_arms
-from privacy_core import Interval
+from bandana.algorithms.environments.linear import LinearArms, fan_arms, random_arms
+from bandana.privacy_core import Interval
 
 FEATURES = [[1.0, 0.0], [0.0, 1.0], [0.6, -0.8]]
 THETA = [0.5, -0.4]

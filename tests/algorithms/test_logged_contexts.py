@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from algorithms.environments.logged import RANDHIE_ARMS, digits_table, randhie, randhie_table
-from privacy_core import Interval
+from bandana.algorithms.environments.logged import RANDHIE_ARMS, digits_table, randhie, randhie_table
+from bandana.privacy_core import Interval
 
 
 def seed(n=0):

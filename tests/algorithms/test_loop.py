@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise
 
-from algorithms.bandits.finite_arm import ucb
-from algorithms.environments.tables import RewardTable
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from privacy_core import Interval, LiveLedger
+from bandana.algorithms.bandits.finite_arm import ucb
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.privacy_core import Interval, LiveLedger
 
 UNIT = Interval(0.0, 1.0)
 TABLE = RewardTable(np.random.default_rng(0).random((60, 3)), UNIT)

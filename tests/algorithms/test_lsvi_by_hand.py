@@ -22,12 +22,12 @@ from lsvi_cases import (
     played,
 )
 
-from algorithms.environments.episodes import EpisodeTable
-from algorithms.numerics.mdp_models import LinearModel
-from algorithms.protocol import Record
-from algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
-from algorithms.run import run
-from privacy_core import LiveLedger, TreeSum
+from bandana.algorithms.environments.episodes import EpisodeTable
+from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.protocol import Record
+from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.run import run
+from bandana.privacy_core import LiveLedger, TreeSum
 
 SCALE = 0.01
 """Of beta: with it the policy depends on everything."""

@@ -8,16 +8,16 @@ import math
 import numpy as np
 import pytest
 
-from algorithms.entry import Problem
-from algorithms.environments.mdps import FiniteMDP
-from algorithms.families.linear_mdp import ENTRIES
-from algorithms.numerics.mdp_models import LinearModel
-from algorithms.observers import EpisodicRegretCurve
-from algorithms.rl.batches import static
-from algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
-from algorithms.rl.linear_mdp_regret import is_proved, regret_bound
-from algorithms.run import run
-from privacy_core import ApproxDP, Interval, LiveLedger, PureDP, ReproducibleNoise
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.environments.mdps import FiniteMDP
+from bandana.algorithms.families.linear_mdp import ENTRIES
+from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.observers import EpisodicRegretCurve
+from bandana.algorithms.rl.batches import static
+from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp_regret import is_proved, regret_bound
+from bandana.algorithms.run import run
+from bandana.privacy_core import ApproxDP, Interval, LiveLedger, PureDP, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)
 LENGTH, N_STATES, N_ACTIONS, EPISODES = 3, 2, 2, 4096

@@ -10,12 +10,12 @@ import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 from lsvi_cases import DELTA, HORIZON, LENGTH, MODEL, PRIVATE, TABLE, TWINS, UNIT, D, played, quiet, with_user
 
-from algorithms.environments.episodes import EpisodeTable
-from algorithms.numerics.mdp_models import LinearModel
-from algorithms.observers import ActionLog
-from algorithms.rl.linear_mdp_noise import lsvi_ucb_joint, lsvi_ucb_pure_joint
-from algorithms.run import run
-from privacy_core import (
+from bandana.algorithms.environments.episodes import EpisodeTable
+from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.run import run
+from bandana.privacy_core import (
     BudgetExceeded,
     GaussianDP,
     LiveLedger,
@@ -25,7 +25,7 @@ from privacy_core import (
     ReproducibleNoise,
     ScriptedLedger,
 )
-from privacy_core.calibrations.linear_rl import lsvi_mu_squared, lsvi_printed_sds
+from bandana.privacy_core.calibrations.linear_rl import lsvi_mu_squared, lsvi_printed_sds
 
 LIMIT = GaussianDP.from_epsilon_delta(1.0, DELTA).mu
 SCALE = 0.01

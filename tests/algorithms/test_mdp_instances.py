@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from algorithms.entry import LINEAR_MDP, MIXTURE, Problem
-from algorithms.environments.mdp_instances import hypercube_chain, kernel_mixture, modes, one_hot, patients
-from algorithms.numerics import mdp_models
-from algorithms.numerics.planning import plan
-from privacy_core import Interval
+from bandana.algorithms.entry import LINEAR_MDP, MIXTURE, Problem
+from bandana.algorithms.environments.mdp_instances import hypercube_chain, kernel_mixture, modes, one_hot, patients
+from bandana.algorithms.numerics import mdp_models
+from bandana.algorithms.numerics.planning import plan
+from bandana.privacy_core import Interval
 
 SEED = np.random.SeedSequence(3)
 INSTANCES = {

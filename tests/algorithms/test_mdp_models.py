@@ -9,8 +9,8 @@ import re
 import numpy as np
 import pytest
 
-from algorithms.numerics import mdp_models
-from algorithms.numerics.mdp_models import LinearModel, MixtureModel, checked_rewards, checked_transitions
+from bandana.algorithms.numerics import mdp_models
+from bandana.algorithms.numerics.mdp_models import LinearModel, MixtureModel, checked_rewards, checked_transitions
 
 RNG = np.random.default_rng(0)
 H, S, A, D = 2, 3, 2, 2

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.observers import ActionLog, RegretCurve, log_grid
-from algorithms.protocol import Record
+from bandana.algorithms.observers import ActionLog, RegretCurve, log_grid
+from bandana.algorithms.protocol import Record
 
 MEANS = np.array([0.25, 1.0, 0.5])
 

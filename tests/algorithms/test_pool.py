@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.entry import KERNEL, POOLED, Problem
-from algorithms.numerics.kernels import SquaredExponential
-from algorithms.numerics.lookup import Rows
-from algorithms.numerics.pool import Pool
-from privacy_core import Interval
+from bandana.algorithms.entry import KERNEL, POOLED, Problem
+from bandana.algorithms.numerics.kernels import SquaredExponential
+from bandana.algorithms.numerics.lookup import Rows
+from bandana.algorithms.numerics.pool import Pool
+from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)
 POINTS = np.random.default_rng(0).uniform(-1, 1, (6, 4, 3))

@@ -10,16 +10,16 @@ import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 from pools import KERNEL, SYMMETRIC, UNIT, pool_of, stream_of, table_of
 
-from algorithms.bandits.kernel import GPUCB, gp_ucb
-from algorithms.bandits.pooled_kernel import pooled_gp_ucb, pooled_gp_ucb_joint, pooled_gp_ucb_local
-from algorithms.environments.kernel_functions import PooledFunction
-from algorithms.numerics.features import exact_on
-from algorithms.numerics.kernels import SquaredExponential
-from algorithms.numerics.pool import Pool
-from algorithms.numerics.posterior import posterior
-from algorithms.observers import ActionLog, ContextualRegretCurve
-from algorithms.run import run
-from privacy_core import (
+from bandana.algorithms.bandits.kernel import GPUCB, gp_ucb
+from bandana.algorithms.bandits.pooled_kernel import pooled_gp_ucb, pooled_gp_ucb_joint, pooled_gp_ucb_local
+from bandana.algorithms.environments.kernel_functions import PooledFunction
+from bandana.algorithms.numerics.features import exact_on
+from bandana.algorithms.numerics.kernels import SquaredExponential
+from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.numerics.posterior import posterior
+from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
+from bandana.algorithms.run import run
+from bandana.privacy_core import (
     FactorizedSum,
     GaussianDP,
     Interval,

@@ -7,12 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from algorithms.numerics import projection
-from algorithms.numerics.features import exact_on
-from algorithms.numerics.kernels import Matern, SquaredExponential, gram
-from algorithms.numerics.lookup import locate
-from algorithms.numerics.pool import Pool
-from algorithms.numerics.projection import drawn_coins, epoch_lengths, project
+from bandana.algorithms.numerics import projection
+from bandana.algorithms.numerics.features import exact_on
+from bandana.algorithms.numerics.kernels import Matern, SquaredExponential, gram
+from bandana.algorithms.numerics.lookup import locate
+from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.numerics.projection import drawn_coins, epoch_lengths, project
 
 RNG = np.random.default_rng(7)
 POINTS = RNG.uniform(-1, 1, (12, 2))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.numerics import regression
+from bandana.algorithms.numerics import regression
 
 shapes = st.tuples(st.integers(1, 4), st.integers(2, 12), st.integers(1, 7), st.integers(0, 10**6))
 

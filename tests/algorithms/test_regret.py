@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from algorithms.bandits.finite_arm import adar_ucb, ucb
-from algorithms.environments.bandits import BernoulliArms
-from algorithms.observers import RegretCurve
-from algorithms.run import run
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.observers import RegretCurve
+from bandana.algorithms.run import run
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)
 N_REPS = 300

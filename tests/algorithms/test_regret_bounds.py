@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from pools import KERNEL, SYMMETRIC, pool_of
 
-from algorithms.bandits.contextual_linear import adar_oful, lin_ucb, lin_ucb_joint, lin_ucb_local, oful
-from algorithms.bandits.finite_arm import adap_klucb, adap_ucb, ucb
-from algorithms.bandits.kernel import gp_ucb
-from algorithms.bandits.regret_bounds import (
+from bandana.algorithms.bandits.contextual_linear import adar_oful, lin_ucb, lin_ucb_joint, lin_ucb_local, oful
+from bandana.algorithms.bandits.finite_arm import adap_klucb, adap_ucb, ucb
+from bandana.algorithms.bandits.kernel import gp_ucb
+from bandana.algorithms.bandits.regret_bounds import (
     elimination_bound,
     episodic_bound,
     largest_regret,
@@ -21,23 +21,23 @@ from algorithms.bandits.regret_bounds import (
     tree_bound,
     ucb_bound,
 )
-from algorithms.bandits.successive_elimination import dp_se, successive_elimination
-from algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
-from algorithms.catalog import CATALOG, find
-from algorithms.entry import EPISODIC, FROM_USERS, Problem
-from algorithms.environments.bandits import BernoulliArms
-from algorithms.environments.contexts import SphereContexts
-from algorithms.environments.kernel_functions import PooledFunction, random_function
-from algorithms.environments.linear import LinearArms, random_arms
-from algorithms.environments.mdp_instances import patients
-from algorithms.environments.mdps import FiniteMDP
-from algorithms.numerics.features import feature_map
-from algorithms.numerics.kernels import SquaredExponential
-from algorithms.numerics.mdp_models import LinearModel
-from algorithms.numerics.upper_bounds import laplace_sum_quantile_reference
-from algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve, log_grid
-from algorithms.run import run
-from privacy_core import ApproxDP, Interval, LiveLedger, PureDP, RenyiDP, ReproducibleNoise
+from bandana.algorithms.bandits.successive_elimination import dp_se, successive_elimination
+from bandana.algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
+from bandana.algorithms.catalog import CATALOG, find
+from bandana.algorithms.entry import EPISODIC, FROM_USERS, Problem
+from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.environments.contexts import SphereContexts
+from bandana.algorithms.environments.kernel_functions import PooledFunction, random_function
+from bandana.algorithms.environments.linear import LinearArms, random_arms
+from bandana.algorithms.environments.mdp_instances import patients
+from bandana.algorithms.environments.mdps import FiniteMDP
+from bandana.algorithms.numerics.features import feature_map
+from bandana.algorithms.numerics.kernels import SquaredExponential
+from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.numerics.upper_bounds import laplace_sum_quantile_reference
+from bandana.algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve, log_grid
+from bandana.algorithms.run import run
+from bandana.privacy_core import ApproxDP, Interval, LiveLedger, PureDP, RenyiDP, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)
 WIDE = Interval(-3.0, 1.0)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.environments.tables import RewardTable
-from privacy_core import Interval
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)
 GRID = 2.0**-30

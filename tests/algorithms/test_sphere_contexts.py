@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.environments import contexts
-from algorithms.environments.contexts import SphereContexts, check_assumption_2, sphere_table, uniform_sphere_law
-from privacy_core import Interval
+from bandana.algorithms.environments import contexts
+from bandana.algorithms.environments.contexts import SphereContexts, check_assumption_2, sphere_table, uniform_sphere_law
+from bandana.privacy_core import Interval
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 

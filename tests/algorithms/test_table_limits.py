@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from algorithms.environments.tables import RewardTable
-from privacy_core import Interval
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.privacy_core import Interval
 
 
 def test_sums_that_a_float_cannot_hold_exactly_are_refused():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from algorithms.environments.logged import ARM_NAMES, people_table, resampled_arms, thornton_hiv
+from bandana.algorithms.environments.logged import ARM_NAMES, people_table, resampled_arms, thornton_hiv
 
 SIZES_WITH_MISSING_OUTCOMES = [679, 639, 654, 603, 326]
 MEANS = [0.339, 0.683, 0.783, 0.870, 0.861]

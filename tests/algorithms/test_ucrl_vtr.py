@@ -9,15 +9,15 @@ import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 from mixture_models import UNIT, episode_table, mixture
 
-from algorithms.environments.episodes import EpisodeTable
-from algorithms.environments.mdp_instances import hypercube_chain
-from algorithms.numerics.mdp_models import MixtureModel
-from algorithms.observers import ActionLog, EpisodicRegretCurve
-from algorithms.rl.noise_norms import GaussianNorms, LaplaceNorms
-from algorithms.rl.vtr_builders import ucrl_vtr, ucrl_vtr_joint, ucrl_vtr_local
-from algorithms.rl.vtr_pure import READINGS, ucrl_vtr_pure_joint, ucrl_vtr_pure_local
-from algorithms.run import run
-from privacy_core import EQUAL, GOE, LiveLedger, ReproducibleNoise
+from bandana.algorithms.environments.episodes import EpisodeTable
+from bandana.algorithms.environments.mdp_instances import hypercube_chain
+from bandana.algorithms.numerics.mdp_models import MixtureModel
+from bandana.algorithms.observers import ActionLog, EpisodicRegretCurve
+from bandana.algorithms.rl.noise_norms import GaussianNorms, LaplaceNorms
+from bandana.algorithms.rl.vtr_builders import ucrl_vtr, ucrl_vtr_joint, ucrl_vtr_local
+from bandana.algorithms.rl.vtr_pure import READINGS, ucrl_vtr_pure_joint, ucrl_vtr_pure_local
+from bandana.algorithms.run import run
+from bandana.privacy_core import EQUAL, GOE, LiveLedger, ReproducibleNoise
 
 K = 12
 MODEL, PARAMETERS = mixture(3, 2, 3, 3, seed=4, is_sparse=False)

@@ -11,21 +11,21 @@ from mixture_models import UNIT, episode_table, mixture
 from test_ucrl_vtr import MODEL, TABLE, K, vars_of
 from test_ucrl_vtr_privacy import MU, neighbors, played
 
-from algorithms.environments.mdps import FiniteMDP
-from algorithms.numerics import value_targets
-from algorithms.observers import EpisodicRegretCurve
-from algorithms.protocol import Record
-from algorithms.rl.vtr_builders import ucrl_vtr
-from algorithms.rl.vtr_plus_builders import (
+from bandana.algorithms.environments.mdps import FiniteMDP
+from bandana.algorithms.numerics import value_targets
+from bandana.algorithms.observers import EpisodicRegretCurve
+from bandana.algorithms.protocol import Record
+from bandana.algorithms.rl.vtr_builders import ucrl_vtr
+from bandana.algorithms.rl.vtr_plus_builders import (
     ucrl_vtr_plus,
     ucrl_vtr_plus_joint,
     ucrl_vtr_plus_local,
     ucrl_vtr_plus_pure_joint,
     ucrl_vtr_plus_pure_local,
 )
-from algorithms.run import run
-from privacy_core import LiveLedger, ReproducibleNoise, ScriptedLedger
-from privacy_core.calibrations.linear_rl import UCRL_VTR_PLUS_JOINT, UCRL_VTR_PLUS_LOCAL
+from bandana.algorithms.run import run
+from bandana.privacy_core import LiveLedger, ReproducibleNoise, ScriptedLedger
+from bandana.privacy_core.calibrations.linear_rl import UCRL_VTR_PLUS_JOINT, UCRL_VTR_PLUS_LOCAL
 
 BUILDERS = {
     "joint printed": lambda m, k: ucrl_vtr_plus_joint(m, k, 1.0, 1e-5, UNIT, "printed"),

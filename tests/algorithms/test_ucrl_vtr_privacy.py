@@ -8,13 +8,13 @@ from doubles import OwnNoiseLedger
 from mixture_models import UNIT, episode_table, mixture
 from test_ucrl_vtr import BUILDERS, MODEL, TABLE, K
 
-from algorithms.environments.episodes import EpisodeTable
-from algorithms.protocol import Record
-from algorithms.rl.vtr_builders import ucrl_vtr_joint, ucrl_vtr_local
-from algorithms.rl.vtr_pure import ucrl_vtr_pure_joint, ucrl_vtr_pure_local
-from algorithms.run import run
-from privacy_core import GaussianDP, LiveLedger, PureDP, ReproducibleNoise, ScriptedLedger
-from privacy_core.calibrations.linear_rl import (
+from bandana.algorithms.environments.episodes import EpisodeTable
+from bandana.algorithms.protocol import Record
+from bandana.algorithms.rl.vtr_builders import ucrl_vtr_joint, ucrl_vtr_local
+from bandana.algorithms.rl.vtr_pure import ucrl_vtr_pure_joint, ucrl_vtr_pure_local
+from bandana.algorithms.run import run
+from bandana.privacy_core import GaussianDP, LiveLedger, PureDP, ReproducibleNoise, ScriptedLedger
+from bandana.privacy_core.calibrations.linear_rl import (
     UCRL_VTR_JOINT,
     UCRL_VTR_JOINT_PURE,
     UCRL_VTR_LOCAL,

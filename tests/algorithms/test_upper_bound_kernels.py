@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import rel_entr
 
-from algorithms.numerics import elimination, upper_bounds
+from bandana.algorithms.numerics import elimination, upper_bounds
 
 seeds = st.integers(0, 10**6)
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixture_models import mixture
 
-from algorithms.numerics import planning, value_targets
-from algorithms.rl.targets import centered_targets, printed_targets
+from bandana.algorithms.numerics import planning, value_targets
+from bandana.algorithms.rl.targets import centered_targets, printed_targets
 
 shapes = st.tuples(
     st.integers(1, 3), st.integers(1, 5), st.integers(1, 4), st.integers(2, 4), st.integers(1, 4), st.integers(0, 10**6)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privacy_core import Interval
+from bandana.privacy_core import Interval
 
 ROOT = Path(__file__).parents[2]
 UNIT = Interval(0.0, 1.0)

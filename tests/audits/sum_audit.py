@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from algorithms.protocol import Algorithm
-from audits import noise_reuse, sensitivity
-from audits.attacks import ACTIONS, TRANSCRIPT
-from audits.controls import SAMPLING, STRUCTURAL
-from audits.measure import looks_of, measure
-from audits.neighbors import Pair
-from audits.noise_reuse import NOISE
-from audits.outcome import MU, Effort
-from audits.testbeds import Trial
+from bandana.algorithms.protocol import Algorithm
+from bandana.audits import noise_reuse, sensitivity
+from bandana.audits.attacks import ACTIONS, TRANSCRIPT
+from bandana.audits.controls import SAMPLING, STRUCTURAL
+from bandana.audits.measure import looks_of, measure
+from bandana.audits.neighbors import Pair
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.outcome import MU, Effort
+from bandana.audits.testbeds import Trial
 
 EXAMPLES = 60
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from nightly import first
 
-from algorithms.bandits.finite_arm import adar_ucb
-from algorithms.environments.tables import RewardTable
-from audits import attacks, bounds
-from audits.attacks import ACTIONS, ALL, REPORT, TRANSCRIPT, Attack, of_view, split, strongest
-from audits.later_actions import Layout, later_features
-from audits.neighbors import canary_pairs
-from audits.replay import Replays, replay
-from privacy_core import Interval
+from bandana.algorithms.bandits.finite_arm import adar_ucb
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.audits import attacks, bounds
+from bandana.audits.attacks import ACTIONS, ALL, REPORT, TRANSCRIPT, Attack, of_view, split, strongest
+from bandana.audits.later_actions import Layout, later_features
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.replay import Replays, replay
+from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)
 LEVEL = 0.05

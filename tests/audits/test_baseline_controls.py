@@ -7,22 +7,22 @@ import pytest
 from doubles import ConstantNoise
 from nightly import first, one_of_each
 
-from algorithms.bandits.finite_arm import adap_klucb, adap_ucb
-from algorithms.bandits.successive_elimination import dp_se
-from algorithms.bandits.tree_ucb import dp_ucb
-from algorithms.environments.tables import RewardTable, random_table
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from audits import noise_reuse, sensitivity, worst_pair
-from audits.audit import Trial, audit, derive
-from audits.baseline_controls import BASELINE_CONTROLS
-from audits.claims import Quantity, parse
-from audits.controls import SAMPLING, STRUCTURAL
-from audits.measure import looks_of, measure
-from audits.neighbors import canary_pairs
-from audits.noise_reuse import NOISE
-from audits.outcome import Effort, Verdict, accounted_as
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.algorithms.bandits.finite_arm import adap_klucb, adap_ucb
+from bandana.algorithms.bandits.successive_elimination import dp_se
+from bandana.algorithms.bandits.tree_ucb import dp_ucb
+from bandana.algorithms.environments.tables import RewardTable, random_table
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.audits import noise_reuse, sensitivity, worst_pair
+from bandana.audits.audit import Trial, audit, derive
+from bandana.audits.baseline_controls import BASELINE_CONTROLS
+from bandana.audits.claims import Quantity, parse
+from bandana.audits.controls import SAMPLING, STRUCTURAL
+from bandana.audits.measure import looks_of, measure
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.outcome import Effort, Verdict, accounted_as
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)
 ROUNDS, REPLAYS = 32, 20_000

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from audits.classifiers import (
+from bandana.audits.classifiers import (
     FINE,
     TENTHS,
     learn_counts,
@@ -13,7 +13,7 @@ from audits.classifiers import (
     low_order_names,
     score_outputs,
 )
-from audits.divergence_bounds import pure_epsilon_lower
+from bandana.audits.divergence_bounds import pure_epsilon_lower
 
 
 def test_counts_by_hand():

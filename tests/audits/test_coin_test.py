@@ -6,9 +6,9 @@ from nightly import first
 from scipy.special import expit
 from scipy.stats import binom
 
-from audits import coin_test
-from audits.coin_test import Design, Guesses, epsilon_lower, guess, toss
-from privacy_core import GaussianDP
+from bandana.audits import coin_test
+from bandana.audits.coin_test import Design, Guesses, epsilon_lower, guess, toss
+from bandana.privacy_core import GaussianDP
 from tests.score_pairs import gaussian, laplace, worst_case
 
 MU = GaussianDP.from_epsilon_delta(1, 1e-5).mu

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from own_cases import ROOT, UNIT, EveryRound, example
 
-from algorithms.bandits.finite_arm import adar_ucb
-from algorithms.environments.tables import random_table
-from audits.conformance import ProtocolError, check, draws, missing_members
-from privacy_core import FactorizedSum, Gaussian, LocalSum, Relation, TreeSum
+from bandana.algorithms.bandits.finite_arm import adar_ucb
+from bandana.algorithms.environments.tables import random_table
+from bandana.audits.conformance import ProtocolError, check, draws, missing_members
+from bandana.privacy_core import FactorizedSum, Gaussian, LocalSum, Relation, TreeSum
 
 GAUSSIAN = Gaussian(1.0, 1.0, Relation.REPLACE_REWARD)
 TABLE = random_table(16, 2, UNIT, 0)
@@ -42,7 +42,7 @@ def test_algorithms_that_keep_the_protocol_are_accepted(algorithm):
         ("import os\nos.urandom(8)", 2),
         ("from os import urandom", 1),
         ("from scipy.stats import norm", 1),
-        ("from privacy_core import ReproducibleNoise", 1),
+        ("from bandana.privacy_core import ReproducibleNoise", 1),
         ("def f(bits):\n    return Generator(bits)", 2),
         ("class A:\n    def act(self):\n        import random", 3),
     ],
@@ -116,7 +116,7 @@ def _too_long(self, released, actions):
         (_bandit(absorb=lambda self, *_: 1), "absorb must return the sensitive and the released state, got int"),
         (Bandit(n_actions=3), "n_actions is 3, but it plays a table of 2 arms"),
         (Bandit(n_actions=1), "n_actions must be a whole number of at least 2"),
-        (Bandit(reward_range=(0, 1)), "reward_range must be a privacy_core.Interval"),
+        (Bandit(reward_range=(0, 1)), "reward_range must be a bandana.privacy_core.Interval"),
     ],
 )
 def test_what_breaks_the_protocol_is_told(algorithm, message):

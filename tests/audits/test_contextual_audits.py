@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 from nightly import first
 
-from algorithms.bandits.contextual_linear import adar_oful, lin_ucb_joint, lin_ucb_local, oful
-from algorithms.entry import Claim
-from algorithms.environments.tables import ContextTable, RewardTable
-from algorithms.observers import ActionLog
-from audits import noise_reuse, worst_pair
-from audits.audit import Trial, _promise, audit
-from audits.contextual_controls import CONTEXTUAL_CONTROLS
-from audits.controls import SAMPLING
-from audits.measure import measure_one_run
-from audits.neighbors import Pair, canary_pairs, own_changes
-from audits.outcome import Effort
-from audits.replay import actions_differ, replay
-from audits.rescaled import rescaled
-from audits.sensitivity import examine_pair, search
-from audits.whole_catalog import subjects
-from privacy_core import GaussianDP, Interval, JointGaussian, Relation, RenyiDP, TrustModel
+from bandana.algorithms.bandits.contextual_linear import adar_oful, lin_ucb_joint, lin_ucb_local, oful
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.environments.tables import ContextTable, RewardTable
+from bandana.algorithms.observers import ActionLog
+from bandana.audits import noise_reuse, worst_pair
+from bandana.audits.audit import Trial, _promise, audit
+from bandana.audits.contextual_controls import CONTEXTUAL_CONTROLS
+from bandana.audits.controls import SAMPLING
+from bandana.audits.measure import measure_one_run
+from bandana.audits.neighbors import Pair, canary_pairs, own_changes
+from bandana.audits.outcome import Effort
+from bandana.audits.replay import actions_differ, replay
+from bandana.audits.rescaled import rescaled
+from bandana.audits.sensitivity import examine_pair, search
+from bandana.audits.whole_catalog import subjects
+from bandana.privacy_core import GaussianDP, Interval, JointGaussian, Relation, RenyiDP, TrustModel
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 N_ACTIONS, DIMENSION, HORIZON = 3, 3, 24

@@ -7,7 +7,7 @@ import pytest
 from nightly import first
 from scipy.stats import binom
 
-from audits.divergence_bounds import (
+from bandana.audits.divergence_bounds import (
     ORDERS,
     delta_interval,
     hockey_stick_lower,
@@ -16,7 +16,7 @@ from audits.divergence_bounds import (
     renyi_lower,
     rho_lower,
 )
-from privacy_core import GaussianDP
+from bandana.privacy_core import GaussianDP
 from tests.score_pairs import gaussian, laplace, worst_case
 
 

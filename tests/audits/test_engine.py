@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from audits.attacks import ACTIONS, REPORT, TRANSCRIPT
-from audits.audit import audit, examine_noise
-from audits.claims import Quantity, parse
-from audits.evidence import verify, write
-from audits.measure import Look, looks_of, measure, method_of, rounded
-from audits.neighbors import canary_pairs
-from audits.outcome import MU, ONE_RUN, Effort, Verdict, accounted_as, accounted_mu
-from audits.sum_controls import CONTROLS_OF_SUMS
-from audits.whole_catalog import subjects
-from privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, NonPrivateEvent, PureDP, TrustModel
+from bandana.audits.attacks import ACTIONS, REPORT, TRANSCRIPT
+from bandana.audits.audit import audit, examine_noise
+from bandana.audits.claims import Quantity, parse
+from bandana.audits.evidence import verify, write
+from bandana.audits.measure import Look, looks_of, measure, method_of, rounded
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.outcome import MU, ONE_RUN, Effort, Verdict, accounted_as, accounted_mu
+from bandana.audits.sum_controls import CONTROLS_OF_SUMS
+from bandana.audits.whole_catalog import subjects
+from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, NonPrivateEvent, PureDP, TrustModel
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=7)
 LABELS = list(subjects())

@@ -27,31 +27,24 @@ from hypothesis import strategies as st
 from nightly import first
 from scipy.stats import kstest
 
-from algorithms.entry import Claim
-from algorithms.environments.episodes import EpisodeTable, path_tree, random_episodes
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from audits import conformance, noise_reuse, one_run_audit, worst_pair
-from audits.audit import Trial, audit
-from audits.controls import SAMPLING, STRUCTURAL
-from audits.counterexample import DECISION, SENSITIVITY, Case
-from audits.faulty_ledgers import GENERIC
-from audits.later_actions import later_features
-from audits.measure import measure_one_run
-from audits.neighbors import Paths, canary_pairs, own_changes
-from audits.outcome import Effort
-from audits.replay import actions_differ, replay
-from audits.rescaled import rescaled
-from audits.sensitivity import examine, examine_pair, search
-from audits.worst_pair import Candidate, StackedEpisodeTables, Value
-from privacy_core import (
-    GaussianDP,
-    Interval,
-    LiveLedger,
-    Relation,
-    ReproducibleNoise,
-    TrustModel,
-)
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.environments.episodes import EpisodeTable, path_tree, random_episodes
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.audits import conformance, noise_reuse, one_run_audit, worst_pair
+from bandana.audits.audit import Trial, audit
+from bandana.audits.controls import SAMPLING, STRUCTURAL
+from bandana.audits.counterexample import DECISION, SENSITIVITY, Case
+from bandana.audits.faulty_ledgers import GENERIC
+from bandana.audits.later_actions import later_features
+from bandana.audits.measure import measure_one_run
+from bandana.audits.neighbors import Paths, canary_pairs, own_changes
+from bandana.audits.outcome import Effort
+from bandana.audits.replay import actions_differ, replay
+from bandana.audits.rescaled import rescaled
+from bandana.audits.sensitivity import examine, examine_pair, search
+from bandana.audits.worst_pair import Candidate, StackedEpisodeTables, Value
+from bandana.privacy_core import GaussianDP, Interval, LiveLedger, Relation, ReproducibleNoise, TrustModel
 
 TABLE = table()
 CLAIM = GaussianDP(1 + 1e-9)

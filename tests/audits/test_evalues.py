@@ -7,10 +7,10 @@ from scipy.optimize import linprog
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from audits import evalues
-from audits.evalues import ApproxClaims, EProcess, GaussianClaims, RenyiClaims, average, lower_of
-from audits.samples import BINS, block_cuts, edges_of, learn_ratio
-from privacy_core import GaussianDP, PureDP
+from bandana.audits import evalues
+from bandana.audits.evalues import ApproxClaims, EProcess, GaussianClaims, RenyiClaims, average, lower_of
+from bandana.audits.samples import BINS, block_cuts, edges_of, learn_ratio
+from bandana.privacy_core import GaussianDP, PureDP
 from tests.score_pairs import gaussian, laplace, worst_case
 
 MU = GaussianDP.from_epsilon_delta(1, 1e-5).mu

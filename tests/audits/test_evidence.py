@@ -10,16 +10,16 @@ import pytest
 from nightly import first
 from own_cases import UNIT, example
 
-from algorithms.catalog import find
-from algorithms.entry import Problem
-from algorithms.environments.tables import random_table
-from audits.audit import Trial, audit
-from audits.catalog_controls import CONTROLS
-from audits.claims import parse
-from audits.evidence import UnusableEvidence, read, seal, to_bytes, verify, write
-from audits.outcome import Effort, Verdict
-from audits.white_box import examine
-from privacy_core import RenyiDP
+from bandana.algorithms.catalog import find
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.environments.tables import random_table
+from bandana.audits.audit import Trial, audit
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.claims import parse
+from bandana.audits.evidence import UnusableEvidence, read, seal, to_bytes, verify, write
+from bandana.audits.outcome import Effort, Verdict
+from bandana.audits.white_box import examine
+from bandana.privacy_core import RenyiDP
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
 TABLE = random_table(16, 2, UNIT, 0)

@@ -7,18 +7,18 @@ import pytest
 from nightly import first
 from own_cases import UNIT, EveryRound, example
 
-from algorithms.catalog import find
-from algorithms.entry import Problem
-from algorithms.environments.tables import random_table
-from audits.audit import derive
-from audits.claims import parse
-from audits.controls import SAMPLING, STRUCTURAL
-from audits.faulty_ledgers import GENERIC, ExactInSome, Planted, Reusing, Unclipped, Weakened
-from audits.neighbors import canary_pairs
-from audits.outcome import MU, Effort, Verdict
-from audits.replay import replay
-from audits.white_box import check_scope, examine, find_probes
-from privacy_core import (
+from bandana.algorithms.catalog import find
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.environments.tables import random_table
+from bandana.audits.audit import derive
+from bandana.audits.claims import parse
+from bandana.audits.controls import SAMPLING, STRUCTURAL
+from bandana.audits.faulty_ledgers import GENERIC, ExactInSome, Planted, Reusing, Unclipped, Weakened
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.outcome import MU, Effort, Verdict
+from bandana.audits.replay import replay
+from bandana.audits.white_box import check_scope, examine, find_probes
+from bandana.privacy_core import (
     DiscreteGaussian,
     Exact,
     FactorizedSum,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from audits.floating_point import Finding, examine
-from privacy_core import ReproducibleNoise, SecureNoise
+from bandana.audits.floating_point import Finding, examine
+from bandana.privacy_core import ReproducibleNoise, SecureNoise
 
 N, LEVEL = 100_000, 0.05
 

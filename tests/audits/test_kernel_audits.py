@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from nightly import first
 
-from algorithms.bandits.kernel import gp_ucb_joint, gp_ucb_local
-from algorithms.catalog import find
-from algorithms.entry import Problem
-from algorithms.environments.contexts import sphere_table
-from algorithms.environments.tables import ContextTable
-from algorithms.numerics.features import feature_map
-from algorithms.numerics.kernels import SquaredExponential
-from audits import worst_pair
-from audits.audit import Trial, audit
-from audits.catalog_beds import bed_settings
-from audits.catalog_controls import CONTROLS
-from audits.outcome import Effort
-from audits.sensitivity import search
-from privacy_core import GaussianDP, Interval
+from bandana.algorithms.bandits.kernel import gp_ucb_joint, gp_ucb_local
+from bandana.algorithms.catalog import find
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.environments.contexts import sphere_table
+from bandana.algorithms.environments.tables import ContextTable
+from bandana.algorithms.numerics.features import feature_map
+from bandana.algorithms.numerics.kernels import SquaredExponential
+from bandana.audits import worst_pair
+from bandana.audits.audit import Trial, audit
+from bandana.audits.catalog_beds import bed_settings
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.outcome import Effort
+from bandana.audits.sensitivity import search
+from bandana.privacy_core import GaussianDP, Interval
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 KERNEL = SquaredExponential(0.5)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.protocol import Record
-from audits.later_actions import RUNS, LaterActions, Layout, first_divergence, later_features, most_common
+from bandana.algorithms.protocol import Record
+from bandana.audits.later_actions import RUNS, LaterActions, Layout, first_divergence, later_features, most_common
 
 
 def _observed(actions, record, n_actions, cuts):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from audits import limits
-from audits.outcome import Effort
-from flows.specs import AuditSpec
+from bandana.audits import limits
+from bandana.audits.outcome import Effort
+from bandana.flows.specs import AuditSpec
 
 
 def test_who_only_checks_a_request_imports_nothing():

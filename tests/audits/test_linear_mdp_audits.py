@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 from nightly import first
 
-from algorithms.catalog import find
-from algorithms.numerics import least_squares_values as kernels
-from algorithms.rl.linear_mdp import BatchedLSVI
-from algorithms.rl.linear_mdp_noise import lsvi_ucb_joint, lsvi_ucb_pure_joint
-from algorithms.run import run
-from audits import noise_reuse, worst_pair
-from audits.audit import Trial, audit
-from audits.catalog_beds import bed_of, bed_settings
-from audits.catalog_controls import CONTROLS
-from audits.controls import planted_as
-from audits.linear_mdp_controls import LSVI_UTILITY, _AnswersExactly
-from audits.outcome import Effort
-from audits.sensitivity import search
-from privacy_core import GaussianDP, Interval, LiveLedger, ReproducibleNoise
+from bandana.algorithms.catalog import find
+from bandana.algorithms.numerics import least_squares_values as kernels
+from bandana.algorithms.rl.linear_mdp import BatchedLSVI
+from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.run import run
+from bandana.audits import noise_reuse, worst_pair
+from bandana.audits.audit import Trial, audit
+from bandana.audits.catalog_beds import bed_of, bed_settings
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.controls import planted_as
+from bandana.audits.linear_mdp_controls import LSVI_UTILITY, _AnswersExactly
+from bandana.audits.outcome import Effort
+from bandana.audits.sensitivity import search
+from bandana.privacy_core import GaussianDP, Interval, LiveLedger, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)
 EPSILON, DELTA = 4.377, 1e-5  # 1-GDP for Gaussian noise

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from algorithms.entry import LINEAR_MDP, MIXTURE, Entry
-from audits.catalog_beds import bed_of
-from audits.mdp_beds import HORIZON, N_STATES, bed_like, directions, linear_bed, mixture_bed
-from privacy_core import EQUAL, GOE, Interval, JointGaussian
-from privacy_core.calibrations.worst_cases import pair_l1_witness
+from bandana.algorithms.entry import LINEAR_MDP, MIXTURE, Entry
+from bandana.audits.catalog_beds import bed_of
+from bandana.audits.mdp_beds import HORIZON, N_STATES, bed_like, directions, linear_bed, mixture_bed
+from bandana.privacy_core import EQUAL, GOE, Interval, JointGaussian
+from bandana.privacy_core.calibrations.worst_cases import pair_l1_witness
 
 each_dimension = pytest.mark.parametrize("d", [2, 3, 5])
 

@@ -8,9 +8,9 @@ import pytest
 from nightly import one_of_each
 from scipy.stats import binom, norm
 
-from audits.divergence_bounds import ORDERS
-from audits.methods import METHODS, Quantity, bound
-from privacy_core import GaussianDP
+from bandana.audits.divergence_bounds import ORDERS
+from bandana.audits.methods import METHODS, Quantity, bound
+from bandana.privacy_core import GaussianDP
 from tests.score_pairs import gaussian, laplace, worst_case
 
 PARAMETERS = {

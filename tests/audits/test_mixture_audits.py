@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from nightly import first
 
-from algorithms.catalog import find
-from algorithms.entry import Problem
-from algorithms.environments.episodes import random_episodes
-from audits import worst_pair
-from audits.audit import Trial, audit, derive
-from audits.catalog_beds import bed_of, bed_settings
-from audits.catalog_controls import CONTROLS
-from audits.mdp_beds import mixture_bed
-from audits.outcome import Effort
-from audits.sensitivity import examine_pair, search
-from privacy_core import Interval, PureDP, account
+from bandana.algorithms.catalog import find
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.environments.episodes import random_episodes
+from bandana.audits import worst_pair
+from bandana.audits.audit import Trial, audit, derive
+from bandana.audits.catalog_beds import bed_of, bed_settings
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.mdp_beds import mixture_bed
+from bandana.audits.outcome import Effort
+from bandana.audits.sensitivity import examine_pair, search
+from bandana.privacy_core import Interval, PureDP, account
 
 ROUNDS = 64
 UNIT = Interval(0.0, 1.0)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from algorithms.bandits.finite_arm import adar_ucb, ucb
-from algorithms.environments.tables import RewardTable
-from audits.catalog_controls import CONTROLS
-from audits.noise_reuse import Flaw, examine
-from audits.sum_controls import CONTROLS_OF_SUMS
-from audits.tampering import Misdrawn, Tampered
-from audits.testbeds import UNIT, EliminationBed, PhaseTotal, RunningSumBed, trials
-from privacy_core import DiscreteGaussian, Gaussian, Laplace, LocalSum, PhaseSum
+from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.noise_reuse import Flaw, examine
+from bandana.audits.sum_controls import CONTROLS_OF_SUMS
+from bandana.audits.tampering import Misdrawn, Tampered
+from bandana.audits.testbeds import UNIT, EliminationBed, PhaseTotal, RunningSumBed, trials
+from bandana.privacy_core import DiscreteGaussian, Gaussian, Laplace, LocalSum, PhaseSum
 
 TRIALS = trials()
 TABLE = TRIALS["local"].table

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from nightly import first
 
-from algorithms.catalog import find
-from algorithms.entry import Problem
-from algorithms.environments.tables import RewardTable
-from algorithms.run import run
-from audits import one_run_audit
-from audits.faulty_ledgers import GENERIC
-from audits.one_run_audit import CERTAIN, METHODS, OneRun, bound, examine, n_guesses_for
-from audits.tampering import scaled_by
-from audits.testbeds import UNIT, RunningSumBed, trials
-from privacy_core import (
+from bandana.algorithms.catalog import find
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.run import run
+from bandana.audits import one_run_audit
+from bandana.audits.faulty_ledgers import GENERIC
+from bandana.audits.one_run_audit import CERTAIN, METHODS, OneRun, bound, examine, n_guesses_for
+from bandana.audits.tampering import scaled_by
+from bandana.audits.testbeds import UNIT, RunningSumBed, trials
+from bandana.privacy_core import (
     Exact,
     Gaussian,
     GaussianDP,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from nightly import first
 
-from audits.methods import bound
-from audits.power import share_caught, smallest_factor_caught
-from privacy_core import GaussianDP
+from bandana.audits.methods import bound
+from bandana.audits.power import share_caught, smallest_factor_caught
+from bandana.privacy_core import GaussianDP
 from tests.score_pairs import gaussian, laplace
 
 CASES = [

@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from algorithms.catalog import find
-from algorithms.numerics.kernels import SquaredExponential
-from algorithms.numerics.pool import Pool
-from audits import worst_pair
-from audits.audit import Trial, audit
-from audits.catalog_beds import at_test_budget, bed_of, bed_settings, extrapolating_pool
-from audits.controls import STRUCTURAL
-from audits.neighbors import canary_pairs
-from audits.outcome import Effort
-from audits.projected_kernel_controls import CAPRI_JOINT, PROJECTED_KERNEL_CONTROLS
-from audits.replay import replay
+from bandana.algorithms.catalog import find
+from bandana.algorithms.numerics.kernels import SquaredExponential
+from bandana.algorithms.numerics.pool import Pool
+from bandana.audits import worst_pair
+from bandana.audits.audit import Trial, audit
+from bandana.audits.catalog_beds import at_test_budget, bed_of, bed_settings, extrapolating_pool
+from bandana.audits.controls import STRUCTURAL
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.outcome import Effort
+from bandana.audits.projected_kernel_controls import CAPRI_JOINT, PROJECTED_KERNEL_CONTROLS
+from bandana.audits.replay import replay
 
 ROUNDS, REPLAYS = 64, 3000
 OWN = {control.name: control for control in CAPRI_JOINT[6:]}

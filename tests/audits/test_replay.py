@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from algorithms.bandits.finite_arm import adar_ucb, ucb
-from algorithms.environments.tables import RewardTable
-from audits import replay as replay_module
-from audits.attacks import likelihood_ratio
-from audits.faulty_ledgers import GENERIC
-from audits.later_actions import Layout, later_features
-from audits.neighbors import canary_pairs
-from audits.replay import WORKERS, Replays, default_workers, replay
-from audits.testbeds import trials
-from privacy_core import Interval
+from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.audits import replay as replay_module
+from bandana.audits.attacks import likelihood_ratio
+from bandana.audits.faulty_ledgers import GENERIC
+from bandana.audits.later_actions import Layout, later_features
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.replay import WORKERS, Replays, default_workers, replay
+from bandana.audits.testbeds import trials
+from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)
 

@@ -10,21 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import first
 
-from algorithms.catalog import find
-from algorithms.entry import Problem
-from algorithms.environments.tables import RewardTable
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from audits import conformance
-from audits.catalog_controls import CONTROLS
-from audits.controls import STRUCTURAL
-from audits.faulty_ledgers import GENERIC
-from audits.neighbors import canary_pairs
-from audits.replay import replay
-from audits.rescaled import NotRescalable, Rescaled, rescaled
-from audits.sensitivity import search
-from audits.testbeds import UNIT, RunningSumBed, trials
-from privacy_core import (
+from bandana.algorithms.catalog import find
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.audits import conformance
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.controls import STRUCTURAL
+from bandana.audits.faulty_ledgers import GENERIC
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.replay import replay
+from bandana.audits.rescaled import NotRescalable, Rescaled, rescaled
+from bandana.audits.sensitivity import search
+from bandana.audits.testbeds import UNIT, RunningSumBed, trials
+from bandana.privacy_core import (
     DiscreteGaussian,
     Exact,
     Gaussian,

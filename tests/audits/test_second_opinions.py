@@ -9,10 +9,10 @@ from functools import cache
 import pytest
 from nightly import first
 
-from algorithms.catalog import CATALOG, find
-from audits import second_opinions as module
-from audits.library_defects import KNOWN_DEFECTS, Kind, Status
-from audits.second_opinions import (
+from bandana.algorithms.catalog import CATALOG, find
+from bandana.audits import second_opinions as module
+from bandana.audits.library_defects import KNOWN_DEFECTS, Kind, Status
+from bandana.audits.second_opinions import (
     LEVELS,
     LIBRARIES,
     Case,
@@ -25,7 +25,7 @@ from audits.second_opinions import (
     quiet,
     second_opinions,
 )
-from privacy_core import (
+from bandana.privacy_core import (
     ApproxDP,
     ConcentratedEvent,
     GaussianDP,

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from nightly import first
 
-from algorithms.catalog import find
-from algorithms.entry import Problem
-from algorithms.environments.tables import RewardTable
-from audits import sensitivity
-from audits.catalog_controls import CONTROLS
-from audits.controls import STRUCTURAL
-from audits.counterexample import as_tuples
-from audits.faulty_ledgers import GENERIC
-from audits.neighbors import Pair, canary_pairs
-from audits.sensitivity import Case, examine, examine_pair, search
-from audits.testbeds import RunningSumBed, trials
-from privacy_core import Gaussian, GaussianDP, Interval, Laplace, LocalSum, RenyiDP, TreeSum
+from bandana.algorithms.catalog import find
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.audits import sensitivity
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.controls import STRUCTURAL
+from bandana.audits.counterexample import as_tuples
+from bandana.audits.faulty_ledgers import GENERIC
+from bandana.audits.neighbors import Pair, canary_pairs
+from bandana.audits.sensitivity import Case, examine, examine_pair, search
+from bandana.audits.testbeds import RunningSumBed, trials
+from bandana.privacy_core import Gaussian, GaussianDP, Interval, Laplace, LocalSum, RenyiDP, TreeSum
 
 UNIT = Interval(0.0, 1.0)
 ENTRY = find("adar-ucb")

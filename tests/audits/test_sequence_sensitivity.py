@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from algorithms.environments.tables import RewardTable
-from algorithms.run import run
-from audits.sensitivity import Case, _outgrown, examine, search
-from privacy_core import (
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.run import run
+from bandana.audits.sensitivity import Case, _outgrown, examine, search
+from bandana.privacy_core import (
     Carried,
     DoublingSum,
     FactorizedSum,
@@ -24,8 +24,8 @@ from privacy_core import (
     Span,
     TreeSum,
 )
-from privacy_core.factorization import BufferedFactorization, DenseFactorization, factorize
-from privacy_core.sums import RunningSum
+from bandana.privacy_core.factorization import BufferedFactorization, DenseFactorization, factorize
+from bandana.privacy_core.sums import RunningSum
 
 UNIT = Interval(0.0, 1.0)
 MECHANISM = Gaussian(1.0, 2.0)
@@ -86,7 +86,7 @@ def plant(monkeypatch, kind, stretch=1.5):
         object.__setattr__(found, "stretch", stretch)
         return found
 
-    monkeypatch.setattr("privacy_core.factorized.factorize", planted)
+    monkeypatch.setattr("bandana.privacy_core.factorized.factorize", planted)
 
 
 def case(record=0, change=1.0, n_rounds=N_ROUNDS):

@@ -7,18 +7,18 @@ import pytest
 from nightly import first, one_of_each
 from sum_audit import catches, measured
 
-from algorithms.environments.tables import RewardTable
-from algorithms.run import run
-from audits import noise_reuse, sensitivity
-from audits.audit import derive
-from audits.controls import SAMPLING, STRUCTURAL
-from audits.neighbors import canary_pairs
-from audits.noise_reuse import NOISE
-from audits.outcome import accounted_mu
-from audits.replay import replay
-from audits.sum_controls import CONTROLS_OF_SUMS, LITTLE, MUCH, UTILITY_FAULTS
-from audits.testbeds import UNIT, trials
-from privacy_core import GaussianDP, LiveLedger, ReproducibleNoise
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.run import run
+from bandana.audits import noise_reuse, sensitivity
+from bandana.audits.audit import derive
+from bandana.audits.controls import SAMPLING, STRUCTURAL
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.noise_reuse import NOISE
+from bandana.audits.outcome import accounted_mu
+from bandana.audits.replay import replay
+from bandana.audits.sum_controls import CONTROLS_OF_SUMS, LITTLE, MUCH, UTILITY_FAULTS
+from bandana.audits.testbeds import UNIT, trials
+from bandana.privacy_core import GaussianDP, LiveLedger, ReproducibleNoise
 
 TRIALS = trials()
 FAULTS = [(name, control) for name, controls in CONTROLS_OF_SUMS.items() for control in controls]

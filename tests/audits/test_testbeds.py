@@ -7,14 +7,14 @@ import pytest
 from nightly import one_of_each
 from sum_audit import EXAMPLES, measured
 
-from algorithms.environments.tables import RewardTable
-from algorithms.observers import ActionLog
-from algorithms.run import run
-from audits import noise_reuse, sensitivity
-from audits.audit import derive
-from audits.outcome import accounted_mu
-from audits.testbeds import UNIT, PhaseTotal, RepeatedSum, trials
-from privacy_core import Exact, Gaussian, LiveLedger, PhaseSum, ReproducibleNoise
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.run import run
+from bandana.audits import noise_reuse, sensitivity
+from bandana.audits.audit import derive
+from bandana.audits.outcome import accounted_mu
+from bandana.audits.testbeds import UNIT, PhaseTotal, RepeatedSum, trials
+from bandana.privacy_core import Exact, Gaussian, LiveLedger, PhaseSum, ReproducibleNoise
 
 TRIALS = trials()
 EACH = pytest.mark.parametrize("trial", TRIALS.values(), ids=TRIALS.keys())

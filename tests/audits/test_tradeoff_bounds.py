@@ -5,10 +5,10 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from audits.bounds import clopper_pearson_upper
-from audits.means import Moments
-from audits.tradeoff_bounds import Contrast, design_contrast, mu_lower_band, mu_lower_curve, tradeoff_band
-from privacy_core import GaussianDP
+from bandana.audits.bounds import clopper_pearson_upper
+from bandana.audits.means import Moments
+from bandana.audits.tradeoff_bounds import Contrast, design_contrast, mu_lower_band, mu_lower_curve, tradeoff_band
+from bandana.privacy_core import GaussianDP
 from tests.score_pairs import gaussian
 
 BOUNDS = pytest.mark.parametrize("bound", [mu_lower_curve, mu_lower_band])

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from nightly import first
 
-from algorithms.catalog import CATALOG, find
-from algorithms.entry import Problem
-from algorithms.environments.tables import RewardTable
-from audits.attacks import TRANSCRIPT
-from audits.audit import Trial, audit, derive
-from audits.catalog_controls import CONTROLS
-from audits.controls import SAMPLING, STRUCTURAL
-from audits.outcome import MU, Effort, Verdict
-from audits.summary import summarize
-from privacy_core import Gaussian, Interval, PhaseSum, RenyiDP, Span
+from bandana.algorithms.catalog import CATALOG, find
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.audits.attacks import TRANSCRIPT
+from bandana.audits.audit import Trial, audit, derive
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.controls import SAMPLING, STRUCTURAL
+from bandana.audits.outcome import MU, Effort, Verdict
+from bandana.audits.summary import summarize
+from bandana.privacy_core import Gaussian, Interval, PhaseSum, RenyiDP, Span
 
 UNIT = Interval(0.0, 1.0)
 EFFORT = Effort(replays=20_000, confidence=0.95, delta=1e-5, examples=60, seed=3)
@@ -62,7 +62,7 @@ def test_a_ledger_from_which_a_cost_is_derived_knows_the_length_of_the_stream(ta
         stop = np.full(ledger.n_reps, table.n_users + 1)
         ledger.release(Gaussian(1.0, 1.0), np.zeros((ledger.n_reps, 1)), records=Span(stop - 1, stop))
 
-    monkeypatch.setattr("audits.audit.run", beyond)
+    monkeypatch.setattr("bandana.audits.audit.run", beyond)
     with pytest.raises(ValueError, match="records must lie in a stream of 32, got a span to 33"):
         derive(None, table, seed=0, n_reps=4)
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from own_cases import UNIT, EveryRound
 
-from algorithms.environments.tables import random_table
-from audits.evalues import ApproxClaims, GaussianClaims
-from audits.neighbors import canary_pairs
-from audits.watch import watch
-from privacy_core import Gaussian, GaussianDP, LocalSum, Relation
+from bandana.algorithms.environments.tables import random_table
+from bandana.audits.evalues import ApproxClaims, GaussianClaims
+from bandana.audits.neighbors import canary_pairs
+from bandana.audits.watch import watch
+from bandana.privacy_core import Gaussian, GaussianDP, LocalSum, Relation
 
 PAIR = canary_pairs(random_table(4, 2, UNIT, 0), (0,))[0]
 MUS = np.arange(0.05, 4.0, 0.05)

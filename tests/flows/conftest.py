@@ -54,7 +54,7 @@ def _own_environment():
 @pytest.fixture(scope="session")
 def server_settings(tmp_path_factory):
     """The settings of clients of a Prefect server that all workers share; it is started for the first test that asks."""
-    from flows.settings import DataFolder
+    from bandana.flows.settings import DataFolder
 
     folder, before = session_folder(tmp_path_factory) / "prefect-server", dict(os.environ)
     DataFolder.open(folder).prepare()
@@ -96,7 +96,7 @@ def laid_out(server_settings, tmp_path_factory):
     """A data folder in which both databases have their tables, and no rows of ours: laying them out takes seconds."""
 
     def lay_out(folder):
-        from flows.tracking import Tracker
+        from bandana.flows.tracking import Tracker
 
         (folder / "prefect").mkdir()
         shutil.copy(session_folder(tmp_path_factory) / "prefect-server" / "empty.db", folder / "prefect" / "prefect.db")
@@ -131,7 +131,7 @@ def bandana(prefect_server):
     """Runs a command in this process, with the shared server: seconds of imports less than in a process of its own."""
     from typer.testing import CliRunner
 
-    from flows.cli import app
+    from bandana.flows.cli import app
 
     def run(*words):
         before = dict(os.environ)
@@ -144,5 +144,5 @@ def bandana(prefect_server):
             os.environ.update(before)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("flows.interrupt.stop_at_once_on_interrupt", lambda _: None)  # signals stay pytest's
+        patch.setattr("bandana.flows.interrupt.stop_at_once_on_interrupt", lambda _: None)  # signals stay pytest's
         yield run

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import yaml
 from small_spec import SMALL
 
-from audits.contents import numbers_sha256
-from flows.journal import Journal
-from flows.scratch import SUFFIX
-from flows.settings import DataFolder
+from bandana.audits.contents import numbers_sha256
+from bandana.flows.journal import Journal
+from bandana.flows.scratch import SUFFIX
+from bandana.flows.settings import DataFolder
 
 # Seconds of work in blocks and in an audit with all its controls, small enough to be done forty times.
 KILLABLE: dict[str, Any] = {
@@ -41,7 +41,7 @@ def start(spec, data, *options, command="run", audit=True, server=None):
     """A command of its own, in a session of its own; with a Prefect server of its own unless there is one."""
     words = [command, str(spec), *(["--audit"] if audit and command == "run" else []), *(options or PROCESSES)]
     return subprocess.Popen(
-        [sys.executable, "-m", "flows", *words, "--data", str(data)],
+        [sys.executable, "-m", "bandana", *words, "--data", str(data)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env={**os.environ, **(server or {})},
     )  # fmt: skip

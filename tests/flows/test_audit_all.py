@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from audits.evidence import verify
-from audits.outcome import Effort
-from audits.reporting import validate
-from flows import replays
-from flows.audit_all import SUITE, audit_subject, key_of
-from flows.store import Store
-from flows.work import AUDIT
+from bandana.audits.evidence import verify
+from bandana.audits.outcome import Effort
+from bandana.audits.reporting import validate
+from bandana.flows import replays
+from bandana.flows.audit_all import SUITE, audit_subject, key_of
+from bandana.flows.store import Store
+from bandana.flows.work import AUDIT
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
 

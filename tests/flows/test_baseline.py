@@ -9,15 +9,15 @@ import yaml
 from pydantic import ValidationError
 from scipy import stats
 
-from audits.evidence import recompute
-from flows import baseline
-from flows.baseline import Audited, Baseline, CellFacts, Estimate
-from flows.gate import compare, in_report, tell, told
-from flows.plan import cells_of
-from flows.play import benchmark_block
-from flows.specs import SpecError, load_spec
-from flows.store import Store
-from flows.work import audit_cell
+from bandana.audits.evidence import recompute
+from bandana.flows import baseline
+from bandana.flows.baseline import Audited, Baseline, CellFacts, Estimate
+from bandana.flows.gate import compare, in_report, tell, told
+from bandana.flows.plan import cells_of
+from bandana.flows.play import benchmark_block
+from bandana.flows.specs import SpecError, load_spec
+from bandana.flows.store import Store
+from bandana.flows.work import audit_cell
 
 
 def _cell(label, finals=None, setting="s", audit=None):

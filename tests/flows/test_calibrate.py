@@ -9,12 +9,12 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from flows import calibrate as printing
-from flows.calibrate import number, option
-from flows.cli import app
-from flows.commands.accounting import calibrate
-from flows.commands.options import USER_MISTAKE
-from privacy_core.calibrations import CALIBRATIONS, find
+from bandana.flows import calibrate as printing
+from bandana.flows.calibrate import number, option
+from bandana.flows.cli import app
+from bandana.flows.commands.accounting import calibrate
+from bandana.flows.commands.options import USER_MISTAKE
+from bandana.privacy_core.calibrations import CALIBRATIONS, find
 
 
 def _calibrate(*arguments):
@@ -23,7 +23,7 @@ def _calibrate(*arguments):
 
 def test_the_command_prints_printed_tight_factor_and_the_true_epsilon():
     done = subprocess.run(
-        [sys.executable, "-c", "from flows.cli import main; main()", "calibrate", "gp-ucb-joint",
+        [sys.executable, "-c", "from bandana.flows.cli import main; main()", "calibrate", "gp-ucb-joint",
          "--epsilon", "1", "--delta", "1e-5", "--horizon", "1024"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip

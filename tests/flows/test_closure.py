@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from flows import closure
-from flows.closure import MENUS, NOT_FOLLOWED, PACKAGES, Code, Name, roots_of
+from bandana.flows import closure
+from bandana.flows.closure import MENUS, NOT_FOLLOWED, PACKAGES, Code, Name, roots_of
 
-ROOT = Path(closure.__file__).parents[1]
+ROOT = Path(closure.__file__).resolve().parents[1]
 
 
 @pytest.fixture
 def code(tmp_path):
-    """Writes files of the packages `algorithms` and `flows`, and reads them as code."""
+    """Writes files of the packages `bandana.algorithms` and `bandana.flows`, and reads them as code."""
 
     def write(**files):
         for dotted, text in files.items():
@@ -25,7 +25,7 @@ def code(tmp_path):
             for folder in (tmp_path / package, *(tmp_path / package).rglob("*/")):
                 folder.mkdir(exist_ok=True)
                 (folder / "__init__.py").touch()
-        return Code({package: tmp_path / package for package in ("algorithms", "flows")})
+        return Code({f"bandana.{package}": tmp_path / package for package in ("algorithms", "flows")})
 
     return write
 
@@ -36,39 +36,41 @@ def parts_of(code, *roots):
 
 def test_everything_that_is_imported_counts_also_inside_functions(code):
     found = code(
-        algorithms__one="import numpy\nfrom algorithms import two\n\n\ndef f():\n    from .four import x\n",
-        algorithms__two="import algorithms.three as other\n",
+        algorithms__one="import numpy\nfrom bandana.algorithms import two\n\n\ndef f():\n    from .four import x\n",
+        algorithms__two="import bandana.algorithms.three as other\n",
         algorithms__three="",
         algorithms__four="",
         algorithms__five="",
     )
-    assert parts_of(found, Name("algorithms.one")) == {f"algorithms.{n}" for n in ("one", "two", "three", "four")}
+    assert parts_of(found, Name("bandana.algorithms.one")) == {
+        f"bandana.algorithms.{n}" for n in ("one", "two", "three", "four")
+    }
 
 
 def test_what_is_imported_for_annotations_alone_does_not_count(code):
-    text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from algorithms.two import x\n"
+    text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from bandana.algorithms.two import x\n"
     found = code(algorithms__one=text, algorithms__two="x = 1\n")
-    assert parts_of(found, Name("algorithms.one")) == {"algorithms.one"}
+    assert parts_of(found, Name("bandana.algorithms.one")) == {"bandana.algorithms.one"}
 
 
 def test_a_package_is_a_menu_and_a_star_takes_all_of_it(code):
     files = {
-        "algorithms__menu": "from algorithms.one import a\nfrom algorithms.two import b\n",
+        "algorithms__menu": "from bandana.algorithms.one import a\nfrom bandana.algorithms.two import b\n",
         "algorithms__one": "a = 1\n",
         "algorithms__two": "b = 2\n",
     }
-    by_name = code(**files, algorithms__user="from algorithms import b\n")
-    assert "algorithms.one" not in parts_of(by_name, Name("algorithms.user"))
-    assert "algorithms.two" in parts_of(by_name, Name("algorithms.user"))
-    whole = code(algorithms__user="from algorithms import *\n")
-    assert {"algorithms.one", "algorithms.two"} <= parts_of(whole, Name("algorithms.user"))
+    by_name = code(**files, algorithms__user="from bandana.algorithms import b\n")
+    assert "bandana.algorithms.one" not in parts_of(by_name, Name("bandana.algorithms.user"))
+    assert "bandana.algorithms.two" in parts_of(by_name, Name("bandana.algorithms.user"))
+    whole = code(algorithms__user="from bandana.algorithms import *\n")
+    assert {"bandana.algorithms.one", "bandana.algorithms.two"} <= parts_of(whole, Name("bandana.algorithms.user"))
 
 
 def test_a_name_that_is_taken_from_elsewhere_changes_the_digest(code):
-    files = {"algorithms__one": "a = 1\nb = 2\n", "algorithms__user": "from algorithms import a\n"}
-    roots = (Name("algorithms.user"),)
-    first = code(algorithms__menu="from algorithms.one import a\n", **files).closure(roots)
-    other = code(algorithms__menu="from algorithms.one import b as a\n", **files).closure(roots)
+    files = {"algorithms__one": "a = 1\nb = 2\n", "algorithms__user": "from bandana.algorithms import a\n"}
+    roots = (Name("bandana.algorithms.user"),)
+    first = code(algorithms__menu="from bandana.algorithms.one import a\n", **files).closure(roots)
+    other = code(algorithms__menu="from bandana.algorithms.one import b as a\n", **files).closure(roots)
     assert first.digest != other.digest
 
 
@@ -81,7 +83,7 @@ def test_a_name_that_is_taken_from_elsewhere_changes_the_digest(code):
     ],
 )
 def test_comments_docstrings_and_formatting_change_nothing(code, edited):
-    roots = (Name("algorithms.one"),)
+    roots = (Name("bandana.algorithms.one"),)
     before = code(algorithms__one="def f(x):\n    return -x\n").closure(roots).digest
     assert code(algorithms__one=edited).closure(roots).digest == before
     for other in ("def f(x):\n    return x\n", "def f(x):\n    return -x\n\n\ng = 1.5\n", "def f(x, y=0):\n    return -x\n"):
@@ -89,9 +91,9 @@ def test_comments_docstrings_and_formatting_change_nothing(code, edited):
 
 
 MENU = """\
-from algorithms.one import a
-from algorithms.two import b
-from algorithms.three import c
+from bandana.algorithms.one import a
+from bandana.algorithms.two import b
+from bandana.algorithms.three import c
 
 SCALE = 2
 
@@ -124,30 +126,31 @@ class Second(First):
 
 
 def test_of_a_menu_only_what_is_mentioned_counts(code):
-    name = "flows.environments.linear"
+    name = "bandana.flows.environments.linear"
     found = code(
         flows__environments__linear=MENU, flows__player="def play(it):\n    return it.used()\n",
         algorithms__one="a = 1\n", algorithms__two="b = 1\n", algorithms__three="c = 1\n",
     )  # fmt: skip
     assert name.rpartition(".")[0] in MENUS
-    first = parts_of(found, Name("flows.player"), Name(name, "First"))
+    first = parts_of(found, Name("bandana.flows.player"), Name(name, "First"))
     own = {"First", "First.used", "First.inner", "helper", "SCALE", "a"}
-    assert first == {"flows.player", "algorithms.one"} | {f"{name}:{part}" for part in own}
-    second = parts_of(found, Name("flows.player"), Name(name, "Second"))
-    assert second == first | {f"{name}:Second", f"{name}:Second.used", f"{name}:c", "algorithms.three"}
+    assert first == {"bandana.flows.player", "bandana.algorithms.one"} | {f"{name}:{part}" for part in own}
+    second = parts_of(found, Name("bandana.flows.player"), Name(name, "Second"))
+    assert second == first | {f"{name}:Second", f"{name}:Second.used", f"{name}:c", "bandana.algorithms.three"}
 
 
 def test_a_name_that_a_menu_makes_in_an_unknown_way_takes_all_of_it(code):
     found = code(
         flows__environments__linear="globals().update(x=1)\ny = 2\n",
-        flows__user="from flows.environments.linear import x\n",
+        flows__user="from bandana.flows.environments.linear import x\n",
     )
-    assert "flows.environments.linear:y" in parts_of(found, Name("flows.user"))
+    assert "bandana.flows.environments.linear:y" in parts_of(found, Name("bandana.flows.user"))
 
 
 def test_a_data_file_counts_where_it_is_named(code, tmp_path):
     files = {
-        "algorithms__one": "from importlib.resources import files\n\nT = files('algorithms').joinpath('data/table.json')\n",
+        "algorithms__one": "from importlib.resources import files\n\n"
+        "T = files('bandana.algorithms').joinpath('data/table.json')\n",
         "algorithms__two": "",
     }
     digests = set()
@@ -155,9 +158,9 @@ def test_a_data_file_counts_where_it_is_named(code, tmp_path):
         found = code(**files)
         (tmp_path / "algorithms" / "data").mkdir(exist_ok=True)
         (tmp_path / "algorithms" / "data" / "table.json").write_text(content)
-        digests.add(found.closure([Name("algorithms.one")]).digest)
-        assert "algorithms.one:table.json" in parts_of(found, Name("algorithms.one"))
-        assert parts_of(found, Name("algorithms.two")) == {"algorithms.two"}
+        digests.add(found.closure([Name("bandana.algorithms.one")]).digest)
+        assert "bandana.algorithms.one:table.json" in parts_of(found, Name("bandana.algorithms.one"))
+        assert parts_of(found, Name("bandana.algorithms.two")) == {"bandana.algorithms.two"}
     assert len(digests) == 2
 
 
@@ -169,16 +172,16 @@ def _scaled(factor):
 
 
 def test_roots_are_found_in_closures_partials_and_fields():
-    from audits.catalog_controls import CONTROLS
+    from bandana.audits.catalog_controls import CONTROLS
 
     assert set(roots_of(functools.partial(_scaled(ast.parse), Path))) == {Name(__name__, "_scaled")}
     found = set(roots_of(CONTROLS["adar-gope"]))
-    assert {name.module for name in found} >= {"audits.controls", "audits.gope_controls"}
+    assert {name.module for name in found} >= {"bandana.audits.controls", "bandana.audits.gope_controls"}
 
 
 def test_code_of_a_root_outside_the_packages_counts():
     found = Code().closure(roots_of(_scaled)).parts
-    assert {__name__, "flows.closure"} <= set(found), "with what it imports"
+    assert {__name__, "bandana.flows.closure"} <= set(found), "with what it imports"
 
 
 def test_menus_exist_and_hold_no_more_than_they_say():
@@ -193,8 +196,10 @@ def test_every_data_file_that_ships_is_named_by_a_module():
     shipped = {
         path
         for package in PACKAGES
-        for path in (ROOT / package).rglob("*.*")
-        if path.suffix not in (".py", ".typed") and not {"reporting", "__pycache__"} & {*path.parts} and package != "flows"
+        for path in (ROOT / package.removeprefix("bandana.")).rglob("*.*")
+        if path.suffix not in (".py", ".typed")
+        and not {"reporting", "__pycache__"} & {*path.parts}
+        and package != "bandana.flows"
     }
     for path in shipped:
         package = path.relative_to(ROOT).parts[0]
@@ -205,4 +210,4 @@ def test_every_data_file_that_ships_is_named_by_a_module():
 
 
 def _module(path):
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(("bandana", *path.relative_to(ROOT).with_suffix("").parts))

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from audits.reporting import validate
-from flows.audit_report import write_document
-from flows.cli import app
-from flows.compare import compare_runs, conclude, read_report, tables
-from flows.settings import DataFolder
-from flows.specs import SpecError
+from bandana.audits.reporting import validate
+from bandana.flows.audit_report import write_document
+from bandana.flows.cli import app
+from bandana.flows.compare import compare_runs, conclude, read_report, tables
+from bandana.flows.settings import DataFolder
+from bandana.flows.specs import SpecError
 from tests.report_documents import audit, later, make, whole
 
 
@@ -106,7 +106,7 @@ def test_words_of_a_user_are_no_markup():
 
     after = later()
     after["audits"].append(audit("[red]x[/red] [/]"))
-    from audits.reporting import compare
+    from bandana.audits.reporting import compare
 
     console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     for table in tables(compare(whole(), after)):

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from audits.library_defects import KNOWN_DEFECTS, Kind, Status
-from audits.second_opinions import CrossCheck, named_cases, second_opinions
-from flows import crosscheck as command
-from flows.cli import app
-from flows.commands.options import FAILURE, USER_MISTAKE
+from bandana.audits.library_defects import KNOWN_DEFECTS, Kind, Status
+from bandana.audits.second_opinions import CrossCheck, named_cases, second_opinions
+from bandana.flows import crosscheck as command
+from bandana.flows.cli import app
+from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 
 DELTA = 1e-5
 NAMED = {case.name: case for case in named_cases()}
@@ -120,7 +120,7 @@ def test_the_tables_fit_100_columns_also_with_long_names():
 def test_the_whole_command_agrees_and_keeps_the_libraries_quiet(tmp_path):
     """In `make test`: the tables of an agreement that is given, and the opinions themselves in `test_second_opinions`."""
     done = subprocess.run(
-        [sys.executable, "-c", "from flows.cli import main; main()", "crosscheck"],
+        [sys.executable, "-c", "from bandana.flows.cli import main; main()", "crosscheck"],
         capture_output=True, text=True, cwd=tmp_path, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

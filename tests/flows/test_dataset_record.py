@@ -8,9 +8,9 @@ import pytest
 import yaml
 from small_spec import SMALL
 
-from flows.dataset_record import dataset_record
-from flows.plan import cells_of
-from flows.specs import load_spec
+from bandana.flows.dataset_record import dataset_record
+from bandana.flows.plan import cells_of
+from bandana.flows.specs import load_spec
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ import pytest
 import yaml
 from small_spec import SMALL_LINEAR, SMALL_SPHERE
 
-from algorithms.observers import ContextualRegretCurve, RegretCurve
-from algorithms.run import run
-from flows.environments import environment_of, environments_of
-from flows.plan import cells_of
-from flows.play import benchmark_block
-from flows.specs import SpecError, parse_spec
-from flows.store import Store
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.algorithms.observers import ContextualRegretCurve, RegretCurve
+from bandana.algorithms.run import run
+from bandana.flows.environments import environment_of, environments_of
+from bandana.flows.plan import cells_of
+from bandana.flows.play import benchmark_block
+from bandana.flows.specs import SpecError, parse_spec
+from bandana.flows.store import Store
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 GIVEN = {"kind": "linear", "features": [[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]], "theta": [0.5, -0.5]}
 DRAWN = {"kind": "linear", "arms": 5, "dimension": 3, "low": -1.0, "high": 3.0, "rewards": "uniform"}

@@ -15,21 +15,21 @@ import yaml
 from episode_beds import ENTRIES, local
 from typer.testing import CliRunner
 
-from algorithms import catalog
-from algorithms.entry import LINEAR_MDP, MIXTURE
-from algorithms.observers import EpisodicRegretCurve
-from algorithms.run import run
-from audits.reporting import validate
-from flows.audit_report import write_document
-from flows.cli import app
-from flows.environments import environments_of
-from flows.plan import cells_of
-from flows.play import benchmark_block
-from flows.report import assemble
-from flows.specs import SpecError, json_schema, parse_spec
-from flows.store import Store
-from flows.work import audit_cell
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.algorithms import catalog
+from bandana.algorithms.entry import LINEAR_MDP, MIXTURE
+from bandana.algorithms.observers import EpisodicRegretCurve
+from bandana.algorithms.run import run
+from bandana.audits.reporting import validate
+from bandana.flows.audit_report import write_document
+from bandana.flows.cli import app
+from bandana.flows.environments import environments_of
+from bandana.flows.plan import cells_of
+from bandana.flows.play import benchmark_block
+from bandana.flows.report import assemble
+from bandana.flows.specs import SpecError, json_schema, parse_spec
+from bandana.flows.store import Store
+from bandana.flows.work import audit_cell
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 STAYS = [[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]
 LEADS = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]]

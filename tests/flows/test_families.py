@@ -7,9 +7,9 @@ import shutil
 import pytest
 from small_spec import SMALL_LINEAR, SMALL_SPHERE
 
-from audits.reporting import validate
-from flows.plan import cells_of
-from flows.specs import load_spec
+from bandana.audits.reporting import validate
+from bandana.flows.plan import cells_of
+from bandana.flows.specs import load_spec
 
 pytestmark = pytest.mark.slow
 SUITES = {"lines": SMALL_LINEAR, "spheres": SMALL_SPHERE}

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import yaml
 
-from flows.file_names import file_name
-from flows.plan import cells_of
-from flows.specs import SpecError, load_spec
-from flows.tracking_address import TrackingAddress
+from bandana.flows.file_names import file_name
+from bandana.flows.plan import cells_of
+from bandana.flows.specs import SpecError, load_spec
+from bandana.flows.tracking_address import TrackingAddress
 
 _ROOT = Path(__file__).parents[2]
 AWKWARD = [
@@ -76,7 +76,7 @@ class _Links(HTMLParser):
 
 def _bandana(folder, *words):
     done = subprocess.run(
-        [sys.executable, "-c", "from flows.cli import main; main()", *map(str, words)],
+        [sys.executable, "-c", "from bandana.flows.cli import main; main()", *map(str, words)],
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

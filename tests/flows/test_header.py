@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from flows.environment_specs import TableSpec
-from flows.environments import read_table
-from flows.specs import SpecError
+from bandana.flows.environment_specs import TableSpec
+from bandana.flows.environments import read_table
+from bandana.flows.specs import SpecError
 
 SECRET = "0.8125"
 

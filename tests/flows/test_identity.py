@@ -10,22 +10,23 @@ import pytest
 import yaml
 from small_spec import SMALL, SMALL_LINEAR
 
-from audits.contents import PROVENANCE
-from flows import identity, made_by
-from flows.audit_all import key_of
-from flows.benchmark import _run_block
-from flows.closure import PACKAGES, Code
-from flows.environments import environment_of
-from flows.environments import linear as linear_environments
-from flows.identity import asked_of
-from flows.plan import cells_of
-from flows.play import benchmark_block
-from flows.replicates import problem_of
-from flows.specs import load_spec, parse_spec
-from flows.store import Store
-from flows.work import audit_cell, audit_key
+from bandana.audits.contents import PROVENANCE
+from bandana.flows import identity, made_by
+from bandana.flows.audit_all import key_of
+from bandana.flows.benchmark import _run_block
+from bandana.flows.closure import PACKAGES, Code
+from bandana.flows.environments import environment_of
+from bandana.flows.environments import linear as linear_environments
+from bandana.flows.identity import asked_of
+from bandana.flows.plan import cells_of
+from bandana.flows.play import benchmark_block
+from bandana.flows.replicates import problem_of
+from bandana.flows.specs import load_spec, parse_spec
+from bandana.flows.store import Store
+from bandana.flows.work import audit_cell, audit_key
 
 ROOT = Path(__file__).parents[2]
+FOLDERS = {package: package.rpartition(".")[2] for package in PACKAGES}
 READY = (
     "renyi-linear", "renyi-finite", "renyi-contextual", "contextual-real", "gp-ucb-table-1", "ucrl-vtr", "lsvi-ucb",
     "public-table", "nightly", "smoke",
@@ -43,7 +44,7 @@ def cells():
 def copied(tmp_path_factory):
     """A copy of the packages, to edit."""
     folder = tmp_path_factory.mktemp("copy")
-    for package in PACKAGES:
+    for package in FOLDERS.values():
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
@@ -60,7 +61,7 @@ def edited(copied, monkeypatch):
         (copied / path).write_text(changed)
         try:
             with monkeypatch.context() as patched:
-                patched.setattr(identity, "CODE", Code({package: copied / package for package in PACKAGES}))
+                patched.setattr(identity, "CODE", Code({package: copied / folder for package, folder in FOLDERS.items()}))
                 after = [key(cell) for cell in cells]
         finally:
             (copied / path).write_text(whole)
@@ -137,7 +138,8 @@ def test_an_edit_of_an_environment_recomputes_what_plays_on_it(cells, edited, pa
 def test_a_comment_or_a_docstring_recomputes_nothing(cells, edited):
     for path in (
         "flows/replicates.py", "flows/environments/linear.py", "flows/environment_specs.py", "algorithms/run.py",
-        "algorithms/families/finite_arm.py", "privacy_core/ledger.py", "privacy_core/__init__.py", "flows/seeds.py",
+        "algorithms/families/finite_arm.py", "privacy_core/ledger.py", "privacy_core/__init__.py",
+        "flows/seeds.py",
     ):  # fmt: skip
         assert edited(cells, path, with_a_word) == [], path
 
@@ -192,8 +194,8 @@ def test_an_edit_in_audits_recomputes_audits(cells, edited):
 
 
 def test_the_audit_of_everything_is_keyed_by_its_subject(copied, monkeypatch):
-    from audits.outcome import Effort
-    from flows import audit_all
+    from bandana.audits.outcome import Effort
+    from bandana.flows import audit_all
 
     labels = ("adar-ucb tight", "adar-gope tight", "block phases")
     effort = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
@@ -202,7 +204,7 @@ def test_the_audit_of_everything_is_keyed_by_its_subject(copied, monkeypatch):
     whole = place.read_text()
     for text in (whole, with_a_word(whole), computing(whole)):
         place.write_text(text)
-        monkeypatch.setattr(identity, "CODE", Code({package: copied / package for package in PACKAGES}))
+        monkeypatch.setattr(identity, "CODE", Code({package: copied / folder for package, folder in FOLDERS.items()}))
         audit_all._code_of.cache_clear()
         found.append([key_of(label, effort) for label in labels])
     place.write_text(whole)
@@ -242,7 +244,7 @@ def test_a_flipped_sign_of_theta_never_gets_the_old_regret(tmp_path, copied, mon
     place.write_text(whole.replace("item.signal * unit", "-item.signal * unit"))
     try:
         monkeypatch.setattr(linear_environments, "_parameter", lambda *given: -original(*given))
-        monkeypatch.setattr(identity, "CODE", Code({package: copied / package for package in PACKAGES}))
+        monkeypatch.setattr(identity, "CODE", Code({package: copied / folder for package, folder in FOLDERS.items()}))
         flipped = linear_cell()
         new, _ = benchmark_block(flipped.blocks()[0], store)
     finally:
@@ -281,29 +283,29 @@ def test_a_worker_with_other_libraries_refuses_to_work(tmp_path, monkeypatch):
 # --- nothing that runs is left out --------------------------------------------------------------------------------------
 
 NOT_IN_KEYS = {
-    "flows.content": "makes keys, and seeds change with what it hashes",
-    "flows.closure": "finds out what belongs to a key",
-    "flows.identity": "makes keys",
-    "flows.made_by": "finds out what belongs to a key",
-    "flows.plan": "asks: what it asks for stands in the key by value",
-    "flows.play": "stores",
-    "flows.work": "stores",
-    "flows.settings": "says whether results name user and host",
-    "flows.store": "stores",
-    "flows.scratch": "stores",
-    "flows.checkout": "says which code made the result",
-    "flows.machine": "says which machine made the result",
-    "flows.provenance": "says how the result came to be",
-    "flows.versions": "says which software made the result",
-    "flows.environments": "looks up the class of an environment, which is a root",
-    "audits.contents": "reads what was stored",
-    "audits.evidence": "writes what was computed",
-    "audits.reporting.origin": "says how the result came to be",
-    "flows.environments.environment:Environment.facts": "asks: stands in the key by value",
-    "flows.environments.environment:Environment.check_unchanged": "checks, or fails",
-    "flows.environments.finite_arms:_Table.facts": "asks: stands in the key by value",
-    "flows.environments.finite_arms:_Table.check_unchanged": "checks, or fails",
-    "flows.environments.finite_arms:_Table.shows": "decides how a key knows the rows",
+    "bandana.flows.content": "makes keys, and seeds change with what it hashes",
+    "bandana.flows.closure": "finds out what belongs to a key",
+    "bandana.flows.identity": "makes keys",
+    "bandana.flows.made_by": "finds out what belongs to a key",
+    "bandana.flows.plan": "asks: what it asks for stands in the key by value",
+    "bandana.flows.play": "stores",
+    "bandana.flows.work": "stores",
+    "bandana.flows.settings": "says whether results name user and host",
+    "bandana.flows.store": "stores",
+    "bandana.flows.scratch": "stores",
+    "bandana.flows.checkout": "says which code made the result",
+    "bandana.flows.machine": "says which machine made the result",
+    "bandana.flows.provenance": "says how the result came to be",
+    "bandana.flows.versions": "says which software made the result",
+    "bandana.flows.environments": "looks up the class of an environment, which is a root",
+    "bandana.audits.contents": "reads what was stored",
+    "bandana.audits.evidence": "writes what was computed",
+    "bandana.audits.reporting.origin": "says how the result came to be",
+    "bandana.flows.environments.environment:Environment.facts": "asks: stands in the key by value",
+    "bandana.flows.environments.environment:Environment.check_unchanged": "checks, or fails",
+    "bandana.flows.environments.finite_arms:_Table.facts": "asks: stands in the key by value",
+    "bandana.flows.environments.finite_arms:_Table.check_unchanged": "checks, or fails",
+    "bandana.flows.environments.finite_arms:_Table.shows": "decides how a key knows the rows",
 }
 """Code of ours that run while a result is made, and why they change no number of it."""
 ROWS = "a,b\n" + "0,1\n1,0\n0,1\n1,1\n" * 10
@@ -361,7 +363,7 @@ class Ran:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(str(ROOT)) and "<module>" not in code.co_qualname:
             parts = Path(code.co_filename).relative_to(ROOT).with_suffix("").parts
-            if parts[0] in PACKAGES:
+            if ".".join(parts[:2]) in PACKAGES:
                 self.labels.add((".".join(parts).removesuffix(".__init__"), code.co_qualname))
 
     def beyond(self, parts):
@@ -405,7 +407,7 @@ def test_all_code_that_plays_a_block_belongs_to_its_key(name, small_cell, tmp_pa
         benchmark_block(replace(cell, environment=environment, settings=settings).blocks()[0], Store(tmp_path / "results"))
     assert len(ran.labels) > 40
     assert ran.beyond(parts) == set()
-    assert not [label for label in parts if label.startswith("audits")], "no audit plays"
+    assert not [label for label in parts if label.startswith("bandana.audits")], "no audit plays"
 
 
 @pytest.mark.parametrize(
@@ -420,14 +422,14 @@ def test_all_code_that_audits_belongs_to_the_key(name, small_cell, tmp_path):
     parts = identity.CODE.closure(made_by.audit_roots(cell)).parts
     with Ran() as ran:
         audit_cell(cell, Store(tmp_path / "results"))
-    assert len({module for module, _ in ran.labels if module.startswith("audits")}) > 10
+    assert len({module for module, _ in ran.labels if module.startswith("bandana.audits")}) > 10
     assert ran.beyond(parts) == set()
 
 
 def test_the_tracer_finds_what_a_key_would_leave_out(small_cell, tmp_path):
     cell = small_cell("bernoulli")
     parts = dict(identity.CODE.closure(made_by.block_roots(cell)).parts)
-    for left_out in ("algorithms.run", "flows.environments.finite_arms:_Bernoulli.stream"):
+    for left_out in ("bandana.algorithms.run", "bandana.flows.environments.finite_arms:_Bernoulli.stream"):
         with Ran() as ran:
             benchmark_block(cell.blocks()[0], Store(tmp_path / left_out))
         rest = {label: digest for label, digest in parts.items() if label != left_out}

@@ -14,20 +14,20 @@ import numpy as np
 import pytest
 import yaml
 
-from algorithms import catalog
-from algorithms.entry import KERNEL, POOLED, Entry
-from algorithms.environments.tables import ContextTable
-from algorithms.numerics.features import exact_on, feature_map
-from algorithms.numerics.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential
-from algorithms.observers import ContextualRegretCurve
-from algorithms.run import run
-from audits.neighbors import own_changes
-from flows.environments import environments_of
-from flows.plan import cells_of
-from flows.play import benchmark_block
-from flows.specs import SpecError, json_schema, parse_spec
-from flows.store import Store
-from privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.algorithms import catalog
+from bandana.algorithms.entry import KERNEL, POOLED, Entry
+from bandana.algorithms.environments.tables import ContextTable
+from bandana.algorithms.numerics.features import exact_on, feature_map
+from bandana.algorithms.numerics.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential
+from bandana.algorithms.observers import ContextualRegretCurve
+from bandana.algorithms.run import run
+from bandana.audits.neighbors import own_changes
+from bandana.flows.environments import environments_of
+from bandana.flows.plan import cells_of
+from bandana.flows.play import benchmark_block
+from bandana.flows.specs import SpecError, json_schema, parse_spec
+from bandana.flows.store import Store
+from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 KINDS = {
     "rkhs-gap": {"kind": "rkhs-gap", "actions": 6},

@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from flows import login
-from flows.commands.schedule import _from_file
-from flows.service import service_settings
-from flows.specs import SpecError
+from bandana.flows import login
+from bandana.flows.commands.schedule import _from_file
+from bandana.flows.service import service_settings
+from bandana.flows.specs import SpecError
 
 
 def test_every_login_is_another_with_256_bits():

@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 import yaml
 
-from flows.own_data import SECRET, pinned
-from flows.plan import cells_of
-from flows.play import BENCHMARK
-from flows.specs import load_spec
-from flows.store import Store
+from bandana.flows.own_data import SECRET, pinned
+from bandana.flows.plan import cells_of
+from bandana.flows.play import BENCHMARK
+from bandana.flows.specs import load_spec
+from bandana.flows.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +49,7 @@ def _as_a_user(*arguments, named):
     (named / "sitecustomize.py").write_text(_NAMED)
     path = os.pathsep.join(filter(None, (str(named), os.environ.get("PYTHONPATH"))))
     return subprocess.run(
-        [sys.executable, "-m", "flows", *map(str, arguments)],
+        [sys.executable, "-m", "bandana", *map(str, arguments)],
         capture_output=True, text=True, check=False, timeout=600, env={**os.environ, **NAMES, "PYTHONPATH": path},
     )  # fmt: skip
 

@@ -7,15 +7,15 @@ import pytest
 import yaml
 from small_spec import SMALL
 
-from flows import identity
-from flows.benchmark import benchmark_block
-from flows.journal import Journal
-from flows.old_results import Old, find_in
-from flows.plan import cells_of
-from flows.play import BENCHMARK
-from flows.settings import DataFolder
-from flows.specs import load_spec
-from flows.store import Store
+from bandana.flows import identity
+from bandana.flows.benchmark import benchmark_block
+from bandana.flows.journal import Journal
+from bandana.flows.old_results import Old, find_in
+from bandana.flows.plan import cells_of
+from bandana.flows.play import BENCHMARK
+from bandana.flows.settings import DataFolder
+from bandana.flows.specs import load_spec
+from bandana.flows.store import Store
 
 BOTH = ["benchmark", "audit"]
 OLD = "0" * 64

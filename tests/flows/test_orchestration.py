@@ -19,12 +19,12 @@ import pytest
 from runs import family, is_alive, killable, outcome, runs_of, start, workers
 from small_spec import SMALL
 
-from audits.reporting import validate
-from flows import store
-from flows.plan import cells_of
-from flows.play import BENCHMARK
-from flows.specs import load_spec
-from flows.store import Store
+from bandana.audits.reporting import validate
+from bandana.flows import store
+from bandana.flows.plan import cells_of
+from bandana.flows.play import BENCHMARK
+from bandana.flows.specs import load_spec
+from bandana.flows.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -256,7 +256,7 @@ def test_a_canceled_audit_goes_on_where_it_stood_and_leaves_no_run_behind(tmp_pa
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    time.sleep(60)\n"
         "MlflowClient.set_terminated = stop\n"
-        "from flows.cli import main\n"
+        "from bandana.flows.cli import main\n"
         "main()\n"
     )
     command = [sys.executable, "-c", program, "run", str(spec), "--audit", "--data", str(data)]

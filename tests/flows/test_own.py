@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from audits.contents import numbers_sha256
-from audits.evidence import verify
-from audits.reporting import validate
-from flows.cli import app
-from flows.commands.options import FAILURE, USER_MISTAKE
-from flows.own import ALGORITHM, FUNCTION, Request, load
-from flows.specs import SpecError
+from bandana.audits.contents import numbers_sha256
+from bandana.audits.evidence import verify
+from bandana.audits.reporting import validate
+from bandana.flows.cli import app
+from bandana.flows.commands.options import FAILURE, USER_MISTAKE
+from bandana.flows.own import ALGORITHM, FUNCTION, Request, load
+from bandana.flows.specs import SpecError
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -52,7 +52,7 @@ def write(tmp_path):
 EPISODES = """\
 import numpy as np
 from dataclasses import dataclass
-from privacy_core import Gaussian, Interval, Span
+from bandana.privacy_core import Gaussian, Interval, Span
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line(bandana, write, text, m
         (("return self.length - released", "return 1 + self.length - released"), "hold promises that act keeps its answer"),
         (("best = np.argmax(", "best = np.zeros(3) + np.argmax("), "mine.py:"),
         (("n_actions: int = 2", "n_actions: int = 1"), "must be a whole number of at least 2"),
-        (("= Interval(0.0, 1.0)", "= (0, 1)"), "reward_range must be a privacy_core.Interval, got (0, 1)"),
+        (("= Interval(0.0, 1.0)", "= (0, 1)"), "reward_range must be a bandana.privacy_core.Interval, got (0, 1)"),
         (("best = np.argmax(", "best = np.max("), "act must answer an array of whole numbers"),
     ],
 )  # fmt: skip

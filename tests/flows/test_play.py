@@ -7,12 +7,12 @@ import pytest
 import yaml
 from small_spec import SMALL, SMALL_LINEAR
 
-from flows.benchmark import benchmark_record, summarize_cell
-from flows.plan import cells_of
-from flows.play import BENCHMARK, benchmark_block, is_played
-from flows.specs import parse_spec
-from flows.store import Store
-from privacy_core import GaussianDP, PureDP
+from bandana.flows.benchmark import benchmark_record, summarize_cell
+from bandana.flows.plan import cells_of
+from bandana.flows.play import BENCHMARK, benchmark_block, is_played
+from bandana.flows.specs import parse_spec
+from bandana.flows.store import Store
+from bandana.privacy_core import GaussianDP, PureDP
 
 
 def cells(text, *algorithms):

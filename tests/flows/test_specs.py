@@ -9,15 +9,15 @@ import yaml
 from jsonschema import Draft202012Validator
 from small_spec import SMALL, SMALL_LINEAR, SMALL_SPHERE
 
-from flows.environment_specs import TableSpec
-from flows.environments import environments_of, read_table
-from flows.plan import cells_of
-from flows.specs import SpecError, json_schema, load_spec, parse_spec
-from flows.work import check_audits
+from bandana.flows.environment_specs import TableSpec
+from bandana.flows.environments import environments_of, read_table
+from bandana.flows.plan import cells_of
+from bandana.flows.specs import SpecError, json_schema, load_spec, parse_spec
+from bandana.flows.work import check_audits
 
 
 def test_the_demo_and_the_ready_specs_are_correct():
-    demo = resources.files("flows").joinpath("demo.yaml").read_text()
+    demo = resources.files("bandana.flows").joinpath("demo.yaml").read_text()
     parse_spec(demo, "demo.yaml", Path())
     ready = sorted((Path(__file__).parents[2] / "experiments").glob("*.yaml"))
     assert ready
@@ -281,7 +281,7 @@ def test_the_schema_accepts_what_the_parser_accepts():
     schema = json_schema()
     Draft202012Validator.check_schema(schema)
     validator = Draft202012Validator(schema)
-    texts = [resources.files("flows").joinpath("demo.yaml").read_text(), SMALL, SMALL_LINEAR, SMALL_SPHERE]
+    texts = [resources.files("bandana.flows").joinpath("demo.yaml").read_text(), SMALL, SMALL_LINEAR, SMALL_SPHERE]
     texts += [path.read_text() for path in (Path(__file__).parents[2] / "experiments").glob("*.yaml")]
     for text in texts:
         assert not list(validator.iter_errors(yaml.safe_load(text)))

@@ -6,9 +6,9 @@ import os
 import numpy as np
 import pytest
 
-from flows import store as store_module
-from flows.content import canonical, content_key
-from flows.store import Store, write_whole
+from bandana.flows import store as store_module
+from bandana.flows.content import canonical, content_key
+from bandana.flows.store import Store, write_whole
 
 
 def test_keys_depend_on_content_and_not_on_order():

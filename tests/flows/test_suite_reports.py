@@ -7,15 +7,15 @@ import pytest
 import yaml
 from small_spec import SMALL
 
-from audits.reporting import validate
-from flows.audit_report import FORMATS, write_document
-from flows.commands.suites import standing_alone
-from flows.plan import cells_of
-from flows.play import benchmark_block
-from flows.report import assemble, audit_documents
-from flows.specs import parse_spec
-from flows.store import Store
-from flows.work import audit_cell
+from bandana.audits.reporting import validate
+from bandana.flows.audit_report import FORMATS, write_document
+from bandana.flows.commands.suites import standing_alone
+from bandana.flows.plan import cells_of
+from bandana.flows.play import benchmark_block
+from bandana.flows.report import assemble, audit_documents
+from bandana.flows.specs import parse_spec
+from bandana.flows.store import Store
+from bandana.flows.work import audit_cell
 
 
 @pytest.fixture(scope="module")

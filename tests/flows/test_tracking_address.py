@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import pytest
 from typer.testing import CliRunner
 
-from flows import tracking_errors
-from flows.cli import app
-from flows.specs import SpecError
-from flows.tracking import Tracker, TrackingError
-from flows.tracking_address import ARTIFACTS_VARIABLE, URI_VARIABLE, TrackingAddress
-from flows.tracking_errors import Patient, advice, is_passing
+from bandana.flows import tracking_errors
+from bandana.flows.cli import app
+from bandana.flows.specs import SpecError
+from bandana.flows.tracking import Tracker, TrackingError
+from bandana.flows.tracking_address import ARTIFACTS_VARIABLE, URI_VARIABLE, TrackingAddress
+from bandana.flows.tracking_errors import Patient, advice, is_passing
 
 SECRET = "p@ss/w:rd %1"
 QUOTED = "p%40ss%2Fw%3Ard%20%251"
@@ -101,7 +101,7 @@ def test_a_missing_driver_is_told_with_the_way_to_install_it(tmp_path: Path, mon
 
 def test_a_command_refuses_a_wrong_address_before_any_work(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "from flows.cli import main; main()", "ui", "--data", str(tmp_path / "data")],
+        [sys.executable, "-c", "from bandana.flows.cli import main; main()", "ui", "--data", str(tmp_path / "data")],
         env={**os.environ, URI_VARIABLE: f"mysql://me:{QUOTED}@host/db"}, capture_output=True, text=True, timeout=120,
         check=False,
     )  # fmt: skip

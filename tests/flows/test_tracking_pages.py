@@ -11,10 +11,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from flows.cli import app
-from flows.settings import DataFolder
-from flows.tracking import CellRecord, Tracker
-from flows.tracking_address import URI_VARIABLE
+from bandana.flows.cli import app
+from bandana.flows.settings import DataFolder
+from bandana.flows.tracking import CellRecord, Tracker
+from bandana.flows.tracking_address import URI_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "mlflow"

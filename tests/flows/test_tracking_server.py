@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from flows.tracking import Tracker, TrackingError
-from flows.tracking_address import URI_VARIABLE
+from bandana.flows.tracking import Tracker, TrackingError
+from bandana.flows.tracking_address import URI_VARIABLE
 
 pytest.importorskip("flask_wtf", reason='no authentication for the server: pip install "mlflow[auth]"')
 pytestmark = pytest.mark.slow
@@ -94,7 +94,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def start(spec: Path, data: Path, uri: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", "from flows.cli import main; main()", "run", str(spec), "--data", str(data)],
+        [sys.executable, "-c", "from bandana.flows.cli import main; main()", "run", str(spec), "--data", str(data)],
         env={**os.environ, URI_VARIABLE: uri}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from flows import report
-from flows.turns import alone_in
+from bandana.flows import report
+from bandana.flows.turns import alone_in
 
 
 def _is_free(folder):

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from algorithms.catalog import find
-from algorithms.entry import Problem
-from algorithms.environments.tables import random_table
-from audits.audit import Trial, audit
-from audits.catalog_controls import CONTROLS
-from audits.contents import numbers_sha256
-from audits.evidence import read, seal, write
-from audits.outcome import Effort
-from flows.cli import app
-from flows.commands.options import FAILURE, USER_MISTAKE
-from flows.provenance import Making
-from privacy_core import Interval, RenyiDP
+from bandana.algorithms.catalog import find
+from bandana.algorithms.entry import Problem
+from bandana.algorithms.environments.tables import random_table
+from bandana.audits.audit import Trial, audit
+from bandana.audits.catalog_controls import CONTROLS
+from bandana.audits.contents import numbers_sha256
+from bandana.audits.evidence import read, seal, write
+from bandana.audits.outcome import Effort
+from bandana.flows.cli import app
+from bandana.flows.commands.options import FAILURE, USER_MISTAKE
+from bandana.flows.provenance import Making
+from bandana.privacy_core import Interval, RenyiDP
 
 UNIT = Interval(0.0, 1.0)
 
@@ -88,7 +88,7 @@ def test_it_works_with_nothing_but_the_file(file, tmp_path):
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", "from flows.cli import main; main()", "verify", str(file)],
+        [sys.executable, "-c", "from bandana.flows.cli import main; main()", "verify", str(file)],
         capture_output=True, text=True, cwd=folder, check=False, env={"PATH": os.environ["PATH"], "HOME": str(folder)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from audits.contents import PROVENANCE, numbers_sha256, read_description
-from audits.evidence import verify
-from flows import replays, replicates
-from flows.plan import cells_of
-from flows.play import BENCHMARK, benchmark_block
-from flows.specs import load_spec
-from flows.store import Store
-from flows.work import audit_cell, audit_entry, evidence_of, stored_audit
+from bandana.audits.contents import PROVENANCE, numbers_sha256, read_description
+from bandana.audits.evidence import verify
+from bandana.flows import replays, replicates
+from bandana.flows.plan import cells_of
+from bandana.flows.play import BENCHMARK, benchmark_block
+from bandana.flows.specs import load_spec
+from bandana.flows.store import Store
+from bandana.flows.work import audit_cell, audit_entry, evidence_of, stored_audit
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from doubles import ConstantNoise, span
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_core import (
+from bandana.privacy_core import (
     ZCDP,
     ApproxDP,
     BudgetExceeded,

@@ -12,10 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.linalg import toeplitz
 
-from privacy_core import GaussianDP, NoPrivacy, PureDP, Tree
-from privacy_core.calibrations import CALIBRATIONS, capri, find, kernel, linear_rl, renyi_bandits, worst_cases
-from privacy_core.calibrations.worst_cases import INDEPENDENT, pair_mu_squared
-from privacy_core.matrices import GOE
+from bandana.privacy_core import GaussianDP, NoPrivacy, PureDP, Tree
+from bandana.privacy_core.calibrations import CALIBRATIONS, capri, find, kernel, linear_rl, renyi_bandits, worst_cases
+from bandana.privacy_core.calibrations.worst_cases import INDEPENDENT, pair_mu_squared
+from bandana.privacy_core.matrices import GOE
 
 NAN, INF = float("nan"), float("inf")
 

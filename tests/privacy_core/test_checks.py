@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privacy_core.checks import at_least, failure_of, non_negative, order, positive, probability, rates
+from bandana.privacy_core.checks import at_least, failure_of, non_negative, order, positive, probability, rates
 
 NAN, INF = math.nan, math.inf
 TINY, HUGE = 5e-324, 1.7976931348623157e308

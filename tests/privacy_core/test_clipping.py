@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from privacy_core import Ball, Interval
+from bandana.privacy_core import Ball, Interval
 
 radii = st.floats(-6, 6).map(lambda exponent: 10.0**exponent)
 entries = st.floats(-1e100, 1e100)

@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_core import ConcentratedEvent, GaussianDP, GaussianEvent, LaplaceEvent, NonPrivateEvent, PrivacyCurve, PureDP
-from privacy_core.composition import (
+from bandana.privacy_core import (
+    ConcentratedEvent,
+    GaussianDP,
+    GaussianEvent,
+    LaplaceEvent,
+    NonPrivateEvent,
+    PrivacyCurve,
+    PureDP,
+)
+from bandana.privacy_core.composition import (
     PLD_DELTA,
     basic_delta,
     basic_epsilon,

@@ -11,7 +11,7 @@ from discrete_pairs import Pair, distributions, leaky_response, pairs, randomize
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from privacy_core import (
+from bandana.privacy_core import (
     ZCDP,
     ApproxDP,
     GaussianDP,

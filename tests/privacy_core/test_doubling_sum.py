@@ -11,7 +11,7 @@ import pytest
 from doubles import ConstantNoise, span
 from linear_maps import answers_of, noise_map
 
-from privacy_core import (
+from bandana.privacy_core import (
     BudgetExceeded,
     DoublingSum,
     Exact,

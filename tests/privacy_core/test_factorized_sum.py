@@ -15,7 +15,7 @@ from noise_fit import N_SAMPLES, is_distributed_as
 from scipy import stats
 from scipy.linalg import solve_triangular, toeplitz
 
-from privacy_core import (
+from bandana.privacy_core import (
     ZCDP,
     ApproxDP,
     DiscreteGaussian,
@@ -31,7 +31,7 @@ from privacy_core import (
     SecureNoise,
     calibrate,
 )
-from privacy_core.factorization import (
+from bandana.privacy_core.factorization import (
     BufferedFactorization,
     DenseFactorization,
     factorize,
@@ -264,7 +264,7 @@ class TestReferenceVariances:
         gram = DENSE_1024.decoder.T @ DENSE_1024.decoder
         assert 8 * np.sqrt(2 * (gram**2).sum() / n_reps) / np.trace(gram) < 0.05
         assert 2 * stats.chi2(n_reps).sf(1.1 * n_reps) * n_steps < 8e-9
-        monkeypatch.setattr("privacy_core.factorized.factorize", lambda n, b: DENSE_1024)
+        monkeypatch.setattr("bandana.privacy_core.factorized.factorize", lambda n, b: DENSE_1024)
         assert FactorizedSum(UNIT, n_steps).factorization is DENSE_1024
         found = simulated_variances(FactorizedSum(UNIT, n_steps), n_reps)
         assert found.max() == pytest.approx(9.49, rel=0.1)

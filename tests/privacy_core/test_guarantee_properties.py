@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacy_core import (
+from bandana.privacy_core import (
     ZCDP,
     ApproxDP,
     GaussianDP,

@@ -10,7 +10,7 @@ from doubles import ConstantNoise, span
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_core import BudgetExceeded, Exact, Gaussian, GaussianDP, Laplace, LiveLedger, PureDP
+from bandana.privacy_core import BudgetExceeded, Exact, Gaussian, GaussianDP, Laplace, LiveLedger, PureDP
 
 N_REPS, N_RECORDS = 3, 8
 MECHANISMS = [Gaussian(1.0, 1.0), Gaussian(1.0, 2.0), Gaussian(5.0, 0.5), Gaussian(1.0, 3.0)]

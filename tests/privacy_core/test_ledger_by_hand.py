@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise, span
 
-from privacy_core import (
+from bandana.privacy_core import (
     Exact,
     Gaussian,
     GaussianDP,
@@ -21,7 +21,7 @@ from privacy_core import (
     PrivacyCurve,
     PureDP,
 )
-from privacy_core.book import Book
+from bandana.privacy_core.book import Book
 
 UNIT = Gaussian(1.0, 1.0)
 DOUBLE = Gaussian(1.0, 2.0)

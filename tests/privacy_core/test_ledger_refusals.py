@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise, span
 
-from privacy_core import Gaussian, LiveLedger
+from bandana.privacy_core import Gaussian, LiveLedger
 
 UNIT = Gaussian(1.0, 1.0)
 

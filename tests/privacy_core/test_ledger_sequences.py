@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_maps import answers_of
 
-from privacy_core import (
+from bandana.privacy_core import (
     BudgetExceeded,
     Carried,
     DiscreteGaussian,

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linear_maps import answers_of, encoder_of, noise_map
 
-from privacy_core import Exact, Gaussian, GaussianDP, GaussianEvent, Laplace, LaplaceEvent, LiveLedger, LocalSum, PureDP
+from bandana.privacy_core import (
+    Exact,
+    Gaussian,
+    GaussianDP,
+    GaussianEvent,
+    Laplace,
+    LaplaceEvent,
+    LiveLedger,
+    LocalSum,
+    PureDP,
+)
 
 UNIT = Gaussian(1.0, 1.0)
 

@@ -14,7 +14,7 @@ from noise_fit import N_SAMPLES, is_distributed_as
 from scipy import stats
 from scipy.optimize import minimize
 
-from privacy_core import (
+from bandana.privacy_core import (
     EQUAL,
     GOE,
     GaussianDP,
@@ -26,7 +26,7 @@ from privacy_core import (
     ScriptedLedger,
     SymmetricGaussian,
 )
-from privacy_core.matrices import frobenius_factor
+from bandana.privacy_core.matrices import frobenius_factor
 
 LAWS = {
     # name: (mechanism of a Frobenius bound and a deviation, off-diagonal and diagonal standard deviation at deviation 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privacy_core import Exact, Gaussian, GaussianEvent, Laplace, LaplaceEvent, NonPrivateEvent
+from bandana.privacy_core import Exact, Gaussian, GaussianEvent, Laplace, LaplaceEvent, NonPrivateEvent
 
 SHAPES = [(7,), (7, 1), (7, 3), (4, 3, 3)]
 

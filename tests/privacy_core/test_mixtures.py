@@ -2,7 +2,7 @@
 
 import pytest
 
-from privacy_core import GaussianDP, GaussianEvent, LaplaceEvent, account
+from bandana.privacy_core import GaussianDP, GaussianEvent, LaplaceEvent, account
 
 DELTA = 1e-5
 

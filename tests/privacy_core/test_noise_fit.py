@@ -7,7 +7,7 @@ import pytest
 from noise_fit import N_SAMPLES, is_distributed_as
 from scipy import stats
 
-from privacy_core import Exact, Gaussian, Laplace, ReproducibleNoise
+from bandana.privacy_core import Exact, Gaussian, Laplace, ReproducibleNoise
 
 SHAPES = [(N_SAMPLES,), (N_SAMPLES // 100, 100), (N_SAMPLES // 50, 5, 10), (1, N_SAMPLES)]
 CASES = [

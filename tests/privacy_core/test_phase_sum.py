@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from doubles import ConstantNoise
 
-from privacy_core import Gaussian, GaussianEvent, LiveLedger, PhaseSum
+from bandana.privacy_core import Gaussian, GaussianEvent, LiveLedger, PhaseSum
 
 NOISE = 0.5
 SUMS = PhaseSum(Gaussian(2.0, 3.0))

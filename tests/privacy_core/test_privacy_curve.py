@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_core import (
+from bandana.privacy_core import (
     ZCDP,
     ConcentratedEvent,
     GaussianDP,

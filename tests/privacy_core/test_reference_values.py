@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from privacy_core import (
+from bandana.privacy_core import (
     ZCDP,
     ApproxDP,
     Gaussian,
@@ -21,9 +21,9 @@ from privacy_core import (
     account,
     calibrate,
 )
-from privacy_core.accounting import classical
-from privacy_core.composition import basic_epsilon, optimal_delta, optimal_epsilon, renyi_delta, renyi_epsilon, split
-from privacy_core.gaussian import delta_of, epsilon_of, log_delta, mu_of
+from bandana.privacy_core.accounting import classical
+from bandana.privacy_core.composition import basic_epsilon, optimal_delta, optimal_epsilon, renyi_delta, renyi_epsilon, split
+from bandana.privacy_core.gaussian import delta_of, epsilon_of, log_delta, mu_of
 
 
 def assert_log_delta(found: float, delta: str) -> None:

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from privacy_core import (
+from bandana.privacy_core import (
     ZCDP,
     ApproxDP,
     ConcentratedEvent,
@@ -28,7 +28,7 @@ from privacy_core import (
     account,
     calibrate,
 )
-from privacy_core.accounting import classical
+from bandana.privacy_core.accounting import classical
 
 NAN, INF = float("nan"), float("inf")
 NOT_POSITIVE = [NAN, INF, 0.0, -1.0]

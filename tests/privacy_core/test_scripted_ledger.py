@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from doubles import span
 
-from privacy_core import Exact, Gaussian, Laplace, LiveLedger, ReproducibleNoise, ScriptedLedger
+from bandana.privacy_core import Exact, Gaussian, Laplace, LiveLedger, ReproducibleNoise, ScriptedLedger
 
 N_REPS = 4
 GAUSS, LAPLACE = Gaussian(1.0, 0.5), Laplace(1.0, 2.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from noise_fit import N_SAMPLES, is_distributed_as
 from scipy import stats
 
-from privacy_core import (
+from bandana.privacy_core import (
     ZCDP,
     BudgetExceeded,
     ConcentratedEvent,

@@ -10,7 +10,7 @@ from doubles import ConstantNoise
 from noise_fit import N_SAMPLES, is_distributed_as
 from scipy import stats
 
-from privacy_core import (
+from bandana.privacy_core import (
     EQUAL,
     GOE,
     Factorized,
@@ -26,7 +26,7 @@ from privacy_core import (
     calibrate,
     stacked_pairs,
 )
-from privacy_core.calibrations.worst_cases import pair_l1_witness
+from bandana.privacy_core.calibrations.worst_cases import pair_l1_witness
 
 NORMS, VALUES, SHARES = (3.0, 1.0), (2.0, 0.5), (1.5, 0.25)
 

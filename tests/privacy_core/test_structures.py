@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy_core import (
+from bandana.privacy_core import (
     ZCDP,
     ApproxDP,
     ConcentratedEvent,
@@ -28,8 +28,8 @@ from privacy_core import (
     account,
     calibrate,
 )
-from privacy_core.gaussian import log_delta
-from privacy_core.spending import price_of
+from bandana.privacy_core.gaussian import log_delta
+from bandana.privacy_core.spending import price_of
 
 sizes = st.floats(-3, 1.5).map(lambda exponent: 10.0**exponent)
 deltas = st.floats(-40, -0.3).map(lambda exponent: 10.0**exponent)

@@ -14,7 +14,7 @@ import pytest
 from doubles import ConstantNoise, OwnNoiseLedger, span
 from linear_maps import agree, noise_map
 
-from privacy_core import (
+from bandana.privacy_core import (
     EQUAL,
     BudgetExceeded,
     DoublingSum,

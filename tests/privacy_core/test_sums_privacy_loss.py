@@ -15,7 +15,7 @@ from linear_maps import agree
 from noise_fit import N_SAMPLES, is_distributed_as
 from scipy import stats
 
-from privacy_core import (
+from bandana.privacy_core import (
     EQUAL,
     DoublingSum,
     FactorizedSum,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from linear_maps import answers_of, encoder_of, noise_map
 from nightly import first
 
-from privacy_core import (
+from bandana.privacy_core import (
     ZCDP,
     ApproxDP,
     Exact,

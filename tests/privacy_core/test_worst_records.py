@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import first
 
-from privacy_core import (
+from bandana.privacy_core import (
     ZCDP,
     ConcentratedEvent,
     DiscreteGaussian,

@@ -1,5 +1,0 @@
-"""`python -m flows` is the command `bandana`."""
-
-from flows.cli import main
-
-main()
