@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from bandana.algorithms.bandits.capri import entries as projected_kernel
+from bandana.algorithms.bandits.contextual import entries as contextual
+from bandana.algorithms.bandits.finite_arm import entries as finite_arm
+from bandana.algorithms.bandits.kernel import entries as kernel
+from bandana.algorithms.bandits.kernel import pooled_entries
+from bandana.algorithms.bandits.linear import entries as linear
 from bandana.algorithms.entry import Entry
-from bandana.algorithms.families import (
-    contextual,
-    finite_arm,
-    kernel,
-    linear,
-    linear_mdp,
-    mixture_mdp,
-    pooled_kernel,
-    projected_kernel,
-)
+from bandana.algorithms.rl.linear_mdp import entries as linear_mdp
+from bandana.algorithms.rl.mixture import entries as mixture_mdp
 
 CATALOG: tuple[Entry, ...] = (
-    *finite_arm.ENTRIES, *linear.ENTRIES, *contextual.ENTRIES, *kernel.ENTRIES, *pooled_kernel.ENTRIES,
+    *finite_arm.ENTRIES, *linear.ENTRIES, *contextual.ENTRIES, *kernel.ENTRIES, *pooled_entries.ENTRIES,
     *projected_kernel.ENTRIES, *mixture_mdp.ENTRIES, *linear_mdp.ENTRIES,
 )  # fmt: skip
 

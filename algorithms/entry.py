@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from bandana.algorithms.numerics.kernels import Kernel
-from bandana.algorithms.numerics.mdp_models import LinearModel, MixtureModel
-from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.mdp.models import LinearModel, MixtureModel
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.algorithms.rkhs.kernels import Kernel
+from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import ApproxDP, GaussianDP, Guarantee, Interval, PureDP, Relation, RenyiDP, TrustModel
 from bandana.privacy_core.checks import failure_of
 

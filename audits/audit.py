@@ -13,15 +13,17 @@ from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm
 from bandana.algorithms.run import run
-from bandana.audits import noise_reuse, power, sensitivity, worst_pair
-from bandana.audits.controls import SAMPLING, STRUCTURAL, Control
-from bandana.audits.counterexample import Counterexample
-from bandana.audits.measure import Look, NotANumber, looks_of, measure, measure_one_run, method_of
-from bandana.audits.methods import bound
-from bandana.audits.neighbors import Pair, canary_pairs
-from bandana.audits.noise_reuse import NOISE
+from bandana.audits.bounds import power
+from bandana.audits.bounds.methods import bound
+from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL, Control
+from bandana.audits.neighbors import worst_pair
+from bandana.audits.neighbors.pairs import Pair, canary_pairs
 from bandana.audits.outcome import MU, ONE_RUN, Effort, Outcome, TriedControl, accounted_as, main_quantity
-from bandana.audits.replay import replay
+from bandana.audits.replays.measure import Look, NotANumber, looks_of, measure, measure_one_run, method_of
+from bandana.audits.replays.replay import replay
+from bandana.audits.searches import noise, structural
+from bandana.audits.searches.counterexample import Counterexample
+from bandana.audits.searches.noise import NOISE
 from bandana.privacy_core import Event, GaussianDP, GaussianEvent, LiveLedger, PureDP, Relation, ReproducibleNoise
 
 _LONGEST_SEARCHED = 24
@@ -211,7 +213,7 @@ def examine_noise(algorithm: Algorithm, table: Table, seed: int) -> str | None:
     n_reps = _NOISE_REPLICATES
     while True:
         try:
-            flaw = noise_reuse.examine(algorithm, table, n_reps=n_reps, seed=seed)
+            flaw = noise.examine(algorithm, table, n_reps=n_reps, seed=seed)
         except ValueError:
             if n_reps >= _MOST_NOISE_REPLICATES:
                 raise
@@ -230,10 +232,10 @@ def _search(
 ) -> Counterexample | None:
     """A counterexample among searched cases, or on the worst pair; the declared range is the honest algorithm's."""
     rounds = min(_LONGEST_SEARCHED, trial.table.n_users)
-    found = sensitivity.search(
+    found = structural.search(
         trial.algorithm, trial.table.reward_range, limit, effort.examples, rounds, shrinks, trial.private_records
     )
-    return found or sensitivity.examine_pair(trial.algorithm, worst(), limit, effort.seed)
+    return found or structural.examine_pair(trial.algorithm, worst(), limit, effort.seed)
 
 
 def _promise(algorithm: Algorithm, pair: Pair, seed: int) -> float:

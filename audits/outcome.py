@@ -17,9 +17,9 @@ import numpy as np
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity, as_gdp, assumes_gaussian_noise
-from bandana.audits.controls import SAMPLING, STRUCTURAL
+from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
 from bandana.audits.limits import MIN_REPLAYS
-from bandana.audits.noise_reuse import NOISE
+from bandana.audits.searches.noise import NOISE
 from bandana.privacy_core import ConcentratedEvent, Event, GaussianDP, Guarantee, LaplaceEvent, PureDP, account
 from bandana.privacy_core.accounting import accounted_mu
 from bandana.privacy_core.checks import probability
@@ -82,7 +82,7 @@ class StatedBound:
       attack: how it was scored.
       neighbor: the pair of data sets.
       quantity: what is bounded.
-      method: name of the bound, see `bandana.audits.methods`.
+      method: name of the bound, see `bandana.audits.bounds.methods`.
       parameters: of the method.
       level: probability with which it exceeds the truth, at most.
       lower: the bound.

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from bandana.algorithms.bandits.finite_arm import adar_ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.run import run
 from bandana.privacy_core import FactorizedSum, Gaussian, Interval, LiveLedger, ReproducibleNoise, Span, SymmetricGaussian

@@ -25,10 +25,10 @@ import numpy as np
 from scipy.stats import binom
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.audits import bounds, evalues
-from bandana.audits.classifiers import score_outputs
-from bandana.audits.methods import bound
-from bandana.audits.samples import split
+from bandana.audits.bounds import error_rates, evalues
+from bandana.audits.bounds.methods import bound
+from bandana.audits.bounds.samples import split
+from bandana.audits.replays.classifiers import score_outputs
 from bandana.privacy_core import GaussianDP
 from benchmarks import public_tools
 
@@ -180,7 +180,9 @@ def _one_threshold(data: FloatArray, neighbor: FloatArray, delta: float) -> floa
     """Half of the scores choose the threshold; a bound at delta 1e-12 is one at delta 0 too."""
     delta = max(delta, 1e-12)
     train, test = split(data, neighbor, 0.5)
-    return bounds.epsilon_lower(bounds.Errors.count(*test, bounds.choose_threshold(*train, LEVEL, delta)), delta, LEVEL)
+    return error_rates.epsilon_lower(
+        error_rates.Errors.count(*test, error_rates.choose_threshold(*train, LEVEL, delta)), delta, LEVEL
+    )
 
 
 def _from_outputs(method: str) -> Callable[[FloatArray, FloatArray, float], float]:

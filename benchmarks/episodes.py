@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run

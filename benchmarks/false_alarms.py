@@ -6,11 +6,11 @@ from itertools import cycle, islice
 
 from scipy.stats import binom
 
-from bandana.audits.measure import looks_of
-from bandana.audits.measure import measure as measure_privacy
-from bandana.audits.neighbors import canary_pairs
+from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import MU, Effort
-from bandana.audits.whole_catalog import Subject, subjects
+from bandana.audits.replays.measure import looks_of
+from bandana.audits.replays.measure import measure as measure_privacy
+from bandana.audits.subjects import Subject, subjects
 from benchmarks.result import Result
 
 AUDITS, REPLAYS, CONFIDENCE = 1000, 1000, 0.95

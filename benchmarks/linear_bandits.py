@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from bandana.algorithms.bandits.contextual_linear import adar_oful
-from bandana.algorithms.bandits.finite_arm import adap_klucb, adap_ucb, adar_ucb
-from bandana.algorithms.bandits.linear import adar_gope
-from bandana.algorithms.bandits.successive_elimination import dp_se
+from bandana.algorithms.bandits.contextual.oful import adar_oful
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_ucb, adar_ucb
+from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se
+from bandana.algorithms.bandits.linear.phased_elimination import adar_gope
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.environments.contexts import SphereContexts
 from bandana.algorithms.environments.linear import LinearArms, random_arms
@@ -17,12 +17,12 @@ from bandana.algorithms.observers import RegretCurve, log_grid
 from bandana.algorithms.protocol import Algorithm
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
-from bandana.audits.controls import Control
-from bandana.audits.measure import looks_of
-from bandana.audits.measure import measure as measure_privacy
-from bandana.audits.neighbors import canary_pairs
+from bandana.audits.faults.finite_arm import Control
+from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import Effort
-from bandana.audits.whole_catalog import subjects
+from bandana.audits.replays.measure import looks_of
+from bandana.audits.replays.measure import measure as measure_privacy
+from bandana.audits.subjects import subjects
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result, fastest
 

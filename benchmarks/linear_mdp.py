@@ -10,14 +10,14 @@ import numpy as np
 
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.mdps import FiniteMDP
-from bandana.algorithms.numerics.mdp_models import LinearModel
-from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb_joint
+from bandana.algorithms.mdp.models import LinearModel
+from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb_joint
 from bandana.algorithms.run import run
 from bandana.audits.audit import Trial, audit
-from bandana.audits.catalog_beds import bed_of, bed_settings
-from bandana.audits.catalog_controls import CONTROLS
-from bandana.audits.controls import Control
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.finite_arm import Control
 from bandana.audits.outcome import Effort
+from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.privacy_core import LiveLedger, ReproducibleNoise
 from benchmarks.result import Result
 

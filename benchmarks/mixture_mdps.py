@@ -10,13 +10,13 @@ import numpy as np
 
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.mdps import FiniteMDP
-from bandana.algorithms.numerics.mdp_models import MixtureModel
-from bandana.algorithms.rl.vtr_builders import ucrl_vtr_joint, ucrl_vtr_local
-from bandana.algorithms.rl.vtr_plus_builders import ucrl_vtr_plus_local
+from bandana.algorithms.mdp.models import MixtureModel
+from bandana.algorithms.rl.mixture.forms import ucrl_vtr_joint, ucrl_vtr_local
+from bandana.algorithms.rl.mixture.forms_plus import ucrl_vtr_plus_local
 from bandana.algorithms.run import run
 from bandana.audits.audit import Trial, audit
-from bandana.audits.catalog_beds import bed_of, bed_settings
 from bandana.audits.outcome import Effort
+from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bandana.algorithms.bandits.projected_kernel import ProjectedElimination, capri, capri_joint, capri_local
+from bandana.algorithms.bandits.capri.capri import ProjectedElimination, capri, capri_joint, capri_local
 from bandana.algorithms.environments.kernel_functions import PooledFunction, product_pool, random_function
-from bandana.algorithms.numerics.kernels import SquaredExponential
 from bandana.algorithms.observers import ContextualRegretCurve, log_grid
+from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.run import run
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from bandana.algorithms.bandits.finite_arm import adar_ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits import worst_pair
-from bandana.audits.measure import looks_of
-from bandana.audits.measure import measure as measure_privacy
-from bandana.audits.neighbors import canary_pairs
+from bandana.audits.neighbors import worst_pair
+from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import Effort
-from bandana.audits.replay import BLOCK, replay
+from bandana.audits.replays.measure import looks_of
+from bandana.audits.replays.measure import measure as measure_privacy
+from bandana.audits.replays.replay import BLOCK, replay
 from bandana.privacy_core import Interval, LiveLedger, RenyiDP, ReproducibleNoise
 from benchmarks.result import Result, fastest
 

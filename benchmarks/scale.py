@@ -18,12 +18,12 @@ from typing import Any
 
 import yaml
 
-from bandana.audits import measure
-from bandana.flows.plan import cells_of
-from bandana.flows.play import benchmark_block
-from bandana.flows.specs import parse_spec
-from bandana.flows.store import Store
-from bandana.flows.work import audit_cell, evidence_of
+from bandana.audits.replays import measure
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import parse_spec
+from bandana.flows.suites.play import benchmark_block
+from bandana.flows.suites.work import audit_cell, evidence_of
 
 GOAL = 10**10
 _BEGIN, _END = "<!-- measured -->", "<!-- end -->"

@@ -5,7 +5,7 @@ from statistics import median
 
 import numpy as np
 
-from bandana.audits.methods import bound
+from bandana.audits.bounds.methods import bound
 from bandana.privacy_core import GaussianDP
 from benchmarks.result import Result, fastest
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bandana.flows.tracking import CellRecord, Tracker
+from bandana.flows.tracking.tracker import CellRecord, Tracker
 from benchmarks.result import Result
 
 _CELLS, _POINTS = 200, 50

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from bandana.flows.commands import accounting, audits, pages, reports, schedule, suites
-from bandana.flows.settings import use_one_thread
+from bandana.flows.running.settings import use_one_thread
 
 app = typer.Typer(
     help="Private bandits that prove their privacy: benchmarks, audits and reports.",

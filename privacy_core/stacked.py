@@ -17,13 +17,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bandana.privacy_core.calibrations.worst_cases import pair_l1_bound
 from bandana.privacy_core.checks import positive
 from bandana.privacy_core.events import GaussianEvent, LaplaceEvent
 from bandana.privacy_core.guarantees import Relation
 from bandana.privacy_core.matrices import GOE, FloatArray, IntArray, JointGaussian, packing
 from bandana.privacy_core.mechanisms import gaussian_event
 from bandana.privacy_core.noise import NoiseSource
+from bandana.privacy_core.sensitivities import pair_l1_bound
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bandana.algorithms.environments.episodes import EpisodeTable
-from bandana.algorithms.numerics.mdp_models import MixtureModel
+from bandana.algorithms.mdp.models import MixtureModel
 from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)

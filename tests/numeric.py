@@ -187,7 +187,7 @@ EXCEPTIONS: dict[str, str] = {
 
 HARMLESS = {
     "bandana.algorithms.environments.tables": "norms of rows, to refuse those above 1",
-    "bandana.audits.neighbors": "two unit vectors in a plane, from sines and cosines",
+    "bandana.audits.neighbors.pairs": "two unit vectors in a plane, from sines and cosines",
 }
 """Modules of the product whose algebra decides nothing, with the reason."""
 

@@ -19,17 +19,17 @@ from bandana.algorithms.entry import Entry
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
 from bandana.audits.audit import Trial, audit
-from bandana.audits.black_box import even_table, examine
-from bandana.audits.catalog_beds import bed_of, bed_settings
-from bandana.audits.catalog_controls import CONTROLS
 from bandana.audits.claims import parse
-from bandana.audits.controls import SAMPLING
-from bandana.audits.neighbors import canary_pairs
+from bandana.audits.external.black_box import even_table, examine
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.finite_arm import SAMPLING
+from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import Effort, Outcome
-from bandana.flows.environment_specs import TableSpec
-from bandana.flows.plan import cells_of
-from bandana.flows.specs import load_spec
-from bandana.flows.work import audit_key
+from bandana.audits.testbeds.catalog import bed_of, bed_settings
+from bandana.flows.spec.environment_specs import TableSpec
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites.work import audit_key
 from bandana.privacy_core import (
     ApproxDP,
     Factorized,

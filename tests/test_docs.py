@@ -16,9 +16,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
-from bandana.flows.environments import environments_of
-from bandana.flows.plan import cells_of
-from bandana.flows.specs import Spec, load_spec
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import Spec, load_spec
 
 DOCS = ROOT / "docs"
 SETTINGS = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))

@@ -112,10 +112,12 @@ def test_the_pages_prefect_listens_on_loopback_alone_and_refuses_strangers(page)
 @pytest.mark.slow
 def test_a_dask_cluster_of_this_machine_listens_on_loopback_alone_and_knows_its_own():
     pytest.importorskip("prefect_dask")
-    from bandana.flows.executors import Executor, Resources, task_runner
+    from bandana.flows.running.executors import Executor, Resources, task_runner
 
     before = listening(os.getpid())
-    with task_runner(Resources(executor=Executor.DASK, workers=1), Executor.LOCAL, "bandana.flows.benchmark") as runner:
+    with task_runner(
+        Resources(executor=Executor.DASK, workers=1), Executor.LOCAL, "bandana.flows.suites.benchmark"
+    ) as runner:
         assert runner.client.submit(lambda: 6 * 7).result(60) == 42
         found = listening(os.getpid()) - before
         assert len(found) >= 5

@@ -105,7 +105,7 @@ def candidates():
     """Of a few real files."""
     sources = {
         path: (page.ROOT / path).read_text(encoding="utf-8")
-        for path in ("privacy_core/clipping.py", "privacy_core/gaussian.py", "privacy_core/ledger.py", "flows/specs.py")
+        for path in ("privacy_core/clipping.py", "privacy_core/gaussian.py", "privacy_core/ledger.py", "flows/spec/spec.py")
     }
     return sources, [mutation for path, source in sources.items() for mutation in mutations(path, source)]
 
@@ -362,10 +362,14 @@ def test_a_compiled_function_is_reached_through_those_that_call_it(tmp_path):
 
 def test_compiled_functions_of_importing_files_are_not_taken_over(tmp_path):
     kernels = tmp_path / "kernels"
-    (kernels / "numerics_1").mkdir(parents=True)
-    for name in ("arms.advance-66.py311.nbi", "arms.advance-66.py311.1.nbc", "phases.advance-27.py311.nbi"):
-        (kernels / "numerics_1" / name).write_text("compiled")
-    with OwnKernels(kernels, {"algorithms/numerics/arms.py"}) as environment:
+    (kernels / "finite_arm_1").mkdir(parents=True)
+    for name in (
+        "episodes_numba.advance-66.py311.nbi",
+        "episodes_numba.advance-66.py311.1.nbc",
+        "phases.advance-27.py311.nbi",
+    ):
+        (kernels / "finite_arm_1" / name).write_text("compiled")
+    with OwnKernels(kernels, {"algorithms/bandits/finite_arm/episodes_numba.py"}) as environment:
         folder = Path(environment["NUMBA_CACHE_DIR"])
         assert [path.name for path in folder.rglob("*.nb?")] == ["phases.advance-27.py311.nbi"]
     assert len(list(kernels.rglob("*.nb?"))) == 3

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bandana.flows.plan import cells_of
-from bandana.flows.play import benchmark_block
-from bandana.flows.specs import load_spec
-from bandana.flows.store import Store
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites.play import benchmark_block
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")

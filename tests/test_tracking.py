@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from bandana.flows.comparison_view import (
+from bandana.flows.tracking.comparison_view import (
     TAG_LIMIT,
     VIEW_KEY,
     VIEW_TAG,
@@ -27,7 +27,7 @@ from bandana.flows.comparison_view import (
     encode_view,
     run_color,
 )
-from bandana.flows.tracking import CellRecord, Tracker, TrackingError
+from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 
 ROOT = Path(__file__).parents[1]
 GRID = [1, 10, 100, 1000]
@@ -519,7 +519,7 @@ def test_a_damaged_database_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_locked_database_is_a_clear_error(tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bandana.flows.tracking._SQLITE_PATIENCE", 0.1)
+    monkeypatch.setattr("bandana.flows.tracking.tracker._SQLITE_PATIENCE", 0.1)
     other = sqlite3.connect(tmp_path / "data" / "mlflow" / "mlflow.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     try:

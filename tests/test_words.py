@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from bandana.audits import fault_list
-from bandana.audits.catalog_controls import CONTROLS
-from bandana.audits.sum_controls import CONTROLS_OF_SUMS
+from bandana.audits.faults import page
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.sums import CONTROLS_OF_SUMS
 from bandana.flows.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -56,7 +56,7 @@ def test_the_readme_s_python_prints_what_it_says(capsys):
 
 
 def test_the_page_of_planted_faults_is_what_the_code_plants():
-    assert (ROOT / "docs" / "planted-faults.md").read_text(encoding="utf-8") == fault_list.markdown()
-    planted = {(name, fault.name) for faults in (CONTROLS, CONTROLS_OF_SUMS, fault_list.COSTLY) for name in faults
+    assert (ROOT / "docs" / "planted-faults.md").read_text(encoding="utf-8") == page.markdown()
+    planted = {(name, fault.name) for faults in (CONTROLS, CONTROLS_OF_SUMS, page.COSTLY) for name in faults
                for fault in faults[name]}  # fmt: skip
-    assert set(fault_list._PUBLIC.values()) <= planted
+    assert set(page._PUBLIC.values()) <= planted

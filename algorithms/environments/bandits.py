@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bandana.algorithms.numerics.answers import bernoulli_answers
+from bandana.algorithms.environments.answers_numba import bernoulli_answers
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
 

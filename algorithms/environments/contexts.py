@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bandana.algorithms.environments.tables import ContextTable, checked_features
-from bandana.algorithms.numerics import regression
 from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.regression import ridge_numba
 from bandana.privacy_core import Interval
 from bandana.privacy_core.checks import at_least
 
@@ -141,7 +141,7 @@ def sphere_table(
     """A fixed data set for audits: contexts from the unit sphere, rewards at both ends of the range by fair coins."""
     generator = np.random.Generator(np.random.SFC64(seed))
     features = generator.standard_normal((n_users, n_actions, dimension))
-    regression.normalize(features.reshape(-1, dimension))
+    ridge_numba.normalize(features.reshape(-1, dimension))
     ends = np.array([reward_range.low, reward_range.high])
     return ContextTable(features, ends[generator.integers(0, 2, (n_users, n_actions))], reward_range)
 
@@ -209,7 +209,7 @@ class SphereContexts:
     def contexts(self, user: IntArray) -> FloatArray:
         """(n_reps, n_actions, d) fresh contexts; `respond` answers to the last ones that were asked for."""
         drawn = self._generator.standard_normal((len(user), self.n_actions, self.context_dimension))
-        regression.normalize(drawn.reshape(-1, self.context_dimension))
+        ridge_numba.normalize(drawn.reshape(-1, self.context_dimension))
         self._offered = drawn
         return drawn
 
@@ -222,7 +222,7 @@ class SphereContexts:
         if self._offered is None or len(self._offered) != len(actions) or n_records.max() > 1:
             raise ValueError("each user must be asked alone, after the contexts of that user")
         answers = np.empty(len(actions))
-        regression.linear_answers(
+        ridge_numba.linear_answers(
             self.theta, self._offered, actions, self._generator.random(len(actions)), self._middle,
             self.reward_range.low, self.reward_range.high, self._is_two_point, answers,
         )  # fmt: skip

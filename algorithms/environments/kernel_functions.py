@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from bandana.algorithms.numerics.kernels import Kernel, gram
-from bandana.algorithms.numerics.pool import Pool
 from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.rkhs.kernels import Kernel, gram
+from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import Interval
 from bandana.privacy_core.checks import at_least, non_negative, positive
 

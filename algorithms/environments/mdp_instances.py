@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bandana.algorithms.environments.mdps import FiniteMDP, checked_start
-from bandana.algorithms.numerics.mdp_models import LinearModel, MixtureModel, checked_rewards
-from bandana.algorithms.numerics.planning import Plan, plan
+from bandana.algorithms.mdp.models import LinearModel, MixtureModel, checked_rewards
+from bandana.algorithms.mdp.planning import Plan, plan
 from bandana.algorithms.protocol import FloatArray
 from bandana.privacy_core.checks import at_least, probability
 

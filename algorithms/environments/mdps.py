@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bandana.algorithms.numerics.mdp_models import checked_rewards, checked_transitions
-from bandana.algorithms.numerics.planning import Plan, plan
+from bandana.algorithms.mdp.models import checked_rewards, checked_transitions
+from bandana.algorithms.mdp.planning import Plan, plan
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
 from bandana.privacy_core.checks import at_least

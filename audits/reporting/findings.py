@@ -55,7 +55,7 @@ METHODS = {
     "a release of its own for each canary, private given all before, as a local promise is.",
     "one-run-sequential-mu": "The same for µ (Waudby-Smith and Ramdas 2023).",
 }
-"""What each bound of `bandana.audits.methods` and `bandana.audits.one_run_audit` does, in one line."""
+"""What each bound of `bandana.audits.bounds.methods` and `bandana.audits.replays.one_run` does, in one line."""
 
 _TESTS = {
     MU: "Assumes that the promise is a Gaussian-DP one, and is then the sharpest.",
@@ -82,7 +82,7 @@ KINDS = {
     "no noise": "A value leaves without any noise: it tells all that it reads.",
     "book": "One record pays for more releases than the claim allows, together.",
 }
-"""What each kind of counterexample means (`bandana.audits.counterexample`)."""
+"""What each kind of counterexample means (`bandana.audits.searches.counterexample`)."""
 _MOST_ROWS = 24
 _LONGEST_TITLE = 110
 
@@ -230,7 +230,9 @@ def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
     facts += [
         (
             f"Method {name}",
-            METHODS.get(name, "See its name in the package, module bandana.audits.methods or bandana.audits.one_run_audit."),
+            METHODS.get(
+                name, "See its name in the package, module bandana.audits.bounds.methods or bandana.audits.replays.one_run."
+            ),
         )
         for name in _seen(taken, "method")
     ]

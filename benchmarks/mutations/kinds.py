@@ -54,8 +54,10 @@ _ALGORITHMS = ("algorithms/bandits/*", "algorithms/rl/*")
 _EVERY = r"^"
 
 KINDS = (
-    Kind("calibrate", (*_CORE("accounting", "factorization*"), "privacy_core/calibrations/*"), _EVERY),
-    Kind("calibrate", ("algorithms/families/*", "algorithms/rl/*_builders.py", "algorithms/rl/linear_mdp_noise.py"), _EVERY),
+    Kind(
+        "calibrate", (*_CORE("accounting", "factorization*"), "privacy_core/sensitivities.py", "algorithms/papers/*"), _EVERY
+    ),
+    Kind("calibrate", ("algorithms/*/entries.py", "algorithms/rl/*/forms*.py"), _EVERY),
     Kind(
         "composition",
         _CORE("composition", "curve", "gaussian", "events", "spending", "structures", "guarantees"),
@@ -64,11 +66,15 @@ KINDS = (
     Kind("clipping", ("privacy_core/clipping.py",), _EVERY),
     Kind(
         "clipping",
-        (*_ALGORITHMS, "algorithms/environments/*", "flows/environments/*"),
+        (*_ALGORITHMS, "algorithms/environments/*", "flows/spec/*"),
         r"[Cc]lipp",
         r"clip|_range\.(low|high)",
     ),
-    Kind("spec checks", ("flows/*spec*.py", "flows/settings.py", "flows/gate.py", "privacy_core/checks.py"), _EVERY),
+    Kind(
+        "spec checks",
+        ("flows/spec/*spec*.py", "flows/running/settings.py", "flows/suites/gate.py", "privacy_core/checks.py"),
+        _EVERY,
+    ),
     Kind("spec checks", ("algorithms/*", "privacy_core/*"), r"__post_init__|_check|checked"),
     Kind(
         "seeds",
@@ -76,32 +82,32 @@ KINDS = (
         r"_?seed$",
         r"seed|[Ss]pawn|coin|generator",
     ),
-    Kind("keys", _FLOWS("store", "plan", "baseline", "versions"), _EVERY),
+    Kind("keys", _FLOWS("running/store", "spec/plan", "suites/baseline", "keys/*"), _EVERY),
     Kind("keys", ("flows/*",), r"key|digest|identity", r"key|digest|sha256|content_"),
     Kind(
         "retries",
         _FLOWS(
-            "executors",
-            "process_pool",
-            "processes",
-            "tracking_locks",
-            "tracking_errors",
-            "temporary_server",
-            "interrupt",
-            "scratch",
-            "service",
-            "benchmark",
-            "clock",
-            "warm_start",
+            "running/executors",
+            "running/process_pool",
+            "running/processes",
+            "tracking/locks",
+            "tracking/errors",
+            "running/temporary_server",
+            "running/interrupt",
+            "running/scratch",
+            "running/service",
+            "suites/benchmark",
+            "running/clock",
+            "running/warm_start",
         ),
         _EVERY,
     ),
     Kind("record spans", _CORE("ledger", "book", "doubling"), _EVERY),
     Kind("record spans", ("privacy_core/*", *_ALGORITHMS), r"push|\.close$", r"records|[Ss]pan|carried|n_records|\.stop\b"),
-    Kind("noise sharing", ("privacy_core/noise.py", "privacy_core/tree.py", "audits/noise_reuse.py"), _EVERY),
+    Kind("noise sharing", ("privacy_core/noise.py", "privacy_core/tree.py", "audits/searches/noise.py"), _EVERY),
     Kind(
         "noise sharing",
-        ("privacy_core/*", "audits/faulty_ledgers.py"),
+        ("privacy_core/*", "audits/faults/releases.py"),
         r"draw|color|whiten|release|log_density",
         r"noise\.",
     ),
@@ -114,26 +120,30 @@ KINDS = (
     Kind(
         "sensitivities", ("privacy_core/*", *_ALGORITHMS), r"sensitivity|norm|width|change", r"sensitivity|norm|width|bound"
     ),
-    Kind("replay", _AUDITS("replay", "attacks", "sensitivity", "worst_pair", "rescaled"), _EVERY),
+    Kind("replay", _AUDITS("replays/*", "searches/structural", "neighbors/worst_pair", "external/rescaled"), _EVERY),
     Kind(
         "bounds",
         _AUDITS(
-            "bounds",
-            "divergence_bounds",
-            "tradeoff_bounds",
-            "evalues",
-            "one_run*",
-            "coin_test",
-            "means",
+            "bounds/*",
             "claims",
             "outcome",
-            "measure",
-            "power",
-            "samples",
+            "replays/measure",
         ),
         _EVERY,
     ),
-    Kind("decisions", ("algorithms/numerics/*", *_ALGORITHMS, "algorithms/run.py", "algorithms/observers.py"), _EVERY),
+    Kind(
+        "decisions",
+        (
+            "algorithms/regression/*",
+            "algorithms/rkhs/*",
+            "algorithms/mdp/*",
+            "algorithms/ties.py",
+            *_ALGORITHMS,
+            "algorithms/run.py",
+            "algorithms/observers.py",
+        ),
+        _EVERY,
+    ),
 )
 """The first that holds decides; several rules may share a name."""
 

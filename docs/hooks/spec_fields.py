@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from bandana.flows.specs import Spec
+from bandana.flows.spec.spec import Spec
 
 _HEAD = """# Fields of a spec
 

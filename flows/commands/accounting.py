@@ -61,7 +61,7 @@ def calibrate(
 ) -> None:
     """Compare the noise that a paper prints with the noise that its claim needs."""
     with failures(debug):
-        from bandana.flows import calibrate as printed
+        from bandana.flows.queries import calibrate as printed
 
         calibration = printed.find(algorithm)
         if calibration is None:
@@ -87,7 +87,7 @@ def crosscheck(
 ) -> None:
     """Hold every ledger against dp-accounting and opacus, and list the known defects of those libraries."""
     with failures(debug):
-        from bandana.flows.crosscheck import WIDTH, check, render, to_json
+        from bandana.flows.queries.crosscheck import WIDTH, check, render, to_json
 
         result = check(delta)
         if as_json:

@@ -26,7 +26,7 @@ from bandana.flows.commands.options import (
 from bandana.flows.commands.suites import begin, for_machines, resources_of, run_file, while_the_server_starts
 
 if TYPE_CHECKING:
-    from bandana.flows.executors import Resources
+    from bandana.flows.running.executors import Resources
 
 
 def audit(
@@ -60,7 +60,7 @@ def audit(
 ) -> None:
     """Audit a spec's private algorithms, the whole catalog, or your own algorithm; planted faults prove the power."""
     with failures(debug):
-        from bandana.flows.specs import SpecError
+        from bandana.flows.spec.spec import SpecError
 
         others = (
             "spec",
@@ -110,7 +110,7 @@ def verify(
     with failures(debug):
         from rich.console import Console
 
-        from bandana.flows.verify import WIDTH, check, conclude, render, told
+        from bandana.flows.queries.verify import WIDTH, check, conclude, render, told
 
         found = check(evidence)
         if as_json:
@@ -130,8 +130,8 @@ def verify(
 
 def _audit_own(asked: dict[str, Any], data: Path | None, *, as_json: bool) -> None:
     """Audits one file of the user's, and says where the evidence lies."""
-    from bandana.flows.audit_report import tell
-    from bandana.flows.own import Request, audit_own, write_files
+    from bandana.flows.suites.audit_report import tell
+    from bandana.flows.suites.own import Request, audit_own, write_files
 
     request = Request(**asked)
     loaded, outcome = audit_own(request)
@@ -154,8 +154,8 @@ def _audit_own(asked: dict[str, Any], data: Path | None, *, as_json: bool) -> No
 def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resources: Resources, *, as_json: bool) -> None:
     """Audits the whole catalog, or some labels of it, and says where the report lies."""
     from bandana.audits.outcome import Effort
-    from bandana.audits.whole_catalog import subjects
-    from bandana.flows.specs import SpecError
+    from bandana.audits.subjects import subjects
+    from bandana.flows.spec.spec import SpecError
 
     known = {"replays": 100_000, "confidence": 0.95, "delta": 1e-5, "examples": 100, "seed": 0}
     if wrong := [f"--{'probe' if name == 'probes' else name}" for name in given if name not in known]:
@@ -169,8 +169,8 @@ def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resour
         raise SpecError(f"--only: unknown label {unknown[0]!r}; known are {', '.join(labels)}")
     folder = open_data(data)
     begin(folder)
-    from bandana.flows import gate
-    from bandana.flows.audit_all import SUITE, audit_all
+    from bandana.flows.suites import gate
+    from bandana.flows.suites.audit_all import SUITE, audit_all
 
     while_the_server_starts(folder)
     done = audit_all([label for label in labels if not only or label in only], effort, str(folder.root), resources)

@@ -31,9 +31,9 @@ class failures:  # noqa: N801  (read as: with failures(debug))
 
 def explain(error: BaseException) -> tuple[str, int]:
     """What to tell the user of a failure, and the exit code."""
-    from bandana.flows.identity import OtherCodeError
-    from bandana.flows.specs import SpecError
-    from bandana.flows.tracking_errors import TrackingError
+    from bandana.flows.keys.identity import OtherCodeError
+    from bandana.flows.spec.spec import SpecError
+    from bandana.flows.tracking.errors import TrackingError
 
     chain: list[BaseException] = []
     current: BaseException | None = error
@@ -44,7 +44,7 @@ def explain(error: BaseException) -> tuple[str, int]:
         if isinstance(link, SpecError):
             return str(link), USER_MISTAKE
     if isinstance(error, KeyboardInterrupt):
-        from bandana.flows.interrupt import MESSAGE
+        from bandana.flows.running.interrupt import MESSAGE
 
         return MESSAGE, FAILURE
     for link in chain:

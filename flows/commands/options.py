@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bandana.flows.settings import ANONYMOUS, DataFolder
+from bandana.flows.running.settings import ANONYMOUS, DataFolder
 
 USER_MISTAKE, FAILURE = 2, 1
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -53,7 +53,7 @@ def option(meaning: str, **more: Any) -> Any:
 
 def open_data(data: Path | None) -> DataFolder:
     """The data folder; one that cannot be made is the user's mistake."""
-    from bandana.flows.specs import SpecError
+    from bandana.flows.spec.spec import SpecError
 
     try:
         return DataFolder.open(data)

@@ -14,8 +14,8 @@ from bandana.flows.commands.options import Data, Debug, open_data
 from bandana.flows.commands.suites import suites_of
 
 if TYPE_CHECKING:
-    from bandana.flows.settings import DataFolder
-    from bandana.flows.tracking import Tracker
+    from bandana.flows.running.settings import DataFolder
+    from bandana.flows.tracking.tracker import Tracker
 
 _HOST = "127.0.0.1"
 
@@ -29,7 +29,7 @@ def ui(
     with failures(debug):
         folder = open_data(data)
         folder.prepare()
-        from bandana.flows.tracking import Tracker
+        from bandana.flows.tracking.tracker import Tracker
 
         tracker = Tracker.open(folder.root)
         links = _links(folder, tracker, f"http://{_HOST}:{port}")
@@ -49,7 +49,7 @@ def ui(
 
 def _links(folder: DataFolder, tracker: Tracker, base: str) -> list[str]:
     """A line a suite; one that was not tracked yet says so."""
-    from bandana.flows.tracking import TrackingError
+    from bandana.flows.tracking.tracker import TrackingError
 
     lines = []
     for suite in suites_of(folder):
@@ -66,7 +66,7 @@ def _need_free(port: int) -> None:
     Raises:
       SpecError: the port is taken, or is not for ordinary users.
     """
-    from bandana.flows.specs import SpecError
+    from bandana.flows.spec.spec import SpecError
 
     with socket.socket() as probe:
         # As the server itself asks: a port whose last owner just went is free.

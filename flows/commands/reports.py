@@ -11,7 +11,7 @@ import typer
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import Anonymous, AsJson, Data, Debug, open_data
 from bandana.flows.commands.suites import run_file, suites_of
-from bandana.flows.settings import DataFolder
+from bandana.flows.running.settings import DataFolder
 
 
 def report(
@@ -30,7 +30,7 @@ def report(
     with failures(debug):
         if compare is not None:
             if spec is not None:
-                from bandana.flows.specs import SpecError
+                from bandana.flows.spec.spec import SpecError
 
                 raise SpecError(f"{spec}: --compare takes two runs and no spec")
             _compare(*compare, open_data(data), as_json=as_json)
@@ -41,8 +41,8 @@ def report(
 def _compare(before: str, after: str, folder: DataFolder, *, as_json: bool) -> None:
     from rich.console import Console
 
-    from bandana.flows.compare import compare_runs, conclude, tables
-    from bandana.flows.verify import WIDTH
+    from bandana.flows.queries.compare import compare_runs, conclude, tables
+    from bandana.flows.queries.verify import WIDTH
 
     found, files = compare_runs(before, after, folder)
     if as_json:
@@ -65,7 +65,7 @@ def _last_spec(folder: DataFolder) -> Path:
     specs = [folder.suite(name) / "spec.yaml" for name in suites_of(folder)]
     found = [path for path in specs if path.exists()]
     if not found:
-        from bandana.flows.specs import SpecError
+        from bandana.flows.spec.spec import SpecError
 
         raise SpecError(f"there is no suite in {folder.root} yet; name a spec, or run one first")
     return max(found, key=lambda path: path.stat().st_mtime)

@@ -13,7 +13,7 @@ import typer
 
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import Anonymous, Data, Debug, open_data
-from bandana.flows.settings import DataFolder
+from bandana.flows.running.settings import DataFolder
 
 
 def serve(
@@ -32,21 +32,21 @@ def serve(
 ) -> None:
     """Serve Prefect's pages, a nightly benchmark of each spec, and a weekly audit of the whole catalog."""
     with failures(debug):
-        from bandana.flows import login
-        from bandana.flows.service import check_port, service_settings
+        from bandana.flows.running import login
+        from bandana.flows.running.service import check_port, service_settings
 
         check_port(port)
         folder = open_data(data)
         os.environ.update(service_settings(port, login.keep(folder.login)))
         folder.prepare()
-        from bandana.flows.clock import Times
+        from bandana.flows.running.clock import Times
 
         times = Times(nightly, weekly, timezone)
         times.check()
-        from bandana.flows.audit_all import SUITE
-        from bandana.flows.schedule import DEMO, NIGHTLY_STEPS, deployments
-        from bandana.flows.service import register, run_until_stopped, server
-        from bandana.flows.specs import SpecError
+        from bandana.flows.running.service import register, run_until_stopped, server
+        from bandana.flows.spec.spec import SpecError
+        from bandana.flows.suites.audit_all import SUITE
+        from bandana.flows.suites.schedule import DEMO, NIGHTLY_STEPS, deployments
 
         steps = ["benchmark", "audit", *NIGHTLY_STEPS[1:]] if audit else NIGHTLY_STEPS
         found = deployments(specs or [DEMO], times, str(folder.root), steps)
@@ -84,7 +84,7 @@ def baseline(
 ) -> None:
     """Record the present results as the baseline that later ones are held against; nothing is computed anew."""
     with failures(debug):
-        from bandana.flows.specs import SpecError
+        from bandana.flows.spec.spec import SpecError
 
         if (spec is None) is not all_:
             raise SpecError("record the baseline of one: a SPEC, or the whole catalog with --all")
@@ -93,10 +93,10 @@ def baseline(
 
 
 def _record_spec(path: Path, folder: DataFolder) -> None:
-    from bandana.flows import baseline as baselines
-    from bandana.flows.own_data import pinned
-    from bandana.flows.specs import SpecError, load_spec
-    from bandana.flows.store import Store
+    from bandana.flows.running.store import Store
+    from bandana.flows.spec.own_data import pinned
+    from bandana.flows.spec.spec import SpecError, load_spec
+    from bandana.flows.suites import baseline as baselines
 
     spec = pinned(load_spec(path), folder.root)
     found = baselines.record(spec, path.read_text(encoding="utf-8"), Store(folder.results))
@@ -113,9 +113,9 @@ def _record_spec(path: Path, folder: DataFolder) -> None:
 
 def _record_catalog(folder: DataFolder) -> None:
     from bandana.audits.evidence import UnusableEvidence, read
-    from bandana.flows import baseline as baselines
-    from bandana.flows.audit_all import SUITE
-    from bandana.flows.specs import SpecError
+    from bandana.flows.spec.spec import SpecError
+    from bandana.flows.suites import baseline as baselines
+    from bandana.flows.suites.audit_all import SUITE
 
     outcomes = {}
     for path in sorted((folder.suite(SUITE) / "evidence").glob("*.npz")):
@@ -130,8 +130,8 @@ def _record_catalog(folder: DataFolder) -> None:
 
 
 def _write(found: object, place: Path, folder: DataFolder) -> None:
-    from bandana.flows import baseline as baselines
-    from bandana.flows.tracking import Tracker
+    from bandana.flows.suites import baseline as baselines
+    from bandana.flows.tracking.tracker import Tracker
 
     assert isinstance(found, baselines.Baseline)
     had = place.exists()

@@ -27,12 +27,12 @@ from bandana.flows.commands.options import (
     Workers,
     open_data,
 )
-from bandana.flows.settings import DataFolder
+from bandana.flows.running.settings import DataFolder
 
 if TYPE_CHECKING:
-    from bandana.flows.executors import Resources
-    from bandana.flows.plan import Cell
-    from bandana.flows.specs import Spec
+    from bandana.flows.running.executors import Resources
+    from bandana.flows.spec.plan import Cell
+    from bandana.flows.spec.spec import Spec
 
 DaskAddress = Annotated[
     str | None, typer.Option(help="A running cluster's scheduler, such as tcp://127.0.0.1:8786.", show_default=False)
@@ -82,7 +82,7 @@ def check(
 ) -> None:
     """Check a spec, and explain what it will do: its cells, their claims, and what it will cost; nothing is run."""
     with failures(debug):
-        from bandana.flows.specs import load_spec
+        from bandana.flows.spec.spec import load_spec
 
         checked = load_spec(spec)
         _explain(checked, ["benchmark", "audit", "report"], _if_there(data), None, as_json=as_json)
@@ -92,7 +92,7 @@ def check(
 
 def schema() -> None:
     """Print the JSON schema of a spec, for editors that complete and check YAML."""
-    from bandana.flows.specs import json_schema
+    from bandana.flows.spec.spec import json_schema
 
     typer.echo(json.dumps(json_schema(), indent=1))
 
@@ -107,7 +107,7 @@ def run_file(
     as_json: bool = False,
 ) -> None:
     """Reads a spec and runs the steps on it."""
-    from bandana.flows.specs import SpecError
+    from bandana.flows.spec.spec import SpecError
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -118,7 +118,7 @@ def run_file(
 
 def resources_of(executor: str | None, workers: int | None, dask_address: str | None = None) -> Resources:
     """What to run on, checked."""
-    from bandana.flows.executors import Executor, Resources
+    from bandana.flows.running.executors import Executor, Resources
 
     chosen = Resources(executor=None if executor is None else Executor(executor), workers=workers, dask_address=dask_address)
     chosen.check()
@@ -137,9 +137,9 @@ def _run(
     as_json: bool,
 ) -> None:
     """Checks the spec, runs the steps, and says where everything lies."""
-    from bandana.flows.environments import environments_of
-    from bandana.flows.plan import cells_of
-    from bandana.flows.specs import SpecError, parse_spec
+    from bandana.flows.spec.environment_kinds import environments_of
+    from bandana.flows.spec.plan import cells_of
+    from bandana.flows.spec.spec import SpecError, parse_spec
 
     spec = parse_spec(text, source, where)
     cells = cells_of(spec)
@@ -148,7 +148,7 @@ def _run(
     if steps[0] == "audit" and not any(cell.is_private for cell in cells):
         raise SpecError(f"{source}: algorithms: there is nothing to audit, no algorithm here is private")
     if "audit" in steps:
-        from bandana.flows.work import check_audits
+        from bandana.flows.suites.work import check_audits
 
         check_audits(cells)
     if dry_run:
@@ -157,8 +157,8 @@ def _run(
     folder = open_data(data)
     begin(folder)
     _warm_up(cells, steps, resources)
-    from bandana.flows.store import write_whole
-    from bandana.flows.suite import suite
+    from bandana.flows.running.store import write_whole
+    from bandana.flows.suites.suite import suite
 
     while_the_server_starts(folder)
     write_whole(folder.suite(spec.name) / "spec.yaml", standing_alone(spec, text).encode())
@@ -176,9 +176,9 @@ def begin(folder: DataFolder) -> None:
     """Before Prefect is imported: its settings, its server, and how the command stops."""
     folder.prepare()
     gc.disable()  # while everything is imported: nothing of that is garbage
-    from bandana.flows import temporary_server
-    from bandana.flows.interrupt import server_ended, stop, stop_at_once_on_interrupt
-    from bandana.flows.tracking import Tracker
+    from bandana.flows.running import temporary_server
+    from bandana.flows.running.interrupt import server_ended, stop, stop_at_once_on_interrupt
+    from bandana.flows.tracking.tracker import Tracker
 
     Tracker.check(folder.root)
     stop_at_once_on_interrupt(FAILURE)
@@ -187,9 +187,9 @@ def begin(folder: DataFolder) -> None:
 
 def _warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources | None) -> None:
     """Prepares what workers are forked from, if there will be any."""
-    from bandana.flows.executors import Executor
-    from bandana.flows.plan import is_small
-    from bandana.flows.warm_start import warm_up
+    from bandana.flows.running.executors import Executor
+    from bandana.flows.running.warm_start import warm_up
+    from bandana.flows.spec.plan import is_small
 
     chosen = None if resources is None else resources.executor
     if chosen is Executor.PROCESSES or (chosen is None and ("audit" in steps or not is_small(cells))):
@@ -199,7 +199,7 @@ def _warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources |
 def while_the_server_starts(folder: DataFolder) -> None:
     """What takes seconds anyway: MLflow with its tables, and what draws the report."""
     from bandana.audits.reporting import render
-    from bandana.flows.tracking import Tracker
+    from bandana.flows.tracking.tracker import Tracker
 
     Tracker.open(folder.root)
     render.load()
@@ -209,7 +209,7 @@ def while_the_server_starts(folder: DataFolder) -> None:
 
 def _if_there(data: Path | None) -> Path | None:
     """The data folder, if it exists: explaining makes none."""
-    from bandana.flows.settings import data_root
+    from bandana.flows.running.settings import data_root
 
     root = data_root(data)
     return root if root.is_dir() else None
@@ -218,8 +218,8 @@ def _if_there(data: Path | None) -> Path | None:
 def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resources | None, *, as_json: bool) -> None:
     from rich.console import Console
 
-    from bandana.flows.environments import environments_of
-    from bandana.flows.explain import explain, render
+    from bandana.flows.queries.explain import explain, render
+    from bandana.flows.spec.environment_kinds import environments_of
 
     for environment in environments_of(spec):
         environment.check()
@@ -233,7 +233,7 @@ def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resourc
 
 def standing_alone(spec: Spec, text: str) -> str:
     """The spec's text with the places of its files made absolute, so that it can be run from anywhere."""
-    from bandana.flows.environment_specs import TableSpec
+    from bandana.flows.spec.environment_specs import TableSpec
 
     places = [item.path if isinstance(item, TableSpec) else None for item in spec.environment]
     if not any(places) and spec.baseline is None:
@@ -266,7 +266,7 @@ def for_machines(
 
 
 def _say_what_was_done(done: dict[str, Any], data: Path | None) -> None:
-    from bandana.flows import gate
+    from bandana.flows.suites import gate
 
     for outcome in done["audits"]:
         main = outcome["main"]

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 
 from bandana.algorithms.environments.episodes import EpisodeTable
-from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import ActionLog
-from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
 from bandana.algorithms.run import run
 from bandana.privacy_core import Interval
 

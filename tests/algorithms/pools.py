@@ -6,8 +6,8 @@ import numpy as np
 
 from bandana.algorithms.environments.kernel_functions import PooledFunction, random_function
 from bandana.algorithms.environments.tables import ContextTable
-from bandana.algorithms.numerics.kernels import SquaredExponential
-from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.rkhs.kernels import SquaredExponential
+from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import Interval
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)

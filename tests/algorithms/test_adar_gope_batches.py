@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from bandana.algorithms.bandits import linear
-from bandana.algorithms.bandits.linear import adar_gope, adar_gope_pure, gope
+from bandana.algorithms.bandits.linear import phased_elimination
+from bandana.algorithms.bandits.linear.phased_elimination import adar_gope, adar_gope_pure, gope
 from bandana.algorithms.environments.linear import random_arms
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog
@@ -103,7 +103,7 @@ class TestArrangements:
     def test_the_algorithm_keeps_nothing_that_matters(self, algorithm, monkeypatch):
         before = repr(astuple(algorithm))
         first, again = (play(algorithm, OwnNoiseLedger(SEEDS)) for _ in range(2))
-        monkeypatch.setattr(linear, "_MOST_REMEMBERED", 1)
+        monkeypatch.setattr(phased_elimination, "_MOST_REMEMBERED", 1)
         without_memory = play(replace(algorithm), OwnNoiseLedger(SEEDS))
         for other in (again, without_memory):
             assert np.array_equal(first[0], other[0])

@@ -10,10 +10,10 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandana.algorithms.bandits.linear import adar_gope, adar_gope_pure, gope, theorem_8_bound
+from bandana.algorithms.bandits.linear import phases_numba
+from bandana.algorithms.bandits.linear.phased_elimination import adar_gope, adar_gope_pure, gope, theorem_8_bound
 from bandana.algorithms.environments.linear import LinearArms, random_arms
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.algorithms.numerics import phases
 from bandana.algorithms.observers import ActionLog, RegretCurve, log_grid
 from bandana.algorithms.run import run
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
@@ -98,7 +98,9 @@ class TestTwoArmsOnALine:
         released, length = after_one_phase(algorithm, table, ledger)
         assert ledger.transcript[0].output[0, 0] == pytest.approx(length / 2 + 1.0)
         assert released.estimate[0, 0] == pytest.approx(0.5 + 1 / length)
-        widths = [phases.laplace_width_reference(1 / n, np.array([0.5 / n]), math.log(16)) for n in (length - 1, length)]
+        widths = [
+            phases_numba.laplace_width_reference(1 / n, np.array([0.5 / n]), math.log(16)) for n in (length - 1, length)
+        ]
         assert widths[1] <= 0.5 < widths[0], "one round less would not do"
         assert algorithm.plan(1, np.array([True, True])).width[0] == pytest.approx(widths[1], rel=1e-6)
 
@@ -156,7 +158,7 @@ def test_every_phase_keeps_what_it_promises(seed, dimension, more, phase, name):
     if name == "pure":
         exact = np.array(
             [
-                phases.laplace_width_reference(v, scale * row, log_term, 4001) if v > 0 else 0.0
+                phases_numba.laplace_width_reference(v, scale * row, log_term, 4001) if v > 0 else 0.0
                 for v, row in zip(proxy, plan.predict, strict=True)
             ]
         )
@@ -315,7 +317,7 @@ def test_the_playing_kernel(seed, n_reps, n_slots):
                 else:
                     done.append(r)
     ended = np.empty(n_reps, dtype=np.int64)
-    n_ended = phases.advance(sums, stop, counts, slot, left, rewards, n_records, ended)
+    n_ended = phases_numba.advance(sums, stop, counts, slot, left, rewards, n_records, ended)
     assert ended[:n_ended].tolist() == done
     for mine, theirs in zip((sums, stop, slot, left), expected, strict=True):
         assert np.array_equal(mine, theirs)
@@ -327,7 +329,7 @@ def test_the_encoding_kernel(seed, n_rows, n_slots, n_outputs):
     sums, matrix = rng.normal(size=(n_rows, n_slots)), rng.normal(size=(n_slots, n_outputs))
     rows = np.flatnonzero(rng.random(n_rows) < 0.6)
     out = np.full((n_rows, n_outputs), 7.0)
-    phases.encode(sums, rows, matrix, out)
+    phases_numba.encode(sums, rows, matrix, out)
     expected = np.full((n_rows, n_outputs), 7.0)
     expected[rows] = sums[rows] @ matrix
     assert out == pytest.approx(expected, rel=1e-12, abs=1e-12)
@@ -343,11 +345,11 @@ def test_the_elimination_kernel(seed, n_rows, n_arms, n_outputs):
     active[:, 0] = True
     reps = np.sort(rng.permutation(2 * n_rows)[:n_rows])
     estimate = np.full((2 * n_rows, n_arms), np.nan)
-    found, stays = phases.eliminate_reference(noisy, shift, predict, width, active[reps])
+    found, stays = phases_numba.eliminate_reference(noisy, shift, predict, width, active[reps])
     expected = active.copy()
     expected[reps] = stays
     was = active.copy()
-    phases.eliminate(noisy, np.arange(n_rows), reps, shift, predict, width, active, estimate)
+    phases_numba.eliminate(noisy, np.arange(n_rows), reps, shift, predict, width, active, estimate)
     assert np.array_equal(active, expected)
     assert active.any(axis=1).all(), "somebody stays"
     assert np.array_equal(estimate[reps][was[reps]], found[was[reps]])
@@ -356,11 +358,11 @@ def test_the_elimination_kernel(seed, n_rows, n_arms, n_outputs):
 @given(st.floats(1e-6, 1e3), st.lists(st.floats(-50.0, 50.0), min_size=1, max_size=6), st.floats(0.5, 40.0))
 def test_the_laplace_width_kernel(proxy, scales, log_term):
     scales = np.array(scales)
-    found = phases.laplace_width(proxy, scales, log_term)
-    assert found == pytest.approx(phases.laplace_width_reference(proxy, scales, log_term), rel=1e-3)
+    found = phases_numba.laplace_width(proxy, scales, log_term)
+    assert found == pytest.approx(phases_numba.laplace_width_reference(proxy, scales, log_term), rel=1e-3)
     assert found >= math.sqrt(2 * proxy * log_term) * (1 - 1e-9)
-    n = phases.laplace_samples(proxy, scales, log_term, 0.25)
-    assert phases.laplace_width(proxy / n, scales / n, log_term) == pytest.approx(0.25, rel=1e-5)
+    n = phases_numba.laplace_samples(proxy, scales, log_term, 0.25)
+    assert phases_numba.laplace_width(proxy / n, scales / n, log_term) == pytest.approx(0.25, rel=1e-5)
 
 
 def test_the_laplace_width_bounds_the_tail():
@@ -369,7 +371,7 @@ def test_the_laplace_width_bounds_the_tail():
     scales = np.array([1.0, -0.5, 0.2])
     drawn = rng.laplace(size=(400_000, 3)) @ scales + 0.7 * rng.standard_normal(400_000)
     for p in (1e-2, 1e-3):
-        missed = (drawn > phases.laplace_width(0.49, scales, math.log(1 / p))).mean()
+        missed = (drawn > phases_numba.laplace_width(0.49, scales, math.log(1 / p))).mean()
         assert p / 50 < missed < p + 6 * math.sqrt(p / len(drawn))
 
 

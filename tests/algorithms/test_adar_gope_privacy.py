@@ -10,15 +10,15 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandana.algorithms.bandits.linear import adar_gope, adar_gope_pure, gope
+from bandana.algorithms.bandits.linear.phased_elimination import adar_gope, adar_gope_pure, gope
 from bandana.algorithms.environments.linear import random_arms
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits import noise_reuse
-from bandana.audits.controls import STRUCTURAL
-from bandana.audits.gope_controls import PHASED_ELIMINATION
-from bandana.audits.noise_reuse import NOISE
-from bandana.audits.sensitivity import search
+from bandana.audits.faults.finite_arm import STRUCTURAL
+from bandana.audits.faults.linear import PHASED_ELIMINATION
+from bandana.audits.searches import noise
+from bandana.audits.searches.noise import NOISE
+from bandana.audits.searches.structural import search
 from bandana.privacy_core import (
     BudgetExceeded,
     GaussianDP,
@@ -189,5 +189,5 @@ def test_planted_faults_are_found(name, control):
         assert search(faulty, UNIT, claim_of(name), max_examples=100, shrinks=False) is not None
     if NOISE in control.caught_by:
         table = RewardTable(np.full((40, 3), 0.5), UNIT)
-        assert noise_reuse.examine(honest, table, seed=1) is None
-        assert noise_reuse.examine(faulty, table, seed=1) is not None
+        assert noise.examine(honest, table, seed=1) is None
+        assert noise.examine(faulty, table, seed=1) is not None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from bandana.algorithms.bandits.contextual_linear import adar_oful, oful
+from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run

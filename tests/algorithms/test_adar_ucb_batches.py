@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run

@@ -10,7 +10,7 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
 from bandana.privacy_core import (

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandana.algorithms.numerics import arms
-from bandana.algorithms.numerics.answers import bernoulli_answers, span_sums
+from bandana.algorithms.bandits.finite_arm import episodes_numba
+from bandana.algorithms.environments.answers_numba import bernoulli_answers, span_sums
 
 seeds = st.integers(0, 10**6)
 
@@ -25,15 +25,15 @@ def test_optimistic_arms(seed, n_reps, n_arms, beta, unpulled):
     left = rng.integers(0, 2, n_reps) * rng.integers(0, 9, n_reps)
     clock = rng.integers(0, 5, n_reps) * 1000
     found = np.full(n_reps, -1)
-    arms.optimistic_arms(mean, deviation, arm, left, clock, beta, found)
-    assert np.array_equal(found, arms.optimistic_arms_reference(mean, deviation, arm, left, clock, beta))
+    episodes_numba.optimistic_arms(mean, deviation, arm, left, clock, beta, found)
+    assert np.array_equal(found, episodes_numba.optimistic_arms_reference(mean, deviation, arm, left, clock, beta))
 
 
 def test_ties_go_to_the_lowest_arm_and_an_arm_without_a_sample_goes_first():
     out = np.empty(2, dtype=np.int64)
     zeros = np.zeros(2, dtype=np.int64)
     deviation = np.array([[1.0, 1.0, 1.0], [1.0, np.inf, np.inf]])
-    arms.optimistic_arms(np.zeros((2, 3)), deviation, zeros, zeros, zeros, 1.0, out)
+    episodes_numba.optimistic_arms(np.zeros((2, 3)), deviation, zeros, zeros, zeros, 1.0, out)
     assert out.tolist() == [0, 1]
 
 
@@ -52,10 +52,10 @@ def test_estimate(combines, seed, n_reps, n_arms):
     expected = mean.copy(), deviation.copy()
     cell = (reps, arm[reps])
     variance = width**2 / (4 * share * n) + noise_variance / n**2
-    expected[0][cell], expected[1][cell] = arms.estimate_reference(
+    expected[0][cell], expected[1][cell] = episodes_numba.estimate_reference(
         mean[cell], deviation[cell], noisy_sum / n, variance, combines
     )
-    arms.estimate(mean, deviation, reps, arm[reps], noisy_sum, n, share, noise_variance, width, combines)
+    episodes_numba.estimate(mean, deviation, reps, arm[reps], noisy_sum, n, share, noise_variance, width, combines)
     for found, wanted in zip((mean, deviation), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 
@@ -70,13 +70,13 @@ def test_episodes(seed, doubling):
     arm, clock = rng.integers(0, n_arms, n_reps), rng.integers(0, 99, n_reps)
     actions = np.where(left > 0, arm, rng.integers(0, n_arms, n_reps))
     lengths = np.empty(n_reps, dtype=np.int64)
-    arms.episode_lengths(pulls, left, actions, doubling, lengths)
+    episodes_numba.episode_lengths(pulls, left, actions, doubling, lengths)
     whole = [int(left[r]) or (max(int(pulls[r, actions[r]]), 1) if doubling else 1) for r in range(n_reps)]
     assert lengths.tolist() == whole
     n = np.minimum(lengths, rng.integers(0, 6, n_reps))
     before = [array.copy() for array in (pulls, arm, left, clock)]
     ended = np.full(n_reps, -1)
-    n_ended = arms.advance(pulls, arm, left, clock, actions, n, doubling, ended)
+    n_ended = episodes_numba.advance(pulls, arm, left, clock, actions, n, doubling, ended)
     done = []
     for r in range(n_reps):
         if n[r] == 0:

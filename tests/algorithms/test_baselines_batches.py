@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from bandana.algorithms.bandits.finite_arm import adap_klucb, adap_ucb, ucb
-from bandana.algorithms.bandits.indices import SUB_GAUSSIAN
-from bandana.algorithms.bandits.successive_elimination import dp_se, successive_elimination
-from bandana.algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.indices import SUB_GAUSSIAN
+from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se, successive_elimination
+from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb, tree_ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run

@@ -9,10 +9,10 @@ from baseline_references import dp_se as dp_se_reference
 from baseline_references import dp_ucb as dp_ucb_reference
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from bandana.algorithms.bandits.finite_arm import EpisodicUCB, adap_klucb, adap_ucb, ucb
-from bandana.algorithms.bandits.indices import LAPLACE
-from bandana.algorithms.bandits.successive_elimination import dp_se, successive_elimination
-from bandana.algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB, adap_klucb, adap_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.indices import LAPLACE
+from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se, successive_elimination
+from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb, tree_ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run

@@ -8,12 +8,12 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandana.algorithms.bandits.finite_arm import adap_klucb, adap_ucb
-from bandana.algorithms.bandits.successive_elimination import dp_se, successive_elimination
-from bandana.algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_ucb
+from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se, successive_elimination
+from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb, tree_ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits.sensitivity import search
+from bandana.audits.searches.structural import search
 from bandana.privacy_core import (
     BudgetExceeded,
     Interval,

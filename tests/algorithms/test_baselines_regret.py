@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandana.algorithms.bandits.finite_arm import adap_klucb, adap_ucb
-from bandana.algorithms.bandits.successive_elimination import dp_se, successive_elimination
-from bandana.algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_ucb
+from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se, successive_elimination
+from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb, tree_ucb
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.observers import RegretCurve
 from bandana.algorithms.run import run

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from bandana.algorithms.rl.batches import Schedule, determinant, geometric, static
-from bandana.privacy_core.calibrations.linear_rl import lsvi_updates
+from bandana.algorithms.papers.luyo import lsvi_updates
+from bandana.algorithms.rl.linear_mdp.batches import Schedule, determinant, geometric, static
 
 
 def test_static_batches_by_hand():

@@ -11,12 +11,12 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from pools import KERNEL, SYMMETRIC, UNIT, pool_of, table_of
 from scipy.special import ndtri
 
-from bandana.algorithms.bandits.projected_kernel import Epoch, ExactWidth, capri, capri_joint, capri_local, printed_betas
+from bandana.algorithms.bandits.capri import projection
+from bandana.algorithms.bandits.capri.capri import Epoch, ExactWidth, capri, capri_joint, capri_local, printed_betas
+from bandana.algorithms.bandits.capri.projection import drawn_coins
 from bandana.algorithms.environments.tables import ContextTable
-from bandana.algorithms.numerics import projection
-from bandana.algorithms.numerics.kernels import gram
-from bandana.algorithms.numerics.projection import drawn_coins
 from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.rkhs.kernels import gram
 from bandana.algorithms.run import run
 from bandana.privacy_core import ApproxDP, GaussianDP, Interval, LiveLedger
 

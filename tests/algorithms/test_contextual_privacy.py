@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_adar_oful_by_hand import context_table
 
-from bandana.algorithms.bandits.contextual_linear import adar_oful, lin_ucb, lin_ucb_joint, lin_ucb_local, oful
+from bandana.algorithms.bandits.contextual.oful import adar_oful, lin_ucb, lin_ucb_joint, lin_ucb_local, oful
 from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.papers.azize_basu import most_updates
 from bandana.algorithms.run import run
 from bandana.privacy_core import (
     BudgetExceeded,
@@ -26,7 +27,6 @@ from bandana.privacy_core import (
     ReproducibleNoise,
     ScriptedLedger,
 )
-from bandana.privacy_core.calibrations.renyi_bandits import most_updates
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 N_ACTIONS, DIMENSION, HORIZON = 4, 3, 60

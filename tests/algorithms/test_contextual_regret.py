@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandana.algorithms.bandits.contextual_linear import adar_oful, lin_ucb, lin_ucb_joint, oful
+from bandana.algorithms.bandits.contextual.oful import adar_oful, lin_ucb, lin_ucb_joint, oful
 from bandana.algorithms.environments.contexts import SphereContexts
 from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.run import run

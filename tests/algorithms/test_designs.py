@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from bandana.algorithms.bandits.linear import designs
+from bandana.algorithms.bandits.linear.designs import optimal_design
 from bandana.algorithms.environments.linear import random_arms
-from bandana.algorithms.numerics import designs
-from bandana.algorithms.numerics.designs import optimal_design
 
 seeds = st.integers(0, 10**6)
 

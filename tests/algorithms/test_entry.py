@@ -9,10 +9,10 @@ from mixture_models import mixture
 
 from bandana.algorithms.catalog import CATALOG, find
 from bandana.algorithms.entry import Problem, Settings, claim_of, kind_of
-from bandana.algorithms.families.shared import fitting
-from bandana.algorithms.numerics.kernels import SquaredExponential
-from bandana.algorithms.numerics.mdp_models import LinearModel
-from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.families import fitting
+from bandana.algorithms.mdp.models import LinearModel
+from bandana.algorithms.rkhs.kernels import SquaredExponential
+from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Interval, PureDP, Relation, RenyiDP, TrustModel
 
 UNIT = Interval(0.0, 1.0)

@@ -10,10 +10,10 @@ import pytest
 from episode_beds import Cheapest, local, table
 from scipy.stats import chisquare
 
-from bandana.algorithms.bandits.finite_arm import ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import ucb
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.algorithms.numerics.planning import plan
+from bandana.algorithms.mdp.planning import plan
 from bandana.algorithms.observers import ActionLog, EpisodicRegretCurve
 from bandana.algorithms.run import run
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise

@@ -10,13 +10,13 @@ import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 from test_adar_oful_by_hand import context_table
 
-from bandana.algorithms.bandits.contextual_linear import lin_ucb, lin_ucb_joint
-from bandana.algorithms.bandits.kernel import READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
+from bandana.algorithms.bandits.contextual.oful import lin_ucb, lin_ucb_joint
+from bandana.algorithms.bandits.kernel.gp_ucb import READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
 from bandana.algorithms.environments.tables import ContextTable
-from bandana.algorithms.numerics.features import exact_on, feature_map
-from bandana.algorithms.numerics.kernels import Linear, SquaredExponential
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Record
+from bandana.algorithms.rkhs.features import exact_on, feature_map
+from bandana.algorithms.rkhs.kernels import Linear, SquaredExponential
 from bandana.algorithms.run import run
 from bandana.privacy_core import EQUAL, GOE, GaussianDP, Interval, JointGaussian, LiveLedger, LocalSum
 

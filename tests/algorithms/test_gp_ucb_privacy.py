@@ -10,16 +10,16 @@ import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 from test_adar_oful_by_hand import context_table
 
-from bandana.algorithms.bandits.doubling import Doubling
-from bandana.algorithms.bandits.kernel import gp_ucb, gp_ucb_joint, gp_ucb_local
+from bandana.algorithms.bandits.kernel.doubling import Doubling
+from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb, gp_ucb_joint, gp_ucb_local
 from bandana.algorithms.catalog import find
 from bandana.algorithms.entry import Problem
-from bandana.algorithms.numerics.features import feature_map
-from bandana.algorithms.numerics.kernels import Additive, Linear, SquaredExponential
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
 from bandana.algorithms.protocol import Record
+from bandana.algorithms.rkhs.features import feature_map
+from bandana.algorithms.rkhs.kernels import Additive, Linear, SquaredExponential
 from bandana.algorithms.run import run
-from bandana.audits.sensitivity import search
+from bandana.audits.searches.structural import search
 from bandana.privacy_core import (
     ApproxDP,
     BudgetExceeded,

@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandana.algorithms.numerics.features import exact_on, feature_map
-from bandana.algorithms.numerics.information_gain import (
-    OPTIMUM_SHARE,
-    greedy_gain,
-    information_gain,
-    kernel_information_gain,
-)
-from bandana.algorithms.numerics.kernels import Matern, SquaredExponential
+from bandana.algorithms.rkhs.features import exact_on, feature_map
+from bandana.algorithms.rkhs.information_gain import OPTIMUM_SHARE, greedy_gain, information_gain, kernel_information_gain
+from bandana.algorithms.rkhs.kernels import Matern, SquaredExponential
 
 seeds = st.integers(0, 10**6)
 

@@ -67,6 +67,6 @@ def test_a_kernel_uses_nothing_of_another_module(path):
 
 
 def test_what_is_borrowed_is_found():
-    code = "from bandana.algorithms.numerics.pool import locate\n@njit(cache=True)\ndef f(x):\n    return locate(x)\n"
+    code = "from bandana.algorithms.rkhs.pool import locate\n@njit(cache=True)\ndef f(x):\n    return locate(x)\n"
     assert borrowed(ast.parse(code)) == (1, {"locate"})
     assert borrowed(ast.parse(code.replace("@njit(cache=True)", "@other"))) == (0, set())

@@ -11,15 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import eval_hermite
 
-from bandana.algorithms.numerics.features import (
-    exact_on,
-    feature_map,
-    linear,
-    projected_on,
-    quadrature_fourier,
-    random_fourier,
-)
-from bandana.algorithms.numerics.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential, gram
+from bandana.algorithms.rkhs.features import exact_on, feature_map, linear, projected_on, quadrature_fourier, random_fourier
+from bandana.algorithms.rkhs.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential, gram
 
 SE = SquaredExponential(1.0)
 ADDITIVE = Additive.of_coordinates(SquaredExponential(0.6), 5)

@@ -26,10 +26,10 @@ from bandana.algorithms.environments.kernel_functions import (
     styblinski_tang,
 )
 from bandana.algorithms.environments.logged import diabetes_table
-from bandana.algorithms.numerics.features import feature_map
-from bandana.algorithms.numerics.kernels import Additive, Matern, ProductMatern, SquaredExponential, gram
-from bandana.algorithms.numerics.pool import Pool
 from bandana.algorithms.protocol import ContextualStream
+from bandana.algorithms.rkhs.features import feature_map
+from bandana.algorithms.rkhs.kernels import Additive, Matern, ProductMatern, SquaredExponential, gram
+from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import Interval
 
 UNIT, SYMMETRIC = Interval(0.0, 1.0), Interval(-1.0, 1.0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import gamma, kv
 
-from bandana.algorithms.numerics.kernels import (
+from bandana.algorithms.rkhs.kernels import (
     Additive,
     Linear,
     Matern,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise
 
-from bandana.algorithms.bandits.finite_arm import ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run

@@ -23,9 +23,9 @@ from lsvi_cases import (
 )
 
 from bandana.algorithms.environments.episodes import EpisodeTable
-from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.protocol import Record
-from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
 from bandana.algorithms.run import run
 from bandana.privacy_core import LiveLedger, TreeSum
 

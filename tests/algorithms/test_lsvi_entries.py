@@ -10,12 +10,12 @@ import pytest
 
 from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.mdps import FiniteMDP
-from bandana.algorithms.families.linear_mdp import ENTRIES
-from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import EpisodicRegretCurve
-from bandana.algorithms.rl.batches import static
-from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
-from bandana.algorithms.rl.linear_mdp_regret import is_proved, regret_bound
+from bandana.algorithms.rl.linear_mdp.batches import static
+from bandana.algorithms.rl.linear_mdp.entries import ENTRIES
+from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound
 from bandana.algorithms.run import run
 from bandana.privacy_core import ApproxDP, Interval, LiveLedger, PureDP, ReproducibleNoise
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandana.algorithms.numerics import least_squares_values as kernels
-from bandana.algorithms.rl.norms import goe_norm, laplace_matrix_norm, laplace_norm, normal_norm
+from bandana.algorithms.regression.norms import goe_norm, laplace_matrix_norm, laplace_norm, normal_norm
+from bandana.algorithms.rl.linear_mdp import values_numba as kernels
 
 sizes = st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 5), st.integers(1, 4), st.integers(1, 6))
 seeds = st.integers(0, 10**6)

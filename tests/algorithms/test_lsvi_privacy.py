@@ -11,9 +11,10 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from lsvi_cases import DELTA, HORIZON, LENGTH, MODEL, PRIVATE, TABLE, TWINS, UNIT, D, played, quiet, with_user
 
 from bandana.algorithms.environments.episodes import EpisodeTable
-from bandana.algorithms.numerics.mdp_models import LinearModel
+from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import ActionLog
-from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.papers.luyo import lsvi_mu_squared, lsvi_printed_sds
+from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb_joint, lsvi_ucb_pure_joint
 from bandana.algorithms.run import run
 from bandana.privacy_core import (
     BudgetExceeded,
@@ -25,7 +26,6 @@ from bandana.privacy_core import (
     ReproducibleNoise,
     ScriptedLedger,
 )
-from bandana.privacy_core.calibrations.linear_rl import lsvi_mu_squared, lsvi_printed_sds
 
 LIMIT = GaussianDP.from_epsilon_delta(1.0, DELTA).mu
 SCALE = 0.01

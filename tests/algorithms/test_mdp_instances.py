@@ -10,8 +10,8 @@ import pytest
 
 from bandana.algorithms.entry import LINEAR_MDP, MIXTURE, Problem
 from bandana.algorithms.environments.mdp_instances import hypercube_chain, kernel_mixture, modes, one_hot, patients
-from bandana.algorithms.numerics import mdp_models
-from bandana.algorithms.numerics.planning import plan
+from bandana.algorithms.mdp import models
+from bandana.algorithms.mdp.planning import plan
 from bandana.privacy_core import Interval
 
 SEED = np.random.SeedSequence(3)
@@ -48,7 +48,7 @@ def test_the_hypercube_is_the_one_of_the_lower_bound(d, gap):
     horizon, base = 3, 0.4
     found = hypercube_chain(d, horizon, gap, base)
     model = found.model
-    assert mdp_models._largest_norms(model.features).max() <= 1 + 1e-12
+    assert models._largest_norms(model.features).max() <= 1 + 1e-12
     assert model.parameter_bound == 1 + gap
     actions = list(itertools.product((-1, 1), repeat=d - 1))
     for h in range(horizon):

@@ -9,8 +9,8 @@ import re
 import numpy as np
 import pytest
 
-from bandana.algorithms.numerics import mdp_models
-from bandana.algorithms.numerics.mdp_models import LinearModel, MixtureModel, checked_rewards, checked_transitions
+from bandana.algorithms.mdp import models
+from bandana.algorithms.mdp.models import LinearModel, MixtureModel, checked_rewards, checked_transitions
 
 RNG = np.random.default_rng(0)
 H, S, A, D = 2, 3, 2, 2
@@ -48,7 +48,7 @@ def test_a_linear_process_mixes_the_laws_of_its_modes():
 def test_the_norm_of_features_is_that_of_the_worst_function(n_states):
     """Against all functions with values 0 and 1, one by one; values between give no larger norm."""
     features = RNG.standard_normal((n_states, 2, n_states, 3))
-    found = mdp_models._largest_norms(features)
+    found = models._largest_norms(features)
     for state, action in itertools.product(range(n_states), range(2)):
         part = features[state, action]
         worst = max(np.linalg.norm(np.array(v) @ part) for v in itertools.product((0, 1), repeat=n_states))
@@ -58,10 +58,10 @@ def test_the_norm_of_features_is_that_of_the_worst_function(n_states):
 
 def test_of_many_states_the_norm_is_bounded_from_above():
     few = RNG.standard_normal((4, 1, 4, 2))
-    exact = mdp_models._largest_norms(few)
+    exact = models._largest_norms(few)
     padded = np.zeros((17, 1, 17, 2))
     padded[:4, :, :4] = few
-    bound = mdp_models._largest_norms(padded)[:4]
+    bound = models._largest_norms(padded)[:4]
     assert (bound >= exact - 1e-12).all()
     assert (bound <= math.sqrt(2) * exact + 1e-12).all(), "coordinates apart: off by sqrt d at most"
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bandana.algorithms.entry import KERNEL, POOLED, Problem
-from bandana.algorithms.numerics.kernels import SquaredExponential
-from bandana.algorithms.numerics.lookup import Rows
-from bandana.algorithms.numerics.pool import Pool
+from bandana.algorithms.rkhs.kernels import SquaredExponential
+from bandana.algorithms.rkhs.lookup import Rows
+from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)

@@ -10,14 +10,14 @@ import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 from pools import KERNEL, SYMMETRIC, UNIT, pool_of, stream_of, table_of
 
-from bandana.algorithms.bandits.kernel import GPUCB, gp_ucb
-from bandana.algorithms.bandits.pooled_kernel import pooled_gp_ucb, pooled_gp_ucb_joint, pooled_gp_ucb_local
+from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, gp_ucb
+from bandana.algorithms.bandits.kernel.pooled_gp_ucb import pooled_gp_ucb, pooled_gp_ucb_joint, pooled_gp_ucb_local
+from bandana.algorithms.bandits.kernel.posterior_numba import posterior
 from bandana.algorithms.environments.kernel_functions import PooledFunction
-from bandana.algorithms.numerics.features import exact_on
-from bandana.algorithms.numerics.kernels import SquaredExponential
-from bandana.algorithms.numerics.pool import Pool
-from bandana.algorithms.numerics.posterior import posterior
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
+from bandana.algorithms.rkhs.features import exact_on
+from bandana.algorithms.rkhs.kernels import SquaredExponential
+from bandana.algorithms.rkhs.pool import Pool
 from bandana.algorithms.run import run
 from bandana.privacy_core import (
     FactorizedSum,

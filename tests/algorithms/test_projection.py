@@ -7,12 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from bandana.algorithms.numerics import projection
-from bandana.algorithms.numerics.features import exact_on
-from bandana.algorithms.numerics.kernels import Matern, SquaredExponential, gram
-from bandana.algorithms.numerics.lookup import locate
-from bandana.algorithms.numerics.pool import Pool
-from bandana.algorithms.numerics.projection import drawn_coins, epoch_lengths, project
+from bandana.algorithms.bandits.capri import projection
+from bandana.algorithms.bandits.capri.projection import drawn_coins, epoch_lengths, project
+from bandana.algorithms.rkhs.features import exact_on
+from bandana.algorithms.rkhs.kernels import Matern, SquaredExponential, gram
+from bandana.algorithms.rkhs.lookup import locate
+from bandana.algorithms.rkhs.pool import Pool
 
 RNG = np.random.default_rng(7)
 POINTS = RNG.uniform(-1, 1, (12, 2))

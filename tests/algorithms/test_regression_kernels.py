@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandana.algorithms.numerics import regression
+from bandana.algorithms.regression import ridge_numba
 
 shapes = st.tuples(st.integers(1, 4), st.integers(2, 12), st.integers(1, 7), st.integers(0, 10**6))
 
@@ -25,8 +25,8 @@ def test_optimistic_actions(shape):
     theta, width = rng.standard_normal((n_reps, d)), rng.random(n_reps)
     contexts = rng.standard_normal((n_reps, n_actions, d))
     out = np.empty(n_reps, dtype=np.int64)
-    regression.optimistic_actions(theta, inverse, width, contexts, out)
-    assert np.array_equal(out, regression.optimistic_actions_reference(theta, inverse, width, contexts))
+    ridge_numba.optimistic_actions(theta, inverse, width, contexts, out)
+    assert np.array_equal(out, ridge_numba.optimistic_actions_reference(theta, inverse, width, contexts))
 
 
 def test_contexts_that_are_shared_are_not_copied():
@@ -34,17 +34,17 @@ def test_contexts_that_are_shared_are_not_copied():
     theta, inverse, width = rng.standard_normal((5, 3)), positive_definite(rng, 5, 3), rng.random(5)
     shared = np.broadcast_to(rng.standard_normal((4, 3)), (5, 4, 3))
     first, second = np.empty(5, dtype=np.int64), np.empty(5, dtype=np.int64)
-    regression.optimistic_actions(theta, inverse, width, shared, first)
-    regression.optimistic_actions(theta, inverse, width, shared.copy(), second)
+    ridge_numba.optimistic_actions(theta, inverse, width, shared, first)
+    ridge_numba.optimistic_actions(theta, inverse, width, shared.copy(), second)
     assert np.array_equal(first, second)
     x = np.empty((5, 3))
-    regression.take(shared, first, x)
+    ridge_numba.take(shared, first, x)
     assert np.array_equal(x, shared[np.arange(5), first])
 
 
 def test_ties_go_to_the_lowest_action():
     out = np.empty(1, dtype=np.int64)
-    regression.optimistic_actions(np.zeros((1, 2)), np.eye(2)[None], np.ones(1), np.ones((1, 3, 2)), out)
+    ridge_numba.optimistic_actions(np.zeros((1, 2)), np.eye(2)[None], np.ones(1), np.ones((1, 3, 2)), out)
     assert out.tolist() == [0]
 
 
@@ -55,11 +55,11 @@ def test_rank_one_updates_over_many_rounds(d, n_steps):
     gram, inverse, log_det = np.tile(np.eye(d), (n_reps, 1, 1)), np.tile(np.eye(d), (n_reps, 1, 1)), np.zeros(n_reps)
     for _ in range(n_steps):
         x = rng.standard_normal((n_reps, d))
-        regression.add_rank_one(gram, inverse, log_det, x / np.linalg.norm(x, axis=1, keepdims=True))
+        ridge_numba.add_rank_one(gram, inverse, log_det, x / np.linalg.norm(x, axis=1, keepdims=True))
     np.testing.assert_allclose(inverse, np.linalg.inv(gram), rtol=1e-9, atol=1e-14)
     np.testing.assert_allclose(log_det, np.linalg.slogdet(gram)[1], rtol=1e-12)
     before = gram.copy(), inverse.copy(), log_det.copy()
-    regression.add_rank_one(gram, inverse, log_det, np.zeros((n_reps, d)))
+    ridge_numba.add_rank_one(gram, inverse, log_det, np.zeros((n_reps, d)))
     assert all(np.array_equal(a, b) for a, b in zip(before, (gram, inverse, log_det), strict=True))
 
 
@@ -69,20 +69,20 @@ def test_inverse_and_log_determinant(shape):
     rng = np.random.default_rng(seed)
     gram = positive_definite(rng, n_reps, d)
     inverse, log_det, is_positive = np.empty_like(gram), np.empty(n_reps), np.empty(n_reps, dtype=np.bool_)
-    regression.factor(gram, inverse, log_det, is_positive)
+    ridge_numba.factor(gram, inverse, log_det, is_positive)
     assert is_positive.all()
     np.testing.assert_allclose(inverse, np.linalg.inv(gram), rtol=1e-9, atol=1e-12)
     assert np.array_equal(inverse, inverse.transpose(0, 2, 1))
     np.testing.assert_allclose(log_det, np.linalg.slogdet(gram)[1], rtol=1e-9, atol=1e-11)
     vector, out = rng.standard_normal((n_reps, d)), np.empty((n_reps, d))
-    regression.solve(inverse, vector, out)
+    ridge_numba.solve(inverse, vector, out)
     np.testing.assert_allclose(out, np.linalg.solve(gram, vector[:, :, None])[:, :, 0], rtol=1e-8, atol=1e-11)
 
 
 def test_a_matrix_that_is_not_positive_definite_is_told_and_left():
     gram = np.stack([np.eye(2), np.diag([1.0, -1.0]), np.ones((2, 2)), np.full((2, 2), np.nan)])
     inverse, log_det, is_positive = np.full_like(gram, 7.0), np.full(4, 7.0), np.empty(4, dtype=np.bool_)
-    regression.factor(gram, inverse, log_det, is_positive)
+    ridge_numba.factor(gram, inverse, log_det, is_positive)
     assert is_positive.tolist() == [True, False, False, False]
     assert (inverse[1:] == 7).all()
     assert log_det.tolist() == [0, 7, 7, 7]
@@ -95,7 +95,7 @@ def test_least_eigenvalues(shape, spread):
     x = rng.standard_normal((n_reps, d))
     matrix = positive_definite(rng, n_reps, d) + spread * x[:, :, None] * x[:, None, :]
     out = np.empty(n_reps)
-    regression.least_eigenvalues(matrix, out)
+    ridge_numba.least_eigenvalues(matrix, out)
     size = np.linalg.norm(matrix, axis=(1, 2))
     assert (np.abs(out - np.linalg.eigvalsh(matrix)[:, 0]) <= 1e-12 * size).all()
 
@@ -106,9 +106,9 @@ def test_a_replicates_least_eigenvalue_depends_on_no_other(d):
     matrix = positive_definite(rng, 37, d) * np.geomspace(1e-6, 1e6, 37)[:, None, None]
     matrix[::5] = np.eye(d)  # nothing to turn, beside what takes several sweeps
     whole, part = np.empty(37), np.empty(1)
-    regression.least_eigenvalues(matrix, whole)
+    ridge_numba.least_eigenvalues(matrix, whole)
     for r in range(37):
-        regression.least_eigenvalues(matrix[r : r + 1], part)
+        ridge_numba.least_eigenvalues(matrix[r : r + 1], part)
         assert part[0] == whole[r]
 
 
@@ -125,7 +125,7 @@ def test_least_squares_from_sums(d):
     statistic = np.concatenate([triangle, vector[:, :, None]], axis=2)
     inverse, estimate, log_det = np.full((4, d, d), 7.0), np.full((4, d), 7.0), np.full(4, 7.0)
     is_positive = np.empty(4, dtype=np.bool_)
-    regression.learn(statistic, 3.0, estimate, inverse, log_det, is_positive)
+    ridge_numba.learn(statistic, 3.0, estimate, inverse, log_det, is_positive)
     assert is_positive.tolist() == [True, False, False, True]
     fine = [0, 3]
     np.testing.assert_allclose(inverse[fine], np.linalg.inv(gram[fine]), rtol=1e-9, atol=1e-12)
@@ -133,7 +133,7 @@ def test_least_squares_from_sums(d):
     np.testing.assert_allclose(log_det[fine], np.linalg.slogdet(gram[fine])[1], rtol=1e-10)
     assert np.array_equal(inverse[0], inverse[0].T)
     alone, one = np.empty((1, d, d)), np.empty((1, d))
-    regression.learn(statistic[3:], 3.0, one, alone, np.empty(1), np.empty(1, dtype=np.bool_))
+    ridge_numba.learn(statistic[3:], 3.0, one, alone, np.empty(1), np.empty(1, dtype=np.bool_))
     assert np.array_equal(alone[0], inverse[3])
     assert np.array_equal(one[0], estimate[3])
 
@@ -146,10 +146,10 @@ def test_refit_is_factor_and_solve_in_place(shape):
     reps = rng.permutation(n_reps)[:n_rows]
     gram, vector = positive_definite(rng, n_rows, d), rng.standard_normal((n_rows, d))
     estimate, inverse, log_det = np.full((n_reps, d), 7.0), np.full((n_reps, d, d), 7.0), np.full(n_reps, 7.0)
-    regression.refit(gram, vector, reps, estimate, inverse, log_det)
+    ridge_numba.refit(gram, vector, reps, estimate, inverse, log_det)
     expected, log_dets, solved = np.empty_like(gram), np.empty(n_rows), np.empty_like(vector)
-    regression.factor(gram, expected, log_dets, np.empty(n_rows, dtype=np.bool_))
-    regression.solve(expected, vector, solved)
+    ridge_numba.factor(gram, expected, log_dets, np.empty(n_rows, dtype=np.bool_))
+    ridge_numba.solve(expected, vector, solved)
     assert np.array_equal(inverse[reps], expected)
     assert np.array_equal(log_det[reps], log_dets)
     assert np.array_equal(estimate[reps], solved)
@@ -160,13 +160,13 @@ def test_refit_is_factor_and_solve_in_place(shape):
 
 def test_weigh():
     out = np.empty((2, 2))
-    regression.weigh(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([2.0, -1.0]), out)
+    ridge_numba.weigh(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([2.0, -1.0]), out)
     assert out.tolist() == [[2.0, 4.0], [-3.0, -4.0]]
 
 
 def test_normalize():
     rows = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
-    regression.normalize(rows)
+    ridge_numba.normalize(rows)
     np.testing.assert_allclose(rows, [[0.6, 0.8], [1.0, 0.0], [0.0, -1.0]])
 
 
@@ -176,7 +176,7 @@ def test_answers_have_their_mean_and_stay_in_the_range(is_two_point):
     rng = np.random.default_rng(0)
     contexts = np.broadcast_to(np.array([[0.6, 0.0], [-0.5, 0.5]]), (n, 2, 2))
     actions, out = np.tile([0, 1], n // 2), np.empty(n)
-    regression.linear_answers(np.array([0.5, 0.2]), contexts, actions, rng.random(n), 0.5, 0.0, 1.0, is_two_point, out)
+    ridge_numba.linear_answers(np.array([0.5, 0.2]), contexts, actions, rng.random(n), 0.5, 0.0, 1.0, is_two_point, out)
     assert out.min() >= 0
     assert out.max() <= 1
     for action, mean in ((0, 0.8), (1, 0.35)):

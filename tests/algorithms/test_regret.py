@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.observers import RegretCurve
 from bandana.algorithms.run import run

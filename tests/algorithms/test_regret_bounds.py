@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from pools import KERNEL, SYMMETRIC, pool_of
 
-from bandana.algorithms.bandits.contextual_linear import adar_oful, lin_ucb, lin_ucb_joint, lin_ucb_local, oful
-from bandana.algorithms.bandits.finite_arm import adap_klucb, adap_ucb, ucb
-from bandana.algorithms.bandits.kernel import gp_ucb
-from bandana.algorithms.bandits.regret_bounds import (
+from bandana.algorithms.bandits.contextual.oful import adar_oful, lin_ucb, lin_ucb_joint, lin_ucb_local, oful
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.indices_numba import laplace_sum_quantile_reference
+from bandana.algorithms.bandits.finite_arm.regret_bounds import (
     elimination_bound,
     episodic_bound,
     largest_regret,
@@ -21,8 +21,9 @@ from bandana.algorithms.bandits.regret_bounds import (
     tree_bound,
     ucb_bound,
 )
-from bandana.algorithms.bandits.successive_elimination import dp_se, successive_elimination
-from bandana.algorithms.bandits.tree_ucb import dp_ucb, tree_ucb
+from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se, successive_elimination
+from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb, tree_ucb
+from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb
 from bandana.algorithms.catalog import CATALOG, find
 from bandana.algorithms.entry import EPISODIC, FROM_USERS, Problem
 from bandana.algorithms.environments.bandits import BernoulliArms
@@ -31,11 +32,10 @@ from bandana.algorithms.environments.kernel_functions import PooledFunction, ran
 from bandana.algorithms.environments.linear import LinearArms, random_arms
 from bandana.algorithms.environments.mdp_instances import patients
 from bandana.algorithms.environments.mdps import FiniteMDP
-from bandana.algorithms.numerics.features import feature_map
-from bandana.algorithms.numerics.kernels import SquaredExponential
-from bandana.algorithms.numerics.mdp_models import LinearModel
-from bandana.algorithms.numerics.upper_bounds import laplace_sum_quantile_reference
+from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve, log_grid
+from bandana.algorithms.rkhs.features import feature_map
+from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.run import run
 from bandana.privacy_core import ApproxDP, Interval, LiveLedger, PureDP, RenyiDP, ReproducibleNoise
 

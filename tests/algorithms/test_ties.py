@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bandana.algorithms.numerics.ties import TIE, first_largest, is_larger
+from bandana.algorithms.ties import TIE, first_largest, is_larger
 
 UP = 1 + 4e-16
 

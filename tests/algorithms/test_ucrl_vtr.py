@@ -11,11 +11,11 @@ from mixture_models import UNIT, episode_table, mixture
 
 from bandana.algorithms.environments.episodes import EpisodeTable
 from bandana.algorithms.environments.mdp_instances import hypercube_chain
-from bandana.algorithms.numerics.mdp_models import MixtureModel
+from bandana.algorithms.mdp.models import MixtureModel
 from bandana.algorithms.observers import ActionLog, EpisodicRegretCurve
-from bandana.algorithms.rl.noise_norms import GaussianNorms, LaplaceNorms
-from bandana.algorithms.rl.vtr_builders import ucrl_vtr, ucrl_vtr_joint, ucrl_vtr_local
-from bandana.algorithms.rl.vtr_pure import READINGS, ucrl_vtr_pure_joint, ucrl_vtr_pure_local
+from bandana.algorithms.regression.noise_norms import GaussianNorms, LaplaceNorms
+from bandana.algorithms.rl.mixture.forms import ucrl_vtr, ucrl_vtr_joint, ucrl_vtr_local
+from bandana.algorithms.rl.mixture.forms_pure import READINGS, ucrl_vtr_pure_joint, ucrl_vtr_pure_local
 from bandana.algorithms.run import run
 from bandana.privacy_core import EQUAL, GOE, LiveLedger, ReproducibleNoise
 

@@ -12,11 +12,12 @@ from test_ucrl_vtr import MODEL, TABLE, K, vars_of
 from test_ucrl_vtr_privacy import MU, neighbors, played
 
 from bandana.algorithms.environments.mdps import FiniteMDP
-from bandana.algorithms.numerics import value_targets
 from bandana.algorithms.observers import EpisodicRegretCurve
+from bandana.algorithms.papers.luyo import UCRL_VTR_PLUS_JOINT, UCRL_VTR_PLUS_LOCAL
 from bandana.algorithms.protocol import Record
-from bandana.algorithms.rl.vtr_builders import ucrl_vtr
-from bandana.algorithms.rl.vtr_plus_builders import (
+from bandana.algorithms.rl.mixture import value_targets_numba
+from bandana.algorithms.rl.mixture.forms import ucrl_vtr
+from bandana.algorithms.rl.mixture.forms_plus import (
     ucrl_vtr_plus,
     ucrl_vtr_plus_joint,
     ucrl_vtr_plus_local,
@@ -25,7 +26,6 @@ from bandana.algorithms.rl.vtr_plus_builders import (
 )
 from bandana.algorithms.run import run
 from bandana.privacy_core import LiveLedger, ReproducibleNoise, ScriptedLedger
-from bandana.privacy_core.calibrations.linear_rl import UCRL_VTR_PLUS_JOINT, UCRL_VTR_PLUS_LOCAL
 
 BUILDERS = {
     "joint printed": lambda m, k: ucrl_vtr_plus_joint(m, k, 1.0, 1e-5, UNIT, "printed"),
@@ -74,13 +74,13 @@ def test_contributions_against_numpy(name, d):
     steps, center, norm, value = algorithm._aims
     square, square_norm, square_value, floor, top = algorithm._levels
     check = algorithm._check_width(released)
-    weight = value_targets.weights_reference(
+    weight = value_targets_numba.weights_reference(
         model.features, steps, center, square, value, floor, top, released.estimate, released.inverse, check,
         released.width[:, n:], released.values, states, actions,
     )  # fmt: skip
     if name == "joint tight" and d == 8:
         assert len(np.unique(weight)) > n_reps, "weights are all at the floor or at the top"
-    plain = value_targets.contribute_reference(
+    plain = value_targets_numba.contribute_reference(
         model.features, steps, center, norm, value, released.values, states, actions
     )  # fmt: skip
     np.testing.assert_allclose(found[:, :n], weight[:, :, None, None] * plain, rtol=1e-9, atol=1e-12)
@@ -111,7 +111,7 @@ def test_the_variance_is_estimated_by_both_regressions():
             states, actions = np.full((1, 5), state), np.full((1, 4), action)
             found = algorithm.contribution(released, record_of(states, actions))
             steps, center, norm, value = algorithm._aims
-            plain = value_targets.contribute_reference(
+            plain = value_targets_numba.contribute_reference(
                 model.features, steps, center, norm, value, released.values, states, actions
             )  # fmt: skip
             for b, h in enumerate(steps):

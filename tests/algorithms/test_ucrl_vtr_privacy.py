@@ -9,17 +9,12 @@ from mixture_models import UNIT, episode_table, mixture
 from test_ucrl_vtr import BUILDERS, MODEL, TABLE, K
 
 from bandana.algorithms.environments.episodes import EpisodeTable
+from bandana.algorithms.papers.luyo import UCRL_VTR_JOINT, UCRL_VTR_JOINT_PURE, UCRL_VTR_LOCAL, UCRL_VTR_LOCAL_PURE
 from bandana.algorithms.protocol import Record
-from bandana.algorithms.rl.vtr_builders import ucrl_vtr_joint, ucrl_vtr_local
-from bandana.algorithms.rl.vtr_pure import ucrl_vtr_pure_joint, ucrl_vtr_pure_local
+from bandana.algorithms.rl.mixture.forms import ucrl_vtr_joint, ucrl_vtr_local
+from bandana.algorithms.rl.mixture.forms_pure import ucrl_vtr_pure_joint, ucrl_vtr_pure_local
 from bandana.algorithms.run import run
 from bandana.privacy_core import GaussianDP, LiveLedger, PureDP, ReproducibleNoise, ScriptedLedger
-from bandana.privacy_core.calibrations.linear_rl import (
-    UCRL_VTR_JOINT,
-    UCRL_VTR_JOINT_PURE,
-    UCRL_VTR_LOCAL,
-    UCRL_VTR_LOCAL_PURE,
-)
 
 MU = GaussianDP.from_epsilon_delta(1.0, 1e-5).mu
 every = pytest.mark.parametrize("name", list(BUILDERS))

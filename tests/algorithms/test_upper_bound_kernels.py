@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import rel_entr
 
-from bandana.algorithms.numerics import elimination, upper_bounds
+from bandana.algorithms.bandits.finite_arm import elimination_numba, indices_numba
 
 seeds = st.integers(0, 10**6)
 
@@ -35,8 +35,8 @@ def states(seed, n_reps, n_arms, unpulled):
 def test_optimistic_arms(more, seed, n_reps, n_arms, beta, unpulled):
     state = states(seed, n_reps, n_arms, unpulled)
     found = np.full(n_reps, -1)
-    upper_bounds.tailed_optimistic_arms(*state, beta, more, found)
-    assert np.array_equal(found, upper_bounds.tailed_optimistic_arms_reference(*state, beta, more))
+    indices_numba.tailed_optimistic_arms(*state, beta, more, found)
+    assert np.array_equal(found, indices_numba.tailed_optimistic_arms_reference(*state, beta, more))
 
 
 @given(st.floats(-0.999, 0.999), st.floats(1e-3, 10.0))
@@ -53,7 +53,7 @@ def test_sub_gamma_estimate(combines):
     mean, deviation, tail = np.zeros((1, 2)), np.full((1, 2), np.inf), np.zeros((1, 2))
     one = np.zeros(1, dtype=np.int64)
     for n, total in zip(lengths, sums, strict=True):
-        upper_bounds.sub_gamma_estimate(
+        indices_numba.sub_gamma_estimate(
             mean, deviation, tail, one, one, np.array([total]), np.array([n]), scale, width, combines
         )
     v = [width**2 / (4 * n) + 2 * scale**2 / n**2 for n in lengths]
@@ -70,16 +70,16 @@ def test_kl_optimistic_arms(seed, n_reps, n_arms, beta, unpulled, width):
     mean, deviation, tail, *rest = states(seed, n_reps, n_arms, unpulled)
     state = (width * mean - 1, width * deviation, width * tail, *rest)
     found = np.full(n_reps, -1)
-    upper_bounds.kl_optimistic_arms(*state, beta, -1.0, width, found)
-    assert np.array_equal(found, upper_bounds.kl_optimistic_arms_reference(*state, beta, -1.0, width))
+    indices_numba.kl_optimistic_arms(*state, beta, -1.0, width, found)
+    assert np.array_equal(found, indices_numba.kl_optimistic_arms_reference(*state, beta, -1.0, width))
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.0, 60.0))
 def test_largest_bernoulli_mean(p, budget):
-    found = upper_bounds.largest_bernoulli_mean(p, budget)
+    found = indices_numba.largest_bernoulli_mean(p, budget)
     assert p - 1e-15 <= found <= 1
     assert found == pytest.approx(
-        upper_bounds.largest_bernoulli_mean_reference(p, budget), abs=2e-8 if budget < 1e-12 else 1e-12
+        indices_numba.largest_bernoulli_mean_reference(p, budget), abs=2e-8 if budget < 1e-12 else 1e-12
     )
     assert found <= p + math.sqrt(budget / 2) + 1e-15, "Pinsker"
     if p < found < 1 - 1e-9 and budget > 1e-9:
@@ -87,17 +87,21 @@ def test_largest_bernoulli_mean(p, budget):
 
 
 def test_largest_bernoulli_mean_where_it_is_known():
-    assert upper_bounds.largest_bernoulli_mean(1.0, 3.0) == 1.0
-    assert upper_bounds.largest_bernoulli_mean(0.0, 0.3) == pytest.approx(1 - math.exp(-0.3), rel=1e-15)
-    assert upper_bounds.largest_bernoulli_mean(0.25, 0.0) == pytest.approx(0.25, abs=1e-15)
+    assert indices_numba.largest_bernoulli_mean(1.0, 3.0) == 1.0
+    assert indices_numba.largest_bernoulli_mean(0.0, 0.3) == pytest.approx(1 - math.exp(-0.3), rel=1e-15)
+    assert indices_numba.largest_bernoulli_mean(0.25, 0.0) == pytest.approx(0.25, abs=1e-15)
     # kl(1/2, q) = -log(4 q (1 - q)) / 2
-    assert upper_bounds.largest_bernoulli_mean(0.5, 0.7) == pytest.approx((1 + math.sqrt(1 - math.exp(-1.4))) / 2, rel=1e-14)
+    assert indices_numba.largest_bernoulli_mean(0.5, 0.7) == pytest.approx(
+        (1 + math.sqrt(1 - math.exp(-1.4))) / 2, rel=1e-14
+    )
 
 
 @given(st.integers(1, 40), st.floats(1e-6, 200.0))
 def test_laplace_sum_quantile(m, level):
-    q = upper_bounds.laplace_sum_quantile(m, level)
-    assert q == pytest.approx(upper_bounds.laplace_sum_quantile_reference(m, level), rel=1e-5 if level < 1e-3 * m else 1e-12)
+    q = indices_numba.laplace_sum_quantile(m, level)
+    assert q == pytest.approx(
+        indices_numba.laplace_sum_quantile_reference(m, level), rel=1e-5 if level < 1e-3 * m else 1e-12
+    )
     s = math.sqrt(1 + (q / m) ** 2)
     assert m * (s - 1 - math.log((s + 1) / 2)) == pytest.approx(level, rel=1e-9, abs=1e-12)
     assert q <= 2 * math.sqrt(m * level) + level, "below the sub-gamma bound"
@@ -105,12 +109,12 @@ def test_laplace_sum_quantile(m, level):
 
 def test_laplace_sum_quantile_covers():
     """P(sum >= q) <= e^-level; by simulation, with a false alarm below 1e-9 (six standard errors)."""
-    assert upper_bounds.laplace_sum_quantile(0, 3.0) == upper_bounds.laplace_sum_quantile(3, 0.0) == 0.0
+    assert indices_numba.laplace_sum_quantile(0, 3.0) == indices_numba.laplace_sum_quantile(3, 0.0) == 0.0
     rng = np.random.default_rng(0)
     for m in (1, 2, 7):
         total = rng.laplace(size=(200_000, m)).sum(axis=1)
         for level in (0.7, 2.0, 5.0):
-            share, p = float((total >= upper_bounds.laplace_sum_quantile(m, level)).mean()), math.exp(-level)
+            share, p = float((total >= indices_numba.laplace_sum_quantile(m, level)).mean()), math.exp(-level)
             assert share <= p + 6 * math.sqrt(p / 200_000)
             assert share >= p / 20, "and is not far above what is needed"
 
@@ -122,15 +126,15 @@ def test_tree_optimistic_arms(seed, n_reps, n_arms, beta, unpulled):
     total = rng.integers(-3, 4, (n_reps, n_arms)) * pulls / 2
     clock = rng.integers(0, 5, n_reps) * 37
     found = np.full(n_reps, -1)
-    upper_bounds.tree_optimistic_arms(total, pulls, clock, beta, 1.5, 2.0, found)
-    wanted = upper_bounds.tree_optimistic_arms_reference(total, pulls, clock, beta, 1.5, 2.0)
+    indices_numba.tree_optimistic_arms(total, pulls, clock, beta, 1.5, 2.0, found)
+    wanted = indices_numba.tree_optimistic_arms_reference(total, pulls, clock, beta, 1.5, 2.0)
     assert np.array_equal(found, wanted)
 
 
 @given(st.integers(2, 9), st.integers(1, 40), st.floats(1e-9, 0.9), st.floats(0.0, 50.0), st.sampled_from([1.0, 0.01]))
 def test_epoch_length(n_active, epoch, failure, noise, scale):
-    found = elimination.epoch_length(n_active, epoch, failure, noise, scale)
-    wanted = elimination.epoch_length_reference(n_active, epoch, failure, noise, scale)
+    found = elimination_numba.epoch_length(n_active, epoch, failure, noise, scale)
+    wanted = elimination_numba.epoch_length_reference(n_active, epoch, failure, noise, scale)
     assert found == wanted or (wanted > 2**40 and abs(found - wanted) <= 1e-12 * wanted)
     assert found >= 1
 
@@ -148,8 +152,8 @@ def test_finish_pulls(seed, n_reps, n_arms):
     before = active.copy()
     left = np.zeros(n_reps, dtype=np.int64)
     following, stage = arm.copy(), epoch.copy()
-    elimination.finish_pulls(np.arange(n_reps), noisy, n, mean, active, following, left, stage, 0.1, 0.5, 1.0, 1.0)
-    stay = elimination.stay_active_reference(mean, before, epoch, n, 0.1, 0.5, 1.0)
+    elimination_numba.finish_pulls(np.arange(n_reps), noisy, n, mean, active, following, left, stage, 0.1, 0.5, 1.0, 1.0)
+    stay = elimination_numba.stay_active_reference(mean, before, epoch, n, 0.1, 0.5, 1.0)
     for r in range(n_reps):
         later = [a for a in range(arm[r] + 1, n_arms) if before[r, a]]
         if later:
@@ -159,5 +163,5 @@ def test_finish_pulls(seed, n_reps, n_arms):
         assert np.array_equal(active[r], stay[r])
         assert stage[r] == epoch[r] + 1
         assert following[r] == np.flatnonzero(stay[r])[0]
-        wanted = elimination.epoch_length_reference(int(stay[r].sum()), int(stage[r]), 0.1, 0.5, 1.0)
-        assert left[r] == (elimination.FOR_EVER if stay[r].sum() == 1 else wanted)
+        wanted = elimination_numba.epoch_length_reference(int(stay[r].sum()), int(stage[r]), 0.1, 0.5, 1.0)
+        assert left[r] == (elimination_numba.FOR_EVER if stay[r].sum() == 1 else wanted)

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixture_models import mixture
 
-from bandana.algorithms.numerics import planning, value_targets
-from bandana.algorithms.rl.targets import centered_targets, printed_targets
+from bandana.algorithms.mdp import planning
+from bandana.algorithms.rl.mixture import value_targets_numba
+from bandana.algorithms.rl.mixture.targets import centered_targets, printed_targets
 
 shapes = st.tuples(
     st.integers(1, 3), st.integers(1, 5), st.integers(1, 4), st.integers(2, 4), st.integers(1, 4), st.integers(0, 10**6)
@@ -38,10 +39,10 @@ def test_planning_and_contributions(shape, is_printed):
     low, high, block = np.array(targets.low), np.array(targets.high), targets.block_of_step(horizon)
     policy = np.empty((n_reps, horizon, n_states), dtype=np.int64)
     values = np.empty((n_reps, horizon + 1, n_states))
-    by_state = value_targets.by_next_state(model.features)
+    by_state = value_targets_numba.by_next_state(model.features)
     flat = np.ascontiguousarray(model.rewards.reshape(horizon, -1))
-    value_targets.plan(by_state, flat, block, center, low, high, estimate, inverse, width, policy, values)
-    expected = value_targets.plan_reference(
+    value_targets_numba.plan(by_state, flat, block, center, low, high, estimate, inverse, width, policy, values)
+    expected = value_targets_numba.plan_reference(
         model.features, model.rewards, block, center, low, high, estimate, inverse, width
     )  # fmt: skip
     np.testing.assert_allclose(values, expected[1], rtol=1e-9, atol=1e-9)
@@ -50,8 +51,10 @@ def test_planning_and_contributions(shape, is_printed):
     actions = rng.integers(n_actions, size=(n_reps, horizon))
     out = np.empty((n_reps, n, d, d + 1))
     arguments = np.array(targets.steps), center, norm / 2, bound / 2, values, states, actions
-    value_targets.contribute(model.features, *arguments, out)
-    np.testing.assert_allclose(out, value_targets.contribute_reference(model.features, *arguments), rtol=1e-9, atol=1e-12)
+    value_targets_numba.contribute(model.features, *arguments, out)
+    np.testing.assert_allclose(
+        out, value_targets_numba.contribute_reference(model.features, *arguments), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_planning_with_the_true_parameters_and_no_width_is_backward_induction():
@@ -59,8 +62,8 @@ def test_planning_with_the_true_parameters_and_no_width_is_backward_induction():
     targets = centered_targets(model)
     best = planning.plan(model.transitions(parameters), np.asarray(model.rewards))
     policy, values = np.empty((1, 5, 4), dtype=np.int64), np.empty((1, 6, 4))
-    value_targets.plan(
-        value_targets.by_next_state(model.features), model.rewards.reshape(5, -1).copy(), targets.block_of_step(5),
+    value_targets_numba.plan(
+        value_targets_numba.by_next_state(model.features), model.rewards.reshape(5, -1).copy(), targets.block_of_step(5),
         np.array(targets.center), np.array(targets.low), np.array(targets.high),
         parameters[None, list(targets.steps)], np.zeros((1, 4, 3, 3)), np.ones((1, 4)), policy, values,
     )  # fmt: skip
@@ -73,8 +76,8 @@ def test_ties_go_to_the_lowest_action():
     targets = centered_targets(model)
     policy, values = np.full((1, 2, 2), 9), np.empty((1, 3, 2))
     flat = np.zeros((2, 6))
-    value_targets.plan(
-        value_targets.by_next_state(model.features), flat, targets.block_of_step(2), np.array(targets.center),
+    value_targets_numba.plan(
+        value_targets_numba.by_next_state(model.features), flat, targets.block_of_step(2), np.array(targets.center),
         np.array(targets.low), np.array(targets.high), np.zeros((1, 1, 2)), np.zeros((1, 1, 2, 2)), np.zeros((1, 1)),
         policy, values,
     )  # fmt: skip
@@ -102,7 +105,7 @@ class TestTargets:
         assert found.steps == (0, 1, 2)
         assert found.center == pytest.approx((0.875, 0.375, 0.375))
         assert found.value_bound == found.spread == pytest.approx((0.375,) * 3)
-        assert found.norm_bound == pytest.approx(tuple(0.375 * value_targets.reach(model.features) for _ in range(3)))
+        assert found.norm_bound == pytest.approx(tuple(0.375 * value_targets_numba.reach(model.features) for _ in range(3)))
 
     def test_a_step_after_which_all_is_known_teaches_nothing(self):
         model, _ = mixture(3, 2, 4, 3)
@@ -122,8 +125,8 @@ class TestTargets:
         features = rng.standard_normal((4, 2, 4, 3))
         signs = np.array(np.meshgrid(*[[-1, 1]] * 4)).reshape(4, -1).T
         brute = max(np.linalg.norm(signs @ part, axis=1).max() for row in features for part in row)
-        assert value_targets.reach(features) == pytest.approx(brute, rel=1e-12)
-        assert value_targets.reach(mixture(3, 2, 2, 4)[0].features) == pytest.approx(1.0)
+        assert value_targets_numba.reach(features) == pytest.approx(brute, rel=1e-12)
+        assert value_targets_numba.reach(mixture(3, 2, 2, 4)[0].features) == pytest.approx(1.0)
         many = rng.standard_normal((17, 1, 17, 2))
         tried = rng.choice([-1.0, 1.0], (2000, 17))
-        assert max(np.linalg.norm(tried @ part[0], axis=1).max() for part in many) <= value_targets.reach(many)
+        assert max(np.linalg.norm(tried @ part[0], axis=1).max() for part in many) <= value_targets_numba.reach(many)

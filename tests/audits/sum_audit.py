@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from bandana.algorithms.protocol import Algorithm
-from bandana.audits import noise_reuse, sensitivity
-from bandana.audits.attacks import ACTIONS, TRANSCRIPT
-from bandana.audits.controls import SAMPLING, STRUCTURAL
-from bandana.audits.measure import looks_of, measure
-from bandana.audits.neighbors import Pair
-from bandana.audits.noise_reuse import NOISE
+from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
+from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import MU, Effort
-from bandana.audits.testbeds import Trial
+from bandana.audits.replays.attacks import ACTIONS, TRANSCRIPT
+from bandana.audits.replays.measure import looks_of, measure
+from bandana.audits.searches import noise, structural
+from bandana.audits.searches.noise import NOISE
+from bandana.audits.testbeds.blocks import Trial
 
 EXAMPLES = 60
 
@@ -42,7 +42,7 @@ def catches(trial: Trial, algorithm: Algorithm, audit: str, replays: int) -> boo
         both = (TRANSCRIPT, ACTIONS)
         return measured(trial, algorithm, replays, enough=trial.claim.mu, views=both) > trial.claim.mu
     if audit == STRUCTURAL:
-        found = sensitivity.search(algorithm, trial.table.reward_range, trial.claim, EXAMPLES, shrinks=False)
+        found = structural.search(algorithm, trial.table.reward_range, trial.claim, EXAMPLES, shrinks=False)
         return found is not None
     assert audit == NOISE
-    return noise_reuse.examine(algorithm, trial.table) is not None
+    return noise.examine(algorithm, trial.table) is not None

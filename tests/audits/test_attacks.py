@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from nightly import first
 
-from bandana.algorithms.bandits.finite_arm import adar_ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.audits import attacks, bounds
-from bandana.audits.attacks import ACTIONS, ALL, REPORT, TRANSCRIPT, Attack, of_view, split, strongest
-from bandana.audits.later_actions import Layout, later_features
-from bandana.audits.neighbors import canary_pairs
-from bandana.audits.replay import Replays, replay
+from bandana.audits.bounds import error_rates
+from bandana.audits.neighbors.pairs import canary_pairs
+from bandana.audits.replays import attacks
+from bandana.audits.replays.attacks import ACTIONS, ALL, REPORT, TRANSCRIPT, Attack, of_view, split, strongest
+from bandana.audits.replays.later_actions import Layout, later_features
+from bandana.audits.replays.replay import Replays, replay
 from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)
@@ -28,15 +29,15 @@ def _replays(actions, record=0, n_actions=2):
 
 
 def _promise(data, neighbor):
-    errors = bounds.Errors.count(data, neighbor, bounds.choose_threshold(data, neighbor, LEVEL))
-    return bounds.mu_lower(errors, LEVEL)
+    errors = error_rates.Errors.count(data, neighbor, error_rates.choose_threshold(data, neighbor, LEVEL))
+    return error_rates.mu_lower(errors, LEVEL)
 
 
 def _bound(data, neighbor, chosen):
     """The bound on mu from the held-out halves; the selecting part chooses the threshold."""
     (_, select, held), (_, select_n, held_n) = split(data), split(neighbor)
-    threshold = bounds.choose_threshold(chosen.scorer(select), chosen.scorer(select_n), LEVEL)
-    return bounds.mu_lower(bounds.Errors.count(chosen.scorer(held), chosen.scorer(held_n), threshold), LEVEL)
+    threshold = error_rates.choose_threshold(chosen.scorer(select), chosen.scorer(select_n), LEVEL)
+    return error_rates.mu_lower(error_rates.Errors.count(chosen.scorer(held), chosen.scorer(held_n), threshold), LEVEL)
 
 
 def _adar(n, side, seed, record=0, rounds=24, epsilon=1.0, n_arms=2):

@@ -7,21 +7,22 @@ import pytest
 from doubles import ConstantNoise
 from nightly import first, one_of_each
 
-from bandana.algorithms.bandits.finite_arm import adap_klucb, adap_ucb
-from bandana.algorithms.bandits.successive_elimination import dp_se
-from bandana.algorithms.bandits.tree_ucb import dp_ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_ucb
+from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se
+from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb
 from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
-from bandana.audits import noise_reuse, sensitivity, worst_pair
 from bandana.audits.audit import Trial, audit, derive
-from bandana.audits.baseline_controls import BASELINE_CONTROLS
 from bandana.audits.claims import Quantity, parse
-from bandana.audits.controls import SAMPLING, STRUCTURAL
-from bandana.audits.measure import looks_of, measure
-from bandana.audits.neighbors import canary_pairs
-from bandana.audits.noise_reuse import NOISE
+from bandana.audits.faults.baselines import BASELINE_CONTROLS
+from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
+from bandana.audits.neighbors import worst_pair
+from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import Effort, Verdict, accounted_as
+from bandana.audits.replays.measure import looks_of, measure
+from bandana.audits.searches import noise, structural
+from bandana.audits.searches.noise import NOISE
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)
@@ -74,12 +75,12 @@ def test_replays_catch_it(fault):
 
 @of(STRUCTURAL)
 def test_the_audit_without_statistics_catches_it(name, control):
-    assert sensitivity.search(control.plant(HONEST[name][0]), UNIT, None, 60, shrinks=False) is not None
+    assert structural.search(control.plant(HONEST[name][0]), UNIT, None, 60, shrinks=False) is not None
 
 
 @of(NOISE)
 def test_the_audit_of_the_noise_catches_it(name, control):
-    assert noise_reuse.examine(control.plant(HONEST[name][0]), TABLE) is not None
+    assert noise.examine(control.plant(HONEST[name][0]), TABLE) is not None
 
 
 @pytest.mark.parametrize("name", first(1, ["dp-se", *(name for name in HONEST if name != "dp-se")]))
@@ -90,8 +91,8 @@ def test_the_honest_one_is_blamed_by_none(name):
     assert 1 - 1e-9 < accounted <= 1
     found = measured(name, algorithm, np.inf)
     assert 0.7 < found <= accounted
-    assert sensitivity.search(algorithm, UNIT, None, 60, shrinks=False) is None
-    assert noise_reuse.examine(algorithm, TABLE) is None
+    assert structural.search(algorithm, UNIT, None, 60, shrinks=False) is None
+    assert noise.examine(algorithm, TABLE) is None
 
 
 @pytest.mark.nightly

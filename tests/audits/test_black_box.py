@@ -6,7 +6,10 @@ from nightly import first
 from own_cases import UNIT, example
 from scipy.special import ndtr, ndtri
 
-from bandana.audits.black_box import (
+from bandana.audits.bounds.methods import bound
+from bandana.audits.claims import ClaimError, Quantity, binary_divergence, binary_rho, parse
+from bandana.audits.evidence import verify, write
+from bandana.audits.external.black_box import (
     BrokenFunction,
     Played,
     _check_independence,
@@ -21,11 +24,8 @@ from bandana.audits.black_box import (
     play_rows,
     replay,
 )
-from bandana.audits.claims import ClaimError, Quantity, binary_divergence, binary_rho, parse
-from bandana.audits.evidence import verify, write
-from bandana.audits.methods import bound
+from bandana.audits.neighbors.worst_pair import candidate_pairs
 from bandana.audits.outcome import MU, Effort, Verdict
-from bandana.audits.worst_pair import candidate_pairs
 
 PLAY, LEAKY = example("black_box").play, example("black_box").leaky
 TABLE = even_table(16, 2, UNIT)

@@ -5,7 +5,14 @@ import pytest
 from nightly import first
 from scipy.stats import beta, binom, norm
 
-from bandana.audits.bounds import Errors, _upper, choose_threshold, clopper_pearson_upper, epsilon_lower, mu_lower
+from bandana.audits.bounds.error_rates import (
+    Errors,
+    _upper,
+    choose_threshold,
+    clopper_pearson_upper,
+    epsilon_lower,
+    mu_lower,
+)
 from bandana.privacy_core import GaussianDP
 
 REPEATS = 2000

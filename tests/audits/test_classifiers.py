@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bandana.audits.classifiers import (
+from bandana.audits.bounds.divergence_bounds import pure_epsilon_lower
+from bandana.audits.replays.classifiers import (
     FINE,
     TENTHS,
     learn_counts,
@@ -13,7 +14,6 @@ from bandana.audits.classifiers import (
     low_order_names,
     score_outputs,
 )
-from bandana.audits.divergence_bounds import pure_epsilon_lower
 
 
 def test_counts_by_hand():

@@ -6,8 +6,8 @@ from nightly import first
 from scipy.special import expit
 from scipy.stats import binom
 
-from bandana.audits import coin_test
-from bandana.audits.coin_test import Design, Guesses, epsilon_lower, guess, toss
+from bandana.audits.bounds import coin_flips
+from bandana.audits.bounds.coin_flips import Design, Guesses, epsilon_lower, guess, toss
 from bandana.privacy_core import GaussianDP
 from tests.score_pairs import gaussian, laplace, worst_case
 
@@ -175,4 +175,4 @@ def test_what_is_refused():
         epsilon_lower(fine, fine, 1e-5, 0)
     with pytest.raises(ValueError, match="seed"):
         epsilon_lower(fine, fine, 1e-5, 0.05, seed=0.5)
-    assert coin_test.epsilon_lower(list(fine), tuple(fine), 0.0, 0.05) >= 0
+    assert coin_flips.epsilon_lower(list(fine), tuple(fine), 0.0, 0.05) >= 0

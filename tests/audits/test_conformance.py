@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from own_cases import ROOT, UNIT, EveryRound, example
 
-from bandana.algorithms.bandits.finite_arm import adar_ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb
 from bandana.algorithms.environments.tables import random_table
-from bandana.audits.conformance import ProtocolError, check, draws, missing_members
+from bandana.audits.external.conformance import ProtocolError, check, draws, missing_members
 from bandana.privacy_core import FactorizedSum, Gaussian, LocalSum, Relation, TreeSum
 
 GAUSSIAN = Gaussian(1.0, 1.0, Relation.REPLACE_REWARD)

@@ -8,21 +8,22 @@ import numpy as np
 import pytest
 from nightly import first
 
-from bandana.algorithms.bandits.contextual_linear import adar_oful, lin_ucb_joint, lin_ucb_local, oful
+from bandana.algorithms.bandits.contextual.oful import adar_oful, lin_ucb_joint, lin_ucb_local, oful
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.tables import ContextTable, RewardTable
 from bandana.algorithms.observers import ActionLog
-from bandana.audits import noise_reuse, worst_pair
 from bandana.audits.audit import Trial, _promise, audit
-from bandana.audits.contextual_controls import CONTEXTUAL_CONTROLS
-from bandana.audits.controls import SAMPLING
-from bandana.audits.measure import measure_one_run
-from bandana.audits.neighbors import Pair, canary_pairs, own_changes
+from bandana.audits.external.rescaled import rescaled
+from bandana.audits.faults.contextual import CONTEXTUAL_CONTROLS
+from bandana.audits.faults.finite_arm import SAMPLING
+from bandana.audits.neighbors import worst_pair
+from bandana.audits.neighbors.pairs import Pair, canary_pairs, own_changes
 from bandana.audits.outcome import Effort
-from bandana.audits.replay import actions_differ, replay
-from bandana.audits.rescaled import rescaled
-from bandana.audits.sensitivity import examine_pair, search
-from bandana.audits.whole_catalog import subjects
+from bandana.audits.replays.measure import measure_one_run
+from bandana.audits.replays.replay import actions_differ, replay
+from bandana.audits.searches import noise
+from bandana.audits.searches.structural import examine_pair, search
+from bandana.audits.subjects import subjects
 from bandana.privacy_core import GaussianDP, Interval, JointGaussian, Relation, RenyiDP, TrustModel
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
@@ -141,7 +142,7 @@ def test_the_worst_pair_of_oful():
 def test_the_audit_without_statistics_finds_nothing_in_another_range():
     """The catalog's contract has the unit range; there, too, are the planted faults."""
     assert search(OFUL["tight"], SYMMETRIC, GaussianDP(1.001), 100) is None
-    assert noise_reuse.examine(OFUL["tight"], context_table(SYMMETRIC)) is None
+    assert noise.examine(OFUL["tight"], context_table(SYMMETRIC)) is None
 
 
 def test_users_may_bring_more_actions_than_there_are_rounds():

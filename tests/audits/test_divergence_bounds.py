@@ -7,7 +7,7 @@ import pytest
 from nightly import first
 from scipy.stats import binom
 
-from bandana.audits.divergence_bounds import (
+from bandana.audits.bounds.divergence_bounds import (
     ORDERS,
     delta_interval,
     hockey_stick_lower,

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bandana.audits.attacks import ACTIONS, REPORT, TRANSCRIPT
 from bandana.audits.audit import audit, examine_noise
 from bandana.audits.claims import Quantity, parse
 from bandana.audits.evidence import verify, write
-from bandana.audits.measure import Look, looks_of, measure, method_of, rounded
-from bandana.audits.neighbors import canary_pairs
+from bandana.audits.faults.sums import CONTROLS_OF_SUMS
+from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import MU, ONE_RUN, Effort, Verdict, accounted_as, accounted_mu
-from bandana.audits.sum_controls import CONTROLS_OF_SUMS
-from bandana.audits.whole_catalog import subjects
+from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
+from bandana.audits.replays.measure import Look, looks_of, measure, method_of, rounded
+from bandana.audits.subjects import subjects
 from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, NonPrivateEvent, PureDP, TrustModel
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=7)

@@ -31,19 +31,22 @@ from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import EpisodeTable, path_tree, random_episodes
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
-from bandana.audits import conformance, noise_reuse, one_run_audit, worst_pair
 from bandana.audits.audit import Trial, audit
-from bandana.audits.controls import SAMPLING, STRUCTURAL
-from bandana.audits.counterexample import DECISION, SENSITIVITY, Case
-from bandana.audits.faulty_ledgers import GENERIC
-from bandana.audits.later_actions import later_features
-from bandana.audits.measure import measure_one_run
-from bandana.audits.neighbors import Paths, canary_pairs, own_changes
+from bandana.audits.external import conformance
+from bandana.audits.external.rescaled import rescaled
+from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
+from bandana.audits.faults.releases import GENERIC
+from bandana.audits.neighbors import worst_pair
+from bandana.audits.neighbors.pairs import Paths, canary_pairs, own_changes
+from bandana.audits.neighbors.worst_pair import Candidate, StackedEpisodeTables, Value
 from bandana.audits.outcome import Effort
-from bandana.audits.replay import actions_differ, replay
-from bandana.audits.rescaled import rescaled
-from bandana.audits.sensitivity import examine, examine_pair, search
-from bandana.audits.worst_pair import Candidate, StackedEpisodeTables, Value
+from bandana.audits.replays import one_run as one_run_audit
+from bandana.audits.replays.later_actions import later_features
+from bandana.audits.replays.measure import measure_one_run
+from bandana.audits.replays.replay import actions_differ, replay
+from bandana.audits.searches import noise
+from bandana.audits.searches.counterexample import DECISION, SENSITIVITY, Case
+from bandana.audits.searches.structural import examine, examine_pair, search
 from bandana.privacy_core import GaussianDP, Interval, LiveLedger, Relation, ReproducibleNoise, TrustModel
 
 TABLE = table()
@@ -207,7 +210,7 @@ def test_algorithms_behind_other_ledgers_keep_their_episodes():
 @pytest.mark.parametrize("build", [central, local])
 def test_the_audit_without_statistics_finds_nothing(build):
     assert search(build(), UNIT, CLAIM, 100, N_USERS, private_records=True) is None
-    assert noise_reuse.examine(build(), TABLE) is None
+    assert noise.examine(build(), TABLE) is None
     conformance.check(build(), TABLE, 0)
 
 

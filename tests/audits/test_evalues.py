@@ -7,9 +7,9 @@ from scipy.optimize import linprog
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from bandana.audits import evalues
-from bandana.audits.evalues import ApproxClaims, EProcess, GaussianClaims, RenyiClaims, average, lower_of
-from bandana.audits.samples import BINS, block_cuts, edges_of, learn_ratio
+from bandana.audits.bounds import evalues
+from bandana.audits.bounds.evalues import ApproxClaims, EProcess, GaussianClaims, RenyiClaims, average, lower_of
+from bandana.audits.bounds.samples import BINS, block_cuts, edges_of, learn_ratio
 from bandana.privacy_core import GaussianDP, PureDP
 from tests.score_pairs import gaussian, laplace, worst_case
 

@@ -12,12 +12,12 @@ from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import random_table
 from bandana.audits.audit import derive
 from bandana.audits.claims import parse
-from bandana.audits.controls import SAMPLING, STRUCTURAL
-from bandana.audits.faulty_ledgers import GENERIC, ExactInSome, Planted, Reusing, Unclipped, Weakened
-from bandana.audits.neighbors import canary_pairs
+from bandana.audits.external.white_box import check_scope, examine, find_probes
+from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
+from bandana.audits.faults.releases import GENERIC, ExactInSome, Planted, Reusing, Unclipped, Weakened
+from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import MU, Effort, Verdict
-from bandana.audits.replay import replay
-from bandana.audits.white_box import check_scope, examine, find_probes
+from bandana.audits.replays.replay import replay
 from bandana.privacy_core import (
     DiscreteGaussian,
     Exact,

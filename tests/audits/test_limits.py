@@ -7,7 +7,7 @@ import pytest
 
 from bandana.audits import limits
 from bandana.audits.outcome import Effort
-from bandana.flows.specs import AuditSpec
+from bandana.flows.spec.spec import AuditSpec
 
 
 def test_who_only_checks_a_request_imports_nothing():

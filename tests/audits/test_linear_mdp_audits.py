@@ -10,18 +10,19 @@ import pytest
 from nightly import first
 
 from bandana.algorithms.catalog import find
-from bandana.algorithms.numerics import least_squares_values as kernels
-from bandana.algorithms.rl.linear_mdp import BatchedLSVI
-from bandana.algorithms.rl.linear_mdp_noise import lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp import values_numba as kernels
+from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI
+from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb_joint, lsvi_ucb_pure_joint
 from bandana.algorithms.run import run
-from bandana.audits import noise_reuse, worst_pair
 from bandana.audits.audit import Trial, audit
-from bandana.audits.catalog_beds import bed_of, bed_settings
-from bandana.audits.catalog_controls import CONTROLS
-from bandana.audits.controls import planted_as
-from bandana.audits.linear_mdp_controls import LSVI_UTILITY, _AnswersExactly
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.finite_arm import planted_as
+from bandana.audits.faults.linear_mdp import LSVI_UTILITY, _AnswersExactly
+from bandana.audits.neighbors import worst_pair
 from bandana.audits.outcome import Effort
-from bandana.audits.sensitivity import search
+from bandana.audits.searches import noise
+from bandana.audits.searches.structural import search
+from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.privacy_core import GaussianDP, Interval, LiveLedger, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)
@@ -76,7 +77,7 @@ def built(name, beta_scale=0.02, n_batches=4):
 def test_the_audit_without_statistics_and_that_of_the_noise_find_nothing(name):
     algorithm = built(name)
     assert search(algorithm, UNIT, ONE if "joint" in name else None, 60, private_records=True) is None
-    assert noise_reuse.examine(algorithm, TABLE, seed=1) is None
+    assert noise.examine(algorithm, TABLE, seed=1) is None
 
 
 def waiting(algorithm, log_growth):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bandana.algorithms.entry import LINEAR_MDP, MIXTURE, Entry
-from bandana.audits.catalog_beds import bed_of
-from bandana.audits.mdp_beds import HORIZON, N_STATES, bed_like, directions, linear_bed, mixture_bed
+from bandana.algorithms.environments.worst_mdps import HORIZON, N_STATES, bed_like, directions, linear_bed, mixture_bed
+from bandana.audits.testbeds.catalog import bed_of
 from bandana.privacy_core import EQUAL, GOE, Interval, JointGaussian
-from bandana.privacy_core.calibrations.worst_cases import pair_l1_witness
+from bandana.privacy_core.sensitivities import pair_l1_witness
 
 each_dimension = pytest.mark.parametrize("d", [2, 3, 5])
 

@@ -5,7 +5,7 @@ import pytest
 from nightly import one_of_each
 from scipy.stats import binom, norm
 
-from bandana.audits.means import Moments, berry_esseen_lower, betting_lower, contrast_lower
+from bandana.audits.bounds.means import Moments, berry_esseen_lower, betting_lower, contrast_lower
 
 REPEATS, LEVEL = 1000, 0.1
 TOO_MANY = binom.ppf(1 - 1e-6, REPEATS, LEVEL)

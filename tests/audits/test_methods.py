@@ -8,8 +8,8 @@ import pytest
 from nightly import one_of_each
 from scipy.stats import binom, norm
 
-from bandana.audits.divergence_bounds import ORDERS
-from bandana.audits.methods import METHODS, Quantity, bound
+from bandana.audits.bounds.divergence_bounds import ORDERS
+from bandana.audits.bounds.methods import METHODS, Quantity, bound
 from bandana.privacy_core import GaussianDP
 from tests.score_pairs import gaussian, laplace, worst_case
 

@@ -8,13 +8,13 @@ from nightly import first
 from bandana.algorithms.catalog import find
 from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.episodes import random_episodes
-from bandana.audits import worst_pair
+from bandana.algorithms.environments.worst_mdps import mixture_bed
 from bandana.audits.audit import Trial, audit, derive
-from bandana.audits.catalog_beds import bed_of, bed_settings
-from bandana.audits.catalog_controls import CONTROLS
-from bandana.audits.mdp_beds import mixture_bed
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.neighbors import worst_pair
 from bandana.audits.outcome import Effort
-from bandana.audits.sensitivity import examine_pair, search
+from bandana.audits.searches.structural import examine_pair, search
+from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.privacy_core import Interval, PureDP, account
 
 ROUNDS = 64

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.audits.catalog_controls import CONTROLS
-from bandana.audits.noise_reuse import Flaw, examine
-from bandana.audits.sum_controls import CONTROLS_OF_SUMS
-from bandana.audits.tampering import Misdrawn, Tampered
-from bandana.audits.testbeds import UNIT, EliminationBed, PhaseTotal, RunningSumBed, trials
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.sums import CONTROLS_OF_SUMS
+from bandana.audits.faults.tampering import Misdrawn, Tampered
+from bandana.audits.searches.noise import Flaw, examine
+from bandana.audits.testbeds.blocks import UNIT, EliminationBed, PhaseTotal, RunningSumBed, trials
 from bandana.privacy_core import DiscreteGaussian, Gaussian, Laplace, LocalSum, PhaseSum
 
 TRIALS = trials()

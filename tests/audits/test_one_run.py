@@ -6,7 +6,7 @@ from nightly import first
 from scipy.special import expit, ndtr
 from scipy.stats import binom
 
-from bandana.audits import one_run
+from bandana.audits.bounds import one_run
 from tests.score_pairs import gaussian, worst_case
 
 GRID = np.arange(0.01, 3, 0.01)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from nightly import first
 
-from bandana.audits.methods import bound
-from bandana.audits.power import share_caught, smallest_factor_caught
+from bandana.audits.bounds.methods import bound
+from bandana.audits.bounds.power import share_caught, smallest_factor_caught
 from bandana.privacy_core import GaussianDP
 from tests.score_pairs import gaussian, laplace
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.audits import replay as replay_module
-from bandana.audits.attacks import likelihood_ratio
-from bandana.audits.faulty_ledgers import GENERIC
-from bandana.audits.later_actions import Layout, later_features
-from bandana.audits.neighbors import canary_pairs
-from bandana.audits.replay import WORKERS, Replays, default_workers, replay
-from bandana.audits.testbeds import trials
+from bandana.audits.faults.releases import GENERIC
+from bandana.audits.neighbors.pairs import canary_pairs
+from bandana.audits.replays import replay as replay_module
+from bandana.audits.replays.attacks import likelihood_ratio
+from bandana.audits.replays.later_actions import Layout, later_features
+from bandana.audits.replays.replay import WORKERS, Replays, default_workers, replay
+from bandana.audits.testbeds.blocks import trials
 from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)

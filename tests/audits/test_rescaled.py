@@ -15,15 +15,15 @@ from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
-from bandana.audits import conformance
-from bandana.audits.catalog_controls import CONTROLS
-from bandana.audits.controls import STRUCTURAL
-from bandana.audits.faulty_ledgers import GENERIC
-from bandana.audits.neighbors import canary_pairs
-from bandana.audits.replay import replay
-from bandana.audits.rescaled import NotRescalable, Rescaled, rescaled
-from bandana.audits.sensitivity import search
-from bandana.audits.testbeds import UNIT, RunningSumBed, trials
+from bandana.audits.external import conformance
+from bandana.audits.external.rescaled import NotRescalable, Rescaled, rescaled
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.finite_arm import STRUCTURAL
+from bandana.audits.faults.releases import GENERIC
+from bandana.audits.neighbors.pairs import canary_pairs
+from bandana.audits.replays.replay import replay
+from bandana.audits.searches.structural import search
+from bandana.audits.testbeds.blocks import UNIT, RunningSumBed, trials
 from bandana.privacy_core import (
     DiscreteGaussian,
     Exact,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from bandana.audits.samples import _logistic_fit
+from bandana.audits.bounds.samples import _logistic_fit
 
 
 def test_two_bins_are_fitted_by_their_own_log_odds():

@@ -10,9 +10,9 @@ import pytest
 from nightly import first
 
 from bandana.algorithms.catalog import CATALOG, find
-from bandana.audits import second_opinions as module
-from bandana.audits.library_defects import KNOWN_DEFECTS, Kind, Status
-from bandana.audits.second_opinions import (
+from bandana.audits.cross_checks import second_opinions as module
+from bandana.audits.cross_checks.library_defects import KNOWN_DEFECTS, Kind, Status
+from bandana.audits.cross_checks.second_opinions import (
     LEVELS,
     LIBRARIES,
     Case,

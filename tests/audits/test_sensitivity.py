@@ -12,14 +12,14 @@ from nightly import first
 from bandana.algorithms.catalog import find
 from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.audits import sensitivity
-from bandana.audits.catalog_controls import CONTROLS
-from bandana.audits.controls import STRUCTURAL
-from bandana.audits.counterexample import as_tuples
-from bandana.audits.faulty_ledgers import GENERIC
-from bandana.audits.neighbors import Pair, canary_pairs
-from bandana.audits.sensitivity import Case, examine, examine_pair, search
-from bandana.audits.testbeds import RunningSumBed, trials
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.finite_arm import STRUCTURAL
+from bandana.audits.faults.releases import GENERIC
+from bandana.audits.neighbors.pairs import Pair, canary_pairs
+from bandana.audits.searches import structural
+from bandana.audits.searches.counterexample import as_tuples
+from bandana.audits.searches.structural import Case, examine, examine_pair, search
+from bandana.audits.testbeds.blocks import RunningSumBed, trials
 from bandana.privacy_core import Gaussian, GaussianDP, Interval, Laplace, LocalSum, RenyiDP, TreeSum
 
 UNIT = Interval(0.0, 1.0)
@@ -50,7 +50,7 @@ def test_nor_in_a_range_so_wide_that_far_outside_it_sums_are_not_exact():
 
 
 def test_one_user_may_stay_where_all_others_walk_on():
-    menu = sensitivity._Menu(2, UNIT, 4, private_records=True, episode=(2, 3, 2))
+    menu = structural._Menu(2, UNIT, 4, private_records=True, episode=(2, 3, 2))
     stay, walk = (as_tuples(menu.tree(place, b"\0")) for place in (0, 1))
 
     def is_alone(case):
@@ -309,7 +309,7 @@ def test_a_value_that_is_no_number_for_some_data_is_found():
 def test_the_same_cases_are_tried_each_time_and_reach_ties_and_ends(monkeypatch):
     def tried():
         seen = []
-        monkeypatch.setattr(sensitivity, "examine", lambda algorithm, case, *rest: seen.append(case))
+        monkeypatch.setattr(structural, "examine", lambda algorithm, case, *rest: seen.append(case))
         assert search(_honest(), UNIT, CLAIM, max_examples=200, max_rounds=500) is None
         return seen
 

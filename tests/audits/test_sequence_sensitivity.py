@@ -10,7 +10,7 @@ import pytest
 
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits.sensitivity import Case, _outgrown, examine, search
+from bandana.audits.searches.structural import Case, _outgrown, examine, search
 from bandana.privacy_core import (
     Carried,
     DoublingSum,

@@ -9,15 +9,15 @@ from sum_audit import catches, measured
 
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits import noise_reuse, sensitivity
 from bandana.audits.audit import derive
-from bandana.audits.controls import SAMPLING, STRUCTURAL
-from bandana.audits.neighbors import canary_pairs
-from bandana.audits.noise_reuse import NOISE
+from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
+from bandana.audits.faults.sums import CONTROLS_OF_SUMS, LITTLE, MUCH, UTILITY_FAULTS
+from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import accounted_mu
-from bandana.audits.replay import replay
-from bandana.audits.sum_controls import CONTROLS_OF_SUMS, LITTLE, MUCH, UTILITY_FAULTS
-from bandana.audits.testbeds import UNIT, trials
+from bandana.audits.replays.replay import replay
+from bandana.audits.searches import noise, structural
+from bandana.audits.searches.noise import NOISE
+from bandana.audits.testbeds.blocks import UNIT, trials
 from bandana.privacy_core import GaussianDP, LiveLedger, ReproducibleNoise
 
 TRIALS = trials()
@@ -97,7 +97,7 @@ NOISE_IS_RIGHT = [f for f in FAULTS if NOISE not in f[1].caught_by]
 @pytest.mark.parametrize(("name", "control"), NOISE_IS_RIGHT, ids=_ids(NOISE_IS_RIGHT))
 def test_a_fault_elsewhere_is_not_blamed_on_the_noise(name, control):
     """False alarm: 1e-6 a fault."""
-    assert noise_reuse.examine(control.plant(TRIALS[name].algorithm), TRIALS[name].table) is None
+    assert noise.examine(control.plant(TRIALS[name].algorithm), TRIALS[name].table) is None
 
 
 REASONS = {
@@ -117,7 +117,7 @@ REASONS = {
 def test_the_audit_without_statistics_says_why(fault):
     name, control = FAULTS[_ids(FAULTS).index(fault)]
     trial = TRIALS[name]
-    found = sensitivity.search(control.plant(trial.algorithm), trial.table.reward_range, trial.claim, 60, shrinks=False)
+    found = structural.search(control.plant(trial.algorithm), trial.table.reward_range, trial.claim, 60, shrinks=False)
     assert REASONS[fault] in str(found)
 
 
@@ -169,5 +169,5 @@ def test_a_control_stays_planted_at_another_budget():
     (control,) = (c for c in CONTROLS_OF_SUMS["tree"] if c.name == "budget-on-one-node")
     table = RewardTable(np.full((24, 2), 0.5), UNIT)
     assert accounted_mu(derive(control.plant(trial.algorithm), table, 0, 1)) == pytest.approx(2 * math.sqrt(5))
-    found = sensitivity.search(control.plant(trial.algorithm), UNIT, GaussianDP(2.0), 60, shrinks=False)
+    found = structural.search(control.plant(trial.algorithm), UNIT, GaussianDP(2.0), 60, shrinks=False)
     assert "compose to" in str(found)

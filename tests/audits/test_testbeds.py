@@ -10,10 +10,10 @@ from sum_audit import EXAMPLES, measured
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
-from bandana.audits import noise_reuse, sensitivity
 from bandana.audits.audit import derive
 from bandana.audits.outcome import accounted_mu
-from bandana.audits.testbeds import UNIT, PhaseTotal, RepeatedSum, trials
+from bandana.audits.searches import noise, structural
+from bandana.audits.testbeds.blocks import UNIT, PhaseTotal, RepeatedSum, trials
 from bandana.privacy_core import Exact, Gaussian, LiveLedger, PhaseSum, ReproducibleNoise
 
 TRIALS = trials()
@@ -37,13 +37,13 @@ def test_a_few_replays_of_the_worst_pair_come_close_to_the_claim_and_stay_below(
 
 @EACH
 def test_an_honest_bed_has_no_counterexample(trial):
-    assert sensitivity.search(trial.algorithm, trial.table.reward_range, trial.claim, EXAMPLES) is None
+    assert structural.search(trial.algorithm, trial.table.reward_range, trial.claim, EXAMPLES) is None
 
 
 @EACH
 def test_an_honest_bed_has_no_flaw_in_its_noise(trial):
     """False alarm: 1e-6 a bed."""
-    assert noise_reuse.examine(trial.algorithm, trial.table) is None
+    assert noise.examine(trial.algorithm, trial.table) is None
 
 
 @pytest.mark.nightly

@@ -5,9 +5,9 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from bandana.audits.bounds import clopper_pearson_upper
-from bandana.audits.means import Moments
-from bandana.audits.tradeoff_bounds import Contrast, design_contrast, mu_lower_band, mu_lower_curve, tradeoff_band
+from bandana.audits.bounds.error_rates import clopper_pearson_upper
+from bandana.audits.bounds.means import Moments
+from bandana.audits.bounds.tradeoff_bounds import Contrast, design_contrast, mu_lower_band, mu_lower_curve, tradeoff_band
 from bandana.privacy_core import GaussianDP
 from tests.score_pairs import gaussian
 

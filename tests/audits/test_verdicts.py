@@ -9,11 +9,11 @@ from nightly import first
 from bandana.algorithms.catalog import CATALOG, find
 from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.audits.attacks import TRANSCRIPT
 from bandana.audits.audit import Trial, audit, derive
-from bandana.audits.catalog_controls import CONTROLS
-from bandana.audits.controls import SAMPLING, STRUCTURAL
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
 from bandana.audits.outcome import MU, Effort, Verdict
+from bandana.audits.replays.attacks import TRANSCRIPT
 from bandana.audits.summary import summarize
 from bandana.privacy_core import Gaussian, Interval, PhaseSum, RenyiDP, Span
 

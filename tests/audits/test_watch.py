@@ -5,9 +5,9 @@ import pytest
 from own_cases import UNIT, EveryRound
 
 from bandana.algorithms.environments.tables import random_table
-from bandana.audits.evalues import ApproxClaims, GaussianClaims
-from bandana.audits.neighbors import canary_pairs
-from bandana.audits.watch import watch
+from bandana.audits.bounds.evalues import ApproxClaims, GaussianClaims
+from bandana.audits.neighbors.pairs import canary_pairs
+from bandana.audits.replays.watch import watch
 from bandana.privacy_core import Gaussian, GaussianDP, LocalSum, Relation
 
 PAIR = canary_pairs(random_table(4, 2, UNIT, 0), (0,))[0]

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, ndtr, ndtri
 
-from bandana.algorithms.bandits.finite_arm import adar_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.audits import worst_pair
-from bandana.audits.faulty_ledgers import GENERIC
-from bandana.audits.testbeds import UNIT, PhaseTotal, RunningSumBed, trials
-from bandana.audits.worst_pair import (
+from bandana.audits.faults.releases import GENERIC
+from bandana.audits.neighbors import worst_pair
+from bandana.audits.neighbors.worst_pair import (
     Candidate,
     StackedTables,
     Value,
@@ -25,6 +24,7 @@ from bandana.audits.worst_pair import (
     losses,
     visible_mu,
 )
+from bandana.audits.testbeds.blocks import UNIT, PhaseTotal, RunningSumBed, trials
 from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, LocalSum, PhaseSum, ReproducibleNoise
 
 TRIALS = trials()
@@ -165,7 +165,7 @@ def test_losses_do_not_depend_on_how_they_are_batched(monkeypatch):
     """Of a run whose decisions do not change the loss; with other seeds for other batches."""
     tried = [Candidate(record, Value(0.0, 1.0), "c") for record in range(24)]
     whole = _losses(TRIALS["tree"].algorithm, tried, {"c": _even(24)})
-    monkeypatch.setattr("bandana.audits.worst_pair._CELLS", 24 * 20)
+    monkeypatch.setattr("bandana.audits.neighbors.worst_pair._CELLS", 24 * 20)
     assert np.allclose(_losses(TRIALS["tree"].algorithm, tried, {"c": _even(24)}).mu, whole.mu, atol=1e-12)
 
 

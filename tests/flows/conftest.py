@@ -54,7 +54,7 @@ def _own_environment():
 @pytest.fixture(scope="session")
 def server_settings(tmp_path_factory):
     """The settings of clients of a Prefect server that all workers share; it is started for the first test that asks."""
-    from bandana.flows.settings import DataFolder
+    from bandana.flows.running.settings import DataFolder
 
     folder, before = session_folder(tmp_path_factory) / "prefect-server", dict(os.environ)
     DataFolder.open(folder).prepare()
@@ -96,7 +96,7 @@ def laid_out(server_settings, tmp_path_factory):
     """A data folder in which both databases have their tables, and no rows of ours: laying them out takes seconds."""
 
     def lay_out(folder):
-        from bandana.flows.tracking import Tracker
+        from bandana.flows.tracking.tracker import Tracker
 
         (folder / "prefect").mkdir()
         shutil.copy(session_folder(tmp_path_factory) / "prefect-server" / "empty.db", folder / "prefect" / "prefect.db")
@@ -144,5 +144,5 @@ def bandana(prefect_server):
             os.environ.update(before)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bandana.flows.interrupt.stop_at_once_on_interrupt", lambda _: None)  # signals stay pytest's
+        patch.setattr("bandana.flows.running.interrupt.stop_at_once_on_interrupt", lambda _: None)  # signals stay pytest's
         yield run

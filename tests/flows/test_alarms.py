@@ -5,15 +5,25 @@ import json
 import pytest
 import yaml
 
-from bandana.flows import baseline
-from bandana.flows.alarms import AUDIT_FAILED, GATE_FAILED, AlarmRaised, Findings, conclude, events, markdown, slug, table
-from bandana.flows.baseline import Baseline
-from bandana.flows.gate import Row
-from bandana.flows.plan import cells_of
-from bandana.flows.play import benchmark_block
-from bandana.flows.settings import DataFolder
-from bandana.flows.specs import load_spec
-from bandana.flows.store import Store
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites import baseline
+from bandana.flows.suites.alarms import (
+    AUDIT_FAILED,
+    GATE_FAILED,
+    AlarmRaised,
+    Findings,
+    conclude,
+    events,
+    markdown,
+    slug,
+    table,
+)
+from bandana.flows.suites.baseline import Baseline
+from bandana.flows.suites.gate import Row
+from bandana.flows.suites.play import benchmark_block
 
 
 def _entry(label, verdict, reasons=("claimed >= accounted >= measured",)):
@@ -98,16 +108,16 @@ def _last_run(flow):
 @pytest.mark.slow
 def test_a_failed_audit_fails_the_run_after_its_report(prefect_server, write_spec, tmp_path, monkeypatch):
     """The audit and the report are stand-ins; everything that Prefect keeps is read back from its server."""
-    import bandana.flows.suite
+    import bandana.flows.suites.suite
 
     steps = []
-    monkeypatch.setattr(bandana.flows.suite, "audit", lambda *_: steps.append("audit") or [_PASSED, _FAILED])
+    monkeypatch.setattr(bandana.flows.suites.suite, "audit", lambda *_: steps.append("audit") or [_PASSED, _FAILED])
     monkeypatch.setattr(
-        bandana.flows.suite, "report", lambda *_, **__: steps.append("report") or {"html": "/data/report.html"}
+        bandana.flows.suites.suite, "report", lambda *_, **__: steps.append("report") or {"html": "/data/report.html"}
     )
     path = write_spec(name="Alarming")
     folder = DataFolder.open(tmp_path / "data")
-    done = bandana.flows.suite.suite(load_spec(path), path.read_text(), str(folder.root), ["audit", "report"])
+    done = bandana.flows.suites.suite.suite(load_spec(path), path.read_text(), str(folder.root), ["audit", "report"])
     assert steps == ["audit", "report"]
     assert done["alarm"] == "1 of 2 audits did not pass"
     assert done["files"] == {"html": "/data/report.html"}
@@ -126,14 +136,14 @@ def test_a_failed_audit_fails_the_run_after_its_report(prefect_server, write_spe
 @pytest.mark.slow
 def test_the_gate_fails_a_run_that_is_worse_than_its_baseline(prefect_server, write_spec, tmp_path):
     """The baseline's regret is a quarter of what is in the store; without a baseline the gate passes and says so."""
-    import bandana.flows.suite
+    import bandana.flows.suites.suite
 
     path, folder = write_spec(name="gated"), DataFolder.open(tmp_path / "data")
     spec, store = load_spec(path), Store(folder.results)
     for cell in cells_of(spec):
         for block in cell.blocks():
             benchmark_block(block, store)
-    done = bandana.flows.suite.suite(spec, path.read_text(), str(folder.root), ["gate"])
+    done = bandana.flows.suites.suite.suite(spec, path.read_text(), str(folder.root), ["gate"])
     assert done["alarm"] is None
     assert "no baseline yet" in done["gate"]["notes"][0]
     assert _last_run("suite")["state"]["type"] == "COMPLETED"
@@ -142,7 +152,7 @@ def test_the_gate_fails_a_run_that_is_worse_than_its_baseline(prefect_server, wr
         for name in ("value", "standard_error", "low", "high"):
             cell["regret"]["final"][name] /= 4
     baseline.write(baseline.place_of(spec, folder), Baseline.model_validate(tree))
-    done = bandana.flows.suite.suite(spec, path.read_text(), str(folder.root), ["gate"])
+    done = bandana.flows.suites.suite.suite(spec, path.read_text(), str(folder.root), ["gate"])
     assert done["alarm"] == "2 of 2 comparisons are worse than the baseline"
     assert _last_run("suite")["state"]["type"] == "FAILED"
 

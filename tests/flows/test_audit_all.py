@@ -7,10 +7,10 @@ import pytest
 from bandana.audits.evidence import verify
 from bandana.audits.outcome import Effort
 from bandana.audits.reporting import validate
-from bandana.flows import replays
-from bandana.flows.audit_all import SUITE, audit_subject, key_of
-from bandana.flows.store import Store
-from bandana.flows.work import AUDIT
+from bandana.flows.running.store import Store
+from bandana.flows.suites import replays
+from bandana.flows.suites.audit_all import SUITE, audit_subject, key_of
+from bandana.flows.suites.work import AUDIT
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
 

@@ -10,14 +10,14 @@ from pydantic import ValidationError
 from scipy import stats
 
 from bandana.audits.evidence import recompute
-from bandana.flows import baseline
-from bandana.flows.baseline import Audited, Baseline, CellFacts, Estimate
-from bandana.flows.gate import compare, in_report, tell, told
-from bandana.flows.plan import cells_of
-from bandana.flows.play import benchmark_block
-from bandana.flows.specs import SpecError, load_spec
-from bandana.flows.store import Store
-from bandana.flows.work import audit_cell
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import SpecError, load_spec
+from bandana.flows.suites import baseline
+from bandana.flows.suites.baseline import Audited, Baseline, CellFacts, Estimate
+from bandana.flows.suites.gate import compare, in_report, tell, told
+from bandana.flows.suites.play import benchmark_block
+from bandana.flows.suites.work import audit_cell
 
 
 def _cell(label, finals=None, setting="s", audit=None):

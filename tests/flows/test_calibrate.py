@@ -9,12 +9,12 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from bandana.flows import calibrate as printing
-from bandana.flows.calibrate import number, option
+from bandana.algorithms.papers import CALIBRATIONS, find
 from bandana.flows.cli import app
 from bandana.flows.commands.accounting import calibrate
 from bandana.flows.commands.options import USER_MISTAKE
-from bandana.privacy_core.calibrations import CALIBRATIONS, find
+from bandana.flows.queries import calibrate as printing
+from bandana.flows.queries.calibrate import number, option
 
 
 def _calibrate(*arguments):

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from bandana.flows.cli import app
 from bandana.flows.commands.failures import explain
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
-from bandana.flows.interrupt import server_ended
-from bandana.flows.settings import DataFolder
-from bandana.flows.specs import SpecError
+from bandana.flows.running.interrupt import server_ended
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.spec.spec import SpecError
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_a_data_folder_that_cannot_be_made_is_a_mistake(bandana, write_spec, tmp
 
 
 def test_a_disk_without_room_is_refused_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("bandana.flows.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    monkeypatch.setattr("bandana.flows.running.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(OSError, match="less than 128 MiB are free") as caught:
         DataFolder.open(tmp_path).prepare()
     assert explain(caught.value)[1] == FAILURE
@@ -113,15 +113,15 @@ def test_a_disk_without_room_is_refused_before_any_work(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("free", "is_full"), [((1 << 20) - 1, True), (1 << 20, False)])
 def test_a_server_that_ended_is_blamed_on_a_full_disk_only_where_it_is_full(free, is_full, tmp_path, monkeypatch):
-    monkeypatch.setattr("bandana.flows.interrupt.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    monkeypatch.setattr("bandana.flows.running.interrupt.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     told = server_ended("the server ended with status 1", tmp_path)
     assert told.startswith(f"the disk is full ({tmp_path})" if is_full else "the server ended with status 1; what was")
 
 
 def test_a_disk_with_just_enough_room_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "environ", dict(os.environ))
-    monkeypatch.setattr("bandana.flows.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=128 << 20))
+    monkeypatch.setattr("bandana.flows.running.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=128 << 20))
     DataFolder.open(tmp_path).prepare()
-    monkeypatch.setattr("bandana.flows.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=(128 << 20) - 1))
+    monkeypatch.setattr("bandana.flows.running.settings.shutil.disk_usage", lambda _: SimpleNamespace(free=(128 << 20) - 1))
     with pytest.raises(OSError, match="128 MiB"):
         DataFolder.open(tmp_path).prepare()

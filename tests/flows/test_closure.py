@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bandana.flows import closure
-from bandana.flows.closure import MENUS, NOT_FOLLOWED, PACKAGES, Code, Name, roots_of
+from bandana.flows.keys import closure
+from bandana.flows.keys.closure import MENUS, NOT_FOLLOWED, PACKAGES, Code, Name, roots_of
 
-ROOT = Path(closure.__file__).resolve().parents[1]
+ROOT = Path(closure.__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -126,12 +126,12 @@ class Second(First):
 
 
 def test_of_a_menu_only_what_is_mentioned_counts(code):
-    name = "bandana.flows.environments.linear"
+    name = "bandana.flows.spec.linear"
     found = code(
-        flows__environments__linear=MENU, flows__player="def play(it):\n    return it.used()\n",
+        flows__spec__linear=MENU, flows__player="def play(it):\n    return it.used()\n",
         algorithms__one="a = 1\n", algorithms__two="b = 1\n", algorithms__three="c = 1\n",
     )  # fmt: skip
-    assert name.rpartition(".")[0] in MENUS
+    assert name in MENUS
     first = parts_of(found, Name("bandana.flows.player"), Name(name, "First"))
     own = {"First", "First.used", "First.inner", "helper", "SCALE", "a"}
     assert first == {"bandana.flows.player", "bandana.algorithms.one"} | {f"{name}:{part}" for part in own}
@@ -141,10 +141,10 @@ def test_of_a_menu_only_what_is_mentioned_counts(code):
 
 def test_a_name_that_a_menu_makes_in_an_unknown_way_takes_all_of_it(code):
     found = code(
-        flows__environments__linear="globals().update(x=1)\ny = 2\n",
-        flows__user="from bandana.flows.environments.linear import x\n",
+        flows__spec__linear="globals().update(x=1)\ny = 2\n",
+        flows__user="from bandana.flows.spec.linear import x\n",
     )
-    assert "bandana.flows.environments.linear:y" in parts_of(found, Name("bandana.flows.user"))
+    assert "bandana.flows.spec.linear:y" in parts_of(found, Name("bandana.flows.user"))
 
 
 def test_a_data_file_counts_where_it_is_named(code, tmp_path):
@@ -172,16 +172,16 @@ def _scaled(factor):
 
 
 def test_roots_are_found_in_closures_partials_and_fields():
-    from bandana.audits.catalog_controls import CONTROLS
+    from bandana.audits.faults.catalog import CONTROLS
 
     assert set(roots_of(functools.partial(_scaled(ast.parse), Path))) == {Name(__name__, "_scaled")}
     found = set(roots_of(CONTROLS["adar-gope"]))
-    assert {name.module for name in found} >= {"bandana.audits.controls", "bandana.audits.gope_controls"}
+    assert {name.module for name in found} >= {"bandana.audits.faults.finite_arm", "bandana.audits.faults.linear"}
 
 
 def test_code_of_a_root_outside_the_packages_counts():
     found = Code().closure(roots_of(_scaled)).parts
-    assert {__name__, "bandana.flows.closure"} <= set(found), "with what it imports"
+    assert {__name__, "bandana.flows.keys.closure"} <= set(found), "with what it imports"
 
 
 def test_menus_exist_and_hold_no_more_than_they_say():

@@ -7,11 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from bandana.audits.reporting import validate
-from bandana.flows.audit_report import write_document
 from bandana.flows.cli import app
-from bandana.flows.compare import compare_runs, conclude, read_report, tables
-from bandana.flows.settings import DataFolder
-from bandana.flows.specs import SpecError
+from bandana.flows.queries.compare import compare_runs, conclude, read_report, tables
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.spec.spec import SpecError
+from bandana.flows.suites.audit_report import write_document
 from tests.report_documents import audit, later, make, whole
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from small_spec import SMALL
 
-from bandana.flows import cost
-from bandana.flows.plan import cells_of
-from bandana.flows.specs import parse_spec
+from bandana.flows.queries import cost
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import parse_spec
 
 
 def _cell(horizon=500):

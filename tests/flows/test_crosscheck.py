@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from bandana.audits.library_defects import KNOWN_DEFECTS, Kind, Status
-from bandana.audits.second_opinions import CrossCheck, named_cases, second_opinions
-from bandana.flows import crosscheck as command
+from bandana.audits.cross_checks.library_defects import KNOWN_DEFECTS, Kind, Status
+from bandana.audits.cross_checks.second_opinions import CrossCheck, named_cases, second_opinions
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
+from bandana.flows.queries import crosscheck as command
 
 DELTA = 1e-5
 NAMED = {case.name: case for case in named_cases()}

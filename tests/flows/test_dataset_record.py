@@ -8,9 +8,9 @@ import pytest
 import yaml
 from small_spec import SMALL
 
-from bandana.flows.dataset_record import dataset_record
-from bandana.flows.plan import cells_of
-from bandana.flows.specs import load_spec
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.tracking.dataset_record import dataset_record
 
 
 @pytest.fixture

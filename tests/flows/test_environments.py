@@ -11,11 +11,11 @@ from small_spec import SMALL_LINEAR, SMALL_SPHERE
 
 from bandana.algorithms.observers import ContextualRegretCurve, RegretCurve
 from bandana.algorithms.run import run
-from bandana.flows.environments import environment_of, environments_of
-from bandana.flows.plan import cells_of
-from bandana.flows.play import benchmark_block
-from bandana.flows.specs import SpecError, parse_spec
-from bandana.flows.store import Store
+from bandana.flows.running.store import Store
+from bandana.flows.spec.environment_kinds import environment_of, environments_of
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import SpecError, parse_spec
+from bandana.flows.suites.play import benchmark_block
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 GIVEN = {"kind": "linear", "features": [[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]], "theta": [0.5, -0.5]}

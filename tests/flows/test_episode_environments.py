@@ -20,15 +20,15 @@ from bandana.algorithms.entry import LINEAR_MDP, MIXTURE
 from bandana.algorithms.observers import EpisodicRegretCurve
 from bandana.algorithms.run import run
 from bandana.audits.reporting import validate
-from bandana.flows.audit_report import write_document
 from bandana.flows.cli import app
-from bandana.flows.environments import environments_of
-from bandana.flows.plan import cells_of
-from bandana.flows.play import benchmark_block
-from bandana.flows.report import assemble
-from bandana.flows.specs import SpecError, json_schema, parse_spec
-from bandana.flows.store import Store
-from bandana.flows.work import audit_cell
+from bandana.flows.running.store import Store
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import SpecError, json_schema, parse_spec
+from bandana.flows.suites.audit_report import write_document
+from bandana.flows.suites.play import benchmark_block
+from bandana.flows.suites.report import assemble
+from bandana.flows.suites.work import audit_cell
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 STAYS = [[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]

@@ -12,13 +12,13 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 
 from bandana.audits.contents import PROVENANCE, numbers_sha256, read_description
-from bandana.flows import benchmark as module
-from bandana.flows import provenance
-from bandana.flows.benchmark import benchmark
-from bandana.flows.executors import Executor, Resources, is_infrastructure_fault, patience, task_runner
-from bandana.flows.plan import cells_of
-from bandana.flows.settings import DataFolder
-from bandana.flows.specs import SpecError, load_spec
+from bandana.flows.keys import provenance
+from bandana.flows.running.executors import Executor, Resources, is_infrastructure_fault, patience, task_runner
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import SpecError, load_spec
+from bandana.flows.suites import benchmark as module
+from bandana.flows.suites.benchmark import benchmark
 
 PASSING = [
     ConnectionResetError(),
@@ -83,11 +83,11 @@ def _makers(folder):
 
 def test_dask_gets_processes_of_this_machine_that_listen_on_loopback_alone():
     pytest.importorskip("prefect_dask")
-    runner = task_runner(Resources(executor=Executor.DASK, workers=3), Executor.LOCAL, "bandana.flows.benchmark")
+    runner = task_runner(Resources(executor=Executor.DASK, workers=3), Executor.LOCAL, "bandana.flows.suites.benchmark")
     wanted = {"n_workers": 3, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
     assert wanted.items() <= runner.cluster_kwargs.items()
     elsewhere = Resources(executor=Executor.DASK, dask_address="tcp://127.0.0.1:8786")
-    assert task_runner(elsewhere, Executor.LOCAL, "bandana.flows.benchmark").address == "tcp://127.0.0.1:8786"
+    assert task_runner(elsewhere, Executor.LOCAL, "bandana.flows.suites.benchmark").address == "tcp://127.0.0.1:8786"
 
 
 @pytest.mark.nightly
@@ -125,7 +125,7 @@ def play(prefect_server, write_spec, tmp_path, monkeypatch):
 
     def start(work, **changes):
         monkeypatch.setattr(module, "benchmark_block", work)
-        monkeypatch.setattr("bandana.flows.executors._RETRY_DELAYS", [0.01])
+        monkeypatch.setattr("bandana.flows.running.executors._RETRY_DELAYS", [0.01])
         spec = load_spec(write_spec(**changes))
         DataFolder.open(tmp_path / "data")
         benchmark(spec, str(tmp_path / "data"))
@@ -136,8 +136,8 @@ def play(prefect_server, write_spec, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_lost_connection_is_tried_again_and_the_numbers_are_the_same(play, tmp_path):
-    from bandana.flows.play import benchmark_block
-    from bandana.flows.store import Store
+    from bandana.flows.running.store import Store
+    from bandana.flows.suites.play import benchmark_block
 
     failed = []
 

@@ -8,8 +8,8 @@ import pytest
 from small_spec import SMALL_LINEAR, SMALL_SPHERE
 
 from bandana.audits.reporting import validate
-from bandana.flows.plan import cells_of
-from bandana.flows.specs import load_spec
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import load_spec
 
 pytestmark = pytest.mark.slow
 SUITES = {"lines": SMALL_LINEAR, "spheres": SMALL_SPHERE}

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import yaml
 
-from bandana.flows.file_names import file_name
-from bandana.flows.plan import cells_of
-from bandana.flows.specs import SpecError, load_spec
-from bandana.flows.tracking_address import TrackingAddress
+from bandana.flows.spec.file_names import file_name
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import SpecError, load_spec
+from bandana.flows.tracking.address import TrackingAddress
 
 _ROOT = Path(__file__).parents[2]
 AWKWARD = [

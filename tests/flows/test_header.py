@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bandana.flows.environment_specs import TableSpec
-from bandana.flows.environments import read_table
-from bandana.flows.specs import SpecError
+from bandana.flows.spec.environment_kinds import read_table
+from bandana.flows.spec.environment_specs import TableSpec
+from bandana.flows.spec.spec import SpecError
 
 SECRET = "0.8125"
 

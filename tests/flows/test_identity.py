@@ -11,19 +11,20 @@ import yaml
 from small_spec import SMALL, SMALL_LINEAR
 
 from bandana.audits.contents import PROVENANCE
-from bandana.flows import identity, made_by
-from bandana.flows.audit_all import key_of
-from bandana.flows.benchmark import _run_block
-from bandana.flows.closure import PACKAGES, Code
-from bandana.flows.environments import environment_of
-from bandana.flows.environments import linear as linear_environments
-from bandana.flows.identity import asked_of
-from bandana.flows.plan import cells_of
-from bandana.flows.play import benchmark_block
-from bandana.flows.replicates import problem_of
-from bandana.flows.specs import load_spec, parse_spec
-from bandana.flows.store import Store
-from bandana.flows.work import audit_cell, audit_key
+from bandana.flows.keys import identity
+from bandana.flows.keys.closure import PACKAGES, Code
+from bandana.flows.keys.identity import asked_of
+from bandana.flows.running.store import Store
+from bandana.flows.spec import linear as linear_environments
+from bandana.flows.spec import made_by
+from bandana.flows.spec.environment_kinds import environment_of
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import load_spec, parse_spec
+from bandana.flows.suites.audit_all import key_of
+from bandana.flows.suites.benchmark import _run_block
+from bandana.flows.suites.play import benchmark_block
+from bandana.flows.suites.replicates import problem_of
+from bandana.flows.suites.work import audit_cell, audit_key
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {package: package.rpartition(".")[2] for package in PACKAGES}
@@ -102,10 +103,10 @@ def names_of(cells):
 
 def test_an_edit_in_audits_recomputes_no_block(cells, edited):
     for path in (
-        "audits/fault_list.py",
+        "audits/faults/page.py",
         "audits/audit.py",
-        "audits/catalog_beds.py",
-        "audits/mdp_beds.py",
+        "audits/testbeds/catalog.py",
+        "algorithms/environments/worst_mdps.py",
         "audits/evidence.py",
     ):
         assert edited(cells, path, computing) == [], path
@@ -114,11 +115,11 @@ def test_an_edit_in_audits_recomputes_no_block(cells, edited):
 @pytest.mark.parametrize(
     ("path", "old", "new", "plays_on"),
     [
-        ("flows/environments/linear.py", "item.signal * unit", "-item.signal * unit", ("linear", "sphere")),
-        ("flows/environments/linear.py", "randhie_table(seed, rounds)", "randhie_table(seed, 7)", ("randhie",)),
-        ("flows/environments/finite_arms.py", "asarray(self.item.means)", "asarray(self.item.means[::-1])", ("bernoulli",)),
-        ("flows/environments/finite_arms.py", "return resampled_arms(", "return 1 * resampled_arms(", ("thornton_hiv",)),
-        ("flows/environment_specs.py", "self.scale", "2 * self.scale", ()),
+        ("flows/spec/linear.py", "item.signal * unit", "-item.signal * unit", ("linear", "sphere")),
+        ("flows/spec/linear.py", "randhie_table(seed, rounds)", "randhie_table(seed, 7)", ("randhie",)),
+        ("flows/spec/finite_arms.py", "asarray(self.item.means)", "asarray(self.item.means[::-1])", ("bernoulli",)),
+        ("flows/spec/finite_arms.py", "return resampled_arms(", "return 1 * resampled_arms(", ("thornton_hiv",)),
+        ("flows/spec/environment_specs.py", "self.scale", "2 * self.scale", ()),
         ("algorithms/environments/linear.py", "import numpy as np", "import numpy as np\n\nX = 1", ("linear",)),
         ("algorithms/environments/mdp_instances.py", "import numpy as np", "import numpy as np\n\nX = 1",
          ("hypercube", "patients", "kernel-mixture", "modes")),
@@ -137,31 +138,31 @@ def test_an_edit_of_an_environment_recomputes_what_plays_on_it(cells, edited, pa
 
 def test_a_comment_or_a_docstring_recomputes_nothing(cells, edited):
     for path in (
-        "flows/replicates.py", "flows/environments/linear.py", "flows/environment_specs.py", "algorithms/run.py",
-        "algorithms/families/finite_arm.py", "privacy_core/ledger.py", "privacy_core/__init__.py",
-        "flows/seeds.py",
+        "flows/suites/replicates.py", "flows/spec/linear.py", "flows/spec/environment_specs.py", "algorithms/run.py",
+        "algorithms/bandits/finite_arm/entries.py", "privacy_core/ledger.py", "privacy_core/__init__.py",
+        "flows/spec/seeds.py",
     ):  # fmt: skip
         assert edited(cells, path, with_a_word) == [], path
 
 
 def test_an_edit_of_an_algorithm_recomputes_what_is_made_of_it(cells, edited):
     for path, names in {
-        "algorithms/bandits/successive_elimination.py": {"se", "dp-se"},
-        "algorithms/bandits/tree_ucb.py": {"dp-ucb"},
-        "algorithms/rl/vtr_pure.py": {"ucrl-vtr-pure-joint", "ucrl-vtr-pure-local"},
+        "algorithms/bandits/finite_arm/successive_elimination.py": {"se", "dp-se"},
+        "algorithms/bandits/finite_arm/tree_ucb.py": {"dp-ucb"},
+        "algorithms/rl/mixture/forms_pure.py": {"ucrl-vtr-pure-joint", "ucrl-vtr-pure-local"},
     }.items():
         found = edited(cells, path, computing)
         assert found, path
         others = {cell.entry.name for cell in cells} - {cell.entry.name for cell in found}
         assert {cell.entry.name for cell in found} >= names & {cell.entry.name for cell in cells}
         assert {"ucb", "linucb"} <= others
-        if "vtr" not in path:
+        if "mixture" not in path:
             assert {cell.entry.name for cell in found} == names
 
 
 def test_an_edit_of_a_builder_recomputes_its_algorithm_and_no_other_of_the_family(cells, edited):
     found = edited(
-        cells, "algorithms/families/finite_arm.py",
+        cells, "algorithms/bandits/finite_arm/entries.py",
         lambda text: text.replace('given["failure"], problem.reward_range, given["length_scale"])\n\n\ndef _dp_se',
                                   'given["failure"] / 2, problem.reward_range, given["length_scale"])\n\n\ndef _dp_se'),
     )  # fmt: skip
@@ -171,8 +172,8 @@ def test_an_edit_of_a_builder_recomputes_its_algorithm_and_no_other_of_the_famil
 def test_an_edit_of_what_all_play_with_recomputes_everything(cells, edited):
     for path in (
         "algorithms/run.py",
-        "flows/replicates.py",
-        "flows/seeds.py",
+        "flows/suites/replicates.py",
+        "flows/spec/seeds.py",
         "privacy_core/noise.py",
         "privacy_core/ledger.py",
     ):
@@ -181,26 +182,26 @@ def test_an_edit_of_what_all_play_with_recomputes_everything(cells, edited):
 
 def test_a_line_of_the_catalog_that_offers_more_recomputes_nothing(cells, edited):
     change = 'calibrations=("printed", "tight")', 'calibrations=("printed", "tight", "loose")'
-    assert edited(cells, "algorithms/families/finite_arm.py", lambda text: text.replace(*change)) == []
+    assert edited(cells, "algorithms/bandits/finite_arm/entries.py", lambda text: text.replace(*change)) == []
 
 
 def test_an_edit_in_audits_recomputes_audits(cells, edited):
     private = [cell for cell in cells if cell.is_private]
     assert edited(private, "audits/reporting/render.py", computing, audit_key) == []
-    assert len(edited(private, "audits/measure.py", computing, audit_key)) == len(private)
-    faulty = edited(private, "audits/gope_controls.py", computing, audit_key)
+    assert len(edited(private, "audits/replays/measure.py", computing, audit_key)) == len(private)
+    faulty = edited(private, "audits/faults/linear.py", computing, audit_key)
     assert {cell.entry.name for cell in faulty} == {"adar-gope", "adar-gope-pure"}
-    assert edited(private, "flows/replays.py", with_a_word, audit_key) == []
+    assert edited(private, "flows/suites/replays.py", with_a_word, audit_key) == []
 
 
 def test_the_audit_of_everything_is_keyed_by_its_subject(copied, monkeypatch):
     from bandana.audits.outcome import Effort
-    from bandana.flows import audit_all
+    from bandana.flows.suites import audit_all
 
     labels = ("adar-ucb tight", "adar-gope tight", "block phases")
     effort = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)
     found = []
-    place = copied / "audits" / "gope_controls.py"
+    place = copied / "audits" / "faults" / "linear.py"
     whole = place.read_text()
     for text in (whole, with_a_word(whole), computing(whole)):
         place.write_text(text)
@@ -239,7 +240,7 @@ def test_a_flipped_sign_of_theta_never_gets_the_old_regret(tmp_path, copied, mon
     """The maker of an environment changes, in the code that runs and in its sources: the store does not answer for it."""
     store, cell = Store(tmp_path), linear_cell()
     old, _ = benchmark_block(cell.blocks()[0], store)
-    original, place = linear_environments._parameter, copied / "flows" / "environments" / "linear.py"
+    original, place = linear_environments._parameter, copied / "flows" / "spec" / "linear.py"
     whole = place.read_text()
     place.write_text(whole.replace("item.signal * unit", "-item.signal * unit"))
     try:
@@ -283,29 +284,29 @@ def test_a_worker_with_other_libraries_refuses_to_work(tmp_path, monkeypatch):
 # --- nothing that runs is left out --------------------------------------------------------------------------------------
 
 NOT_IN_KEYS = {
-    "bandana.flows.content": "makes keys, and seeds change with what it hashes",
-    "bandana.flows.closure": "finds out what belongs to a key",
-    "bandana.flows.identity": "makes keys",
-    "bandana.flows.made_by": "finds out what belongs to a key",
-    "bandana.flows.plan": "asks: what it asks for stands in the key by value",
-    "bandana.flows.play": "stores",
-    "bandana.flows.work": "stores",
-    "bandana.flows.settings": "says whether results name user and host",
-    "bandana.flows.store": "stores",
-    "bandana.flows.scratch": "stores",
-    "bandana.flows.checkout": "says which code made the result",
-    "bandana.flows.machine": "says which machine made the result",
-    "bandana.flows.provenance": "says how the result came to be",
-    "bandana.flows.versions": "says which software made the result",
-    "bandana.flows.environments": "looks up the class of an environment, which is a root",
+    "bandana.flows.keys.content": "makes keys, and seeds change with what it hashes",
+    "bandana.flows.keys.closure": "finds out what belongs to a key",
+    "bandana.flows.keys.identity": "makes keys",
+    "bandana.flows.spec.made_by": "finds out what belongs to a key",
+    "bandana.flows.spec.plan": "asks: what it asks for stands in the key by value",
+    "bandana.flows.suites.play": "stores",
+    "bandana.flows.suites.work": "stores",
+    "bandana.flows.running.settings": "says whether results name user and host",
+    "bandana.flows.running.store": "stores",
+    "bandana.flows.running.scratch": "stores",
+    "bandana.flows.keys.checkout": "says which code made the result",
+    "bandana.flows.keys.machine": "says which machine made the result",
+    "bandana.flows.keys.provenance": "says how the result came to be",
+    "bandana.flows.keys.versions": "says which software made the result",
+    "bandana.flows.spec.environment_kinds": "looks up the class of an environment, which is a root",
     "bandana.audits.contents": "reads what was stored",
     "bandana.audits.evidence": "writes what was computed",
     "bandana.audits.reporting.origin": "says how the result came to be",
-    "bandana.flows.environments.environment:Environment.facts": "asks: stands in the key by value",
-    "bandana.flows.environments.environment:Environment.check_unchanged": "checks, or fails",
-    "bandana.flows.environments.finite_arms:_Table.facts": "asks: stands in the key by value",
-    "bandana.flows.environments.finite_arms:_Table.check_unchanged": "checks, or fails",
-    "bandana.flows.environments.finite_arms:_Table.shows": "decides how a key knows the rows",
+    "bandana.flows.spec.environment:Environment.facts": "asks: stands in the key by value",
+    "bandana.flows.spec.environment:Environment.check_unchanged": "checks, or fails",
+    "bandana.flows.spec.finite_arms:_Table.facts": "asks: stands in the key by value",
+    "bandana.flows.spec.finite_arms:_Table.check_unchanged": "checks, or fails",
+    "bandana.flows.spec.finite_arms:_Table.shows": "decides how a key knows the rows",
 }
 """Code of ours that run while a result is made, and why they change no number of it."""
 ROWS = "a,b\n" + "0,1\n1,0\n0,1\n1,1\n" * 10
@@ -429,7 +430,7 @@ def test_all_code_that_audits_belongs_to_the_key(name, small_cell, tmp_path):
 def test_the_tracer_finds_what_a_key_would_leave_out(small_cell, tmp_path):
     cell = small_cell("bernoulli")
     parts = dict(identity.CODE.closure(made_by.block_roots(cell)).parts)
-    for left_out in ("bandana.algorithms.run", "bandana.flows.environments.finite_arms:_Bernoulli.stream"):
+    for left_out in ("bandana.algorithms.run", "bandana.flows.spec.finite_arms:_Bernoulli.stream"):
         with Ran() as ran:
             benchmark_block(cell.blocks()[0], Store(tmp_path / left_out))
         rest = {label: digest for label, digest in parts.items() if label != left_out}

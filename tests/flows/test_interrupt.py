@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from bandana.flows.interrupt import MESSAGE, server_ended
+from bandana.flows.running.interrupt import MESSAGE, server_ended
 
 _BUSY = """
 import subprocess, sys, time
-from bandana.flows.interrupt import stop_at_once_on_interrupt
+from bandana.flows.running.interrupt import stop_at_once_on_interrupt
 stop_at_once_on_interrupt(3)
 child = subprocess.Popen([sys.executable, "-c", "import time; print(1, flush=True); time.sleep(1000)"])
 while True:

@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from bandana.flows import login
 from bandana.flows.commands.schedule import _from_file
-from bandana.flows.service import service_settings
-from bandana.flows.specs import SpecError
+from bandana.flows.running import login
+from bandana.flows.running.service import service_settings
+from bandana.flows.spec.spec import SpecError
 
 
 def test_every_login_is_another_with_256_bits():

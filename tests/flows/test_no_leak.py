@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 import yaml
 
-from bandana.flows.own_data import SECRET, pinned
-from bandana.flows.plan import cells_of
-from bandana.flows.play import BENCHMARK
-from bandana.flows.specs import load_spec
-from bandana.flows.store import Store
+from bandana.flows.running.store import Store
+from bandana.flows.spec.own_data import SECRET, pinned
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites.play import BENCHMARK
 
 pytestmark = pytest.mark.slow
 

@@ -7,15 +7,15 @@ import pytest
 import yaml
 from small_spec import SMALL
 
-from bandana.flows import identity
-from bandana.flows.benchmark import benchmark_block
-from bandana.flows.journal import Journal
-from bandana.flows.old_results import Old, find_in
-from bandana.flows.plan import cells_of
-from bandana.flows.play import BENCHMARK
-from bandana.flows.settings import DataFolder
-from bandana.flows.specs import load_spec
-from bandana.flows.store import Store
+from bandana.flows.keys import identity
+from bandana.flows.running.journal import Journal
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites.benchmark import benchmark_block
+from bandana.flows.suites.old_results import Old, find_in
+from bandana.flows.suites.play import BENCHMARK
 
 BOTH = ["benchmark", "audit"]
 OLD = "0" * 64

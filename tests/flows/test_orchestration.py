@@ -20,11 +20,11 @@ from runs import family, is_alive, killable, outcome, runs_of, start, workers
 from small_spec import SMALL
 
 from bandana.audits.reporting import validate
-from bandana.flows import store
-from bandana.flows.plan import cells_of
-from bandana.flows.play import BENCHMARK
-from bandana.flows.specs import load_spec
-from bandana.flows.store import Store
+from bandana.flows.running import store
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites.play import BENCHMARK
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ from bandana.audits.evidence import verify
 from bandana.audits.reporting import validate
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
-from bandana.flows.own import ALGORITHM, FUNCTION, Request, load
-from bandana.flows.specs import SpecError
+from bandana.flows.spec.spec import SpecError
+from bandana.flows.suites.own import ALGORITHM, FUNCTION, Request, load
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 import yaml
 
-from bandana.flows import own_data, replicates
-from bandana.flows.environments import environments_of
-from bandana.flows.own_data import SECRET, pinned
-from bandana.flows.plan import cells_of
-from bandana.flows.play import BENCHMARK, benchmark_block
-from bandana.flows.settings import DataFolder
-from bandana.flows.specs import SpecError, load_spec
-from bandana.flows.store import Store
-from bandana.flows.work import audit_cell, audit_key
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store
+from bandana.flows.spec import own_data
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.own_data import SECRET, pinned
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import SpecError, load_spec
+from bandana.flows.suites import replicates
+from bandana.flows.suites.play import BENCHMARK, benchmark_block
+from bandana.flows.suites.work import audit_cell, audit_key
 
 ONE, OTHER = b"a,b\n" + b"0,1\n" * 600, b"a,b\n" + b"1,0\n" * 600
 THEN = 1_700_000_000_000_000_000
@@ -156,7 +157,7 @@ def test_a_file_that_is_replaced_while_it_is_played_stores_nothing(load, root, p
 
 
 def test_a_file_that_is_replaced_while_it_is_audited_stores_nothing(load, root, path, monkeypatch):
-    from bandana.flows import replays
+    from bandana.flows.suites import replays
 
     cell = cells_of(pinned(load(ONE), root))[1]
     monkeypatch.setattr(replays, "audit_of", lambda *_: path.write_bytes(OTHER))
@@ -193,7 +194,7 @@ def test_a_run_reads_the_file_once_and_all_its_steps_work_on_that_content(load, 
 
 
 def test_a_flow_hands_the_bound_spec_on(load, root):
-    from bandana.flows.benchmark import benchmark_flow
+    from bandana.flows.suites.benchmark import benchmark_flow
 
     spec = pinned(load(ONE), root)
     given = benchmark_flow.validate_parameters({"spec": spec, "data": str(root)})

@@ -7,11 +7,11 @@ import pytest
 import yaml
 from small_spec import SMALL, SMALL_LINEAR
 
-from bandana.flows.benchmark import benchmark_record, summarize_cell
-from bandana.flows.plan import cells_of
-from bandana.flows.play import BENCHMARK, benchmark_block, is_played
-from bandana.flows.specs import parse_spec
-from bandana.flows.store import Store
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import parse_spec
+from bandana.flows.suites.benchmark import benchmark_record, summarize_cell
+from bandana.flows.suites.play import BENCHMARK, benchmark_block, is_played
 from bandana.privacy_core import GaussianDP, PureDP
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from postgres_server import PASSWORD, QUOTED, PostgresServer, why_not
 
-from bandana.flows.tracking import CellRecord, Tracker, TrackingError
-from bandana.flows.tracking_address import URI_VARIABLE
+from bandana.flows.tracking.address import URI_VARIABLE
+from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 
 pytest.importorskip("psycopg2", reason='no PostgreSQL driver: pip install "bandana[postgres]"')
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
@@ -52,7 +52,7 @@ def fresh(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> s
     """A database that MLflow has laid out; the others are copies of it."""
     address = f"{server.uri('fresh')}?application_name=layout"
     place = str(tmp_path_factory.mktemp("layout"))
-    program = f"from bandana.flows.tracking import Tracker; Tracker({place!r}, {address!r})"
+    program = f"from bandana.flows.tracking.tracker import Tracker; Tracker({place!r}, {address!r})"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)  # its connections end with it
     return "fresh"
 
@@ -153,7 +153,7 @@ def test_a_database_that_stops_and_comes_back(
 ) -> None:
     tracker = open_tracker("one")
     first = tracker.log_cell("demo", CELL)
-    monkeypatch.setattr("bandana.flows.tracking_errors.PAUSES", (0.1, 0.2))
+    monkeypatch.setattr("bandana.flows.tracking.errors.PAUSES", (0.1, 0.2))
     server.stop()
     try:
         with pytest.raises(TrackingError, match=r"does not answer .*start it.*the same command again") as told:
@@ -167,7 +167,7 @@ def test_a_database_that_stops_and_comes_back(
     second = tracker.log_cell("demo", replace(CELL, run_key="other", name="other"))
     assert {run.info.run_id for run in all_runs(tracker)} == {first, second}
     # A short outage is waited out: the call sees none of it.
-    monkeypatch.setattr("bandana.flows.tracking_errors.PAUSES", (1.0, 4.0, 10.0))
+    monkeypatch.setattr("bandana.flows.tracking.errors.PAUSES", (1.0, 4.0, 10.0))
     server.stop()
     restart = threading.Timer(1.5, server.start)
     restart.start()

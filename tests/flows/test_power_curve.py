@@ -2,7 +2,7 @@
 
 import pytest
 
-from bandana.flows.power_curve import power_curve
+from bandana.flows.suites.power_curve import power_curve
 from tests.report_documents import at_test_budget, audit, black_box, undecided
 
 

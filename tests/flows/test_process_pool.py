@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 from prefect import task
 
-from bandana.flows.process_pool import ProcessPool, mark_and_terminate_broken
+from bandana.flows.running.process_pool import ProcessPool, mark_and_terminate_broken
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 

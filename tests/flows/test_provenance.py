@@ -21,17 +21,17 @@ from bandana.audits import evidence
 from bandana.audits.contents import PROVENANCE, numbers_sha256
 from bandana.audits.evidence import verify
 from bandana.audits.reporting import origin, render_html, render_pdf, validate
-from bandana.flows import checkout, machine, provenance, versions
-from bandana.flows.audit_report import write_document
-from bandana.flows.benchmark import benchmark_record, summarize_cell
-from bandana.flows.plan import cells_of
-from bandana.flows.play import BENCHMARK, benchmark_block
-from bandana.flows.provenance import Making
-from bandana.flows.report import assemble, audit_documents
-from bandana.flows.settings import is_anonymous
-from bandana.flows.specs import parse_spec
-from bandana.flows.store import Store
-from bandana.flows.work import audit_cell, evidence_of
+from bandana.flows.keys import checkout, machine, provenance, versions
+from bandana.flows.keys.provenance import Making
+from bandana.flows.running.settings import is_anonymous
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import parse_spec
+from bandana.flows.suites.audit_report import write_document
+from bandana.flows.suites.benchmark import benchmark_record, summarize_cell
+from bandana.flows.suites.play import BENCHMARK, benchmark_block
+from bandana.flows.suites.report import assemble, audit_documents
+from bandana.flows.suites.work import audit_cell, evidence_of
 
 NEWER = {"numpy": "9.8.7"}
 
@@ -97,7 +97,7 @@ def test_a_record_of_a_later_version_of_bandana_is_read_as_far_as_it_is_known():
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have other kernels")
 def test_kernels_and_instruction_sets_are_those_in_use_not_those_of_the_processor():
-    code = "import json, bandana.flows.machine as m; print(json.dumps([m.blas(), m.features(), m.target()]))"
+    code = "import json, bandana.flows.keys.machine as m; print(json.dumps([m.blas(), m.features(), m.target()]))"
     asked = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1", "NUMBA_CPU_NAME": "haswell",
              "NPY_DISABLE_CPU_FEATURES": "AVX512_ICL X86_V4"}  # fmt: skip
     done = subprocess.run(

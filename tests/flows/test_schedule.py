@@ -16,10 +16,10 @@ from intruder import FOREIGN, ask, is_refused, start_a_script
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
-from bandana.flows.clock import Times
-from bandana.flows.processes import Process, end
-from bandana.flows.service import check_port
-from bandana.flows.specs import SpecError
+from bandana.flows.running.clock import Times
+from bandana.flows.running.processes import Process, end
+from bandana.flows.running.service import check_port
+from bandana.flows.spec.spec import SpecError
 
 _ROOT = Path(__file__).parents[2]
 
@@ -79,7 +79,7 @@ def test_a_port_in_use_is_told():
 
 
 def test_each_spec_has_a_night_and_the_catalog_a_week(write_spec):
-    from bandana.flows.schedule import Times, deployments
+    from bandana.flows.suites.schedule import Times, deployments
 
     path = write_spec()
     night, week = deployments([str(path)], Times("5 1 * * *", "6 2 * * 3", "Europe/Berlin"), "/data")
@@ -96,7 +96,7 @@ def test_each_spec_has_a_night_and_the_catalog_a_week(write_spec):
 
 
 def test_two_specs_of_one_name_are_refused(write_spec, tmp_path):
-    from bandana.flows.schedule import Times, deployments
+    from bandana.flows.suites.schedule import Times, deployments
 
     path = write_spec()
     (tmp_path / "other.yaml").write_text(path.read_text())
@@ -107,7 +107,7 @@ def test_two_specs_of_one_name_are_refused(write_spec, tmp_path):
 def test_the_deployments_of_work_pools_name_flows_that_take_their_parameters():
     from prefect.client.schemas.schedules import CronSchedule
 
-    from bandana.flows import schedule
+    from bandana.flows.suites import schedule
 
     tree = yaml.safe_load((_ROOT / "prefect.yaml").read_text())
     assert {item["name"] for item in tree["deployments"]} == {"demo-pool", "whole-catalog-pool"}
@@ -165,7 +165,7 @@ def _is_alive(process):
 
 @pytest.mark.slow
 def test_a_night_benchmarks_holds_against_the_baseline_and_reports(prefect_server, write_spec, data):
-    from bandana.flows.schedule import nightly_benchmark
+    from bandana.flows.suites.schedule import nightly_benchmark
 
     done = nightly_benchmark(str(write_spec()), str(data))
     assert done["audits"] == []

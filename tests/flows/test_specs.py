@@ -9,11 +9,11 @@ import yaml
 from jsonschema import Draft202012Validator
 from small_spec import SMALL, SMALL_LINEAR, SMALL_SPHERE
 
-from bandana.flows.environment_specs import TableSpec
-from bandana.flows.environments import environments_of, read_table
-from bandana.flows.plan import cells_of
-from bandana.flows.specs import SpecError, json_schema, load_spec, parse_spec
-from bandana.flows.work import check_audits
+from bandana.flows.spec.environment_kinds import environments_of, read_table
+from bandana.flows.spec.environment_specs import TableSpec
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import SpecError, json_schema, load_spec, parse_spec
+from bandana.flows.suites.work import check_audits
 
 
 def test_the_demo_and_the_ready_specs_are_correct():

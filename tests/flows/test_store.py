@@ -6,9 +6,9 @@ import os
 import numpy as np
 import pytest
 
-from bandana.flows import store as store_module
-from bandana.flows.content import canonical, content_key
-from bandana.flows.store import Store, write_whole
+from bandana.flows.keys.content import canonical, content_key
+from bandana.flows.running import store as store_module
+from bandana.flows.running.store import Store, write_whole
 
 
 def test_keys_depend_on_content_and_not_on_order():

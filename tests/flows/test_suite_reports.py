@@ -8,14 +8,14 @@ import yaml
 from small_spec import SMALL
 
 from bandana.audits.reporting import validate
-from bandana.flows.audit_report import FORMATS, write_document
 from bandana.flows.commands.suites import standing_alone
-from bandana.flows.plan import cells_of
-from bandana.flows.play import benchmark_block
-from bandana.flows.report import assemble, audit_documents
-from bandana.flows.specs import parse_spec
-from bandana.flows.store import Store
-from bandana.flows.work import audit_cell
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import parse_spec
+from bandana.flows.suites.audit_report import FORMATS, write_document
+from bandana.flows.suites.play import benchmark_block
+from bandana.flows.suites.report import assemble, audit_documents
+from bandana.flows.suites.work import audit_cell
 
 
 @pytest.fixture(scope="module")

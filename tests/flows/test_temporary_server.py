@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from intruder import ask, is_refused, is_refused_a_stream
 
-from bandana.flows import temporary_server
-from bandana.flows.temporary_server import spawn, start
+from bandana.flows.running import temporary_server
+from bandana.flows.running.temporary_server import spawn, start
 
 
 @pytest.fixture

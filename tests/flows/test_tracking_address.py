@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import pytest
 from typer.testing import CliRunner
 
-from bandana.flows import tracking_errors
 from bandana.flows.cli import app
-from bandana.flows.specs import SpecError
-from bandana.flows.tracking import Tracker, TrackingError
-from bandana.flows.tracking_address import ARTIFACTS_VARIABLE, URI_VARIABLE, TrackingAddress
-from bandana.flows.tracking_errors import Patient, advice, is_passing
+from bandana.flows.spec.spec import SpecError
+from bandana.flows.tracking import errors
+from bandana.flows.tracking.address import ARTIFACTS_VARIABLE, URI_VARIABLE, TrackingAddress
+from bandana.flows.tracking.errors import Patient, advice, is_passing
+from bandana.flows.tracking.tracker import Tracker, TrackingError
 
 SECRET = "p@ss/w:rd %1"
 QUOTED = "p%40ss%2Fw%3Ard%20%251"
@@ -241,7 +241,7 @@ def flaky() -> Iterator[str]:
 def test_a_server_that_is_away_for_a_moment_is_waited_for(
     flaky: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracking_errors, "PAUSES", (0.05, 0.1))
+    monkeypatch.setattr(errors, "PAUSES", (0.05, 0.1))
     _Flaky.failures = [503, 502]
     tracker = Tracker(tmp_path, flaky)
     assert tracker.mark_dead_runs() == 0

@@ -12,9 +12,9 @@ import yaml
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
-from bandana.flows.settings import DataFolder
-from bandana.flows.tracking import CellRecord, Tracker
-from bandana.flows.tracking_address import URI_VARIABLE
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.tracking.address import URI_VARIABLE
+from bandana.flows.tracking.tracker import CellRecord, Tracker
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "mlflow"

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from bandana.flows.tracking import Tracker, TrackingError
-from bandana.flows.tracking_address import URI_VARIABLE
+from bandana.flows.tracking.address import URI_VARIABLE
+from bandana.flows.tracking.tracker import Tracker, TrackingError
 
 pytest.importorskip("flask_wtf", reason='no authentication for the server: pip install "mlflow[auth]"')
 pytestmark = pytest.mark.slow

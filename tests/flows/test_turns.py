@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from bandana.flows import report
-from bandana.flows.turns import alone_in
+from bandana.flows.running.turns import alone_in
+from bandana.flows.suites import report
 
 
 def _is_free(folder):

@@ -14,13 +14,13 @@ from bandana.algorithms.catalog import find
 from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import random_table
 from bandana.audits.audit import Trial, audit
-from bandana.audits.catalog_controls import CONTROLS
 from bandana.audits.contents import numbers_sha256
 from bandana.audits.evidence import read, seal, write
+from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.outcome import Effort
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
-from bandana.flows.provenance import Making
+from bandana.flows.keys.provenance import Making
 from bandana.privacy_core import Interval, RenyiDP
 
 UNIT = Interval(0.0, 1.0)

@@ -7,18 +7,18 @@ import sys
 import pytest
 from prefect import flow, task
 
-from bandana.flows import warm_start
-from bandana.flows.process_pool import ProcessPool
+from bandana.flows.running import warm_start
+from bandana.flows.running.process_pool import ProcessPool
 
 _SCRIPT = """
 import os, sys
-from bandana.flows.warm_start import start_method, warm_up
+from bandana.flows.running.warm_start import start_method, warm_up
 
 if __name__ == "__main__" and {is_warm}:
     warm_up(["{module}"])
 
 from prefect import flow, task
-from bandana.flows.process_pool import ProcessPool
+from bandana.flows.running.process_pool import ProcessPool
 
 @task(persist_result=False)
 def tell():

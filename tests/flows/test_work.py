@@ -7,12 +7,12 @@ import pytest
 
 from bandana.audits.contents import PROVENANCE, numbers_sha256, read_description
 from bandana.audits.evidence import verify
-from bandana.flows import replays, replicates
-from bandana.flows.plan import cells_of
-from bandana.flows.play import BENCHMARK, benchmark_block
-from bandana.flows.specs import load_spec
-from bandana.flows.store import Store
-from bandana.flows.work import audit_cell, audit_entry, evidence_of, stored_audit
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites import replays, replicates
+from bandana.flows.suites.play import BENCHMARK, benchmark_block
+from bandana.flows.suites.work import audit_cell, audit_entry, evidence_of, stored_audit
 
 
 @pytest.fixture

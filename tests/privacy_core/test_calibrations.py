@@ -12,10 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.linalg import toeplitz
 
-from bandana.privacy_core import GaussianDP, NoPrivacy, PureDP, Tree
-from bandana.privacy_core.calibrations import CALIBRATIONS, capri, find, kernel, linear_rl, renyi_bandits, worst_cases
-from bandana.privacy_core.calibrations.worst_cases import INDEPENDENT, pair_mu_squared
+from bandana.algorithms.papers import CALIBRATIONS, azize_basu, dubey, find, luyo, pavlovic
+from bandana.privacy_core import GaussianDP, NoPrivacy, PureDP, Tree, sensitivities
 from bandana.privacy_core.matrices import GOE
+from bandana.privacy_core.sensitivities import INDEPENDENT, pair_mu_squared
 
 NAN, INF = float("nan"), float("inf")
 
@@ -61,7 +61,7 @@ def test_capri_depends_on_the_bound_and_on_the_base_of_the_logarithm():
     assert bounded.mu == pytest.approx(find("capri-joint").compare(horizon=1024).mu / 1.04)
     assert bounded.tight[0].noise == find("capri-joint").compare(horizon=1024).tight[0].noise
     log10 = math.log10(1024)
-    assert capri.printed_sd(1.0, 1e-5, 1024, 1.0, 1.0, "base-10") == pytest.approx(
+    assert pavlovic.printed_sd(1.0, 1e-5, 1024, 1.0, 1.0, "base-10") == pytest.approx(
         4 * log10 * math.sqrt(math.log(1.25e5 * log10))
     )
 
@@ -195,7 +195,7 @@ def test_gp_ucb_local_in_figures():
     assert agrees(row(found, 1, 1).factor, "8")
     # Neither half is (epsilon/2, delta/2)-DP, as the proof has it: the sensitivities are sqrt 2 and 2 Y.
     half = GaussianDP.from_epsilon_delta(0.5, 0.5e-5).mu
-    matrix, vector = kernel.local_printed_sds(1.0, 1e-5, 50, 1.0)
+    matrix, vector = dubey.local_printed_sds(1.0, 1e-5, 50, 1.0)
     value = math.sqrt(1 + 2 * math.log(8 * 50 / 1e-5))
     assert agrees(half, ".1360")
     assert agrees(math.sqrt(2) / matrix, ".1418")
@@ -218,11 +218,11 @@ def test_renyi_bandits_in_figures():
     assert row(found, 1).factor == pytest.approx(2)
     assert row(find("adar-gope").compare(), tight=1).factor == pytest.approx(2)
     assert row(find("adar-oful").compare(), tight=1).factor == pytest.approx(2)
-    assert renyi_bandits.most_updates(5, 10**5, 1.0, 1.0) == 71
+    assert azize_basu.most_updates(5, 10**5, 1.0, 1.0) == 71
     last = find("adar-oful").compare(dimension=5, horizon=10**5)
     assert agrees(row(last, 1, 2).factor, "3.5")
     for updates, gain in ((10, "1.8"), (40, "2.8"), (71, "3.5")):
-        assert agrees(math.sqrt(updates) / worst_cases.factorization_norm(updates), gain)
+        assert agrees(math.sqrt(updates) / sensitivities.factorization_norm(updates), gain)
 
 
 def test_the_updates_of_oful_are_bounded():
@@ -234,7 +234,7 @@ def test_the_updates_of_oful_are_bounded():
         if np.linalg.det(gram) > (1 + switch) * reference:
             reference, updates = np.linalg.det(gram), updates + 1
         gram[t % d, t % d] += 1
-    bound = renyi_bandits.most_updates(d, rounds, switch, ridge)
+    bound = azize_basu.most_updates(d, rounds, switch, ridge)
     assert 0.5 * bound < updates <= bound
 
 
@@ -303,7 +303,7 @@ def test_without_clipping_there_is_no_privacy():
 def test_pure_dp_needs_larger_noise_as_dimensions_grow():
     """Separately, matrix and vector would ask for 3.07 times the L2 constants at d = 8; no pair is worst for both."""
     d = 8
-    separate = (worst_cases.matrix_l1_bound(d) + 2 * math.sqrt(d)) / 4
+    separate = (sensitivities.matrix_l1_bound(d) + 2 * math.sqrt(d)) / 4
     assert agrees(separate, "3.07")
     found = find("ucrl-vtr-local-pure").compare(dimension=d, episode_length=5)
     least = found.printed.witnessed_epsilon(found.claim)
@@ -355,7 +355,7 @@ def comparisons(draw):
     given = {parameter.name: draw(VALUES[parameter.name]) for parameter in calibration.parameters}
     if calibration.name.startswith("lsvi"):  # with a single batch nothing is released
         sizes = given["epsilon"], given["episodes"], given["episode_length"], given["dimension"]
-        assume(min(linear_rl.lsvi_batches(*sizes), linear_rl.lsvi_pure_batches(*sizes)) > 1)
+        assume(min(luyo.lsvi_batches(*sizes), luyo.lsvi_pure_batches(*sizes)) > 1)
     return calibration.compare(reading, **given)
 
 
@@ -453,7 +453,7 @@ def test_the_joint_cost_in_closed_form(value):
 def test_the_square_entry(value):
     c, y = np.meshgrid(np.linspace(-1, 1, 2001), np.linspace(0, value, 4001))
     cost = ((1 + value**2) ** 2 + (1 + y**2) ** 2) / 2 - (c + value * y) ** 2
-    found = worst_cases.square_entry_mu_squared(value)
+    found = sensitivities.square_entry_mu_squared(value)
     assert found == pytest.approx(cost.max(), rel=1e-6)
     assert found >= cost.max() * (1 - 1e-9)
     assert found >= pair_mu_squared(1, value, 1, 1, GOE) * (1 - 1e-12)
@@ -461,16 +461,16 @@ def test_the_square_entry(value):
 
 def test_the_price_of_the_square_entry():
     for value, times in ((1.0, "1.00"), (2.3, "1.00"), (3.0, "1.19"), (5.0, "1.84"), (10.0, "3.57")):
-        price = math.sqrt(worst_cases.square_entry_mu_squared(value) / pair_mu_squared(1, value, 1, 1, GOE))
+        price = math.sqrt(sensitivities.square_entry_mu_squared(value) / pair_mu_squared(1, value, 1, 1, GOE))
         assert f"{price:.2f}" == times
 
 
 def test_the_last_step_of_lsvi_has_a_worst_pair_of_its_own():
-    sds, values = linear_rl.lsvi_printed_sds(1.0, 1e-5, 5, 6), [6.0] * 4 + [1.0]
+    sds, values = luyo.lsvi_printed_sds(1.0, 1e-5, 5, 6), [6.0] * 4 + [1.0]
     nodes, updates = 3, 5
     t = np.linspace(0, 1, 10_001)
     steps = [nodes * 2 * (1 - t**2) / sds[0] ** 2 + updates * 2 * m**2 * (1 + t) / sds[1] ** 2 for m in values]
-    exact = linear_rl.lsvi_mu_squared(updates, values, *sds)
+    exact = luyo.lsvi_mu_squared(updates, values, *sds)
     assert exact == pytest.approx(sum(step.max() for step in steps), rel=1e-6)
     assert exact > sum(steps).max() * 1.005
 
@@ -487,16 +487,16 @@ def test_the_l1_sensitivity_of_a_matrix_by_enumeration(dimension, known):
         eigenvalues = np.linalg.eigvalsh(pattern)
         best = max(best, float(eigenvalues[-1] - eigenvalues[0]))
     assert agrees(best, known)
-    assert worst_cases.pair_l1_witness(dimension, 1.0, 1e-9) == pytest.approx(best, rel=1e-5)
-    assert best <= worst_cases.matrix_l1_bound(dimension) * (1 + 1e-12) <= 1.05 * best
+    assert sensitivities.pair_l1_witness(dimension, 1.0, 1e-9) == pytest.approx(best, rel=1e-5)
+    assert best <= sensitivities.matrix_l1_bound(dimension) * (1 + 1e-12) <= 1.05 * best
 
 
 def test_the_l1_sensitivity_of_a_matrix_grows_with_its_dimension():
-    assert agrees(worst_cases.pair_l1_witness(6, 1.0, 1e-9), "5.0")
-    assert agrees(worst_cases.pair_l1_witness(8, 1.0, 1e-9), "6.4")
+    assert agrees(sensitivities.pair_l1_witness(6, 1.0, 1e-9), "5.0")
+    assert agrees(sensitivities.pair_l1_witness(8, 1.0, 1e-9), "6.4")
     for d in (2, 10, 100):
         expected = math.sqrt((d**2 + 2 * d + 2) / 2)
-        assert worst_cases.pair_l1_witness(d, 1.0, 1e-9) == pytest.approx(expected, rel=1e-5)
+        assert sensitivities.pair_l1_witness(d, 1.0, 1e-9) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 5, 8])
@@ -508,7 +508,7 @@ def test_the_l1_sensitivity_of_a_pair(dimension, a, b):
         matrix = np.abs(np.triu(np.outer(x, x) - np.outer(other, other))).sum()
         return a * matrix + b * np.abs(y * x - z * other).sum()
 
-    witness, bound = worst_cases.pair_l1_witness(dimension, a, b), worst_cases.pair_l1_bound(dimension, a, b)
+    witness, bound = sensitivities.pair_l1_witness(dimension, a, b), sensitivities.pair_l1_bound(dimension, a, b)
     k, best = dimension // 2, 0.0
     for angle, theta in itertools.product(np.linspace(0.3, 1.3, 41), np.linspace(0, math.pi / 4, 41)):
         p = np.repeat([math.cos(angle) / math.sqrt(k), math.sin(angle) / math.sqrt(dimension - k)], [k, dimension - k])
@@ -540,33 +540,33 @@ def test_tree_counts():
             for record in range(low, high):
                 touched[record] += 1
         assert max(touched) == touched[0] == Tree(last).n_nodes
-        assert most == worst_cases.prefix_nodes(last)
+        assert most == sensitivities.prefix_nodes(last)
     assert [Tree(n).n_nodes for n in (1023, 1024, 99_999)] == [10, 11, 17]
-    assert [worst_cases.prefix_nodes(n) for n in (1023, 1024, 99_999)] == [10, 10, 16]
+    assert [sensitivities.prefix_nodes(n) for n in (1023, 1024, 99_999)] == [10, 10, 16]
 
 
 def test_the_factorization():
     for n, known in ((16, "1.94"), (32, "2.17"), (64, "2.39"), (1024, "3.27"), (10**5, "4.73")):
-        assert agrees(worst_cases.factorization_norm(n), known)
+        assert agrees(sensitivities.factorization_norm(n), known)
     n = 64
     c = np.concatenate([[1.0], np.cumprod(1 - 0.5 / np.arange(1, n))])
     root = np.tril(toeplitz(c))
     assert root @ root == pytest.approx(np.tril(np.ones((n, n))))
     worst = np.linalg.norm(root, axis=1).max() * np.linalg.norm(root, axis=0).max()
-    assert worst_cases.factorization_norm(n) == pytest.approx(worst)
+    assert sensitivities.factorization_norm(n) == pytest.approx(worst)
 
 
 def test_the_factorization_past_a_million_terms_is_not_below_the_sum():
     n = 3_000_000
     exact = 1 + (np.cumprod(1 - 0.5 / np.arange(1, n)) ** 2).sum()
-    assert exact * (1 - 1e-12) <= worst_cases.factorization_norm(n) <= exact * (1 + 1e-9)
+    assert exact * (1 - 1e-12) <= sensitivities.factorization_norm(n) <= exact * (1 + 1e-9)
 
 
 def test_the_schedule_of_lsvi():
     for episodes, batches in itertools.product(range(2, 60), range(1, 20)):
         starts = [i * math.ceil(episodes / batches) + 1 for i in range(batches)]
         updates = sum(start - 1 <= episodes for start in starts[1:])
-        assert linear_rl.lsvi_updates(episodes, batches) == updates
+        assert luyo.lsvi_updates(episodes, batches) == updates
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

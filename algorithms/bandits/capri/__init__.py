@@ -1,0 +1,1 @@
+"""CAPRI: kernel bandits by elimination on projected features."""

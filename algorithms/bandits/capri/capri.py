@@ -1,0 +1,733 @@
+r"""Kernel bandits with stochastic contexts, by elimination on private projected regression: CAPRI, and its twin.
+
+A user brings a context c of a public finite set and is given an action x; the points w = (c, x) lie in the domain of a
+kernel, and the mean reward is m + f(w), m the middle of the range, f a function of the kernel's space. What is learned is y
+= reward - m, |y| <= B = (high - low) / 2.
+
+Source: Pavlovic, Salgia and Zhao, "Differential Privacy in Kernelized Contextual Bandits via Random Projections".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import ndtri
+
+from bandana.algorithms.bandits.capri import projection
+from bandana.algorithms.bandits.capri.projection import Coins, Projection, drawn_coins, epoch_lengths
+from bandana.algorithms.papers.pavlovic import printed_sd
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.rkhs.features import exact_on
+from bandana.algorithms.rkhs.kernels import Kernel
+from bandana.algorithms.rkhs.pool import Pool
+from bandana.privacy_core import ApproxDP, Exact, Gaussian, Interval, Ledger, Mechanism, PhaseSum, Span, calibrate
+from bandana.privacy_core.checks import at_least, failure_of, non_negative, positive
+
+_UP = 1 + 1e-12
+"""Not below the paper's noise: rounded up by one part in 1e12."""
+_MOST_REMEMBERED = 2**27
+"""Bytes of plans that are kept for other replicates."""
+_SPREAD = 1e3
+"""Of a noisy sum, so that what is left modulo 1 differs between replicates."""
+REFUSE, NEAREST = "refuse", "nearest"
+
+
+class Sensitive(NamedTuple):
+    """Exact statistics."""
+
+    sum: Any
+    """Of y v(w) over the epoch: the state of what gathers it."""
+
+
+class Released(NamedTuple):
+    """All that decisions are made from; a function of noisy sums and of public coins."""
+
+    active: np.ndarray
+    """(n_reps, n_contexts, n_actions) bool, X_r(c)."""
+    estimate: FloatArray
+    """(n_reps, n_points) of f in the last epoch that was released; NaN before the first."""
+    order: IntArray
+    """(n_reps, n_contexts, n_actions) the active actions of each context, then the others."""
+    n_active: IntArray
+    """(n_reps, n_contexts)"""
+    which: IntArray
+    """(n_reps,) the plan that the replicate is in."""
+    plans: tuple[Plan, ...]
+    """Of the epoch under way, one for each set of active actions that some replicate has."""
+    codes: FloatArray
+    """(n_plans, n_points, n_outputs) of the plans."""
+    clock: IntArray
+    """(n_reps,) rounds played; the same in all replicates."""
+    epoch: IntArray
+    """(n_reps,) the epoch under way, from 0; the same in all replicates."""
+    shift: FloatArray
+    """(n_reps,) in [0, 1), what the coins of this epoch's users are moved by; made of the last noisy sum."""
+
+
+class Plan(NamedTuple):
+    """An epoch, as a function of its number, of the active actions and of public coins."""
+
+    order: IntArray
+    """(n_contexts, n_actions)"""
+    n_active: IntArray
+    """(n_contexts,)"""
+    codes: FloatArray
+    """(n_points, n_outputs) v(w) / unit: what a reward of 1 adds; of norm at most 1 at all points that can be played."""
+    readers: FloatArray
+    """(n_points, n_outputs) the same: estimates are unit^2 times their products with the noisy sum."""
+    unit: float
+    """s_max, or what the calibration takes in its place."""
+    width: FloatArray
+    """(n_points,) half-widths of the confidence intervals."""
+
+
+# --- where the noise enters ------------------------------------------------------------------------------------------
+
+
+class Gathering(Protocol):
+    """How users' contributions become one noisy sum an epoch: joint and local privacy differ in this alone."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What adds noise to one release; its sensitivity is 2 B."""
+        ...
+
+    def init(self, n_reps: int, n_outputs: int) -> Any:
+        """Nothing gathered yet."""
+        ...
+
+    def take(
+        self, state: Any, value: FloatArray, n_records: IntArray, is_last: bool, ledger: Ledger
+    ) -> tuple[Any, FloatArray]:
+        """Adds the next record's contribution (n_reps, n_outputs); where it is the epoch's last, answers the noisy sum."""
+        ...
+
+    def noise_deviation(self, n_records: int) -> float:
+        """Standard deviation of the noise in an epoch's sum, in each coordinate."""
+        ...
+
+
+_NOTHING: FloatArray = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Together:
+    """The epoch's exact sum is released once, when the epoch ends: joint privacy, and the twin.
+
+    Attributes:
+      mechanism: with the noise of an epoch's sum.
+    """
+
+    mechanism: Mechanism
+
+    @cached_property
+    def _sums(self) -> PhaseSum:
+        return PhaseSum(self.mechanism)
+
+    def init(self, n_reps: int, n_outputs: int) -> Any:
+        """See `Gathering`."""
+        return self._sums.init(n_reps, (n_outputs,))
+
+    def take(
+        self, state: Any, value: FloatArray, n_records: IntArray, is_last: bool, ledger: Ledger
+    ) -> tuple[Any, FloatArray]:
+        """See `Gathering`."""
+        state = self._sums.add(state, value, n_records)
+        if not is_last:
+            return state, _NOTHING
+        state, noisy, _ = self._sums.close(state, ledger)
+        return state, noisy
+
+    def noise_deviation(self, n_records: int) -> float:
+        """One draw."""
+        return self._sums.noise_deviation(1)
+
+
+class Messages(NamedTuple):
+    """What was sent in the epoch under way."""
+
+    total: FloatArray
+    """(n_reps, n_outputs)"""
+    next: IntArray
+    """(n_reps,) the record that sends the next one."""
+
+
+@dataclass(frozen=True)
+class EachAlone:
+    """Each user sends the own contribution with noise, and the epoch's messages are added up: local privacy.
+
+    Attributes:
+      mechanism: with the noise of a message.
+    """
+
+    mechanism: Mechanism
+
+    def init(self, n_reps: int, n_outputs: int) -> Messages:
+        """See `Gathering`."""
+        return Messages(np.zeros((n_reps, n_outputs)), np.zeros(n_reps, dtype=np.int64))
+
+    def take(
+        self, state: Messages, value: FloatArray, n_records: IntArray, is_last: bool, ledger: Ledger
+    ) -> tuple[Messages, FloatArray]:
+        """See `Gathering`.
+
+        Raises:
+          ValueError: it is the contribution of more than one record, whose messages would be one.
+        """
+        if (n_records > 1).any():
+            raise ValueError(f"under local DP each record sends its own message, got one of {int(n_records.max())} records")
+        after = state.next + n_records
+        message = ledger.release(self.mechanism, value, records=Span(state.next, after))
+        np.add(state.total, message, out=state.total)
+        if not is_last:
+            return Messages(state.total, after), _NOTHING
+        return Messages(np.zeros_like(state.total), after), state.total
+
+    def noise_deviation(self, n_records: int) -> float:
+        """One draw a message."""
+        return math.sqrt(n_records) * self.mechanism.deviation
+
+
+# --- how wide the intervals are --------------------------------------------------------------------------------------
+
+
+class Epoch(NamedTuple):
+    """What a confidence width is made of: public."""
+
+    length: int
+    """T_r."""
+    features: FloatArray
+    """(n_points, n_features) phi."""
+    projection: Projection
+    rounds: FloatArray
+    """(n_points,) expected rounds at each point; 0 where it cannot be played."""
+    is_active: np.ndarray
+    """(n_points,) bool, in any context."""
+    deviation: float
+    """Of the noise in the sum of y v(w), in each coordinate."""
+
+
+class Width(Protocol):
+    """What the sensitivity is taken to be, and how far an estimate may be off: the calibrations differ in this."""
+
+    def unit(self, found: Projection, is_active: np.ndarray) -> float:
+        """A bound on |v(w)| over all points that some user can be given."""
+        ...
+
+    def half_widths(self, epoch: Epoch) -> FloatArray:
+        """(n_points,) of the intervals, at `beta_scale` 1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExactWidth:
+    r"""The tight calibration: the exact sensitivity, and a proved interval for each point.
+
+    Given what was released before, the points w_t of an epoch are independent draws from a law that is known: the context
+    from kappa, the action uniformly. So the estimate v(w)^T (sum_t y_t v(w_t) + noise) is a sum of independent terms, of
+    mean and variance that can be computed (`projection.error`): with L = log(2 |W| R / failure), s the noise's deviation in
+    a coordinate, a the largest weight of one reward,
+
+        |f(w) - estimate| <= |f| bias(w) + sqrt(2 L (B^2 variance(w) + s^2 |v(w)|^2)) + B a(w) L / 3,
+
+    but with probability failure / (|W| R), by Bernstein's inequality for variables bounded on one side (Boucheron, Lugosi
+    and Massart 2013, Theorem 2.10), whose moment bound holds for the Gaussian part too. Where noise dominates, the same with
+    half of the failure for the noise alone, z s |v(w)| with z = Phi^-1(1 - failure / (4 |W| R)), is shorter; the shorter is
+    taken. It assumes that the pool's law is the law of the contexts; a law that is off by a factor of 1 +- u makes it off by
+    about u.
+
+    Attributes:
+      reward_bound: B.
+      norm_bound: of f.
+      failure: probability that some interval of some epoch fails.
+      n_epochs: R.
+      error_scale: factor on B and |f| here, that is, on all but the privacy noise, whose law is known exactly.
+    """
+
+    reward_bound: float
+    norm_bound: float
+    failure: float
+    n_epochs: int
+    error_scale: float = 1.0
+
+    def unit(self, found: Projection, is_active: np.ndarray) -> float:
+        """s_max itself."""
+        return float(found.norm[is_active].max())
+
+    def half_widths(self, epoch: Epoch) -> FloatArray:
+        """See the class."""
+        found = projection.error(epoch.features, epoch.projection.vectors, epoch.rounds)
+        share = self.failure / (2 * len(found.bias) * self.n_epochs)
+        bound = self.error_scale * self.reward_bound
+        variance, noise = bound**2 * found.variance, epoch.deviation * epoch.projection.norm
+
+        def bernstein(square: FloatArray, log: float) -> FloatArray:
+            return np.sqrt(2 * log * square) + bound * found.weight * log / 3
+
+        at_once = bernstein(variance + noise**2, math.log(1 / share))
+        apart = bernstein(variance, math.log(2 / share)) - float(ndtri(share / 2)) * noise
+        return np.asarray(self.error_scale * self.norm_bound * found.bias + np.minimum(at_once, apart))
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedWidth:
+    r"""The paper's constants: sigma_max in place of s_max, and Delta_r = beta sigma_max + beta_1 sigma_max^2 for all points.
+
+    An action stays if its estimate is at least the largest minus 4 Delta_r, which is to say that intervals of half-width 2
+    Delta_r meet (2 Delta_r, half of it, would be enough for the paper's own proof).
+
+    Attributes:
+      beta: of Lemma 6.6.
+      beta_1: of eq. (7) or of Lemma 6.6.
+      is_local: under local privacy beta_1 grows with sqrt(T_r).
+      error_scale: factor on beta, which is for all but the privacy noise.
+    """
+
+    beta: float
+    beta_1: float
+    is_local: bool
+    error_scale: float = 1.0
+
+    def unit(self, found: Projection, is_active: np.ndarray) -> float:
+        """sigma_max, which is at least s_max."""
+        return float(found.spread[is_active].max())
+
+    def half_widths(self, epoch: Epoch) -> FloatArray:
+        """See the class."""
+        largest = self.unit(epoch.projection, epoch.is_active)
+        beta_1 = self.beta_1 * (math.sqrt(epoch.length) if self.is_local else 1.0)
+        return np.full(len(epoch.rounds), 2 * (self.error_scale * self.beta * largest + beta_1 * largest**2))
+
+
+# --- the algorithm ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedElimination:
+    r"""CAPRI: epochs of ceil(sqrt T), then twice as many rounds each; users are given uniformly random active actions.
+
+    At the end of an epoch of T_r rounds the sum of y_t v(w_t) over its users is released with Gaussian noise, f is estimated
+    on all points by the products with v(w), and of each context those actions go that are worse than another one beyond all
+    doubt. v is that of `projection.project` for S and R, T_r points each, drawn from the generator of contexts and uniformly
+    from the active actions: they imitate the epoch's users, and are made without them.
+
+    Unit of privacy: one user's record, context and reward. What is protected: joint model, the actions of all *other* users
+    (a user's own action may depend on the own context); local model, the user's message. Claim: (epsilon, delta), for
+    neighbors that replace one record (Theorems 4.1 and 6.7).
+    Sensitivity: a record adds y v(w), |y| <= B, so replacing it moves the sum by at most 2 B s_max, s_max the maximum of
+    |v(w)| over *all* contexts of the pool and their active actions; w = w' and y = B, y' = -B attain it. It is that of the
+    operator as computed, rank decisions and rounding included. What is released is the sum divided by `unit` >= s_max, which
+    is public, so that every release of every epoch and replicate has sensitivity 2 B and one noise multiplier 1/mu.
+    A record is in one epoch; when epochs end is public, and S, R, v and the active actions are functions of public coins and
+    of earlier releases. So one release touches a record, and by the one-touch lemma (`docs/privacy.md`) the whole run is
+    mu-GDP. Under local privacy one message is all that a user sends, with the same mu.
+    Public: the pool and its law, the kernel, T, the range, all coins. An epoch that the horizon cuts off, or ends with,
+    releases no sum; messages are sent in every round.
+    Cost: a round O(n_features), an epoch and set of active actions O(|W|^2 n_features). State: O(|W|) sums and actions a
+    replicate, and O(|W| n_features) a plan, which replicates with the same active actions share; nothing grows with T but
+    the coins.
+
+    The users' own coins: the loop hands none out, so they are drawn before the run and are public, one number u_t in [0, 1)
+    a round; a user is given the action of number floor(u k) among the k active ones, u = u_t plus a shift, modulo 1. The
+    shift is made of the noisy sum that was released last, so that replicates do not all play alike. Given the released sums
+    and the context this is uniform and independent of all else, which is all that the proof asks of it; that an adversary
+    knows u_t costs nothing, because the sensitivity is a maximum over all points. What is given up is that replicates share
+    S, R and the actions of the first epoch; another `seed` draws others.
+
+    Departures from the paper:
+      Features. The estimate is computed in the span of the features of the pool's points, where it takes O(|W|) numbers and
+        not T_r: the paper's vector, as long as S, is an isometric image of ours, so noise and estimates have the same law.
+        S may repeat points, as it must on a finite set as soon as T_r > |W|; eqs. (4) and (6) invert matrices that are then
+        singular.
+      Noise. Lemma 6.6 and Lemma 7.1 define sigma_max without the square root of eq. (6); the sensitivity has it, and so do
+        we. The maximum over the support of the generator, eq. (6), is no bound for a neighbor that brings another context:
+        we take it over all contexts of the pool, `printed` included. The local appendix prints M^-1 k_S(c_t, y_t) for M^-1/2
+        k_S(c_t, x_t).
+      Composition. Claim 6.8 adds up log T epochs; no user is in two of them. For logarithms of base 10 that sum would be
+        wrong, as there are log2(T / T_1 + 1) epochs; by the one-touch lemma it is not needed.
+      `printed` keeps sigma_0 of eq. (5), with natural logarithms: mu = epsilon / (2 log T sqrt(log(1.25 log T / delta))) for
+        sigma_max = s_max. beta is that of Lemma 6.6 at failure / (|W| T log T), with B the larger of the bounds on y and on
+        f; beta_1 comes in two readings: eq. (7) covers 2.3 to 2.6 deviations of the noise at B = 1, where 4.3 to 4.9 are
+        needed, and shrinks with B, Lemma 6.6 has 47 to 53. With either nothing is eliminated at T = 1e5.
+      `tight` has sigma_0 = 2 B s_max / mu, mu the exact one of (epsilon, delta), and the intervals of `ExactWidth`.
+      Lemma 6.5 needs every epoch to be longer than a threshold that Theorem 6.7 asks of T alone: sqrt(T) may be shorter. The
+        intervals of `tight` do not need it.
+      All center rewards on the middle of the range (public, costs nothing), which halves B for rewards in [0, 1].
+
+    Attributes:
+      pool: the contexts, their points, and the law that generates them.
+      features: (n_points, n_features) phi of the points, norm at most 1; point (c, x) has the number c n_actions + x.
+      reward_range: declared range of a reward; every reward is clipped to it.
+      horizon: T.
+      gathering: `Together` or `EachAlone`, with the noise.
+      width: `PrintedWidth` or `ExactWidth`.
+      coins: drawn before the run, for this pool and horizon.
+      ridge: tau.
+      beta_scale: factor on all widths; below 1 intervals may fail more often. `width` has a factor for its parts.
+      strangers: a context outside the pool is `refuse`d, or taken for the `nearest` one of the pool. As an error is seen by
+        others, a promise to users who may hold anything needs the latter; where it is a mistake in the data, the former.
+    """
+
+    pool: Pool
+    features: FloatArray
+    reward_range: Interval
+    horizon: int
+    gathering: Gathering
+    width: Width
+    coins: Coins
+    ridge: float
+    beta_scale: float = 1.0
+    strangers: str = REFUSE
+
+    def __post_init__(self) -> None:
+        at_least("horizon", self.horizon, 2)
+        positive("ridge", self.ridge)
+        non_negative("beta_scale", self.beta_scale)
+        if self.strangers not in (REFUSE, NEAREST):
+            raise ValueError(f"strangers must be {REFUSE!r} or {NEAREST!r}, got {self.strangers!r}")
+        n_points = self.n_contexts * self.n_actions
+        if self.features.shape[:1] != (n_points,):
+            raise ValueError(f"features must have one row for each of {n_points} points, got shape {self.features.shape}")
+        if self.coins.actions.shape != (self.horizon,) or self.coins.contexts.shape != (2, sum(self._lengths)):
+            raise ValueError(
+                f"coins must be drawn for the horizon {self.horizon}, got {self.coins.actions.shape[0]} actions and "
+                f"{self.coins.contexts.shape[-1]} points: use drawn_coins(pool, horizon, seed)"
+            )
+
+    @property
+    def n_actions(self) -> int:
+        """Of each context."""
+        return int(self.pool.points.shape[1])
+
+    @property
+    def n_contexts(self) -> int:
+        """Of the pool."""
+        return int(self.pool.points.shape[0])
+
+    @property
+    def context_dimension(self) -> int:
+        """Of the points."""
+        return int(self.pool.points.shape[2])
+
+    @property
+    def n_outputs(self) -> int:
+        """Of a released sum."""
+        return int(self.features.shape[1])
+
+    @cached_property
+    def _lengths(self) -> tuple[int, ...]:
+        return epoch_lengths(self.horizon)
+
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
+        return tuple(np.cumsum(self._lengths).tolist())
+
+    @cached_property
+    def _middle(self) -> float:
+        return (self.reward_range.low + self.reward_range.high) / 2
+
+    def init(self, n_reps: int) -> tuple[Sensitive, Released]:
+        """The first epoch, all actions active."""
+        active = np.ones((self.n_contexts, self.n_actions), dtype=bool)
+        plan = self.plan(0, active)
+        zeros = np.zeros(n_reps, dtype=np.int64)
+        released = Released(
+            active=np.tile(active, (n_reps, 1, 1)),
+            estimate=np.full((n_reps, len(self.features)), np.nan),
+            order=np.tile(plan.order, (n_reps, 1, 1)),
+            n_active=np.tile(plan.n_active, (n_reps, 1)),
+            which=zeros,
+            plans=(plan,),
+            codes=plan.codes[None],
+            clock=zeros.copy(),
+            epoch=zeros.copy(),
+            shift=np.zeros(n_reps),
+        )
+        return Sensitive(self.gathering.init(n_reps, self.n_outputs)), released
+
+    def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
+        """(n_reps,) the round's coin among the active actions of the context.
+
+        Raises:
+          ValueError: there are no contexts, one is outside the pool (where strangers are refused), or the horizon is over.
+        """
+        clock = int(released.clock[0])
+        if clock >= self.horizon:
+            raise ValueError(f"the algorithm was built for {self.horizon} rounds, this is round {clock + 1}")
+        actions = np.empty(len(released.clock), dtype=np.int64)
+        coin = self.coins.actions[clock]
+        projection.assign(released.order, released.n_active, self._place(context), coin, released.shift, actions)
+        return actions
+
+    def hold(self, released: Released, actions: IntArray) -> IntArray:
+        """(n_reps,) one round: the next user has another context."""
+        return np.ones(len(actions), dtype=np.int64)
+
+    def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
+        """Adds the record to the epoch; where that ends, eliminates and plans the next one."""
+        value = np.empty((len(record.user), self.n_outputs))
+        projection.encode(
+            released.codes, released.which, self._place(record.contexts), record.actions, self.n_actions, record.rewards,
+            record.n_records, self._middle, value,
+        )  # fmt: skip
+        np.add(released.clock, record.n_records, out=released.clock)
+        clock, epoch = int(released.clock[0]), int(released.epoch[0])
+        is_last = clock == self._ends[epoch] and clock < self.horizon
+        state, noisy = self.gathering.take(sensitive.sum, value, record.n_records, is_last, ledger)
+        return Sensitive(state), self._next(released, noisy) if is_last else released
+
+    def _place(self, context: FloatArray | None) -> IntArray:
+        """(n_reps,) which context of the pool."""
+        return self.pool.placed(context, self.strangers == REFUSE)
+
+    def _next(self, released: Released, noisy: FloatArray) -> Released:
+        """Takes the noisy sums (n_reps, n_features) in, and opens the next epoch."""
+        active, which = released.active, released.which
+        for number, plan in enumerate(released.plans):
+            projection.decode(plan.readers, plan.unit**2, np.flatnonzero(which == number), noisy, released.estimate)
+        projection.eliminate(released.estimate, np.stack([plan.width for plan in released.plans]), which, active)
+        np.add(released.epoch, 1, out=released.epoch)
+        released.shift[:] = np.mod(_SPREAD * noisy.sum(axis=1), 1.0)
+        epoch = int(released.epoch[0])
+        plans: list[Plan] = []
+        numbers: dict[bytes, int] = {}
+        for rep, packed in enumerate(np.packbits(active.reshape(len(active), -1), axis=1)):
+            key = packed.tobytes()
+            if key not in numbers:
+                numbers[key] = len(plans)
+                plans.append(self.plan(epoch, active[rep]))
+            which[rep] = numbers[key]
+        return released._replace(
+            order=np.stack([plan.order for plan in plans])[which],
+            n_active=np.stack([plan.n_active for plan in plans])[which],
+            plans=tuple(plans),
+            codes=plans[0].codes[None] if len(plans) == 1 else np.stack([plan.codes for plan in plans]),
+        )
+
+    # --- plans: public, a function of the epoch and of active actions; remembered because replicates share them -----------
+
+    @cached_property
+    def _known_plans(self) -> dict[tuple[int, bytes], Plan]:
+        return {}
+
+    def plan(self, epoch: int, active: np.ndarray) -> Plan:
+        """The epoch, from 0, with the given active actions (n_contexts, n_actions) bool, at least one in each context."""
+        key = (epoch, np.packbits(active).tobytes())
+        known = self._known_plans.get(key)
+        if known is None:
+            if (len(self._known_plans) + 1) * self.features.nbytes > _MOST_REMEMBERED:
+                self._known_plans.clear()
+            known = self._known_plans[key] = self._planned(epoch, active)
+        return known
+
+    def _planned(self, epoch: int, active: np.ndarray) -> Plan:
+        order, n_active = np.argsort(~active, axis=1, kind="stable"), active.sum(axis=1)
+        basis, copies = (self._drawn(epoch, part, order, n_active) for part in (0, 1))
+        return self._made(epoch, active, basis, np.bincount(copies, minlength=len(self.features)))
+
+    def _drawn(self, epoch: int, part: int, order: IntArray, n_active: IntArray) -> IntArray:
+        """(T_r,) the points of S (part 0) or R (part 1)."""
+        rows = slice(self._ends[epoch] - self._lengths[epoch], self._ends[epoch])
+        context = self.coins.contexts[part, rows]
+        n = n_active[context]
+        chosen = np.minimum((self.coins.places[part, rows] * n).astype(np.int64), n - 1)  # a place near 1 must not round up
+        return np.asarray(context * self.n_actions + order[context, chosen])
+
+    def _made(self, epoch: int, active: np.ndarray, basis: IntArray, counts: IntArray) -> Plan:
+        """The plan of S with the points `basis` and R with each point `counts` times."""
+        order, n_active = np.argsort(~active, axis=1, kind="stable"), active.sum(axis=1)
+        length, is_active = self._lengths[epoch], active.ravel()
+        found = projection.project(self.features, basis, counts, self.ridge)
+        unit = self._unit(found, is_active)
+        rounds = np.where(active, (self.pool.law / n_active)[:, None], 0.0).ravel() * length
+        deviation = unit * self.gathering.noise_deviation(length)
+        width = self.width.half_widths(Epoch(length, self.features, found, rounds, is_active, deviation))
+        return Plan(order, n_active, *self._coded(found, basis, unit), unit, self.beta_scale * width)
+
+    def _unit(self, found: Projection, is_active: np.ndarray) -> float:
+        """What the vectors are divided by, at least |v(w)| where `is_active`."""
+        return self.width.unit(found, is_active)
+
+    def _coded(self, found: Projection, basis: IntArray, unit: float) -> tuple[FloatArray, FloatArray]:
+        """(n_points, n_outputs) codes and readers."""
+        codes = np.ascontiguousarray(found.vectors / unit)
+        return codes, codes
+
+
+# --- builders --------------------------------------------------------------------------------------------------------
+
+
+def capri(
+    pool: Pool,
+    kernel: Kernel,
+    horizon: int,
+    reward_range: Interval,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    norm_bound: float = 1.0,
+    beta_scale: float = 1.0,
+    error_scale: float = 1.0,
+    strangers: str = REFUSE,
+    seed: int = 0,
+) -> ProjectedElimination:
+    """The non-private twin, with the intervals of `tight`; arguments as of `capri_joint`."""
+    width = _exact_width(horizon, reward_range, failure, norm_bound, error_scale)
+    gathering = Together(Exact())
+    return _built(pool, kernel, horizon, reward_range, gathering, width, ridge, beta_scale, strangers, seed)
+
+
+def capri_joint(
+    pool: Pool,
+    kernel: Kernel,
+    horizon: int,
+    epsilon: float,
+    delta: float,
+    reward_range: Interval,
+    calibration: str,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    norm_bound: float = 1.0,
+    beta_scale: float = 1.0,
+    error_scale: float = 1.0,
+    strangers: str = REFUSE,
+    seed: int = 0,
+) -> ProjectedElimination:
+    """CAPRI with (epsilon, delta)-joint differential privacy.
+
+    Args:
+      pool: the contexts and their law. Where the generator of contexts is a public offline data set, its law is their
+        frequencies there.
+      kernel: of the points; k(w, w) at most 1.
+      horizon: T, at least 2.
+      epsilon: above 0.
+      delta: in (0, 1).
+      reward_range: declared range of a reward.
+      calibration: `printed` (beta_1 of eq. 7), `printed-lemma-6-6` (that of Lemma 6.6, the same noise) or `tight`.
+      ridge: tau.
+      failure: probability that some interval fails; None: 1 / horizon.
+      norm_bound: of f, in the kernel's space.
+      beta_scale: factor on all widths.
+      error_scale: factor on all parts of them but that of the privacy noise. They are made for any function of the norm and
+        for all points at once; below 1 nothing is proved of them. Where noise is the larger
+        part, as it is in early epochs, a small `beta_scale` drops good actions, this one does not.
+      strangers: `refuse` or `nearest`.
+      seed: of the public coins.
+
+    Raises:
+      ValueError: an argument out of its range; the message names it.
+    """
+    return _private(
+        pool, kernel, horizon, epsilon, delta, reward_range, calibration, ridge, failure, norm_bound, beta_scale,
+        error_scale, strangers, seed, is_local=False,
+    )  # fmt: skip
+
+
+def capri_local(
+    pool: Pool,
+    kernel: Kernel,
+    horizon: int,
+    epsilon: float,
+    delta: float,
+    reward_range: Interval,
+    calibration: str,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    norm_bound: float = 1.0,
+    beta_scale: float = 1.0,
+    error_scale: float = 1.0,
+    strangers: str = REFUSE,
+    seed: int = 0,
+) -> ProjectedElimination:
+    """CAPRI with (epsilon, delta)-local differential privacy: each message has the noise that joint privacy gives an epoch.
+
+    An epoch's noise grows with sqrt(T_r). The factors log T of `printed` have no reason here. Arguments as of `capri_joint`.
+    """
+    return _private(
+        pool, kernel, horizon, epsilon, delta, reward_range, calibration, ridge, failure, norm_bound, beta_scale,
+        error_scale, strangers, seed, is_local=True,
+    )  # fmt: skip
+
+
+def _private(
+    pool: Pool, kernel: Kernel, horizon: int, epsilon: float, delta: float, reward_range: Interval, calibration: str,
+    ridge: float, failure: float | None, norm_bound: float, beta_scale: float, error_scale: float, strangers: str, seed: int,
+    *, is_local: bool,
+) -> ProjectedElimination:  # fmt: skip
+    at_least("horizon", horizon, 2)
+    promise, half = ApproxDP(positive("epsilon", epsilon), delta), reward_range.width / 2
+    if calibration == "tight":
+        multiplier = calibrate(promise)
+        width: Width = _exact_width(horizon, reward_range, failure, norm_bound, error_scale)
+    elif calibration in ("printed", "printed-lemma-6-6"):
+        multiplier = printed_sd(epsilon, delta, horizon, 1.0, 1.0, "natural") / 2 * _UP
+        bound = max(half, positive("norm_bound", norm_bound))
+        share = failure_of(failure, horizon)
+        beta, readings = printed_betas(epsilon, delta, horizon, _n_points(pool), share, bound, positive("ridge", ridge))
+        width = PrintedWidth(beta, readings[calibration], is_local, non_negative("error_scale", error_scale))
+    else:
+        raise ValueError(f"calibration must be 'printed', 'printed-lemma-6-6' or 'tight', got {calibration!r}")
+    mechanism = Gaussian(2 * half, multiplier)
+    gathering = EachAlone(mechanism) if is_local else Together(mechanism)
+    return _built(pool, kernel, horizon, reward_range, gathering, width, ridge, beta_scale, strangers, seed)
+
+
+def printed_betas(
+    epsilon: float, delta: float, horizon: int, n_points: int, failure: float, bound: float, ridge: float
+) -> tuple[float, dict[str, float]]:
+    """Beta of Lemma 6.6, and beta_1 as eq. (7) (`printed`) and as Lemma 6.6 print it, at failure / (|W| T log T).
+
+    Args:
+      epsilon: of the claim.
+      delta: of the claim.
+      horizon: T.
+      n_points: |W|.
+      failure: the paper's delta.
+      bound: B.
+      ridge: tau.
+
+    Source: Pavlovic, Salgia and Zhao, eq. (7) and Lemma 6.6.
+    """
+    log_t = math.log(horizon)
+    share = failure / (n_points * horizon * log_t)
+    rounds = math.log(168 * horizon / share)
+    beta = bound * (90 * math.sqrt(rounds) + 52 * math.sqrt(rounds * math.log(12 / share) / ridge))
+    beta += 3 * bound * math.sqrt(2 * math.log(6 / share)) + math.sqrt(24 * ridge)
+    noise = math.sqrt(math.log(1.25 * log_t / delta)) * log_t / epsilon
+    return beta, {
+        "printed": noise * math.sqrt(8 * bound * math.log(log_t * n_points / failure)),
+        "printed-lemma-6-6": noise * 8 * bound * math.log(3 / share),
+    }
+
+
+def _n_points(pool: Pool) -> int:
+    return int(pool.points.shape[0] * pool.points.shape[1])
+
+
+def _exact_width(
+    horizon: int, reward_range: Interval, failure: float | None, norm_bound: float, error_scale: float
+) -> ExactWidth:
+    at_least("horizon", horizon, 2)
+    return ExactWidth(
+        reward_range.width / 2,
+        positive("norm_bound", norm_bound),
+        failure_of(failure, horizon),
+        len(epoch_lengths(horizon)),
+        non_negative("error_scale", error_scale),
+    )
+
+
+def _built(
+    pool: Pool, kernel: Kernel, horizon: int, reward_range: Interval, gathering: Gathering, width: Width, ridge: float,
+    beta_scale: float, strangers: str, seed: int,
+) -> ProjectedElimination:  # fmt: skip
+    points = pool.points.reshape(_n_points(pool), -1)
+    features = np.ascontiguousarray(exact_on(kernel, points)(points))
+    coins = drawn_coins(pool, horizon, seed)
+    return ProjectedElimination(pool, features, reward_range, horizon, gathering, width, coins, ridge, beta_scale, strangers)

@@ -1,0 +1,112 @@
+"""Catalog lines of kernel bandits with stochastic contexts: CAPRI."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from bandana.algorithms.bandits.capri.capri import NEAREST, capri, capri_joint, capri_local
+from bandana.algorithms.entry import POOLED, Claim, Entry, Settings, claim_of
+from bandana.algorithms.families import approx_of, calibration_of
+from bandana.algorithms.protocol import Algorithm
+from bandana.privacy_core import Relation, TrustModel
+
+_CAPRI = "Pavlovic, Salgia and Zhao, Differential Privacy in Kernelized Contextual Bandits via Random Projections"
+_RECORD = "one user's record (context and reward)"
+_CALIBRATIONS = ("printed", "printed-lemma-6-6", "tight")
+_PARAMETERS = {"ridge": 1.0, "failure": None, "norm_bound": 1.0, "beta_scale": 1.0, "error_scale": 1.0}
+_AUDIT_SHAPE = (2, 2)
+_NARROW = {"tight": 0.05, "printed": 1e-4, "printed-lemma-6-6": 1e-4}
+
+
+def _given(settings: Settings) -> dict[str, Any]:
+    """What every builder takes. A record may hold any context: one outside the pool is taken for the nearest."""
+    problem = settings.problem
+    shape = {"pool": problem.pool, "kernel": problem.kernel, "horizon": problem.known_horizon}
+    return {**shape, "reward_range": problem.reward_range, "strangers": NEAREST, **settings.parameters}
+
+
+def _capri(settings: Settings) -> Algorithm:
+    return capri(**_given(settings))
+
+
+def _capri_joint(settings: Settings) -> Algorithm:
+    privacy = approx_of(settings)
+    return capri_joint(
+        **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
+    )
+
+
+def _capri_local(settings: Settings) -> Algorithm:
+    privacy = approx_of(settings)
+    return capri_local(
+        **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
+    )
+
+
+def _eliminating(settings: Settings) -> Settings:
+    """With widths so short that the few rounds of a replay drop actions."""
+    return settings.with_parameters(failure=0.1, beta_scale=_NARROW[settings.calibration or "tight"])
+
+
+def _joint(settings: Settings) -> Claim:
+    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
+    return claim_of(stated, "the actions of all other users", "Theorems 4.1 and 6.7, JDP", _CAPRI, _RECORD)
+
+
+def _local(settings: Settings) -> Claim:
+    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.LOCAL)
+    return claim_of(stated, "a user's message", "Theorems 4.1 and 6.7, LDP", _CAPRI, _RECORD)
+
+
+def _first(n_actions: int) -> tuple[int, ...]:
+    return (0,)
+
+
+ENTRIES = (
+    Entry(
+        name="capri",
+        family="projected_kernel",
+        privacy_model="none",
+        guarantee=None,
+        calibrations=(),
+        claim="none: the non-private twin of capri-joint and capri-local",
+        source=f"{_CAPRI}, Algorithm 1 without noise",
+        build=_capri,
+        plays_on=(POOLED,),
+        parameters=_PARAMETERS,
+        in_audit=_eliminating,
+    ),
+    Entry(
+        name="capri-joint",
+        family="projected_kernel",
+        privacy_model="joint",
+        guarantee="approximate",
+        calibrations=_CALIBRATIONS,
+        claim="(epsilon, delta)-joint DP: the actions of all other users, replace one record (context and reward)",
+        source=f"{_CAPRI}, Algorithm 1",
+        build=_capri_joint,
+        plays_on=(POOLED,),
+        parameters=_PARAMETERS,
+        promise=_joint,
+        probes=_first,
+        in_audit=_eliminating,
+        audit_shape=_AUDIT_SHAPE,
+    ),
+    Entry(
+        name="capri-local",
+        family="projected_kernel",
+        privacy_model="local",
+        guarantee="approximate",
+        calibrations=_CALIBRATIONS,
+        claim="(epsilon, delta)-local DP of a user's message, replace one record (context and reward)",
+        source=f"{_CAPRI}, Algorithm 1, local",
+        build=_capri_local,
+        plays_on=(POOLED,),
+        parameters=_PARAMETERS,
+        promise=_local,
+        probes=_first,
+        in_audit=_eliminating,
+        audit_shape=_AUDIT_SHAPE,
+    ),
+)

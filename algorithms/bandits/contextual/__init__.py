@@ -1,0 +1,1 @@
+"""Contextual linear bandits: rarely switching OFUL and LinUCB."""

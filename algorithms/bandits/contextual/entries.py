@@ -1,0 +1,184 @@
+"""Catalog lines of linear bandits whose users bring their own actions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from bandana.algorithms.bandits.contextual.oful import (
+    LinUCB,
+    RarelySwitchingOFUL,
+    adar_oful,
+    lin_ucb,
+    lin_ucb_joint,
+    lin_ucb_local,
+    oful,
+)
+from bandana.algorithms.entry import CONTEXTUAL, Claim, Entry, RegretBound, Settings, claim_of
+from bandana.algorithms.families import AZIZE_BASU, approx_of, calibration_of, changing_regularizers, renyi_of, reward_claim
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Relation, TrustModel
+
+_OFUL = "Abbasi-Yadkori, Pal and Szepesvari (2011), Improved algorithms for linear stochastic bandits"
+_SHARIFF_SHEFFET = "Shariff and Sheffet (2018), Differentially private contextual linear bandits"
+_ZHENG = "Zheng, Cai, Huang, Li and Wang (2020), Locally differentially private (contextual) bandits learning"
+_RECORD = "one user's record (contexts and rewards)"
+_WIDTH = {"failure": None, "beta_scale": 1.0, "ridge": 1.0}
+_SWITCHING = {**_WIDTH, "switch": 1.0}
+_AUDIT_SHAPE = (3, 3)
+
+
+def _given(settings: Settings) -> dict[str, Any]:
+    """What every builder takes."""
+    problem = settings.problem
+    shape = {"n_actions": problem.n_actions, "dimension": problem.dimension, "horizon": problem.known_horizon}
+    return {**shape, "reward_range": problem.reward_range, **settings.parameters}
+
+
+def _oful(settings: Settings) -> RarelySwitchingOFUL:
+    return oful(**_given(settings))
+
+
+def _adar_oful(settings: Settings) -> RarelySwitchingOFUL:
+    privacy = renyi_of(settings)
+    return adar_oful(**_given(settings), alpha=privacy.alpha, epsilon=privacy.epsilon, calibration=calibration_of(settings))
+
+
+def _lin_ucb(settings: Settings) -> LinUCB:
+    return lin_ucb(**_given(settings))
+
+
+def _lin_ucb_joint(settings: Settings) -> LinUCB:
+    privacy = approx_of(settings)
+    return lin_ucb_joint(
+        **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
+    )
+
+
+def _lin_ucb_local(settings: Settings) -> LinUCB:
+    privacy = approx_of(settings)
+    return lin_ucb_local(
+        **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
+    )
+
+
+def _theorem_9(settings: Settings) -> Claim:
+    return reward_claim(settings, "Theorem 9", AZIZE_BASU)
+
+
+def _self_normalized(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+    algorithm = _oful(settings) if settings.privacy is None else _adar_oful(settings)
+    if algorithm.beta_scale < 1:
+        return None
+    d, q = algorithm.context_dimension, max(algorithm.noise_norms)
+    numbers = (
+        f"G = d log(1 + t / (lambda d)), d = {d}, lambda = {algorithm.ridge:g}, C = {algorithm.switch:g}, R = "
+        f"{algorithm.reward_scale:g}, B = {algorithm.parameter_bound:g}, s = {algorithm.beta_scale:g}, q = {q:.3g} at the "
+        f"end, failure = {algorithm.failure:.3g}"
+    )
+    if algorithm.least_share is not None:
+        return RegretBound(
+            algorithm.theorem_10_formula(grid),
+            f"{AZIZE_BASU}, Theorem 10: stated by the paper, its assumption fails. 2 s sqrt(1 + C) ((R sqrt(2 log(1 / "
+            "failure) + G) + B sqrt lambda) sqrt(2 t G) + gamma sqrt(2 (1 + C) (1 + lambda) G^2 / log(1 + C))), "
+            f"gamma = 2 q / sqrt(lambda_0), lambda_0 = {algorithm.least_share:.3g}; {numbers}",
+        )
+    of = f"{_OFUL}, Theorem 4" if settings.privacy is None else f"{AZIZE_BASU}, Theorem 10, proved without its assumption"
+    return RegretBound(
+        algorithm.regret_bound(grid),
+        f"{of}: max(D, 2 s sqrt(1 + C) W) sqrt(t G / log 2), W = R sqrt(2 log(1 / failure) + G) + B sqrt lambda + q / sqrt "
+        f"lambda, and at most D t, D the range's width, for any contexts and |theta| <= B; {numbers}; exceeded with "
+        f"probability at most {(1 if settings.privacy is None else 2) * algorithm.failure:.3g}",
+    )
+
+
+def _joint(settings: Settings) -> Claim:
+    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
+    return claim_of(stated, "the actions of all other users", "privacy theorem of Algorithm 2", _SHARIFF_SHEFFET, _RECORD)
+
+
+def _local(settings: Settings) -> Claim:
+    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.LOCAL)
+    return claim_of(stated, "a user's messages", "privacy theorem of contextual linear bandits", _ZHENG, _RECORD)
+
+
+def _first(n_actions: int) -> tuple[int, ...]:
+    return (0,)
+
+
+ENTRIES = (
+    Entry(
+        name="oful",
+        family="contextual_linear",
+        privacy_model="none",
+        guarantee=None,
+        calibrations=(),
+        claim="none: the non-private twin of adar-oful",
+        source=f"{_OFUL}, rarely switching OFUL",
+        build=_oful,
+        plays_on=(CONTEXTUAL,),
+        parameters=_SWITCHING,
+        bound=_self_normalized,
+    ),
+    Entry(
+        name="adar-oful",
+        family="contextual_linear",
+        privacy_model="central",
+        guarantee="renyi",
+        calibrations=("printed", "tight"),
+        claim="(alpha, epsilon)-RDP of all actions, replace one reward, contexts public; mu = sqrt(2 epsilon / alpha)",
+        source=f"{AZIZE_BASU}, Algorithm 4 and Theorem 9",
+        build=_adar_oful,
+        plays_on=(CONTEXTUAL,),
+        parameters=_SWITCHING,
+        promise=_theorem_9,
+        probes=_first,
+        audit_shape=_AUDIT_SHAPE,
+        bound=_self_normalized,
+    ),
+    Entry(
+        name="linucb",
+        family="contextual_linear",
+        privacy_model="none",
+        guarantee=None,
+        calibrations=(),
+        claim="none: the non-private twin of linucb-joint and linucb-local",
+        source=f"{_OFUL}, OFUL in every round",
+        build=_lin_ucb,
+        plays_on=(CONTEXTUAL,),
+        parameters=_WIDTH,
+        bound=changing_regularizers(_lin_ucb, _OFUL),
+    ),
+    Entry(
+        name="linucb-joint",
+        family="contextual_linear",
+        privacy_model="joint",
+        guarantee="approximate",
+        calibrations=("printed", "tree", "tight"),
+        claim="(epsilon, delta)-joint DP: the actions of all other users, replace one record (contexts and rewards)",
+        source=f"{_SHARIFF_SHEFFET}, Gaussian variant",
+        build=_lin_ucb_joint,
+        plays_on=(CONTEXTUAL,),
+        parameters=_WIDTH,
+        promise=_joint,
+        probes=_first,
+        audit_shape=_AUDIT_SHAPE,
+        bound=changing_regularizers(_lin_ucb_joint, _SHARIFF_SHEFFET),
+    ),
+    Entry(
+        name="linucb-local",
+        family="contextual_linear",
+        privacy_model="local",
+        guarantee="approximate",
+        calibrations=("printed", "tight"),
+        claim="(epsilon, delta)-local DP of a user's messages, replace one record (contexts and rewards)",
+        source=_ZHENG,
+        build=_lin_ucb_local,
+        plays_on=(CONTEXTUAL,),
+        parameters=_WIDTH,
+        promise=_local,
+        probes=_first,
+        audit_shape=_AUDIT_SHAPE,
+        bound=changing_regularizers(_lin_ucb_local, _ZHENG),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Bandits with finitely many arms: index algorithms in episodes, elimination, and trees."""

@@ -1,0 +1,281 @@
+"""Catalog lines of bandits with finitely many arms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB, adap_klucb, adap_ucb, adar_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.regret_bounds import (
+    elimination_bound,
+    episodic_bound,
+    theorem_5_bound,
+    tree_bound,
+    ucb_bound,
+)
+from bandana.algorithms.bandits.finite_arm.successive_elimination import SuccessiveElimination, dp_se, successive_elimination
+from bandana.algorithms.bandits.finite_arm.tree_ucb import TreeUCB, dp_ucb
+from bandana.algorithms.entry import Bound, Claim, Entry, RegretBound, Settings
+from bandana.algorithms.families import AZIZE_BASU, calibration_of, fitting, pure_of, renyi_of, reward_claim
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+
+_ADAP = "Azize and Basu (2022), When Privacy Meets Partial Information"
+_SAJED_SHEFFET = "Sajed and Sheffet (2019), An optimal private stochastic-MAB algorithm"
+_MISHRA_THAKURTA = "Mishra and Thakurta (2015), (Nearly) optimal differentially private stochastic multi-arm bandits"
+_EVEN_DAR = "Even-Dar, Mannor and Mansour (2002), PAC bounds for multi-armed bandit and Markov decision processes"
+_PURE = "epsilon-DP of all actions, replace one reward"
+
+
+def _ucb(settings: Settings) -> Algorithm:
+    problem = settings.problem
+    return ucb(problem.n_actions, settings.parameters["beta"], problem.reward_range)
+
+
+def _episodic_ucb(settings: Settings) -> EpisodicUCB:
+    problem = settings.problem
+    return ucb(problem.n_actions, settings.parameters["beta"], problem.reward_range, doubling=True)
+
+
+def _adar_ucb(settings: Settings) -> Algorithm:
+    problem, privacy = settings.problem, renyi_of(settings)
+    return adar_ucb(
+        problem.n_actions, privacy.alpha, privacy.epsilon, settings.parameters["beta"], problem.reward_range,
+        calibration_of(settings),
+    )  # fmt: skip
+
+
+def _adap_ucb(settings: Settings) -> EpisodicUCB:
+    problem, beta = settings.problem, settings.parameters["beta"]
+    return adap_ucb(problem.n_actions, pure_of(settings).epsilon, beta, problem.reward_range, calibration_of(settings))
+
+
+def _adap_klucb(settings: Settings) -> EpisodicUCB:
+    problem = settings.problem
+    return adap_klucb(problem.n_actions, pure_of(settings).epsilon, settings.parameters["beta"], problem.reward_range)
+
+
+def _dp_ucb(settings: Settings) -> TreeUCB:
+    problem, beta = settings.problem, settings.parameters["beta"]
+    return dp_ucb(problem.n_actions, pure_of(settings).epsilon, beta, problem.reward_range, problem.known_horizon)
+
+
+def _se(settings: Settings) -> SuccessiveElimination:
+    problem, given = settings.problem, settings.parameters
+    return successive_elimination(problem.n_actions, given["failure"], problem.reward_range, given["length_scale"])
+
+
+def _dp_se(settings: Settings) -> SuccessiveElimination:
+    problem, given = settings.problem, settings.parameters
+    epsilon = pure_of(settings).epsilon
+    return dp_se(problem.n_actions, epsilon, given["failure"], problem.reward_range, given["length_scale"])
+
+
+def _short_epochs(build: Callable[[Settings], SuccessiveElimination]) -> Callable[[Settings], Settings]:
+    """With epochs of which several fit into the rounds."""
+
+    def first(chosen: Settings) -> int:
+        _, released = build(chosen).init(1)
+        return int(released.left[0]) * chosen.problem.n_actions
+
+    return lambda settings: fitting(settings.with_parameters(failure=0.1), "length_scale", first)
+
+
+def _claim(theorem: str, source: str) -> Callable[[Settings], Claim]:
+    return lambda settings: reward_claim(settings, theorem, source)
+
+
+_CAPPED = "gaps in units of the range's width; never above the largest gap times t"
+
+
+def _theorem_5(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+    privacy, beta, span = renyi_of(settings), settings.parameters["beta"], settings.problem.reward_range
+    if means is None or beta <= 3:
+        return None
+    return RegretBound(
+        theorem_5_bound(grid, means, privacy.alpha, privacy.epsilon, beta, span),
+        f"{AZIZE_BASU}, Theorem 5, expected regret: sum over arms of 8 beta log(t) / gap + 8 sqrt(beta (alpha / epsilon)"
+        f" log t) + 2 beta / (beta - 3), beta = {beta:g}, alpha = {privacy.alpha:g}, epsilon = {privacy.epsilon:g}; "
+        f"{_CAPPED}",
+    )
+
+
+def _theorem_1(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+    beta = settings.parameters["beta"]
+    if means is None or beta <= 2:
+        return None
+    return RegretBound(
+        ucb_bound(grid, means, beta, settings.problem.reward_range),
+        f"Auer, Cesa-Bianchi and Fischer (2002), Theorem 1, its proof with beta in place of 4, expected regret: sum over "
+        f"arms of 2 beta log(t) / gap + gap (1 + 2 (beta - 1) / (beta - 2)), beta = {beta:g}; {_CAPPED}",
+    )
+
+
+_WORST_FIRST = "the regret of as many pulls, the worst arms first; gaps D in units of the range's width"
+
+
+def _in_episodes(build: Callable[[Settings], EpisodicUCB], theorem: str) -> Bound:
+    """The bound of an index in doubling episodes, its constants those of the algorithm that is built."""
+
+    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+        if means is None:
+            return None
+        algorithm = build(settings)
+        noise = f", epsilon = {pure_of(settings).epsilon:g}" if settings.privacy is not None else ""
+        return RegretBound(
+            episodic_bound(algorithm, grid, means),
+            f"{theorem}, with exact widths, expected regret: 2^k pulls of an arm, k the last release with 2 w_k(t) >= D, "
+            f"w_k the index's width after release k, and sum_k 2^k c ((2^k + K)^-beta + sum_j (2^j + 2^k + K - 1)^-beta), "
+            f"beta = {algorithm.beta:g}, c = {algorithm.index.misses:g}, K = {algorithm.n_actions}{noise}; {_WORST_FIRST}",
+        )
+
+    return bound
+
+
+def _in_epochs(build: Callable[[Settings], SuccessiveElimination], source: str) -> Bound:
+    """The bound of successive elimination."""
+
+    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+        if means is None:
+            return None
+        algorithm = build(settings)
+        return RegretBound(
+            elimination_bound(algorithm, grid, means),
+            f"{source}, its regret's proof with the real lengths: R_e(K) pulls of an arm in each epoch e up to the first "
+            f"with 4 (h_e + c_e) < D, K = {algorithm.n_actions}, noise = {algorithm.noise:.3g}, length_scale = "
+            f"{algorithm.length_scale:g}; {_WORST_FIRST}; exceeded with probability at most {algorithm.failure:.3g}",
+        )
+
+    return bound
+
+
+def _in_a_tree(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+    algorithm = _dp_ucb(settings)
+    if means is None or algorithm.beta <= 2:
+        return None
+    return RegretBound(
+        tree_bound(algorithm, grid, means),
+        "Auer, Cesa-Bianchi and Fischer (2002), Theorem 1, its proof with the noise of the tree, expected regret: n + 1 + "
+        "2 (K^(2 - beta) / (beta - 2) + K^(1 - beta) / (beta - 1)) pulls of an arm, sqrt(2 beta log(t) / n) + 2 b q / n = "
+        f"D, q the quantile of a prefix's noise at beta log t, beta = {algorithm.beta:g}, b = "
+        f"{algorithm.sums.mechanism.scale / algorithm.reward_range.width:.3g}, K = {algorithm.n_actions}; {_WORST_FIRST}",
+    )
+
+
+def _first_release(n_actions: int) -> tuple[int, ...]:
+    return (0,)
+
+
+def _first_pull_and_first_index(n_actions: int) -> tuple[int, ...]:
+    """Also the first round whose arm was chosen by an index: an episode of one round, always released."""
+    return (0, n_actions)
+
+
+ENTRIES = (
+    Entry(
+        name="ucb",
+        family="finite_arm",
+        privacy_model="none",
+        guarantee=None,
+        calibrations=(),
+        claim="none: the non-private twin",
+        source="Auer, Cesa-Bianchi and Fischer (2002), Finite-time analysis of the multiarmed bandit problem, UCB1",
+        build=_ucb,
+        parameters={"beta": 3.1},
+        bound=_theorem_1,
+    ),
+    Entry(
+        name="ucb-episodic",
+        family="finite_arm",
+        privacy_model="none",
+        guarantee=None,
+        calibrations=(),
+        claim="none: the non-private twin of adar-ucb and adap-ucb, in the same episodes",
+        source=f"{_ADAP}, Algorithm 1 without noise",
+        build=_episodic_ucb,
+        parameters={"beta": 3.1},
+        bound=_in_episodes(_episodic_ucb, f"{_ADAP}, Theorem 7 without noise"),
+    ),
+    Entry(
+        name="adar-ucb",
+        family="finite_arm",
+        privacy_model="central",
+        guarantee="renyi",
+        calibrations=("printed", "tight"),
+        claim="(alpha, epsilon)-RDP of all actions, replace one reward; as GDP, mu = sqrt(2 epsilon / alpha)",
+        source=f"{AZIZE_BASU}, Algorithm 2 and Theorem 4",
+        build=_adar_ucb,
+        parameters={"beta": 3.1},
+        promise=_claim("Theorem 4", AZIZE_BASU),
+        probes=_first_pull_and_first_index,
+        bound=_theorem_5,
+    ),
+    Entry(
+        name="adap-ucb",
+        family="finite_arm",
+        privacy_model="central",
+        guarantee="pure",
+        calibrations=("printed", "tight"),
+        claim=_PURE,
+        source=f"{_ADAP}, Algorithm 1 and Theorem 6",
+        build=_adap_ucb,
+        parameters={"beta": 3.1},
+        promise=_claim("Theorem 6", _ADAP),
+        probes=_first_pull_and_first_index,
+        bound=_in_episodes(_adap_ucb, f"{_ADAP}, the proof of Theorem 7"),
+    ),
+    Entry(
+        name="adap-klucb",
+        family="finite_arm",
+        privacy_model="central",
+        guarantee="pure",
+        calibrations=("printed",),
+        claim=_PURE,
+        source=f"{_ADAP}, Algorithm 1 and Theorem 6",
+        build=_adap_klucb,
+        parameters={"beta": 3.1},
+        promise=_claim("Theorem 6", _ADAP),
+        probes=_first_pull_and_first_index,
+        bound=_in_episodes(_adap_klucb, f"{_ADAP}, the proof of Theorem 7, by Pinsker's inequality"),
+    ),
+    Entry(
+        name="se",
+        family="finite_arm",
+        privacy_model="none",
+        guarantee=None,
+        calibrations=(),
+        claim="none: the non-private twin of dp-se",
+        source=f"{_EVEN_DAR}, in epochs",
+        build=_se,
+        parameters={"failure": None, "length_scale": 1.0},
+        in_audit=_short_epochs(_se),
+        bound=_in_epochs(_se, _EVEN_DAR),
+    ),
+    Entry(
+        name="dp-se",
+        family="finite_arm",
+        privacy_model="central",
+        guarantee="pure",
+        calibrations=("printed",),
+        claim=_PURE,
+        source=f"{_SAJED_SHEFFET}, Algorithm 2",
+        build=_dp_se,
+        parameters={"failure": None, "length_scale": 1.0},
+        promise=_claim("privacy theorem of Algorithm 2", _SAJED_SHEFFET),
+        probes=_first_release,
+        in_audit=_short_epochs(_dp_se),
+        bound=_in_epochs(_dp_se, _SAJED_SHEFFET),
+    ),
+    Entry(
+        name="dp-ucb",
+        family="finite_arm",
+        privacy_model="central",
+        guarantee="pure",
+        calibrations=("tight",),
+        claim=_PURE,
+        source=f"{_MISHRA_THAKURTA}, Algorithm 1, with an exact width",
+        build=_dp_ucb,
+        parameters={"beta": 4.0},
+        promise=_claim("privacy theorem of Algorithm 1", _MISHRA_THAKURTA),
+        probes=_first_release,
+        bound=_in_a_tree,
+    ),
+)

@@ -1,0 +1,248 @@
+r"""UCB on finitely many arms, in episodes: AdaR-UCB on Gaussian phase sums, AdaP-UCB and AdaP-KLUCB on Laplace ones, UCB on
+exact ones.
+
+Sources: Azize and Basu, "Renyi Differentially Private Bandits", Algorithm 2, Theorems 4 and 5; the episodic wrapper and the
+pure algorithms are theirs of 2022, "When Privacy Meets Partial Information", Algorithm 1, Theorems 6 to 8. The twin with
+one-round episodes and beta = 4 is UCB1 of Auer, Cesa-Bianchi and Fischer (2002).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bandana.algorithms.bandits.finite_arm import episodes_numba
+from bandana.algorithms.bandits.finite_arm.indices import KULLBACK_LEIBLER, LAPLACE, SUB_GAMMA, SUB_GAUSSIAN, Ended, Index
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
+from bandana.privacy_core.checks import positive
+
+
+class Sensitive(NamedTuple):
+    """Exact statistics."""
+
+    phase: OpenPhase
+    """The reward sum of the episode under way."""
+
+
+class Released(NamedTuple):
+    """All that decisions are made from; a function of noisy sums and of public counts."""
+
+    mean: FloatArray
+    """(n_reps, n_arms), in units of reward."""
+    deviation: FloatArray
+    """(n_reps, n_arms), square root of the estimate's sub-Gaussian variance proxy; infinite before the first pull."""
+    pulls: IntArray
+    """(n_reps, n_arms)"""
+    arm: IntArray
+    """(n_reps,) the arm of the episode under way."""
+    left: IntArray
+    """(n_reps,) rounds left in it; 0 asks for a new decision."""
+    clock: IntArray
+    """(n_reps,) rounds played."""
+    tail: FloatArray
+    """(n_reps, n_arms) Laplace scale of the noise on the mean, where the index keeps it apart; else 0."""
+
+
+@dataclass(frozen=True)
+class EpisodicUCB:
+    r"""Upper confidence bounds, one arm an episode, the index from noisy episode means.
+
+    Every arm is pulled once. Then, at each episode's start, the arm with the largest index (see `indices`), for AdaR-UCB
+
+        mean_a + sqrt(2 v_a beta log t),
+
+    is played until its number of pulls has doubled, and the sum of the episode's n rewards is released with noise of
+    variance s^2. v_a is the variance proxy of the estimate: 1/(4n) + s^2/n^2 for one episode of rewards in [0, 1], which is
+    the paper's bonus, since 2 v = 1/(2n) + alpha/(epsilon n^2) at s^2 = alpha/(2 epsilon).
+
+    Unit of privacy: one reward (one round). Claim: (alpha, epsilon)-RDP of all actions (Theorem 4), central model; with
+    Laplace noise of scale width / epsilon, epsilon-DP (Theorem 6 of 2022).
+    Sensitivity: a sum of rewards clipped to [low, high] moves by at most high - low when one is replaced; each reward lies
+    in one released sum, so one Gaussian release of noise multiplier 1/mu touches it and the run is mu-GDP with
+    mu = sqrt(2 epsilon / alpha), which is (alpha, epsilon)-RDP with equality.
+    The paper's proof takes an expectation over episode boundaries that "have the same law" under both reward sequences;
+    after the changed reward they have not. The conclusion holds by the one-touch lemma (`docs/privacy.md`).
+    Public: arms, horizon, beta, the reward range. Cost: O(n_arms) a decision, at most n_arms (1 + log2(T / n_arms)) of them.
+
+    Departures from the paper, all in `calibrations`:
+      `printed` keeps its constants. Its noise on a mean uses N/2 for the number of samples, which for the very first
+        pull (N = 1) reads 1/2 where one sample was taken: that noise is twice what is needed, and the bonus counts half
+        a sample.
+      `tight` gives the first pull its true size, and combines all past episode means of an arm with inverse-variance
+        weights: post-processing of what was released anyway. The index stays valid: the k-th episode of an arm has a
+        length that does not depend on data, so the combination is a fixed average of independent sub-Gaussian means.
+
+    Attributes:
+      n_actions: number of arms.
+      reward_range: declared range of a reward; every reward is clipped to it.
+      sums: the phase sum of an ordinary episode.
+      first_sums: that of an arm's first pull.
+      first_share: how much of a sample the bonus of a first pull counts, in (0, 1].
+      doubling: whether an episode doubles the arm's pulls; without, it is one round.
+      combines: whether all past episodes count or only the last one.
+      beta: exploration; the regret theorems need beta > 3. The paper of 2022 writes alpha.
+      index: which upper confidence bound an arm is chosen by.
+    """
+
+    n_actions: int
+    reward_range: Interval
+    sums: PhaseSum
+    first_sums: PhaseSum
+    first_share: float
+    doubling: bool
+    combines: bool
+    beta: float
+    index: Index = SUB_GAUSSIAN
+
+    def __post_init__(self) -> None:
+        if self.n_actions < 2:
+            raise ValueError(f"n_actions must be at least 2, got {self.n_actions!r}")
+        positive("beta", self.beta)
+        if not 0 < self.first_share <= 1:
+            raise ValueError(f"first_share must lie in (0, 1], got {self.first_share!r}")
+        if (self.combines or self.first_share < 1) and not self.index.combines:
+            raise ValueError(f"{self.index} looks at the last episode alone, and at whole samples: it can combine none")
+
+    def init(self, n_reps: int) -> tuple[Sensitive, Released]:
+        """Nothing pulled yet."""
+        table = (n_reps, self.n_actions)
+        released = Released(
+            mean=np.zeros(table),
+            deviation=np.full(table, np.inf),
+            pulls=np.zeros(table, dtype=np.int64),
+            arm=np.zeros(n_reps, dtype=np.int64),
+            left=np.zeros(n_reps, dtype=np.int64),
+            clock=np.zeros(n_reps, dtype=np.int64),
+            tail=np.zeros(table),
+        )
+        return Sensitive(self.sums.init(n_reps)), released
+
+    def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
+        """(n_reps,) the episode's arm, or the one with the largest index (ties: the lowest arm)."""
+        chosen = np.empty(len(released.clock), dtype=np.int64)
+        self.index.choose(released, self.beta, self.reward_range, chosen)
+        return chosen
+
+    def hold(self, released: Released, actions: IntArray) -> IntArray:
+        """(n_reps,) rounds until the episode ends."""
+        lengths = np.empty(len(actions), dtype=np.int64)
+        episodes_numba.episode_lengths(released.pulls, released.left, actions, self.doubling, lengths)
+        return lengths
+
+    def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
+        """Adds to the episode's sum; where the episode is complete, releases it and updates the arm's estimate."""
+        phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
+        ended = np.empty(len(record.user), dtype=np.int64)
+        n_ended = episodes_numba.advance(
+            released.pulls, released.arm, released.left, released.clock,
+            record.actions[:, 0], record.n_records, self.doubling, ended,
+        )  # fmt: skip
+        if n_ended:
+            phase = self._release(phase, released, record, ledger, ended[:n_ended])
+        return Sensitive(phase), released
+
+    def _release(self, phase: OpenPhase, released: Released, record: Record, ledger: Ledger, ended: IntArray) -> OpenPhase:
+        # All replicates pull each arm once, in the same rounds, before anything is decided from rewards.
+        is_first = int(record.user[0]) < self.n_actions
+        sums, share = (self.first_sums, self.first_share) if is_first else (self.sums, 1.0)
+        is_whole = len(ended) == ledger.n_reps
+        phase, noisy, n_samples = sums.close(phase, ledger, None if is_whole else ended)
+        arm = released.arm if is_whole else released.arm[ended]
+        scale, width = sums.mechanism.scale, self.reward_range.width
+        self.index.learn(released, Ended(ended, arm, noisy, n_samples, share, scale, width, self.combines))
+        return phase
+
+
+def _in_episodes(n_arms: int, epsilon: float, beta: float, reward_range: Interval, index: Index) -> EpisodicUCB:
+    """Doubling episodes, each forgotten, with Laplace noise on their sums: epsilon-DP in all."""
+    positive("epsilon", epsilon)
+    # Not below the theorem's noise: rounded up by one part in 1e12.
+    sums = PhaseSum(Laplace(reward_range.width, (1 + 1e-12) / epsilon, Relation.REPLACE_REWARD))
+    return EpisodicUCB(
+        n_arms, reward_range, sums, sums, 1.0, doubling=True, combines=index.combines, beta=beta, index=index
+    )  # fmt: skip
+
+
+def ucb(n_arms: int, beta: float, reward_range: Interval, doubling: bool = False) -> EpisodicUCB:
+    """The non-private twin; with `doubling` it plays in AdaR-UCB's episodes, without it is UCB1 at beta = 4."""
+    exact = PhaseSum(Exact())
+    return EpisodicUCB(n_arms, reward_range, exact, exact, 1.0, doubling, combines=True, beta=beta)
+
+
+def adar_ucb(
+    n_arms: int, alpha: float, epsilon: float, beta: float, reward_range: Interval, calibration: str
+) -> EpisodicUCB:
+    """AdaR-UCB with total privacy (alpha, epsilon)-RDP.
+
+    Args:
+      n_arms: at least 2.
+      alpha: Renyi order, above 1.
+      epsilon: Renyi divergence bound, above 0.
+      beta: exploration.
+      reward_range: declared range of a reward.
+      calibration: `printed` or `tight`, see `EpisodicUCB`.
+    """
+    positive("epsilon", epsilon)
+    if not alpha > 1:
+        raise ValueError(f"alpha must be a Renyi order above 1, got {alpha!r}")
+    # Not below the theorem's noise: rounded up by one part in 1e12.
+    multiplier = math.sqrt(alpha / (2 * epsilon)) * (1 + 1e-12)
+    mechanism = Gaussian(reward_range.width, multiplier, Relation.REPLACE_REWARD)
+    if calibration == "printed":
+        first, share, combines = mechanism.scaled(2.0), 0.5, False
+    elif calibration == "tight":
+        first, share, combines = mechanism, 1.0, True
+    else:
+        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+    return EpisodicUCB(
+        n_arms, reward_range, PhaseSum(mechanism), PhaseSum(first), share, doubling=True, combines=combines, beta=beta
+    )
+
+
+def adap_ucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval, calibration: str) -> EpisodicUCB:
+    r"""AdaP-UCB with total privacy epsilon-DP: `EpisodicUCB` with Laplace noise of scale width / epsilon.
+
+    Unit of privacy: one reward (one round). Claim: epsilon-DP of all actions (Theorem 6), central model. Sensitivity: as for
+    AdaR-UCB in L1, the width of the range for the one episode's sum that holds the reward, so one Laplace release touches it
+    and the run is epsilon-DP by the one-touch lemma. (Lemma 1 of the paper proves it for fixed episode ends only, and
+    divides a sum of j - i + 1 rewards by j - i; Algorithm 1's ends depend on earlier outputs.)
+    Public: arms, horizon, beta, the reward range.
+
+    First pulls: the paper's Lap(2 / (epsilon N)) reads Lap(2 / epsilon) for N = 1, its Example 2 says r + Lap(1 / epsilon);
+    one sample was taken, so the latter is meant. First pulls enter the index with their noise, as Theorem 6 needs.
+    Departures from the paper, none of which touches the noise, for the claim is exact with it:
+      `printed` has none else.
+      `tight` combines all past episode means of an arm, post-processing of what was released anyway, and bounds them as what
+        they are, sub-gamma variables (`SubGammaIndex`): half the regret where epsilon is 1 or more.
+    Source: Azize and Basu (2022), When Privacy Meets Partial Information, Algorithm 1, eq. (7), Theorems 6 and 7.
+
+    Args:
+      n_arms: at least 2.
+      epsilon: above 0.
+      beta: exploration, the paper's alpha; its theorem needs more than 3, its figure takes 3.1.
+      reward_range: declared range of a reward.
+      calibration: `printed` or `tight`, see above.
+    """
+    if calibration not in ("printed", "tight"):
+        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+    return _in_episodes(n_arms, epsilon, beta, reward_range, LAPLACE if calibration == "printed" else SUB_GAMMA)
+
+
+def adap_klucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval) -> EpisodicUCB:
+    """AdaP-KLUCB with total privacy epsilon-DP: as `adap_ucb`, with the Kullback-Leibler index.
+
+    An arm whose noisy mean is moved to the end of the range has the largest index there is; such ties go to the lowest arm,
+    which the paper leaves open.
+    Source: Azize and Basu (2022), When Privacy Meets Partial Information, Algorithm 1, Theorems 6 and 8.
+
+    Args:
+      n_arms: at least 2.
+      epsilon: above 0.
+      beta: exploration, the paper's alpha; its theorem needs more than 3, its figure takes 3.1.
+      reward_range: declared range of a reward.
+    """
+    return _in_episodes(n_arms, epsilon, beta, reward_range, KULLBACK_LEIBLER)

@@ -1,0 +1,1 @@
+"""Kernel bandits: GP-UCB on features, and on a pool of points."""

@@ -1,0 +1,149 @@
+"""Catalog lines of Gaussian-process bandits on features of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
+from bandana.algorithms.entry import KERNEL, POOLED, Claim, Entry, Problem, Settings, claim_of
+from bandana.algorithms.families import approx_of, calibration_of, changing_regularizers
+from bandana.algorithms.rkhs.features import FeatureMap, feature_map, projected_on
+from bandana.algorithms.rkhs.kernels import Additive, Kernel, Linear, Matern
+from bandana.privacy_core import Relation, TrustModel
+
+_SRINIVAS = "Srinivas, Krause, Kakade and Seeger (2010), Gaussian process optimization in the bandit setting"
+_DUBEY = "Dubey (2021), No-regret algorithms for private Gaussian process bandit optimization"
+_RECORD = "one user's record (decision set and reward)"
+_PARAMETERS = {"failure": None, "beta_scale": 1.0, "ridge": 1.0, "norm_bound": 1.0, "n_features": 100.0}
+_AUDIT_SHAPE = (3, 2)
+_FEW = 4
+
+
+def _given(settings: Settings) -> dict[str, Any]:
+    """What every builder takes."""
+    problem, asked = settings.problem, dict(settings.parameters)
+    found = _features(problem, int(asked.pop("n_features")))
+    asked.pop("reading", None)
+    shape = {"n_actions": problem.n_actions, "feature_map": found, "horizon": problem.known_horizon}
+    return {**shape, "reward_range": problem.reward_range, **asked}
+
+
+def _features(problem: Problem, n_features: int) -> FeatureMap:
+    """By quadrature; on a pool with a kernel that has no product spectrum, those of the pool's points."""
+    kernel, d, pool = problem.kernel, problem.dimension, problem.pool
+    assert kernel is not None
+    assert d is not None
+    if pool is not None and isinstance(kernel, Matern) and d > 1:
+        return projected_on(kernel, pool.points.reshape(-1, d), n_features)
+    return feature_map(kernel, d, n_features)
+
+
+def _private(settings: Settings) -> dict[str, Any]:
+    privacy = approx_of(settings)
+    level = {"epsilon": privacy.epsilon, "delta": privacy.delta}
+    return {**_given(settings), **level, "calibration": calibration_of(settings)}
+
+
+def _gp_ucb(settings: Settings) -> GPUCB:
+    return gp_ucb(**_given(settings))
+
+
+def _gp_ucb_joint(settings: Settings) -> GPUCB:
+    return gp_ucb_joint(**_private(settings), reading=_reading(settings))
+
+
+def _gp_ucb_local(settings: Settings) -> GPUCB:
+    return gp_ucb_local(**_private(settings))
+
+
+def _reading(settings: Settings) -> str:
+    number = settings.parameters["reading"]
+    if number not in range(1, len(READINGS) + 1):
+        told = ", ".join(f"{i} ({name})" for i, name in enumerate(READINGS, start=1))
+        raise ValueError(f"reading must be one of {told}; got {number!r}")
+    return READINGS[int(number) - 1]
+
+
+def _joint(settings: Settings) -> Claim:
+    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
+    return claim_of(stated, "the actions of all other users", "Lemma 2", _DUBEY, _RECORD)
+
+
+def _local(settings: Settings) -> Claim:
+    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.LOCAL)
+    return claim_of(stated, "a user's messages", "Lemma 5", _DUBEY, _RECORD)
+
+
+def _first(n_actions: int) -> tuple[int, ...]:
+    return (0,)
+
+
+def _with_few_features(settings: Settings) -> Settings:
+    """Fewer features: a round costs their third power. Of the noise only the local one as printed knows their number."""
+    kernel, d = settings.problem.kernel, settings.problem.dimension
+    assert kernel is not None
+    assert d is not None
+    few = max(_FEW, _fewest(kernel, d))
+    return settings.with_parameters(n_features=min(settings.parameters["n_features"], few))
+
+
+def _fewest(kernel: Kernel, dimension: int) -> int:
+    """Features of the smallest map that is not constant along a coordinate: two frequencies along each."""
+    if isinstance(kernel, Linear):
+        return dimension
+    if isinstance(kernel, Additive):
+        return len(kernel.groups) << max(len(group) for group in kernel.groups)
+    return 1 << dimension
+
+
+ENTRIES = (
+    Entry(
+        name="gp-ucb",
+        family="kernel",
+        privacy_model="none",
+        guarantee=None,
+        calibrations=(),
+        claim="none: the non-private twin of gp-ucb-joint and gp-ucb-local",
+        source=f"{_SRINIVAS}, on features of the kernel",
+        build=_gp_ucb,
+        plays_on=(KERNEL, POOLED),
+        parameters=_PARAMETERS,
+        in_audit=_with_few_features,
+        bound=changing_regularizers(_gp_ucb, _SRINIVAS),
+    ),
+    Entry(
+        name="gp-ucb-joint",
+        family="kernel",
+        privacy_model="joint",
+        guarantee="approximate",
+        calibrations=("printed", "tight"),
+        claim="(epsilon, delta)-joint DP: the actions of all other users, replace one record (decision set and reward)",
+        source=f"{_DUBEY}, Algorithms 1 and 2, Lemma 2",
+        build=_gp_ucb_joint,
+        plays_on=(KERNEL, POOLED),
+        parameters={**_PARAMETERS, "reading": float(len(READINGS))},
+        promise=_joint,
+        probes=_first,
+        in_audit=_with_few_features,
+        audit_shape=_AUDIT_SHAPE,
+        bound=changing_regularizers(_gp_ucb_joint, _DUBEY),
+    ),
+    Entry(
+        name="gp-ucb-local",
+        family="kernel",
+        privacy_model="local",
+        guarantee="approximate",
+        calibrations=("printed", "tight"),
+        claim="(epsilon, delta)-local joint DP of a user's messages, replace one record (decision set and reward)",
+        source=f"{_DUBEY}, Algorithm 3, Lemma 5",
+        build=_gp_ucb_local,
+        plays_on=(KERNEL, POOLED),
+        parameters=_PARAMETERS,
+        promise=_local,
+        probes=_first,
+        in_audit=_with_few_features,
+        audit_shape=_AUDIT_SHAPE,
+        bound=changing_regularizers(_gp_ucb_local, _DUBEY),
+    ),
+)

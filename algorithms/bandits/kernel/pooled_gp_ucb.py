@@ -1,0 +1,346 @@
+r"""GP-UCB where all that users may bring is a finite public set of points: counts and sums of rewards, one of each a point.
+
+What a record adds to a regression on features is a matrix phi phi^T, and noise that hides it fills every direction of the
+features' space: its norm grows with the root of their number, and so does the ridge that keeps the noisy matrix positive. On
+a finite set W the same regression needs only how often each point was played and what that earned in all, 2 |W| numbers of
+which a record changes four. Their noise is positive again after a cut at 0, needs no ridge, and the kernel is exact.
+
+Sources: Srinivas, Krause, Kakade and Seeger (2010), "Gaussian process optimization in the bandit setting"; Dubey (2021),
+"No-regret algorithms for private Gaussian process bandit optimization", whose claims these are; the release is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from bandana.algorithms.bandits.kernel.posterior_numba import posterior
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.rkhs.kernels import Kernel
+from bandana.algorithms.rkhs.pool import Pool
+from bandana.privacy_core import (
+    ApproxDP,
+    Exact,
+    Factorized,
+    FactorizedSum,
+    Gaussian,
+    Interval,
+    Ledger,
+    LocalSum,
+    PrivateSum,
+    Relation,
+    calibrate,
+)
+from bandana.privacy_core.checks import at_least, failure_of, non_negative, positive, probability
+
+SENSITIVITY = 2.0
+"""Of the pair (1, y / Y) at one point, in L2: a record that moves to another point changes four numbers by at most 1 each,
+one that stays changes one by at most 2."""
+_LEAST = 1.0
+"""Counts are whole: where the bound on one is below 1, it is 0."""
+
+
+class Sensitive(NamedTuple):
+    """Exact statistics."""
+
+    sum: Any
+    """Of (1, y / Y) at each point: the state of the algorithm's sum."""
+
+
+class Released(NamedTuple):
+    """All that decisions are made from; a function of noisy sums."""
+
+    weights: FloatArray
+    """(n_reps, n_points) D, at least the exact counts with the probability that the width counts on."""
+    sums: FloatArray
+    """(n_reps, n_points) noisy sums of centered rewards."""
+    upper: FloatArray
+    """(n_reps, n_points) upper confidence bounds of the centered mean rewards."""
+    clock: IntArray
+    """(n_reps,) rounds played; the same in all replicates."""
+
+
+@dataclass(frozen=True, eq=False)
+class PooledGPUCB:
+    r"""GP-UCB on noisy counts N_a and noisy sums S_a of centered rewards, of each point a of a pool.
+
+    With q_t a bound on the noise of every count after t rounds, and Y q_t on that of every sum, the weights are D_a = N_a +
+    q_t, and 0 with S_a where that is below 1: then the exact count n_a <= D_a < 1 is 0. With features phi of the kernel,
+    f_a = <phi_a, theta>, |theta| <= B,
+
+        V = lambda I + sum D_a phi_a phi_a^T,   mean_a = <phi_a, V^-1 sum S_b phi_b>,   index_a = mean_a + w |phi_a|_(V^-1).
+
+    V (theta_hat - theta) = -lambda theta - sum (D_a - n_a) f_a phi_a + sum eta phi + sum xi_a phi_a, eta the rewards' own
+    deviations and xi the noise of S. In the norm of V^-1 the first is at most sqrt(lambda) B; a sum of u_a phi_a is at most
+    sqrt(sum u_a^2 / D_a), as V >= sum D_a phi_a phi_a^T; and as V >= lambda I + sum n_a phi_a phi_a^T, that of eta is at
+    most the self-normalized bound. With 0 <= D_a - n_a <= min(2 q, D_a), F = min(B, Y) >= |f_a| and |xi_a| <= Y q,
+
+        w = R sqrt(2 log(2/failure) + log det(V / lambda)) + sqrt(lambda) B + F sqrt(sum min(2q, D_a)^2 / D_a)
+            + Y q sqrt(sum 1 / D_a),
+
+    sums over points of positive weight. Without noise D = n, S are the exact sums, and this is GP-UCB on exact features.
+
+    Unit of privacy: one user's record, decision set and reward. What is protected: joint model, the actions of all *other*
+    users; local model, the message that the user sends. Claim: (epsilon, delta), for neighbors that replace one record; a
+    decision set outside the pool is refused or taken for the nearest. Sensitivity: 2 in L2, see `SENSITIVITY`, for rewards
+    clipped to the range and divided by its half-width Y. Public: pool, kernel, T, the range. Cost a round: O(n^3) for the n
+    points that were played.
+
+    Attributes:
+      pool: what users may bring.
+      gram: (n_points, n_points) the kernel of each two points; context c and action a are the point c n_actions + a.
+      reward_range: declared range of a reward; every reward is clipped to it.
+      horizon: T, most rounds.
+      sums: of (1, y / Y) in the shape (n_points, 2), closed after every round.
+      ridge: lambda.
+      failure: of the width; half of it is the noise's.
+      norm_bound: B.
+      quantile: of one number's noise, in its deviations: q_t = quantile * deviation.
+      beta_scale: factor on the width.
+      is_strict: whether a decision set outside the pool is refused.
+    """
+
+    pool: Pool
+    gram: FloatArray
+    reward_range: Interval
+    horizon: int
+    sums: PrivateSum
+    ridge: float
+    failure: float
+    norm_bound: float
+    quantile: float
+    beta_scale: float = 1.0
+    is_strict: bool = True
+
+    def __post_init__(self) -> None:
+        at_least("horizon", self.horizon, 1)
+        for name in ("ridge", "norm_bound"):
+            positive(name, getattr(self, name))
+        probability("failure", self.failure)
+        non_negative("beta_scale", self.beta_scale)
+        positive("the width of reward_range", self.reward_range.width)
+
+    @property
+    def n_actions(self) -> int:
+        """Of each user."""
+        return self.pool.n_actions
+
+    @property
+    def context_dimension(self) -> int:
+        """Of the points."""
+        return self.pool.dimension
+
+    @cached_property
+    def _middle(self) -> float:
+        return (self.reward_range.low + self.reward_range.high) / 2
+
+    @property
+    def _half(self) -> float:
+        return self.reward_range.width / 2
+
+    def init(self, n_reps: int) -> tuple[Sensitive, Released]:
+        """No round yet."""
+        n_points = len(self.gram)
+        weights, sums, upper = np.zeros((3, n_reps, n_points))
+        released = Released(weights, sums, upper, np.zeros(n_reps, dtype=np.int64))
+        self._learn(released, np.zeros((n_reps, n_points, 2)), 0)
+        return Sensitive(self.sums.init(n_reps, (n_points, 2))), released
+
+    def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
+        """(n_reps,) the actions with the largest upper confidence bound (ties: the lowest).
+
+        Raises:
+          ValueError: there are no contexts, or one is outside the pool (where that is refused).
+        """
+        place = self.pool.placed(context, self.is_strict)
+        shown = released.upper.reshape(len(place), -1, self.n_actions)
+        return np.asarray(shown[np.arange(len(place)), place].argmax(axis=1))
+
+    def hold(self, released: Released, actions: IntArray) -> IntArray:
+        """(n_reps,) one round: the next user may bring another decision set."""
+        return np.ones(len(actions), dtype=np.int64)
+
+    def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
+        """Adds the record, releases counts and sums, and looks at every point anew."""
+        state, noisy, _ = self.sums.close(self.sums.add(sensitive.sum, self.contribution(record), record.n_records), ledger)
+        np.add(released.clock, record.n_records, out=released.clock)
+        self._learn(released, noisy, int(released.clock[0]))
+        return Sensitive(state), released
+
+    def contribution(self, record: Record) -> FloatArray:
+        """(n_reps, n_points, 2) what the record adds: 1 and y / Y at its point; 0 where a replicate is done."""
+        rows = np.arange(len(record.user))
+        at = self.pool.placed(record.contexts, self.is_strict) * self.n_actions + record.actions[:, 0]
+        value = np.zeros((len(rows), len(self.gram), 2))
+        value[rows, at, 0] = record.n_records
+        centered = self.reward_range.clip(record.rewards[:, 0]) - self._middle
+        value[rows, at, 1] = np.where(record.n_records > 0, centered / self._half, 0.0)
+        return value
+
+    def bound(self, step: int) -> float:
+        """q, on the noise of every count after `step` rounds."""
+        return 0.0 if step == 0 else self.quantile * self.sums.noise_deviation(step)
+
+    def _learn(self, released: Released, noisy: FloatArray, step: int) -> None:
+        """Fills the released state from noisy counts and sums (n_reps, n_points, 2)."""
+        q = self.bound(step)
+        np.add(noisy[:, :, 0], q, out=released.weights)
+        is_played = released.weights >= _LEAST
+        released.weights[~is_played] = 0.0
+        np.multiply(noisy[:, :, 1], self._half * is_played, out=released.sums)
+        deviation, log_det = np.empty_like(released.upper), np.empty(len(noisy))
+        posterior(self.gram, released.weights, released.sums, self.ridge, released.upper, deviation, log_det)
+        released.upper[:] += self.width(released.weights, log_det, q)[:, None] * deviation
+
+    def width(self, weights: FloatArray, log_det: FloatArray, q: float) -> FloatArray:
+        """(n_reps,) w, see the class, times its scale.
+
+        Args:
+          weights: (n_reps, n_points) D.
+          log_det: (n_reps,) of V / lambda.
+          q: bound on the noise of a count.
+        """
+        half, bound = self._half, self.norm_bound
+        found = half * np.sqrt(2 * math.log(2 / self.failure) + log_det) + math.sqrt(self.ridge) * bound
+        if q > 0:
+            inverse = np.divide(1.0, weights, out=np.zeros_like(weights), where=weights > 0)
+            found += min(bound, half) * np.sqrt((np.minimum(2 * q, weights) ** 2 * inverse).sum(axis=1))
+            found += half * q * np.sqrt(inverse.sum(axis=1))
+        return np.asarray(self.beta_scale * found)
+
+    def regret_bound(self, horizon: ArrayLike) -> FloatArray:
+        r"""Regret that is exceeded with probability at most `failure`, at every horizon; all constants are explicit.
+
+        Whatever decision sets users bring, as long as |theta| <= B. With theta in every ellipsoid a round costs at most
+        2 w_t u_t, u_t the norm of phi in V_t^-1, and never more than the range's width; as V_t >= lambda I + sum n_a phi_a
+        phi_a^T, the sum of min(1, u_t^2) is at most log2 det(I + sum n_a phi_a phi_a^T / lambda) <= G_T / log 2. Of the n
+        points each has 1 <= D_a <= n_a + 2 q or weight 0, so that min(2 q, D_a)^2 / D_a <= 2 q and 1 / D_a <= 1. With s the
+        scale of the width and q the largest of the run,
+
+            R_T <= D + max(D, 2 s W_T) sqrt(T G_T / log 2),    G_T = n log(1 + T / (lambda n)),
+            W_T = R sqrt(2 log(2/failure) + n log(1 + (T / n + 2 q) / lambda)) + sqrt(lambda) B + F sqrt(2 q n) + Y q sqrt n,
+
+        and R_T <= D T.
+
+        Args:
+          horizon: numbers of rounds, at most the algorithm's, any shape.
+
+        Returns:
+          in units of reward, the shape of `horizon`.
+
+        Raises:
+          ValueError: `beta_scale` is below 1: for narrower ellipsoids nothing is proved.
+
+        Source: Abbasi-Yadkori, Pal and Szepesvari (2011), Theorem 3, with the noise of the class.
+        """
+        if self.beta_scale < 1:
+            raise ValueError(f"the regret bound holds for a beta_scale of at least 1, got {self.beta_scale!r}")
+        rounds, n, span = np.asarray(horizon, dtype=float), len(self.gram), self.reward_range.width
+        q = max(self.bound(step) for step in (1, self.horizon))
+        growth = n * np.log1p(rounds / (self.ridge * n))
+        width = self._half * np.sqrt(2 * math.log(2 / self.failure) + n * np.log1p((rounds / n + 2 * q) / self.ridge))
+        width += math.sqrt(self.ridge) * self.norm_bound
+        width += min(self.norm_bound, self._half) * math.sqrt(2 * q * n) + self._half * q * math.sqrt(n)
+        cost = np.maximum(span, 2 * self.beta_scale * width)
+        return np.asarray(np.minimum(span * rounds, span + cost * np.sqrt(rounds * growth / math.log(2))))
+
+
+def pooled_gp_ucb(
+    pool: Pool,
+    kernel: Kernel,
+    horizon: int,
+    reward_range: Interval,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    norm_bound: float | None = None,
+    beta_scale: float = 1.0,
+    is_strict: bool = True,
+) -> PooledGPUCB:
+    """The non-private twin, GP-UCB with the exact kernel; arguments as of `pooled_gp_ucb_joint`."""
+    at_least("horizon", horizon, 1)
+    return _built(pool, kernel, horizon, reward_range, LocalSum(Exact()), ridge, failure, norm_bound, beta_scale, is_strict)
+
+
+def pooled_gp_ucb_joint(
+    pool: Pool,
+    kernel: Kernel,
+    horizon: int,
+    epsilon: float,
+    delta: float,
+    reward_range: Interval,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    norm_bound: float | None = None,
+    beta_scale: float = 1.0,
+    is_strict: bool = True,
+) -> PooledGPUCB:
+    """GP-UCB on a pool with (epsilon, delta)-joint differential privacy, by a factorized sum at exactly the promise.
+
+    Args:
+      pool: what users may bring.
+      kernel: in whose space the mean reward lies, at most 1 where both points are the same.
+      horizon: T, rounds.
+      epsilon: at least 0.
+      delta: in (0, 1).
+      reward_range: declared range of a reward.
+      ridge: lambda.
+      failure: of the width; None: 1 / horizon.
+      norm_bound: B; None: half of the range.
+      beta_scale: factor on the width.
+      is_strict: refuse a decision set outside the pool, instead of taking it for the nearest one.
+
+    Raises:
+      ValueError: an argument out of its range; the message names it.
+    """
+    noise = calibrate(ApproxDP(epsilon, delta), Factorized(at_least("horizon", horizon, 1)))
+    sums = FactorizedSum(Gaussian(SENSITIVITY, noise, Relation.REPLACE_RECORD), horizon)
+    return _built(pool, kernel, horizon, reward_range, sums, ridge, failure, norm_bound, beta_scale, is_strict)
+
+
+def pooled_gp_ucb_local(
+    pool: Pool,
+    kernel: Kernel,
+    horizon: int,
+    epsilon: float,
+    delta: float,
+    reward_range: Interval,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    norm_bound: float | None = None,
+    beta_scale: float = 1.0,
+    is_strict: bool = True,
+) -> PooledGPUCB:
+    """The same with (epsilon, delta)-local privacy: a user adds noise to the own 2 n_points numbers before they are sent."""
+    sums = LocalSum(Gaussian(SENSITIVITY, calibrate(ApproxDP(epsilon, delta)), Relation.REPLACE_RECORD))
+    return _built(pool, kernel, horizon, reward_range, sums, ridge, failure, norm_bound, beta_scale, is_strict)
+
+
+def _built(
+    pool: Pool,
+    kernel: Kernel,
+    horizon: int,
+    reward_range: Interval,
+    sums: PrivateSum,
+    ridge: float,
+    failure: float | None,
+    norm_bound: float | None,
+    beta_scale: float,
+    is_strict: bool,
+) -> PooledGPUCB:
+    points = pool.points.reshape(-1, pool.dimension)
+    gram = kernel(points[:, None, :], points[None, :, :])
+    gram.setflags(write=False)
+    failure = failure_of(failure, horizon)
+    # Half of the failure in equal parts for both tails of two numbers a point in each round.
+    quantile = float(-ndtri(failure / (8 * horizon * len(points))))
+    bound = reward_range.width / 2 if norm_bound is None else norm_bound
+    return PooledGPUCB(pool, gram, reward_range, horizon, sums, ridge, failure, bound, quantile, beta_scale, is_strict)

@@ -1,0 +1,1 @@
+"""Linear bandits: phased elimination on optimal designs."""

@@ -1,1 +1,0 @@
-"""The catalog's lines, a module a family."""

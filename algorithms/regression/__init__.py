@@ -1,0 +1,1 @@
+"""Regularized least squares from noisy sums, and the norms of their noise."""

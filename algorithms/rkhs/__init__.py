@@ -1,0 +1,1 @@
+"""Kernels of reproducing-kernel Hilbert spaces, and features that stand for them."""

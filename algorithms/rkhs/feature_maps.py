@@ -1,0 +1,135 @@
+"""What all maps of points to features share: the domain is checked, replicates share, fixed points are mapped once."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from bandana.algorithms.protocol import FloatArray
+from bandana.algorithms.rkhs.kernels import Kernel, checked_points
+from bandana.privacy_core.checks import at_least
+
+AnyMap = TypeVar("AnyMap", bound="DomainMap")
+
+
+class FeatureMap(Protocol):
+    """A map of the points of a domain to vectors of norm at most 1 whose inner products are near a kernel."""
+
+    @property
+    def dimension(self) -> int:
+        """D, of the points."""
+        ...
+
+    @property
+    def n_features(self) -> int:
+        """M, of the vectors."""
+        ...
+
+    @property
+    def error(self) -> float:
+        """The largest |k(x, y) - <phi(x), phi(y)>| over the domain, or a bound on it; 0 where it is exact."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """The domain is [low, high]^d."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """See `low`."""
+        ...
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        """(..., n_features) of the points (..., d).
+
+        Points that are shared by the replicates, (n_reps, ...) with stride 0, are mapped once, and the result is shared
+        in the same way. Not to be written to.
+
+        Raises:
+          ValueError: a point is not finite or not of the domain.
+        """
+        ...
+
+
+class _Remembered(NamedTuple):
+    points: FloatArray
+    features: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class DomainMap(ABC):
+    """What all maps share: the domain is checked, replicates share, and the last unchangeable points are remembered."""
+
+    dimension: int
+    n_features: int
+    error: float
+    low: float
+    high: float
+    _last: list[_Remembered] = field(default_factory=list, repr=False, init=False)
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        """See `FeatureMap`."""
+        array = np.asarray(points, dtype=float)
+        if array.ndim > 1 and array.shape[0] > 1 and array.strides[0] == 0:
+            shared = self(array[0])
+            return np.broadcast_to(shared, (array.shape[0], *shared.shape))
+        if not _is_unchangeable(array):
+            return self._mapped(array)
+        for known in self._last:
+            if _is_same(known.points, array):
+                return known.features
+        features = self._mapped(array)
+        features.setflags(write=False)
+        self._last[:] = [_Remembered(array, features)]
+        return features
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_last": []}
+
+    def _mapped(self, points: FloatArray) -> FloatArray:
+        array = checked_points(points, self.dimension, self.low, self.high)
+        rows = self._rows(array.reshape(-1, self.dimension))
+        return rows.reshape(*array.shape[:-1], self.n_features)
+
+    @abstractmethod
+    def _rows(self, points: FloatArray) -> FloatArray:
+        """(n, n_features) of the points (n, d) of the domain."""
+
+
+def _is_unchangeable(array: FloatArray) -> bool:
+    """Whether nothing can write to it: neither it nor what it is a view of."""
+    part: object = array
+    while isinstance(part, np.ndarray):
+        if part.flags.writeable:
+            return False
+        part = part.base
+    return part is None
+
+
+def _is_same(known: FloatArray, array: FloatArray) -> bool:
+    """Whether both are views of the same memory: what is kept alive is not given away again."""
+    return known.ctypes.data == array.ctypes.data and known.shape == array.shape and known.strides == array.strides
+
+
+def check_shape(dimension: int, n_features: int, low: float, high: float) -> None:
+    """Refuses what no map has."""
+    at_least("dimension", dimension, 1)
+    at_least("n_features", n_features, 1)
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"low must be below high, and both finite; got low = {low!r}, high = {high!r}")
+
+
+def accurate(found: AnyMap, largest_error: float | None, kernel: Kernel) -> AnyMap:
+    """The map, if it is accurate enough."""
+    if largest_error is not None and not found.error <= largest_error:
+        raise ValueError(
+            f"{found.n_features} features approximate the kernel ({kernel}) on [{found.low:g}, {found.high:g}]^"
+            f"{found.dimension} only to {found.error:.3g}, and largest_error is {largest_error:g}: raise n_features, the "
+            "lengthscale or largest_error, or use an additive kernel where d is large"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Linear Markov decision processes: LSVI-UCB in batches."""

@@ -1,0 +1,172 @@
+"""Catalog lines of linear Markov decision processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from bandana.algorithms.entry import LINEAR_MDP, Bound, Claim, Entry, RegretBound, Settings, claim_of
+from bandana.algorithms.families import approx_of, calibration_of, pure_of
+from bandana.algorithms.mdp.models import LinearModel
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.rl.linear_mdp.batched_lsvi import UNIT, BatchedLSVI
+from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound
+from bandana.privacy_core import Relation, TrustModel
+
+_LUYO = (
+    "Luyo, Garcelon, Lazaric and Pirotta, Differentially Private Exploration in Reinforcement Learning with Linear "
+    "Representation"
+)
+_JIN = "Jin, Yang, Wang and Jordan (2020), Provably efficient reinforcement learning with linear function approximation"
+_WHOSE = "the actions of all other users and the final policy"
+_RECORD = "one user's episode (states, actions and rewards)"
+_PARAMETERS = {
+    "failure": None, "beta_scale": 1.0, "ridge": 1.0, "batches": 0.0, "n_batches": 0.0, "switch": 1.0,
+}  # fmt: skip
+_WHOLE = ("batches", "n_batches")
+_AUDIT_SHAPE = (2, 3)
+_LEAST_BATCHES, _MOST_BATCHES, _AUDIT_BONUS = 4, 16, 2.0
+"""In audits."""
+
+
+def _given(settings: Settings) -> dict[str, Any]:
+    """What every builder takes."""
+    problem = settings.problem
+    assert isinstance(problem.model, LinearModel)
+    if problem.reward_range.low < UNIT.low or problem.reward_range.high > UNIT.high:
+        raise ValueError(f"LSVI-UCB is made for rewards in [0, 1], got the range {problem.reward_range}: scale them")
+    asked: dict[str, Any] = dict(settings.parameters)
+    for name in _WHOLE:
+        if asked[name] != int(asked[name]):
+            raise ValueError(f"{name} must be a whole number, got {asked[name]!r}")
+        asked[name] = int(asked[name])
+    return {"model": problem.model, "horizon": problem.known_horizon, **asked}
+
+
+def _lsvi(settings: Settings) -> BatchedLSVI:
+    return lsvi_ucb(**_given(settings))
+
+
+def _joint(settings: Settings) -> BatchedLSVI:
+    privacy = approx_of(settings)
+    return lsvi_ucb_joint(
+        **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
+    )
+
+
+def _pure_joint(settings: Settings) -> BatchedLSVI:
+    return lsvi_ucb_pure_joint(**_given(settings), epsilon=pure_of(settings).epsilon, calibration=calibration_of(settings))
+
+
+def _joint_claim(settings: Settings) -> Claim:
+    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
+    return claim_of(stated, _WHOSE, "Theorem 8", _LUYO, _RECORD)
+
+
+def _pure_claim(settings: Settings) -> Claim:
+    stated = replace(pure_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
+    return claim_of(stated, _WHOSE, "Remark 2 and Appendix E.3", _LUYO, _RECORD)
+
+
+def _first(n_actions: int) -> tuple[int, ...]:
+    return (0,)
+
+
+def _in_audit(build: Callable[[Settings], BatchedLSVI]) -> Callable[[Settings], Settings]:
+    """Batches of eight users or fewer, and a bonus of about twice what can be earned.
+
+    Of so few users the printed formula makes one batch, and nothing would be released. The noise depends on the number of
+    batches, as a claim is split among releases; what is promised does not. A vector moves as far as its noise is made for
+    where values are largest, which is what optimism makes them; but far larger bonuses hide all that is learned.
+    """
+
+    def played(settings: Settings) -> Settings:
+        batches = min(_MOST_BATCHES, max(_LEAST_BATCHES, settings.problem.known_horizon // 8))
+        settings = settings.with_parameters(n_batches=float(batches), beta_scale=1.0)
+        algorithm = build(settings)
+        bonus = float(algorithm.widths(1).min()) / math.sqrt(algorithm.regularizer(1).added)
+        return settings.with_parameters(beta_scale=_AUDIT_BONUS * algorithm.episode_length / bonus)
+
+    return played
+
+
+def _bounded(build: Callable[[Settings], BatchedLSVI], source: str) -> Bound:
+    """The bound of static batches, its constants those of the algorithm that is built."""
+
+    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+        algorithm = build(settings)
+        if not is_proved(algorithm):
+            return None
+        n, scale = algorithm.schedule.looks[0], algorithm.beta_scale
+        if algorithm.width is not None:
+            text = (
+                "eq. (22) with H^2 n for the first batch: H^2 n + 2 sqrt(2 k H^3 log(3/failure)) + H floor(d H n log(1 + "
+                "k/(d lambda)) / (2 log 4 - 2)) + 8 s beta H sqrt(2 d k log(1 + k/(lambda + c_K))), and at most H^2 k; beta "
+                f"= {algorithm.width:.3g}"
+            )
+        else:
+            text = (
+                "Lemma 25 with a width of our own: sum_h cap_h n (1 + G/log 2) + sum_h max(cap_h, "
+                "sqrt 8 s W_h) sqrt(k G/log 2) + sqrt(k sum_h cap_h^2 log(1/failure) / 2), G = d log(1 + k/(a d)), and at "
+                "most k sum_h cap_h"
+            )
+        told = f"n = {n}, s = {scale:g}; exceeded with probability at most {2 * algorithm.failure:.3g}"
+        return RegretBound(regret_bound(algorithm, grid), f"{source}, {text}, {told}")
+
+    return bound
+
+
+ENTRIES = (
+    Entry(
+        name="lsvi-ucb",
+        family="linear-mdp",
+        privacy_model="none",
+        guarantee=None,
+        calibrations=(),
+        claim="none: the non-private twin of lsvi-ucb-joint and lsvi-ucb-pure-joint",
+        source=f"{_JIN}, in batches",
+        build=_lsvi,
+        plays_on=(LINEAR_MDP,),
+        parameters=_PARAMETERS,
+        in_audit=_in_audit(_lsvi),
+        audit_shape=_AUDIT_SHAPE,
+        bound=_bounded(_lsvi, _JIN),
+    ),
+    Entry(
+        name="lsvi-ucb-joint",
+        family="linear-mdp",
+        privacy_model="joint",
+        guarantee="approximate",
+        calibrations=("printed", "tight"),
+        claim="(epsilon, delta)-joint DP: the actions of all other users and the final policy, replace one episode",
+        source=f"{_LUYO}, Algorithm 2, Theorem 8",
+        build=_joint,
+        plays_on=(LINEAR_MDP,),
+        parameters=_PARAMETERS,
+        promise=_joint_claim,
+        probes=_first,
+        in_audit=_in_audit(_joint),
+        audit_shape=_AUDIT_SHAPE,
+        bound=_bounded(_joint, _LUYO),
+    ),
+    Entry(
+        name="lsvi-ucb-pure-joint",
+        family="linear-mdp",
+        privacy_model="joint",
+        guarantee="pure",
+        calibrations=("printed", "tight"),
+        claim="epsilon-joint DP: the actions of all other users and the final policy, replace one episode",
+        source=f"{_LUYO}, Algorithm 2, Remark 2, Appendix E.3",
+        build=_pure_joint,
+        plays_on=(LINEAR_MDP,),
+        parameters=_PARAMETERS,
+        promise=_pure_claim,
+        probes=_first,
+        in_audit=_in_audit(_pure_joint),
+        audit_shape=_AUDIT_SHAPE,
+        bound=_bounded(_pure_joint, _LUYO),
+    ),
+)

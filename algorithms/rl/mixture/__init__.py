@@ -1,0 +1,1 @@
+"""Linear mixture Markov decision processes: UCRL-VTR and UCRL-VTR+."""

@@ -1,0 +1,344 @@
+r"""UCRL-VTR: learning where actions lead in a linear-mixture MDP, under joint, local and pure privacy, and its twin.
+
+A user lives through an episode of H steps. Transitions are p_h(s'|s, a) = <phi(s'|s, a), w_h> with public features and
+unknown w_h, rewards r_h(s, a) are public.
+
+Sources: Luyo, Garcelon, Lazaric and Pirotta, "Differentially private exploration in reinforcement learning with linear
+representation", Algorithm 1, Theorem 7, Corollaries 5 and 6. Ayoub, Jia, Szepesvari, Wang and Yang (2020), "Model-based
+reinforcement learning with value-targeted regression", for UCRL-VTR. Shariff and Sheffet (2018), "Differentially private
+contextual linear bandits", for the noise and the shift.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bandana.algorithms.mdp.models import MixtureModel
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.regression import ridge_numba
+from bandana.algorithms.regression.noise_norms import NoiseNorms
+from bandana.algorithms.rl.mixture import value_targets_numba
+from bandana.algorithms.rl.mixture.targets import Targets
+from bandana.privacy_core import Interval, Ledger, PrivateSum
+from bandana.privacy_core.checks import at_least, non_negative, positive, probability
+
+
+class Sensitive(NamedTuple):
+    """Exact statistics."""
+
+    sum: Any
+    """Of (x x^T, y x) in all blocks: the state of the algorithm's sum."""
+
+
+class Released(NamedTuple):
+    """All that decisions are made from; a function of noisy sums."""
+
+    policy: IntArray
+    """(n_reps, horizon, n_states) the action in each state."""
+    values: FloatArray
+    """(n_reps, horizon + 1, n_states) optimistic values."""
+    estimate: FloatArray
+    """(n_reps, n_blocks, d) of the parameters."""
+    inverse: FloatArray
+    """(n_reps, n_blocks, d, d) inverse of the noisy, shifted Gram matrix."""
+    width: FloatArray
+    """(n_reps, n_blocks) radius of the confidence ellipsoid."""
+    clock: IntArray
+    """(n_reps,) episodes played; the same in all replicates."""
+
+
+class Shift(NamedTuple):
+    """What stands before the data in each block's Gram matrix; all are (n_blocks,)."""
+
+    added: FloatArray
+    """To the diagonal."""
+    least: FloatArray
+    """a: lower bound on the eigenvalues of noise and shift together."""
+    largest: FloatArray
+    """b: upper bound on them."""
+    vector: FloatArray
+    """g: bound on the norm of the vector's noise."""
+
+
+@dataclass(frozen=True)
+class UCRLVTR:
+    r"""UCRL-VTR on noisy sums of x x^T and y x for each step, all released at once after every episode.
+
+    Before episode k the values V_h of all steps are planned backwards: with c the center of a step's `targets`, x =
+    phi_(V_(h+1) - c)(s, a) and y = V_(h+1)(s') - c, whose mean is <x, w_h>,
+
+        Q_h(s, a) = r_h(s, a) + c + <x, w> + beta |x|, moved into [low_h, high_h],     V_h(s) = max_a Q_h(s, a),
+
+    the norm in Lambda^-1, and the user takes the best action in each state. Then the user's x_h, y_h enter the sums. With
+    N_k and n_k the noise after k episodes, q_k >= |N_k|, g_k >= |n_k|, and R the bound on |x|,
+
+        Lambda = sum x x^T + N_k + (lambda R^2 + 2 q_k) I,     w = Lambda^-1 (sum y x + n_k),
+        beta = S sqrt(2 log(2 B n/failure) + log det Lambda - d log a') + C_w sqrt(b) + g_k / sqrt(a),
+
+    S half the range of the values, B the number of blocks, a = lambda R^2 + q_k and b = lambda R^2 + 3 q_k, a' and n as in
+    `regularizers`. The self-normalized bound (Abbasi-Yadkori et al. 2011) holds as the values of an episode are functions of
+    earlier ones. Before the first release Lambda is lambda R^2 I. Where Lambda is not positive definite after all, its
+    eigenvalues are raised to a: post-processing.
+
+    Unit of privacy: one user's whole episode, every step's state and action, in whatever the user's tree would have
+    answered. What is protected: joint model, the actions of all other users and the final policy; local model, the message
+    that the user sends, (x x^T, y x) of all steps with noise. Claim: (epsilon, delta), or epsilon where noise is Laplace's,
+    for neighbors that replace one episode (Corollaries 5, 6, Remark 1). The values of an episode are functions of what was
+    released before it, so that releases compose adaptively. Sensitivity: x is shortened to R and y clipped, whatever the
+    record holds; all steps' pairs are one release, and what one episode can change is derived in `StackedGaussian` and
+    `StackedLaplace`. Public: features, rewards, H, K. Realized rewards are not used. Cost an episode: O(H S A (S d + d^2) +
+    H d^3).
+
+    Departures, all in the builders but two. The proof bounds the norm of (N + shift) w in Lambda^-1 by b C_w / sqrt a; it is
+    at most sqrt(b) C_w. All steps of a user are one release, where the paper composes 2 H of them.
+
+    Attributes:
+      model: features, rewards, and C_w.
+      horizon: K, most episodes.
+      reward_range: declared range of a reward.
+      sums: of (x x^T, y x) in the shape (n_blocks, d, d + 1), closed after every episode.
+      norms: of the noise in them.
+      targets: the regressions.
+      shares: (n_blocks,) deviation of each block's noise over that which `norms` and `sums` state.
+      vector_ratio: of the vectors' noise over the matrices'.
+      ridge: lambda.
+      failure: of the width.
+      constant_width: in place of beta, for all k; None: beta as above.
+      beta_scale: factor on the width.
+    """
+
+    model: MixtureModel
+    horizon: int
+    reward_range: Interval
+    sums: PrivateSum
+    norms: NoiseNorms
+    targets: Targets
+    shares: tuple[float, ...]
+    vector_ratio: float = 1.0
+    ridge: float = 1.0
+    failure: float = 0.01
+    constant_width: float | None = None
+    beta_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        at_least("horizon", self.horizon, 1)
+        positive("ridge", self.ridge)
+        positive("vector_ratio", self.vector_ratio)
+        probability("failure", self.failure)
+        non_negative("beta_scale", self.beta_scale)
+        if len(self.shares) != self.n_blocks:
+            raise ValueError(f"shares must name {self.n_blocks} blocks, got {len(self.shares)}")
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+        return self.model.n_actions
+
+    @property
+    def n_states(self) -> int:
+        """S."""
+        return self.model.n_states
+
+    @property
+    def episode_length(self) -> int:
+        """H."""
+        return self.model.horizon
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of regressions."""
+        return self.targets.n_blocks
+
+    @property
+    def regressor_bounds(self) -> FloatArray:
+        """(n_blocks,) R, bound on |x| of each regression."""
+        return np.array(self.targets.norm_bound)
+
+    @property
+    def ridges(self) -> FloatArray:
+        """(n_blocks,) lambda R^2."""
+        return np.asarray(self.ridge * self.regressor_bounds**2)
+
+    def init(self, n_reps: int) -> tuple[Sensitive, Released]:
+        """No episode yet."""
+        shape, d = (n_reps, self.n_blocks), self.model.dimension
+        released = Released(
+            np.zeros((n_reps, self.episode_length, self.n_states), dtype=np.int64),
+            np.zeros((n_reps, self.episode_length + 1, self.n_states)),
+            np.zeros((*shape, d)),
+            np.zeros((*shape, d, d)),
+            np.zeros(shape),
+            np.zeros(n_reps, dtype=np.int64),
+        )
+        self.learn(released, np.zeros((*shape, d, d + 1)), 0)
+        return Sensitive(self.sums.init(n_reps, (shape[1], d, d + 1))), released
+
+    def act(self, released: Released, context: IntArray, step: int) -> IntArray:
+        """(n_reps,) the policy's actions in the states (n_reps,)."""
+        return np.asarray(released.policy[np.arange(len(context)), step, context])
+
+    def hold(self, released: Released, actions: IntArray) -> IntArray:
+        """(n_reps,) one episode."""
+        return np.ones(len(actions), dtype=np.int64)
+
+    def contribution(self, released: Released, record: Record) -> FloatArray:
+        """(n_reps, n_blocks, d, d + 1) of the record, within the bounds that the noise is made for."""
+        if record.states is None:
+            raise ValueError("this algorithm learns from episodes, and the stream has none")
+        out = np.empty((len(record.user), self.n_blocks, self.model.dimension, self.model.dimension + 1))
+        value_targets_numba.contribute(
+            self.model.features, *self._aims, released.values, record.states, record.actions, out
+        )  # fmt: skip
+        return out
+
+    def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
+        """Adds the episode, releases the sums, and plans."""
+        value = self.contribution(released, record)
+        state, noisy, _ = self.sums.close(self.sums.add(sensitive.sum, value, record.n_records), ledger)
+        np.add(released.clock, record.n_records, out=released.clock)
+        self.learn(released, noisy.copy(), int(released.clock[0]))
+        return Sensitive(state), released
+
+    def learn(self, released: Released, statistic: FloatArray, step: int) -> None:
+        """Regresses and plans from noisy sums (n_reps, n_blocks, d, d + 1), which it overwrites, after `step` episodes."""
+        shift, d = self.shift(step), self.model.dimension
+        np.einsum("rbii->rbi", statistic[..., :d])[...] += shift.added[:, None]
+        n_reps, n_blocks = statistic.shape[:2]
+        rows = n_reps * n_blocks
+        log_det, is_positive = np.empty(rows), np.empty(rows, dtype=np.bool_)
+        estimate, inverse = released.estimate.reshape(rows, d), released.inverse.reshape(rows, d, d)
+        ridge_numba.learn(statistic.reshape(rows, d, d + 1), 0.0, estimate, inverse, log_det, is_positive)
+        bad = np.flatnonzero(~is_positive)
+        if len(bad):
+            flat = statistic.reshape(rows, d, d + 1)[bad]
+            values, vectors = np.linalg.eigh(flat[:, :, :d])
+            values = np.maximum(values, shift.least[bad % n_blocks, None])
+            inverse[bad] = (vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1)
+            estimate[bad] = np.einsum("rij,rj->ri", inverse[bad], flat[:, :, d])
+            log_det[bad] = np.log(values).sum(axis=1)
+        np.copyto(released.width, self.beta_scale * self.radius(log_det.reshape(n_reps, n_blocks), shift, step))
+        value_targets_numba.plan(
+            *self._public, released.estimate, released.inverse, released.width, released.policy, released.values
+        )  # fmt: skip
+
+    def radius(self, log_det: FloatArray, shift: Shift, step: int) -> FloatArray:
+        """(n_reps, n_blocks) beta after `step` episodes, where Lambda has these log-determinants."""
+        if self.constant_width is not None:
+            return np.full(log_det.shape, self.constant_width)
+        return self.self_normalized(log_det, shift) + self.fixed(shift)
+
+    def self_normalized(self, log_det: FloatArray, shift: Shift) -> FloatArray:
+        """Of what next states' own randomness adds."""
+        floor, n = self.regularizers
+        least = np.where(np.isnan(floor), shift.least, floor)
+        growth = np.maximum(log_det - self.model.dimension * np.log(least), 0.0)
+        log = 2 * np.log(2 * self.n_blocks * n / self.failure)
+        return np.asarray(self.noise_scale * np.sqrt(log + growth))
+
+    def fixed(self, shift: Shift) -> FloatArray:
+        """Of what noise and shift add."""
+        return np.asarray(self.model.parameter_bound * np.sqrt(shift.largest) + shift.vector / np.sqrt(shift.least))
+
+    @property
+    def noise_scale(self) -> FloatArray:
+        """(n_blocks,) S."""
+        return np.array(self.targets.spread)
+
+    def shift(self, step: int) -> Shift:
+        """Of each block, after `step` episodes; before the first release there is no noise."""
+        matrix, vector = self.norms.bounds(self.sums, step) if step else (0.0, 0.0)
+        return self._shift(matrix, vector)
+
+    def _shift(self, matrix: FloatArray | float, vector: FloatArray | float) -> Shift:
+        """Of noise within these bounds, which may be columns (n, 1): then all are (n, n_blocks)."""
+        shares = np.array(self.shares)
+        ridge, norm = self.ridges, matrix * shares
+        return Shift(ridge + 2 * norm, ridge + norm, ridge + 3 * norm, vector * self.vector_ratio * shares)
+
+    @cached_property
+    def regularizers(self) -> tuple[FloatArray, FloatArray]:
+        """(n_blocks,) the a' and the n of the width; NaN for a' = a.
+
+        The self-normalized bound holds in all episodes at once for one a' <= a: the least of the run, n = 1. Where a grows
+        so much that this is larger, each episode has its own, and a union over n = K of them.
+        """
+        norms = self._noise[:, 0]
+        least, largest = (self._shift(float(norm), 0.0).least for norm in (norms.min(), norms.max()))
+        is_one = self.model.dimension * np.log(largest / least) <= 2 * math.log(self.horizon)
+        return np.where(is_one, least, np.nan), np.where(is_one, 1.0, float(self.horizon))
+
+    @cached_property
+    def _noise(self) -> FloatArray:
+        """(horizon, 2) bounds on the noise of matrix and vector after each episode, at share 1."""
+        return np.array([self.norms.bounds(self.sums, step) for step in range(1, self.horizon + 1)])
+
+    @cached_property
+    def _aims(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Of the regressions, for the kernels."""
+        t = self.targets
+        return np.array(t.steps, dtype=np.int64), np.array(t.center), np.array(t.norm_bound), np.array(t.value_bound)
+
+    @cached_property
+    def _public(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
+        """What planning needs beside what is released."""
+        model, t = self.model, self.targets
+        return (
+            value_targets_numba.by_next_state(np.asarray(model.features)),
+            np.ascontiguousarray(np.asarray(model.rewards).reshape(model.horizon, -1)),
+            t.block_of_step(model.horizon), np.array(t.center), np.array(t.low), np.array(t.high),
+        )  # fmt: skip
+
+    def regret_bound(self, horizon: ArrayLike) -> FloatArray:
+        r"""Regret that is exceeded with probability at most 2 failure, at every number of episodes; all constants explicit.
+
+        With every w_h in its ellipsoid, values are optimistic, and an episode loses at most the sum over its steps of
+        min(D_h, 2 beta |x_h|), D_h = high_h - low_h, plus a martingale difference that lies in an interval of length
+        high_(h+1) - low_(h+1) (of the value's own excess over the policy's). The potential sum of min(1, |x|^2), the norm in
+        Lambda^-1, is at most log2 det(I + sum x x^T / a), a the least a_k after a release, as min(1, u) <= log2(1 + u); and
+        det Lambda is at most its trace over d, to the power d. With s the scale of the width and W its largest value up to
+        K,
+
+            R_K <= sum_h (D_h + max(D_h, 2 s W_h) sqrt(K G_h / log 2)) + sqrt(K sum_h (high_(h+1) - low_(h+1))^2
+                   log(1/failure) / 2),         G_h = d log(1 + K R_h^2 / (a_h d)),
+            W_h <= S_h sqrt(2 log(2 B n/failure) + d log((K R_h^2 / d + b) / a')) + C_w sqrt(b) + g / sqrt(a),
+
+        sums over the steps that have a regression (the others lose nothing), and R_K <= D_1 K.
+
+        Args:
+          horizon: numbers of episodes, at most the algorithm's, any shape.
+
+        Returns:
+          in units of reward, the shape of `horizon`.
+
+        Raises:
+          ValueError: `beta_scale` is below 1, or the width is constant: for these nothing is proved here.
+
+        Source: Luyo and others, Theorem 7, with the constants; its proof's "sqrt(H^2 d K beta_K log(1 + HK))" has beta
+        inside the root by mistake.
+        """
+        if self.beta_scale < 1:
+            raise ValueError(f"the regret bound holds for a beta_scale of at least 1, got {self.beta_scale!r}")
+        if self.constant_width is not None:
+            raise ValueError("the regret bound is that of the width of 'tight', not of a published constant")
+        episodes = np.asarray(horizon, dtype=float)
+        t, d = self.targets, self.model.dimension
+        most = int(episodes.max(initial=1.0))
+        shift = self._shift(*(self._noise[:most, i, None] for i in (0, 1)))
+        square, reach = np.array(t.norm_bound) ** 2, np.array(t.high)[:-1] - np.array(t.low)[:-1]
+        after = (np.array(t.high) - np.array(t.low))[np.array(t.steps) + 1]
+        played = np.arange(1, most + 1)[:, None]
+        width = self.self_normalized(d * np.log(played * square / d + shift.largest), shift) + self.fixed(shift)
+        widest = np.maximum.accumulate(width)[np.maximum(episodes.astype(np.int64), 1) - 1]
+        growth = d * np.log1p(episodes[..., None] * square / (shift.least.min(axis=0) * d))
+        lost = reach[list(t.steps)]
+        explored = lost + np.maximum(lost, 2 * self.beta_scale * widest) * np.sqrt(
+            episodes[..., None] * growth / math.log(2)
+        )
+        luck = np.sqrt(episodes * (after**2).sum() * math.log(1 / self.failure) / 2)
+        return np.asarray(np.minimum(reach[0] * episodes, explored.sum(axis=-1) + luck))

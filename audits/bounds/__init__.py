@@ -1,0 +1,1 @@
+"""Lower bounds on a privacy loss from stored scores."""

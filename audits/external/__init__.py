@@ -1,0 +1,1 @@
+"""Audits of a user's own algorithm."""

@@ -1,0 +1,100 @@
+"""The same algorithm at another budget: every release goes through its own mechanism with more noise, or less.
+
+A Gaussian budget is inversely proportional to the noise: an algorithm that is mu-GDP is (mu / k)-GDP with k times the noise,
+and a fault of its size, span or sensitivity has the same factor there. So a claim at which no number of replays can tell a
+fault from none (mu = 0.01, or mu = 30) is also audited at a test budget, of about mu = 1, where they can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.audits.faults.wrapped import Behind
+from bandana.privacy_core import Carried, Ledger, Mechanism, Span
+from bandana.privacy_core.checks import positive
+
+_MOST_KNOWN = 64
+
+
+class NotRescalable(ValueError):  # noqa: N818  (it says what the mechanism is)
+    """A release through a mechanism that has no `scaled`: nobody knows how to give it more noise."""
+
+
+@dataclass(frozen=True)
+class Rescaled(Behind):
+    """An algorithm each of whose releases has `factor` times its noise, at the price of that noise.
+
+    Everything else is the algorithm's: what it plays, for how long, what it releases, and which records it charges. It
+    believes its noise to be what it was, so that its indices and radii are those of the original budget: it may learn worse,
+    and a theorem on its regret says nothing here. Privacy does not depend on that: decisions are post-processing.
+
+    Unit of privacy: as the algorithm's. Claim: of a mu-GDP algorithm whose noise is all Gaussian, (mu / factor)-GDP; of
+    an epsilon-DP one whose noise is all Laplace, (epsilon / factor)-DP; a release without noise stays one.
+    Cost: one lookup a release.
+
+    Attributes:
+      factor: by which all noise is multiplied, above 0.
+    """
+
+    factor: float
+
+    def __post_init__(self) -> None:
+        positive("factor", self.factor)
+
+    def remember_nothing(self, n_reps: int) -> dict[int, tuple[Any, Any]]:
+        """No mechanism seen: identity -> (the mechanism, what it was replaced by), to build each once."""
+        return {}
+
+    def hands(self, ledger: Ledger, memory: dict[int, tuple[Any, Any]]) -> _Rescaling:
+        """The ledger that scales; its `release` raises `NotRescalable` at a mechanism that cannot be scaled."""
+        return _Rescaling(ledger, self.factor, memory)
+
+
+class _Rescaling:
+    """The ledger that a rescaled algorithm gets."""
+
+    def __init__(self, ledger: Ledger, factor: float, known: dict[int, tuple[Any, Any]]) -> None:
+        self.n_reps = ledger.n_reps
+        self._ledger, self._factor, self._known = ledger, factor, known
+
+    def release(
+        self,
+        mechanism: Mechanism,
+        value: FloatArray,
+        *,
+        records: Span,
+        reps: IntArray | None = None,
+        carried: Carried | None = None,
+    ) -> FloatArray:
+        """See `Ledger.release`."""
+        # By identity: mechanisms that compare equal may still hold a state of their own.
+        known = self._known.get(id(mechanism))
+        if known is None:
+            scaled = getattr(mechanism, "scaled", None)
+            if not callable(scaled):
+                raise NotRescalable(
+                    f"{type(mechanism).__name__} has no scaled(factor), which answers the same mechanism with `factor` "
+                    f"times the noise: without it the algorithm cannot be audited with {self._factor:.6g} times its noise"
+                )
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[id(mechanism)] = (mechanism, scaled(self._factor))
+        return self._ledger.release(known[1], value, records=records, reps=reps, carried=carried)
+
+
+def rescaled(algorithm: Algorithm, factor: float) -> Rescaled:
+    """The same algorithm with `factor` times its noise: at mu / factor of a Gaussian budget mu.
+
+    Args:
+      algorithm: whose noise is to be scaled; planted faults go on top of the result, not below.
+      factor: above 0; below 1 it takes noise away, and the budget grows.
+
+    Returns:
+      an algorithm; it raises `NotRescalable` in the run if one of its mechanisms cannot be scaled.
+
+    Raises:
+      ValueError: factor is not a finite number above 0.
+    """
+    return Rescaled(algorithm, factor)

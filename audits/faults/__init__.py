@@ -1,0 +1,1 @@
+"""Planted faults: what an audit must catch to be believed."""

@@ -1,0 +1,69 @@
+"""The page of planted faults: `python -m bandana.audits.faults.page > docs/planted-faults.md`; a test compares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.finite_arm import SAMPLING, Control
+from bandana.audits.faults.linear_mdp import LSVI_UTILITY
+from bandana.audits.faults.releases import GENERIC
+from bandana.audits.faults.sums import CONTROLS_OF_SUMS, UTILITY_FAULTS, SumControl
+from bandana.audits.limits import MIN_REPLAYS
+
+_HEAD = """# Planted faults
+
+Each audit plants these in the algorithm that it audits, at a budget of about mu = 1, and must catch them with the
+same effort; else its verdict is INCONCLUSIVE. `python -m bandana.audits.faults.page` writes this page from the code.
+*Caught by* names the searches that must see the fault: sampling (replays), structural (the audit without
+statistics), noise (the audit of the noise). *Factor* is the true privacy loss over the claimed one, where it is
+finite and known; *replays* are those on each side with which sampling sees it.
+"""
+
+COSTLY: dict[str, tuple[Control, ...]] = {**UTILITY_FAULTS, "lsvi-ucb-joint": LSVI_UTILITY}
+"""Algorithm or bed -> planted faults that cost utility and no privacy."""
+_PUBLIC = {
+    "successive elimination, one scalar draw shared by all arms": ("dp-se", "one-noise-for-all-arms"),
+    "an index of first pulls without noise": ("adap-ucb", "first-pull-exact"),
+    "joint-DP LinUCB, the same noise in consecutive rounds": ("linucb-joint", "noise-reused"),
+    "batched LSVI-UCB, the update condition never holds (costs utility, no privacy)": ("lsvi-ucb-joint", "never-updates"),
+    "batched LSVI-UCB, the noise on u is never used": ("lsvi-ucb-joint", "vector-noise-unused"),
+    "LDP LinUCB, sigma is sqrt 2 below its own formula": ("linucb-local", "noise-sqrt2"),
+}
+"""Defects of public implementations, and the planted faults that stand for them: on which algorithm or bed, and which."""
+
+
+def markdown() -> str:
+    """The page."""
+    parts = [_HEAD.rstrip()]
+    for name, controls in CONTROLS.items():
+        parts += [f"\n## Of {name}\n", *_table(controls)]
+    parts += ["\n## Of anybody's algorithm, planted in its ledger\n", *_table(GENERIC)]
+    for name, of_bed in CONTROLS_OF_SUMS.items():
+        parts += [f"\n## Of the building block {name}\n", *_table(of_bed)]
+    parts += [
+        "\n## Faults that cost utility and no privacy\n",
+        "An audit of privacy must not take these for leaks; it measures less than the claim.\n",
+    ]
+    for name, faults in COSTLY.items():
+        parts += [f"- {name}, `{fault.name}`: {fault.fault}" for fault in faults]
+    parts += ["\n## Defects of public implementations\n", "| what was seen in public code | planted as |", "|---|---|"]
+    parts += [f"| {seen} | `{fault}` of {where} |" for seen, (where, fault) in _PUBLIC.items()]
+    return "\n".join(parts) + "\n"
+
+
+def _table(controls: Iterable[Control]) -> list[str]:
+    rows = ["| name | fault | caught by | factor | replays |", "|---|---|---|---|---|"]
+    for control in controls:
+        factor, replays = "-", 20 * MIN_REPLAYS
+        if isinstance(control, SumControl):
+            replays = control.replays
+            factor = f"{control.factor:.3g}" if math.isfinite(control.factor) else "-"
+        needed = f"{replays:,}" if SAMPLING in control.caught_by else "-"
+        rows.append(f"| `{control.name}` | {control.fault} | {', '.join(control.caught_by)} | {factor} | {needed} |")
+    return rows
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

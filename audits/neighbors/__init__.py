@@ -1,0 +1,1 @@
+"""Neighboring data sets, and the least favorable pairs among them."""

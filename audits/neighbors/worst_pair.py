@@ -1,0 +1,628 @@
+r"""The search for the pair of data sets on which an algorithm is least private, by what its releases must give away.
+
+A canary may stand anywhere, take any value, and be surrounded by any data; audits need a pair that is as bad as possible,
+and as many replays as they can get on it. So the search looks at no test statistic. It scripts a few replays on the other
+side, as the audit without statistics does, and takes from every release what its noise leaves of the canary: a Gaussian
+release whose exact value moves by d standard deviations contributes d^2 to mu^2, a Laplace one |change| / scale to epsilon,
+and an output that the neighbor cannot produce, or a schedule or action that it would not choose, is an infinite loss. None
+of it depends on the noise that was drawn but through what the algorithm decided from it: few replays are enough.
+
+All candidates are played at once, as replicates of one batch. Decisions that are close are decided by one reward; so every
+arm has earned the same in most of the data tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr, ndtri
+
+from bandana.algorithms.environments.episodes import EpisodeTable, Table
+from bandana.algorithms.environments.tables import ContextTable, RewardTable
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.algorithms.run import run
+from bandana.audits.neighbors.pairs import Change, Pair, Paths, own_changes
+from bandana.audits.replays.replay import actions_differ
+from bandana.privacy_core import Interval, LaplaceEvent, LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
+from bandana.privacy_core.checks import at_least
+
+_SEED = 0x7061_6972
+"""Key of all seeds of this module: no audit's replays share one."""
+_FEW, _MORE = 64, 256
+_KEPT = 8
+_CELLS = 1 << 20
+_RATE = 1e-4
+_EQUAL = 1e-9
+_BEYOND = 4.0
+_MOST_STEPS = 16
+
+
+# --- candidates ------------------------------------------------------------------------------------------------------
+
+
+class Value(NamedTuple):
+    """What the canary's rewards are, to any action, in the data set and in its neighbor."""
+
+    data: float
+    neighbor: float
+    change: Change | None = None
+    """What it brings then; None where that stays."""
+
+    def __str__(self) -> str:
+        return f"every reward {self.data:g} becomes {self.neighbor:g}" if self.change is None else str(self.change)
+
+
+def _changed(change: Change) -> Value:
+    return Value(change.before, change.after, change)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A pair to try.
+
+    Attributes:
+      record: the canary's position.
+      value: the canary's rewards.
+      context: all other records, in words, a key of the tables that are tried with it.
+    """
+
+    record: int
+    value: Value
+    context: str
+
+    def __str__(self) -> str:
+        return f"record {self.record}: {self.value}; {self.context}"
+
+    def pair(self, table: Table) -> Pair:
+        """The two data sets; `table` is the context, whose range the canary's rewards may leave."""
+        span, change = table.reward_range, self.value.change
+        brought = (None, None) if change is None else change.of(table)
+        data, neighbor = (
+            table.replaced(
+                self.record,
+                np.full(table.rewards.shape[1:], reward),
+                Interval(min(span.low, reward), max(span.high, reward)),
+                own,
+            )
+            for reward, own in zip(self.value[:2], brought, strict=True)
+        )
+        return Pair(data, neighbor, self.record, str(self))
+
+
+def even_rewards(shape: tuple[int, ...], reward_range: Interval, seed: int) -> dict[str, FloatArray]:
+    """Data in words -> rewards: all alike at one end of the range or by turns at both, and fair coins.
+
+    Args:
+      shape: (n_users, ..., n_actions)
+      reward_range: declared range of a reward.
+      seed: of the coins.
+    """
+    low, high = reward_range.low, reward_range.high
+    turns = np.where(np.arange(shape[0]) % 2, high, low).reshape(-1, *[1] * (len(shape) - 1))
+    coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(1,)))).integers(0, 2, shape)
+    return {
+        f"all other rewards {low:g}": np.full(shape, low),
+        f"all other rewards {high:g}": np.full(shape, high),
+        f"all others {low:g} and {high:g} by turns": np.broadcast_to(turns, shape),
+        "all others by fair coins": np.array([low, high])[coins],
+    }
+
+
+def even_contexts(rounds: int, n_arms: int, reward_range: Interval, seed: int) -> dict[str, RewardTable]:
+    """The same as tables of arms.
+
+    Args:
+      rounds: number of records.
+      n_arms: number of actions.
+      reward_range: declared range of a reward.
+      seed: of the coins.
+    """
+    return {
+        told: RewardTable(array, reward_range) for told, array in even_rewards((rounds, n_arms), reward_range, seed).items()
+    }
+
+
+def early_probes(rounds: int, n_arms: int) -> tuple[int, ...]:
+    """The first rounds, twice, four times, ... as late, half a step later each, and the first that is no first pull."""
+    late = [step * 2**power for power in range(24) for step in (2, 3)]
+    return tuple(sorted({record for record in (0, 1, *late, n_arms) if record < rounds // 2 or record < min(2, rounds)}))
+
+
+def candidate_pairs(
+    rounds: int, n_arms: int, reward_range: Interval, probes: Sequence[int] = (), seed: int = 0
+) -> list[Pair]:
+    """Pairs worth trying: a canary from lowest to highest at each of the probes, in data that leave every decision open.
+
+    Args:
+      rounds: number of records.
+      n_arms: number of actions.
+      reward_range: declared range of a reward.
+      probes: canary positions; none: see `early_probes`.
+      seed: of the context that is drawn.
+    """
+    value = Value(reward_range.low, reward_range.high)
+    return [
+        Candidate(record, value, told).pair(table)
+        for told, table in even_contexts(rounds, n_arms, reward_range, seed).items()
+        for record in probes or early_probes(rounds, n_arms)
+    ]
+
+
+# --- many candidates in one batch ------------------------------------------------------------------------------------
+
+
+class StackedTables:
+    """A stream in which each replicate has a table of its own: a context, but for the canary's row.
+
+    Contexts are kept once, as prefix sums; a replicate adds what its canary differs by. Sums are exact, as `RewardTable`'s.
+
+    Attributes:
+      n_users: records of each table.
+      n_actions: number of actions.
+      reward_range: where every reward lies.
+
+    Args:
+      contexts: tables of one shape.
+      context: (n_reps,) which of them.
+      record: (n_reps,) the canary's position.
+      reward: (n_reps,) the canary's reward to any action.
+    """
+
+    def __init__(self, contexts: Sequence[RewardTable], context: IntArray, record: IntArray, reward: FloatArray) -> None:
+        self.n_users, self.n_actions = contexts[0].n_users, contexts[0].n_actions
+        self._contexts, self._context, self._record, self._reward = contexts, context, record, reward
+        low = min(float(reward.min()), *(table.reward_range.low for table in contexts))
+        high = max(float(reward.max()), *(table.reward_range.high for table in contexts))
+        self.reward_range = Interval(low, high)
+        rewards = np.stack([table.rewards for table in contexts])
+        self._prefix = np.concatenate([np.zeros((len(contexts), 1, self.n_actions)), np.cumsum(rewards, axis=1)], axis=1)
+        self._extra = reward[:, None] - rewards[context, record]
+
+    def clipped(self, reward_range: Interval) -> StackedTables:
+        """The same with every reward moved into the range."""
+        if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
+            return self
+        contexts = [table.clipped(reward_range) for table in self._contexts]
+        inside = _clipped(self._reward, self.reward_range, reward_range)
+        return StackedTables(contexts, self._context, self._record, inside)
+
+    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """(n_reps,) the sum of the rewards of users user, ..., user + n_records - 1 to the given actions."""
+        last = user + n_records
+        sums = self._prefix[self._context, last, actions] - self._prefix[self._context, user, actions]
+        holds = (user <= self._record) & (self._record < last)
+        extra = self._extra[np.arange(len(user)), actions]
+        return np.asarray(sums + np.where(holds, extra, 0.0))
+
+
+def _clipped(rewards: FloatArray, span: Interval, limits: Interval) -> FloatArray:
+    """Rewards of a span as a table clipped to the limits has them."""
+    values, places = np.unique(rewards, return_inverse=True)
+    return np.asarray(RewardTable(np.repeat(values[:, None], 2, axis=1), span).clipped(limits).rewards[places, 0])
+
+
+class StackedContextTables(StackedTables):
+    """The same where users have contexts: those of the tables, which all share them, but for canaries that have their own.
+
+    Attributes:
+      context_dimension: d.
+
+    Args:
+      contexts: tables of one shape and with the same features.
+      context: (n_reps,) which of them.
+      record: (n_reps,) the canary's position.
+      reward: (n_reps,) the canary's reward to any action.
+      own: (n_reps,) which of `features` are the canary's; -1 for those of the table.
+      features: (n_features, n_actions, d)
+    """
+
+    def __init__(
+        self, contexts: Sequence[ContextTable], context: IntArray, record: IntArray, reward: FloatArray, own: IntArray,
+        features: FloatArray,
+    ) -> None:  # fmt: skip
+        super().__init__(contexts, context, record, reward)
+        self.context_dimension = contexts[0].context_dimension
+        self._table, self._own, self._features = contexts[0], own, features
+
+    def clipped(self, reward_range: Interval) -> StackedTables:
+        """The same with every reward moved into the range."""
+        moved = super().clipped(reward_range)
+        if moved is self:
+            return self
+        tables = [self._table.with_rewards(table.rewards, table.reward_range) for table in moved._contexts]
+        return StackedContextTables(tables, self._context, self._record, moved._reward, self._own, self._features)
+
+    def contexts(self, user: IntArray) -> FloatArray:
+        """(n_reps, n_actions, d) of the given users' actions."""
+        offered = self._table.contexts(user)
+        rows = np.flatnonzero((user == self._record) & (self._own >= 0))
+        if not len(rows):
+            return offered
+        offered = offered.copy()
+        offered[rows] = self._features[self._own[rows]]
+        return offered
+
+
+class StackedEpisodeTables:
+    """A stream of episodes in which each replicate has a table of its own: a context, but for the canary's row.
+
+    Attributes:
+      n_users: records of each table.
+      n_actions: number of actions.
+      n_states: number of states.
+      episode_length: steps of a record.
+      reward_range: where every reward lies.
+
+    Args:
+      contexts: tables of one shape.
+      context: (n_reps,) which of them.
+      record: (n_reps,) the canary's position.
+      reward: (n_reps,) the canary's reward at any step.
+      own: (n_reps,) which of `brought` is the canary's tree; -1 for that of the context.
+      brought: (n_trees, 1 + episode_length * n_states * n_actions)
+    """
+
+    def __init__(
+        self, contexts: Sequence[EpisodeTable], context: IntArray, record: IntArray, reward: FloatArray, own: IntArray,
+        brought: IntArray,
+    ) -> None:  # fmt: skip
+        first = contexts[0]
+        self.n_users, self.n_actions, self.n_states = first.n_users, first.n_actions, first.n_states
+        self.episode_length = first.episode_length
+        self._contexts, self._context, self._record, self._reward = contexts, context, record, reward
+        self._own, self._brought = own, brought
+        low = min(float(reward.min()), *(table.reward_range.low for table in contexts))
+        high = max(float(reward.max()), *(table.reward_range.high for table in contexts))
+        self.reward_range = Interval(low, high)
+        self._first = np.stack([table.first_states for table in contexts])
+        self._next = np.stack([table.next_states for table in contexts])
+        self._rewards = np.stack([table.rewards for table in contexts])
+        self._trees = brought[:, 1:].reshape(len(brought), *first.next_states.shape[1:])
+
+    def clipped(self, reward_range: Interval) -> StackedEpisodeTables:
+        """The same with every reward moved into the range."""
+        if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
+            return self
+        contexts = [table.clipped(reward_range) for table in self._contexts]
+        inside = _clipped(self._reward, self.reward_range, reward_range)
+        return StackedEpisodeTables(contexts, self._context, self._record, inside, self._own, self._brought)
+
+    def first(self, user: IntArray) -> IntArray:
+        """(n_reps,) first states."""
+        states = self._first[self._context, user]
+        rows = np.flatnonzero((user == self._record) & (self._own >= 0))
+        states[rows] = self._brought[self._own[rows], 0]
+        return states
+
+    def advance(self, user: IntArray, step: int, states: IntArray, actions: IntArray) -> tuple[IntArray, FloatArray]:
+        """(n_reps,) next states and (n_reps,) rewards."""
+        place = self._context, user, step, states, actions
+        after, rewards, is_canary = self._next[place], self._rewards[place], user == self._record
+        rows = np.flatnonzero(is_canary & (self._own >= 0))
+        after[rows] = self._trees[self._own[rows], step, states[rows], actions[rows]]
+        return after, np.where(is_canary, self._reward, rewards)
+
+
+class LossLedger(ScriptedLedger):
+    """A scripted ledger that keeps what the noise of each release leaves of the difference between both sides.
+
+    Attributes:
+      mu_squared: (n_reps,) sum of squared changes in standard deviations, infinite where an output is impossible.
+      epsilon: (n_reps,) sum of what Laplace releases may lose at most, in nats.
+    """
+
+    def __init__(self, n_reps: int, transcript: list[Release]) -> None:
+        super().__init__(n_reps, transcript)
+        self.mu_squared, self.epsilon = np.zeros(n_reps), np.zeros(n_reps)
+
+    def _compare(
+        self, call: int, there: slice | IntArray, reps: slice | IntArray, mechanism: Mechanism, value: FloatArray
+    ) -> None:
+        recorded = self._transcript[call]
+        exact = recorded.value[there]
+        is_lost = np.isneginf(mechanism.log_density_ratio(recorded.output[there], exact, value))
+        moved = mechanism.change(exact, value) > 0
+        if not (is_lost | moved).any():
+            return
+        # At its own exact value an output is e^(d^2/2) times likelier than on a side that is d deviations away; with Laplace
+        # noise, e^(d/scale) times. So the mechanism itself says what it leaves, also one that declares another price.
+        peak = np.where(moved, -mechanism.log_density_ratio(exact, exact, value), 0.0)
+        peak = np.where(is_lost, np.inf, peak)
+        if isinstance(mechanism.event, LaplaceEvent):
+            self.epsilon[reps] += peak
+        else:
+            self.mu_squared[reps] += 2 * peak
+
+
+class Losses(NamedTuple):
+    """The analytic privacy loss of each replay; each (n_candidates, n_replays)."""
+
+    mu: FloatArray
+    """As a mu: that of the Gaussian releases, and of the smallest GDP claim that pure releases allow."""
+    epsilon: FloatArray
+    """As a pure epsilon: infinite where a Gaussian release tells."""
+
+
+def losses(
+    algorithm: Algorithm, contexts: Mapping[str, Table], tried: Sequence[Candidate], n_replays: int, seed: int, stage: int
+) -> Losses:
+    """The analytic privacy loss of some replays of each candidate.
+
+    Half of the replays are recorded on the data set and scripted on the neighbor, half the other way round.
+
+    Args:
+      algorithm: what to audit.
+      contexts: data in words -> table, all of one shape.
+      tried: candidates, each with a context among these.
+      n_replays: of each candidate, at least 2.
+      seed: of the search.
+      stage: a number for each call in one search, so that no seed is used twice.
+    """
+    at_least("n_replays", n_replays, 2)
+    names = list(contexts)
+    tables = list(contexts.values())
+    context = np.repeat([names.index(candidate.context) for candidate in tried], n_replays)
+    record = np.repeat([candidate.record for candidate in tried], n_replays)
+    on_neighbor = np.tile(np.arange(n_replays) % 2, len(tried)).astype(bool)
+    values = np.repeat(np.array([candidate.value[:2] for candidate in tried], dtype=float), n_replays, axis=0)
+    own, brought = _own_rows(tables[0], tried)
+    own = np.repeat(own, n_replays, axis=0)
+    mine, theirs = (np.where(on_neighbor, own[:, 1 - s], own[:, s]) for s in (0, 1))
+    here = np.where(on_neighbor, values[:, 1], values[:, 0])
+    there = np.where(on_neighbor, values[:, 0], values[:, 1])
+    table = tables[0]
+    size = max(n_replays, _CELLS // (table.n_users * (table.rewards[0].size // table.n_actions)))
+    starts = range(0, len(context), size)
+    seeds = np.random.SeedSequence(seed, spawn_key=(_SEED, stage)).spawn(len(starts))
+    mus, epsilons = [], []
+    for start, child in zip(starts, seeds, strict=True):
+        rows = slice(start, start + size)
+        live_side, scripted_side = (
+            _stacked(tables, context[rows], record[rows], reward[rows], which[rows], brought)
+            for reward, which in ((here, mine), (there, theirs))
+        )
+        n_reps = len(context[rows])
+        live = LiveLedger(n_reps, ReproducibleNoise(child), keeps_transcript=True, n_records=tables[0].n_users)
+        actions, shadow = ActionLog(), ActionLog()
+        run(algorithm, live_side, live, observers=[actions])
+        scripted = LossLedger(n_reps, live.transcript)
+        run(algorithm, scripted_side, scripted, observers=[shadow])
+        scripted.finish()
+        hidden = np.where(own[rows, 0] >= 0, record[rows], -1)
+        is_lost = (scripted.diverged >= 0) | actions_differ(actions, shadow, hidden)
+        pure = 2 * ndtri(expit(scripted.epsilon))
+        mus.append(np.where(is_lost, np.inf, np.sqrt(scripted.mu_squared + pure**2)))
+        epsilons.append(np.where(is_lost | (scripted.mu_squared > 0), np.inf, scripted.epsilon))
+    shape = (len(tried), n_replays)
+    return Losses(np.concatenate(mus).reshape(shape), np.concatenate(epsilons).reshape(shape))
+
+
+def _own_rows(table: Table, tried: Sequence[Candidate]) -> tuple[IntArray, NDArray[Any]]:
+    """(n_candidates, 2) what the canary brings on the data set and in its neighbor, -1 for the table's; and those rows."""
+    found = np.full((len(tried), 2), -1, dtype=np.int64)
+    if table.brought is None:
+        return found, np.zeros((0, 0))
+    rows, places = [table.brought[:1]], dict[Change, int]()
+    for candidate, place in zip(tried, found, strict=True):
+        if (change := candidate.value.change) is not None:
+            if change not in places:
+                places[change] = sum(map(len, rows)) - 1
+                rows.append(np.stack(change.of(table)))
+            place[:] = places[change], places[change] + 1
+    return found, np.concatenate(rows)[1:]
+
+
+def _stacked(
+    tables: Sequence[Table], context: IntArray, record: IntArray, reward: FloatArray, own: IntArray, brought: NDArray[Any],
+) -> StackedTables | StackedEpisodeTables:  # fmt: skip
+    if episodes := [table for table in tables if isinstance(table, EpisodeTable)]:
+        return StackedEpisodeTables(episodes, context, record, reward, own, brought)
+    if shown := [table for table in tables if isinstance(table, ContextTable)]:
+        return StackedContextTables(shown, context, record, reward, own, brought)
+    return StackedTables([table for table in tables if isinstance(table, RewardTable)], context, record, reward)
+
+
+def visible_mu(mus: FloatArray) -> float:
+    r"""The mu that a threshold on the exact log-likelihood ratio shows, where a replay's loss is one of these by chance.
+
+    Given a loss m that the outputs tell, the log ratio is N(-m^2/2, m^2) on the data set and N(m^2/2, m^2) on the neighbor;
+    the answer is the largest Phi^-1(1 - FPR) - Phi^-1(FNR) over the thresholds of the mixture, neither rate counted below
+    1e-4. If all losses are m it is m. It is what a bound on mu will see, so it ranks pairs by it: an average of losses would
+    be infinite if one in a thousand is, or, capped, would depend on the cap.
+
+    Args:
+      mus: (n_replays,) losses of at least 0, possibly infinite.
+
+    Returns:
+      infinite if all are; else at most 7.44 where the rates' floor is reached.
+    """
+    values, counts = np.unique(mus, return_counts=True)
+    if np.isinf(values).all():
+        return math.inf
+    if len(values) == 1:
+        return float(values[0])
+    share = counts / counts.sum()
+    # Below 1e-6 and beyond 1e3 standard deviations there is nothing to see, and nothing more.
+    m = np.where(values < 1e-6, 0.0, np.minimum(values, 1e3))
+    some = m > 0
+    reach = float((m[some] ** 2 / 2 + 3 * m[some])[np.isfinite(values[some])].max(initial=1.0))
+    thresholds = np.append(np.linspace(-reach, reach, 402), 0.0)[:, None]
+    safe = np.where(some, m, 1.0)
+    fpr = np.where(some, ndtr(-(thresholds + safe**2 / 2) / safe), thresholds <= 0) @ share
+    fnr = np.where(some, ndtr((thresholds - safe**2 / 2) / safe), thresholds > 0) @ share
+    seen = -ndtri(np.clip(fpr, _RATE, 1 - _RATE)) - ndtri(np.clip(fnr, _RATE, 1 - _RATE))
+    return float(max(0.0, seen.max()))
+
+
+# --- the search ------------------------------------------------------------------------------------------------------
+
+
+class Tried(NamedTuple):
+    """One candidate that was tried, with its analytic loss."""
+
+    description: str
+    n_replays: int
+    mu: float
+
+
+@dataclass(frozen=True)
+class WorstPair:
+    """The least private pair that was found.
+
+    Attributes:
+      pair: the two data sets.
+      mu_analytic: its privacy loss as `visible_mu` has it, from replays that chose nothing.
+      epsilon_analytic: the largest pure loss of those replays, infinite where noise that holds the canary is not Laplace.
+      n_tried: how many candidates were looked at.
+      trace: all looks, in order.
+    """
+
+    pair: Pair
+    mu_analytic: float
+    epsilon_analytic: float
+    n_tried: int
+    trace: tuple[Tried, ...]
+
+    @property
+    def reached(self) -> float:
+        """The loss as the algorithm's own claim counts it: epsilon where all noise is Laplace, else mu."""
+        return self.epsilon_analytic if math.isfinite(self.epsilon_analytic) else self.mu_analytic
+
+
+class _Search:
+    """What one search has seen."""
+
+    def __init__(self, algorithm: Algorithm, contexts: dict[str, Table], seed: int) -> None:
+        self.algorithm, self.contexts, self.seed = algorithm, contexts, seed
+        self.trace: list[Tried] = []
+        self.seen: dict[Candidate, float] = {}
+        self._stage = 0
+
+    def play(self, tried: Sequence[Candidate], n_replays: int) -> Losses:
+        """With seeds that no other look has."""
+        needed = {candidate.context: self.contexts[candidate.context] for candidate in tried}
+        self._stage += 1
+        return losses(self.algorithm, needed, tried, n_replays, self.seed, self._stage)
+
+    def look(self, tried: Iterable[Candidate], n_replays: int) -> list[tuple[float, Candidate]]:
+        """The candidates with their losses, worst first; of equal ones the earlier first."""
+        tried = list(dict.fromkeys(tried))
+        if not tried:
+            return []
+        found = self.play(tried, n_replays)
+        ranked = [(visible_mu(row), candidate) for row, candidate in zip(found.mu, tried, strict=True)]
+        self.trace += [Tried(str(candidate), n_replays, mu) for mu, candidate in ranked]
+        self.seen.update({candidate: mu for mu, candidate in ranked})
+        return sorted(ranked, key=lambda item: -round(item[0] / _EQUAL) if math.isfinite(item[0]) else -math.inf)
+
+
+def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, private_records: bool = False) -> WorstPair:
+    """Searches canary positions, values and contexts for the pair with the largest analytic privacy loss.
+
+    First every context is tried with a canary from lowest to highest at every probe, and canaries outside the range or that
+    bring something else, with 64 replays each; the best eight again with 256. Then the best one is improved, coordinate by
+    coordinate: positions 1, 2, 4 and so on records away, as far as those tried next to it; other values, and other states of
+    an episode; other contexts.
+
+    Args:
+      algorithm: what to audit.
+      table: data that is tried as a context too; all contexts have its length and its declared range.
+      probes: positions that are tried besides early and late ones, each in [0, table.n_users).
+      seed: of the contexts and the pilot; the same seed finds the same pair. Pilot replays are used for nothing else, so
+        that bounds on the pair stay valid.
+      private_records: whether a record is what its user brings and the rewards; then canaries are tried that bring other
+        contexts, or live through other episodes.
+
+    Returns:
+      the pair; the first of those that are equally bad: early canaries, as more of what follows may tell them.
+
+    Raises:
+      ValueError: a probe out of range.
+    """
+    rounds, span = table.n_users, table.reward_range
+    if any(not 0 <= probe < rounds for probe in probes):
+        raise ValueError(f"probes must lie in [0, {rounds}), got {tuple(probes)}")
+    contexts = {told: table.with_rewards(even) for told, even in even_rewards(table.rewards.shape, span, seed).items()}
+    first = next(iter(contexts))
+    contexts["all others as in the table"] = table
+    late = {rounds // 2, 3 * rounds // 4, max(rounds - 2, 0), rounds - 1}
+    positions = sorted({*early_probes(rounds, table.n_actions), *probes, *late})
+    plain, *others = _values(span)
+    if private_records:
+        others += [_changed(change) for change in own_changes(table)]
+    state = _Search(algorithm, contexts, seed)
+    tried = [Candidate(record, plain, told) for record in positions for told in contexts]
+    tried += [Candidate(record, value, first) for value in others for record in positions[:3]]
+    ranked = [candidate for _, candidate in state.look(tried, _FEW)]
+    kept = state.look(ranked[:_KEPT], _MORE)[:1]
+    # From the best trajectory too, though another change looks better: states are improved one by one.
+    walks = [candidate for candidate in ranked if isinstance(candidate.value.change, Paths)][:1]
+    kept += state.look([candidate for candidate in walks if candidate != kept[0][1]], _MORE)
+    best = max((_improve(state, start, positions, [plain, *others]) for start in kept), key=lambda found: found[0])[1]
+    final = state.play([best], _MORE)
+    mu = visible_mu(final.mu[0])
+    state.trace.append(Tried(str(best), _MORE, mu))
+    return WorstPair(
+        best.pair(state.contexts[best.context]), mu, float(final.epsilon.max()), len(state.seen), tuple(state.trace)
+    )
+
+
+def _values(span: Interval) -> tuple[Value, ...]:
+    """What canaries become: the widest change first, then outside the range on either side, then half of it."""
+    low, high, middle = span.low, span.high, (span.low + span.high) / 2
+    above, below = high + _BEYOND * span.width, low - _BEYOND * span.width
+    return (
+        Value(low, high), Value(low, above), Value(high, below), Value(high, low), Value(low, middle), Value(middle, high)
+    )  # fmt: skip
+
+
+def _improve(
+    state: _Search, best: tuple[float, Candidate], positions: list[int], values: list[Value]
+) -> tuple[float, Candidate]:
+    """Coordinate ascent from the best candidate, until nothing near it is worse."""
+    place = positions.index(best[1].record)
+    around = positions[max(place - 1, 0) : place + 2]
+    ladder = [2**power for power in range((around[-1] - around[0]).bit_length())]
+    n_users = next(iter(state.contexts.values())).n_users
+    for _ in range(_MOST_STEPS):
+        at = best[1]
+        near = [replace(at, record=record) for step in ladder for record in (at.record - step, at.record + step)]
+        near = [one for one in near if 0 <= one.record < n_users]
+        near += [replace(at, value=value) for value in values]
+        if (change := at.value.change) is not None:
+            table = state.contexts[at.context]
+            near += [replace(at, value=_changed(other)) for other in change.near(table)]
+        near += [replace(at, context=told) for told in _near(state, at.record)]
+        fresh = [one for one in near if one not in state.seen]
+        found = state.look([one for _, one in state.look(fresh, _FEW)[:_KEPT]], _MORE)
+        if not found or found[0][0] <= best[0] + _EQUAL:
+            return best
+        best = found[0]
+    return best
+
+
+def _near(state: _Search, record: int) -> list[str]:
+    """The contexts, and those that change where the canary stands: the others high before and low after it, or so."""
+    tables = state.contexts
+    first = next(iter(tables.values()))
+    span, shape = first.reward_range, first.rewards.shape
+    before = (np.arange(shape[0]) < record).reshape(-1, *[1] * (len(shape) - 1))
+    best_first = np.where(np.arange(shape[-1]) == 0, span.high, span.low)
+    changing = {
+        f"others {span.low:g} before and {span.high:g} after it": np.where(before, span.low, span.high),
+        f"others {span.high:g} before and {span.low:g} after it": np.where(before, span.high, span.low),
+        f"arm 0 pays {span.high:g}, others {span.low:g}": np.broadcast_to(best_first, shape),
+    }
+    names = list(tables)
+    for told, rewards in changing.items():
+        name = f"{told} (record {record})" if "it" in told.split() else told
+        if name not in tables:
+            tables[name] = first.with_rewards(np.broadcast_to(rewards, shape), span)
+            names.append(name)
+    return names

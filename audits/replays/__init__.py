@@ -1,0 +1,1 @@
+"""Replays on neighboring data sets, and what is measured from them."""

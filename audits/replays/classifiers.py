@@ -1,0 +1,257 @@
+"""Scores that are learned: what tells the replays of a data set from those of its neighbor, when no likelihood is known.
+
+Whatever is learned here must be applied to other samples; then it decides power alone, and no bound rests on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.ties import first_largest, is_larger
+
+Scorer = Callable[[Any], FloatArray]
+Matrix = NDArray[np.floating[Any]]
+
+TENTHS = np.linspace(0.1, 0.9, 9)
+_TAILS = np.geomspace(0.0005, 0.08, 12)
+FINE = np.concatenate([_TAILS, np.linspace(0.1, 0.9, 33), 1 - _TAILS[::-1]])
+"""Quantiles to cut at, dense in both tails: what is rare may tell most."""
+_FIRST_ACTIONS = 6
+_MOST_CODES = 4096
+_SIGNIFICAND = 53
+
+
+# --- counting --------------------------------------------------------------------------------------------------------
+
+
+def learn_counts(data: IntArray, neighbor: IntArray) -> Scorer:
+    """Log odds of each code, counted, with half a count added on either side.
+
+    Args:
+      data: (n,) whole numbers of at least 0, of the data set.
+      neighbor: (m,) the same of the neighbor.
+
+    Returns:
+      a function from (n,) codes to (n,) log odds; a code that was never seen has those of a count of 0 on both sides.
+    """
+    size = int(max(data.max(initial=0), neighbor.max(initial=0))) + 2
+    counts = [np.bincount(side, minlength=size) + 0.5 for side in (neighbor, data)]
+    log_odds = np.log(counts[0] / counts[0].sum()) - np.log(counts[1] / counts[1].sum())
+    return lambda codes: np.asarray(log_odds[np.minimum(codes, size - 1)])
+
+
+def learn_codes(data: IntArray, neighbor: IntArray, n_arms: int) -> Scorer:
+    """Log odds of the order in which arms follow each other: the first switches of (n, n_rounds) actions, counted."""
+    most = max(1, int(np.log(_MOST_CODES) / np.log(n_arms + 1)))
+
+    def codes(later: IntArray) -> IntArray:
+        code, taken = later[:, 0] + 1, np.ones(len(later), dtype=np.int64)
+        for t in range(1, later.shape[1]):
+            is_switch = (later[:, t] != later[:, t - 1]) & (taken < most)
+            code = np.where(is_switch, code * (n_arms + 1) + later[:, t] + 1, code)
+            taken += is_switch
+        return code
+
+    counted = learn_counts(codes(data), codes(neighbor))
+    return lambda later: counted(codes(later))
+
+
+# --- learning from columns -------------------------------------------------------------------------------------------
+
+
+def features(actions: IntArray, record: int, n_arms: int) -> FloatArray:
+    """(n_replays, n_features) what was played after the record: the first actions one by one, then shares of stretches.
+
+    Stretches double in length. Only actions of other records count: those that the claim protects from.
+    """
+    later = actions[:, record + 1 :]
+    found = [later[:, [t]] == np.arange(n_arms - 1) for t in range(min(_FIRST_ACTIONS, later.shape[1]))]
+    start = 0
+    while start < later.shape[1]:
+        stop = min(later.shape[1], max(start + 1, 2 * start))
+        found.append(np.stack([(later[:, start:stop] == arm).mean(axis=1) for arm in range(n_arms - 1)], axis=1))
+        start = stop
+    return np.concatenate([part.astype(float) for part in found], axis=1)
+
+
+def learn_logistic(x: Matrix, is_neighbor: ArrayLike, n_steps: int = 12, ridge: float = 1.0) -> Scorer:
+    """Logistic regression by Newton's method, on standardized features with a small ridge.
+
+    Args:
+      x: (n, n_features)
+      is_neighbor: (n,) 0 or 1.
+      n_steps: Newton steps.
+      ridge: weight of the squared coefficients, in units of one sample.
+
+    Returns:
+      a function from (n, n_features) to (n,) log odds of the neighbor.
+    """
+    side = np.asarray(is_neighbor, dtype=float)
+    mean, deviation = x.mean(axis=0, dtype=float), x.std(axis=0, dtype=float)
+    deviation = np.where(deviation > 1e-12, deviation, 1.0)
+    columns = np.column_stack([np.ones(len(x)), (x - mean) / deviation])
+    weights = np.zeros(columns.shape[1])
+    for _ in range(n_steps):
+        p = 1 / (1 + np.exp(-np.clip(columns @ weights, -30, 30)))
+        curvature = (columns * (p * (1 - p))[:, None]).T @ columns + ridge * np.eye(len(weights))
+        weights = weights + np.linalg.solve(curvature, columns.T @ (side - p) - ridge * weights)
+    slopes = weights[1:] / deviation
+    intercept = float(weights[0] - slopes @ mean)
+
+    def scorer(raw: Matrix) -> FloatArray:
+        total = np.full(len(raw), intercept)
+        for column, slope in enumerate(slopes.tolist()):  # column by column: no copy of all in double precision
+            total += slope * raw[:, column]
+        return total
+
+    return scorer
+
+
+def learn_stumps(
+    x: Matrix, is_neighbor: ArrayLike, n_rounds: int = 40, rate: float = 0.5, quantiles: FloatArray = TENTHS
+) -> Scorer:
+    """Boosted decision stumps for the logistic loss: each step adds the cut that explains the rest best.
+
+    Args:
+      x: (n, n_features), no NaN.
+      is_neighbor: (n,) 0 or 1.
+      n_rounds: number of stumps.
+      rate: share of a step that is taken.
+      quantiles: of each column, where it may be cut.
+
+    Returns:
+      a function from (n, n_features) to (n,) log odds of the neighbor; 0 where no column can be cut.
+    """
+    side = np.asarray(is_neighbor, dtype=float)
+    cuts = [_cuts(column, quantiles) for column in x.T]
+    usable = [c for c, at in enumerate(cuts) if len(at)]
+    if not usable:
+        return lambda raw: np.zeros(len(raw))
+    bins = {c: np.searchsorted(cuts[c], x[:, c], side="left") for c in usable}
+    gains = {c: np.zeros(len(cuts[c]) + 1) for c in usable}  # what each bin of a column adds to the score
+    score = np.zeros(len(x))
+    for _ in range(n_rounds):
+        p = 1 / (1 + np.exp(-score))
+        rest, weight = side - p, p * (1 - p)
+        under, w_under = rest.sum(), weight.sum() + 1.0
+        best = (-1.0, usable[0], 0, 0.0, 0.0)
+        for c in usable:
+            over, w_over = (np.cumsum(np.bincount(bins[c], by, len(gains[c]))[::-1])[::-1][1:] for by in (rest, weight))
+            gain = over**2 / (w_over + 1.0) + (under - over) ** 2 / (w_under - w_over)
+            i = first_largest(gain)
+            if is_larger(float(gain[i]), best[0]):  # columns that say the same explain the same, but for rounding
+                high, low = over[i] / (w_over[i] + 1.0), (under - over[i]) / (w_under - w_over[i])
+                best = (float(gain[i]), c, i, rate * float(high), rate * float(low))
+        _, c, i, high, low = best
+        step = np.where(np.arange(len(gains[c])) > i, high, low)
+        gains[c] += step
+        score += step[bins[c]]
+
+    def scorer(raw: Matrix) -> FloatArray:
+        total = np.zeros(len(raw))
+        for c in usable:
+            total += gains[c][np.searchsorted(cuts[c], raw[:, c], side="left")]
+        return total
+
+    return scorer
+
+
+def _cuts(column: Matrix, quantiles: FloatArray) -> Matrix:
+    """Where a column can be cut in two: above a cut lie some rows, and below or on it others."""
+    at = np.unique(np.quantile(column, quantiles, method="lower"))
+    return np.asarray(at[at < column.max()])
+
+
+# --- outputs of any mechanism ----------------------------------------------------------------------------------------
+
+
+def score_outputs(
+    train_data: ArrayLike, train_neighbor: ArrayLike, values: Sequence[ArrayLike] | None = None, n_rounds: int = 40
+) -> Scorer:
+    """A score for raw outputs, larger where the neighbor is likelier, learned from others.
+
+    Boosted stumps on each coordinate, their sum and extremes, which coordinates are no numbers, and, where `values` are
+    given, what the lowest bits tell. `divergence_bounds.pure_epsilon_lower` finds the event among its values.
+
+    Args:
+      train_data: (n, k) or (n,) outputs on the data set, to learn from.
+      train_neighbor: (m, k) or (m,) the same on the neighbor.
+      values: the two exact values, (k,) or a number each, to look at low-order bits (see `low_order_bits`); None looks at
+        the outputs' sizes alone.
+      n_rounds: number of stumps.
+
+    Returns:
+      a function from (n, k) or (n,) outputs to (n,) scores.
+
+    Source: Bichsel, Steffen, Bogunovic, Vechev (2021), "DP-Sniper", which learns by logistic regression or a small network.
+    """
+
+    def columns(outputs: ArrayLike) -> FloatArray:
+        found = _output_columns(np.asarray(outputs))
+        return found if values is None else np.column_stack([found, low_order_bits(outputs, values)])
+
+    sides = [columns(outputs) for outputs in (train_data, train_neighbor)]
+    side = np.repeat([0.0, 1.0], [len(part) for part in sides])
+    learned = learn_stumps(np.concatenate(sides), side, n_rounds, quantiles=FINE)
+    return lambda outputs: learned(columns(outputs))
+
+
+def _output_columns(outputs: NDArray[Any]) -> FloatArray:
+    flat = outputs.reshape(len(outputs), -1).astype(float)
+    is_lost = ~np.isfinite(flat)
+    flat = np.nan_to_num(flat)
+    if flat.shape[1] == 1:
+        return np.column_stack([flat, is_lost])
+    return np.column_stack([flat, is_lost, flat.sum(axis=1), flat.max(axis=1), flat.min(axis=1)])
+
+
+def low_order_bits(outputs: ArrayLike, values: Sequence[ArrayLike]) -> FloatArray:
+    """What the last bits of each output tell of the value that noise was added to.
+
+    Real noise would hide the value; its floating-point numbers lie on a lattice, and so do their sums with the value.
+    Columns, each for all coordinates x, named by `low_order_names`: the exponent of its lowest bit, e if x is a whole
+    multiple of 2^e and of no larger power; how many bits of the significand are trailing zeros; and for each value v the
+    exponent of the lowest bit of x - v, and whether (x - v) + v gives x again. Where it does not, no floating-point noise y
+    gives v + y = x (but near powers of two, where rounding is lopsided): x cannot come from v.
+
+    Args:
+      outputs: (n, k) or (n,), as released.
+      values: each (k,) or a number.
+
+    Returns:
+      (n, n_columns), no NaN.
+
+    Source: Mironov (2012); Haney, Desfontaines, Hartman, Shrestha, Hay (2022) for other libraries.
+    """
+    given = np.asarray(outputs)
+    flat = np.nan_to_num(given.reshape(len(given), -1).astype(float), posinf=0.0, neginf=0.0)
+    found = [*_lowest_bit(flat)]
+    for value in values:
+        exact = np.broadcast_to(np.asarray(value, dtype=float), flat.shape[1:])
+        difference = flat - exact
+        found += [_lowest_bit(difference)[0], (difference + exact == flat).astype(float)]
+    return np.concatenate(found, axis=1)
+
+
+def low_order_names(n_coordinates: int, n_values: int) -> tuple[str, ...]:
+    """What each column of `low_order_bits` holds, in words; x is an output and v, w, ... are the values."""
+    told = ["the lowest bit of x", "the trailing zeros of x"]
+    for value in "vw"[:n_values] if n_values < 3 else [f"v{i}" for i in range(n_values)]:
+        told += [f"the lowest bit of x - {value}", f"whether (x - {value}) + {value} = x"]
+    if n_coordinates == 1:
+        return tuple(told)
+    return tuple(f"{name}, coordinate {i}" for name in told for i in range(n_coordinates))
+
+
+def _lowest_bit(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The exponent of the lowest bit that is set, 1024 of 0, and how many bits of the significand below it are 0."""
+    significand, exponent = np.frexp(x)
+    whole = np.abs(significand * 2.0**_SIGNIFICAND).astype(np.int64)
+    lowest = np.where(whole == 0, 1, whole & -whole)
+    zeros = np.log2(lowest.astype(float))
+    return np.where(whole == 0, 1024.0, exponent - _SIGNIFICAND + zeros), np.where(whole == 0, float(_SIGNIFICAND), zeros)

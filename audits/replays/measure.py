@@ -1,0 +1,233 @@
+"""Replays of pairs of neighbors, what adversaries with several views make of them, and bounds that hold together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms.environments.episodes import EpisodeTable, Table
+from bandana.algorithms.protocol import Algorithm, FloatArray
+from bandana.audits.bounds import methods
+from bandana.audits.claims import Quantity
+from bandana.audits.neighbors.pairs import Pair, own_changes
+from bandana.audits.outcome import ONE_RUN, Effort, Scores, StatedBound, main_quantity
+from bandana.audits.replays import attacks, one_run
+from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
+from bandana.audits.replays.replay import Replays, replay
+from bandana.privacy_core import GaussianDP, Guarantee, PureDP, TrustModel
+
+_MAIN_SHARE = 0.8
+_ONE_RUN_ROUNDS = 4096
+_LARGEST_RATIO = 3e38
+
+
+class NotANumber(ValueError):  # noqa: N818  (it says what the scores are)
+    """Scores from which no bound can be taken."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """One bound that is taken on every pair.
+
+    Attributes:
+      view: what the adversary sees.
+      quantity: what is bounded.
+      share: of the whole failure probability, for all pairs together.
+    """
+
+    view: str
+    quantity: Quantity
+    share: float
+
+
+def looks_of(stated: Guarantee, delta: float) -> tuple[Look, ...]:
+    """What an audit of a claim looks at; the shares add to 1.
+
+    The sharpest look, the claim's main quantity in the transcript, gets 80 % of the failure probability; the others share
+    the rest evenly: epsilon at `delta`, the parameter of the claim's own definition, both seen in the actions too, and under
+    local privacy in the message of the one user, and in one run in which every user is a canary.
+    """
+    main, epsilon, own = main_quantity(stated), Quantity("epsilon", delta), Quantity.of(stated)
+    others = dict.fromkeys(
+        (view, quantity)
+        for view, quantity in (
+            (TRANSCRIPT, epsilon),
+            (TRANSCRIPT, own),
+            (ACTIONS, main),
+            (ACTIONS, epsilon),
+            *(((REPORT, main), (ONE_RUN, main)) if stated.trust is TrustModel.LOCAL else ()),
+        )
+        if (view, quantity) != (TRANSCRIPT, main)
+    )
+    rest = (1 - _MAIN_SHARE) / len(others)
+    return (Look(TRANSCRIPT, main, _MAIN_SHARE), *(Look(view, quantity, rest) for view, quantity in others))
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """All bounds on one algorithm; they hold together but with the failure probability that was asked for.
+
+    Attributes:
+      bounds: one for each look and pair.
+      scores: what they were computed from.
+    """
+
+    bounds: tuple[StatedBound, ...]
+    scores: Scores
+
+    def lower(self, quantity: Quantity) -> float:
+        """The largest lower bound on the quantity; 0 if there is none."""
+        return max((bound.lower for bound in self.bounds if bound.quantity == quantity), default=0.0)
+
+    @property
+    def mu(self) -> float:
+        """The largest lower bound on mu."""
+        return self.lower(Quantity("mu"))
+
+
+def method_of(quantity: Quantity, seed: int, is_learned: bool) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the sharpest bound on a quantity from all scores: see `bandana.audits.bounds.methods`."""
+    match quantity.name:
+        case "mu":
+            return "mu-curve", {}
+        case "epsilon":
+            return "epsilon-coins", {"delta": quantity.delta, "seed": seed, "is_learned": is_learned}
+        case "divergence":
+            return "renyi", {"alpha": quantity.alpha, "is_learned": is_learned}
+    return "rho", {"is_learned": is_learned}
+
+
+def state(
+    look: Look, attack: str, pair: Pair, scores: tuple[FloatArray, FloatArray], name: str, level: float, effort: Effort
+) -> StatedBound:
+    """Takes one bound."""
+    is_learned = look.view == ACTIONS
+    method, parameters = method_of(look.quantity, effort.seed, is_learned)
+    lower = methods.bound(method, *scores, level, **parameters)
+    return StatedBound(look.view, attack, pair.description, look.quantity, method, parameters, level, lower, name)
+
+
+def measure(
+    algorithm: Algorithm,
+    pairs: Iterable[Pair],
+    effort: Effort,
+    looks: tuple[Look, ...],
+    *,
+    failure: float | None = None,
+    n_pairs: int | None = None,
+    enough: float = math.inf,
+) -> Measurement:
+    """Replays each pair on both sides and bounds the privacy loss from below, in each view.
+
+    The transcript's score is exact and needs no learning: all its replays go into the bound, which holds out the few that it
+    designs itself on. What is seen in the actions is learned on one quarter of the replays, the best attack is chosen on
+    another, and the bound is taken on the rest. The failure probability is split between all bounds (Bonferroni), over
+    looks by their shares and over pairs evenly.
+
+    Args:
+      algorithm: what to audit.
+      pairs: neighbors to try, at least one.
+      effort: how many replays, and the confidence.
+      looks: what to bound; the first one decides what is enough.
+      failure: probability with which some bound exceeds the truth, at most; 1 - confidence if None.
+      n_pairs: how many pairs share the failure probability; those that are given if None.
+      enough: pairs and looks are tried in turn until a bound on the first look's quantity exceeds this; bounds stay valid.
+
+    Raises:
+      NotANumber: some scores are NaN.
+    """
+    failure = 1 - effort.confidence if failure is None else failure
+    if n_pairs is None:
+        pairs = tuple(pairs)
+        n_pairs = len(pairs)
+    seeds = np.random.SeedSequence(effort.seed).spawn(2 * n_pairs)
+    found: list[StatedBound] = []
+    scores: dict[str, tuple[FloatArray, FloatArray]] = {}
+    for index, pair in enumerate(pairs):
+        data, neighbor = (replay(algorithm, pair, bool(s), effort.replays, seeds[2 * index + s]) for s in (0, 1))
+        seen: dict[str, tuple[str, str]] = {}
+        for look in looks:
+            if look.view == ONE_RUN:
+                continue
+            level = failure * look.share / n_pairs
+            if look.view not in seen:
+                name = f"{look.view}{index}"
+                attack, scores[name] = _score(look, (data, neighbor), level, effort)
+                seen[look.view] = (attack, name)
+                if any(np.isnan(side).any() for side in scores[name]):
+                    raise NotANumber(
+                        f"some scores of the {look.view} are NaN: a log density ratio, or a released value, is no number"
+                    )
+            attack, name = seen[look.view]
+            found.append(state(look, attack, pair, scores[name], name, level, effort))
+            if look.quantity == looks[0].quantity and found[-1].lower > enough:
+                return Measurement(tuple(found), scores)
+    return Measurement(tuple(found), scores)
+
+
+def measure_one_run(
+    algorithm: Algorithm, table: Table, claim: GaussianDP | PureDP, effort: Effort, level: float
+) -> Measurement:
+    """Bounds from a single run in which each record is a canary that a coin put in, see `one_run_audit`.
+
+    Args:
+      algorithm: what to audit.
+      table: its range and number of arms are played; a short one is repeated until it has 4096 rounds. Rewards go from
+        lowest to highest; in episodes, users walk along other paths too, as `neighbors.own_changes` has it first.
+      claim: what the algorithm promises of one record.
+      effort: seed, and delta.
+      level: probability with which some bound exceeds the truth, at most.
+
+    Returns:
+      the bounds; none where the algorithm cannot play so many rounds.
+    """
+    span, data = table.reward_range, table.repeated(-(-_ONE_RUN_ROUNDS // table.n_users))
+    out, in_ = data.brought, data.brought
+    if isinstance(table, EpisodeTable) and (changes := own_changes(table)):
+        out, in_ = (np.tile(tree, (data.n_users, 1)) for tree in changes[0].of(table))
+    data, neighbor = (
+        data.with_rows(np.full(data.rewards.shape, reward), brought)
+        for reward, brought in ((span.low, out), (span.high, in_))
+    )
+    try:
+        found = one_run.examine(algorithm, data, neighbor, effort.seed, claim=claim, delta=effort.delta, level=level)
+    except ValueError:
+        return Measurement((), {})
+    told = f"{len(found.records)} canaries in one run of {data.n_users} records"
+    bounds = tuple(
+        StatedBound(ONE_RUN, "guessed coins", told, b.quantity, b.method, dict(b.parameters), b.level, b.lower, ONE_RUN)
+        for b in found.bounds
+    )
+    return Measurement(bounds, {ONE_RUN: (found.scores, found.is_in.astype(float))})
+
+
+def _score(
+    look: Look, sides: tuple[Replays, Replays], level: float, effort: Effort
+) -> tuple[str, tuple[FloatArray, FloatArray]]:
+    """The attack's name, and the scores of both sides that the bound may use.
+
+    They are rounded to single precision, in which evidence files keep them: bounds hold for any score.
+    """
+    candidates = attacks.of_view(look.view)
+    if look.view != ACTIONS:
+        (attack,) = candidates
+        score = attack.fit(*sides)
+        return attack.name, (rounded(score(sides[0])), rounded(score(sides[1])))
+    method, parameters = method_of(look.quantity, effort.seed, is_learned=True)
+    chosen = attacks.strongest(
+        candidates,
+        *sides,
+        lambda data, neighbor: methods.bound(method, rounded(data), rounded(neighbor), level, **parameters),
+    )
+    data, neighbor = (rounded(chosen.scorer(attacks.split(side).bound)) for side in sides)
+    return chosen.attack.name, (data, neighbor)
+
+
+def rounded(scores: FloatArray) -> FloatArray:
+    """As single precision keeps them; infinite only where they were."""
+    finite = np.isfinite(scores)
+    return np.where(finite, np.clip(scores, -_LARGEST_RATIO, _LARGEST_RATIO), scores).astype(np.float32).astype(np.float64)

@@ -1,0 +1,687 @@
+"""The audit without statistics: search for a run that breaks the proof.
+
+Record a run on D, then script the same run on D' (one record replaced): both act alike, as in a proof of adaptive
+composition. Then for every release: the schedule and the actions must be the same; the exact value must be the same if the
+replaced record lies outside the release's span, and may move by at most the mechanism's sensitivity if it lies inside;
+and the events that the ledger holds against the worst record must compose to no more than the claim. A single violation is
+a proof that the privacy argument fails; Hypothesis searches for one and shrinks it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+from numpy.typing import NDArray
+
+from bandana.algorithms.environments.episodes import path_tree
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.algorithms.run import run
+from bandana.audits.neighbors.pairs import Pair
+from bandana.audits.replays.replay import actions_differ
+from bandana.audits.searches.counterexample import (
+    BOOK,
+    DECISION,
+    NO_NOISE,
+    NOT_A_NUMBER,
+    SENSITIVITY,
+    SEQUENCE,
+    SPAN,
+    Case,
+    Counterexample,
+    Difference,
+    Move,
+    Total,
+    as_tuples,
+)
+from bandana.privacy_core import (
+    Carried,
+    ConcentratedEvent,
+    Event,
+    GaussianDP,
+    GaussianEvent,
+    Guarantee,
+    Interval,
+    LaplaceEvent,
+    Ledger,
+    LiveLedger,
+    Mechanism,
+    NonPrivateEvent,
+    NoPrivacy,
+    PrivacyCurve,
+    PureDP,
+    Release,
+    ReproducibleNoise,
+    ScriptedLedger,
+    Span,
+    account,
+)
+
+_ROUNDING = 1e-9
+_REPLICATES = 32
+"""Runs of each case, alike but for their noise: a batch of 32 takes hardly longer than one run."""
+_SHORT = 24
+_CELLS = 256
+_LARGEST_SUM = 2.0**23
+"""Of a table's rewards; beyond, sums would not be exact."""
+
+
+# --- one case -------------------------------------------------------------------------------------------------------
+
+
+def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: GaussianDP | None) -> Counterexample | None:
+    """Runs one case on both sides and checks every release.
+
+    Args:
+      algorithm: what to audit.
+      case: its rewards lie in `reward_range`; the replacement may lie outside.
+      reward_range: the declared range.
+      claim: what the events on the worst record must not exceed; None compares them with nothing, for noise that is not
+        Gaussian. A release without noise is a violation in any case.
+
+    Returns:
+      what breaks first, or None.
+    """
+    sides = _play(algorithm, case, reward_range)
+    for check in (_decisions, _releases, _sequences):
+        if (found := check(case, sides)) is not None:
+            return found
+    return _book(case, sides, claim)
+
+
+def examine_pair(algorithm: Algorithm, pair: Pair, claim: GaussianDP | None, seed: int) -> Counterexample | None:
+    """As `examine`, on a pair of data sets that was found elsewhere.
+
+    Args:
+      algorithm: what to audit.
+      pair: D and D'; the declared range is that of D.
+      claim: see `examine`.
+      seed: of the noise.
+    """
+    return examine(algorithm, Case.of(pair, seed), pair.data.reward_range, claim)
+
+
+class _Call(NamedTuple):
+    """A release as it was asked for."""
+
+    phase: int
+    mechanism: Mechanism
+    records: Span
+    reps: IntArray | None
+
+
+class _Noted:
+    """A ledger's door, and in which phase of the run each release was asked for."""
+
+    def __init__(self, ledger: Ledger, log: ActionLog) -> None:
+        self.n_reps = ledger.n_reps
+        self.calls: list[_Call] = []
+        self._ledger, self._log = ledger, log
+
+    def release(
+        self,
+        mechanism: Mechanism,
+        value: FloatArray,
+        *,
+        records: Span,
+        reps: IntArray | None = None,
+        carried: Carried | None = None,
+    ) -> FloatArray:
+        """See `Ledger.release`."""
+        self.calls.append(_Call(len(self._log.user) - 1, mechanism, records, reps))
+        return self._ledger.release(mechanism, value, records=records, reps=reps, carried=carried)
+
+
+class _Side(NamedTuple):
+    """One side of a case: what was played, and what was asked of the ledger."""
+
+    log: ActionLog
+    calls: list[_Call]
+
+    def arms(self, rep: int, n_rounds: int, n_steps: int) -> NDArray[np.int64]:
+        """(n_rounds * n_steps,) of one replicate, step after step; -1 where it did not play."""
+        found = np.full((n_rounds, n_steps), -1, dtype=np.int64)
+        log = self.log
+        for user, count, actions, step in zip(log.user, log.n_records, log.actions, log.step, strict=True):
+            found[user[rep] : user[rep] + count[rep], step] = actions[rep]
+        return found.ravel()
+
+    def states(self, rep: int) -> tuple[tuple[int, ...], ...]:
+        """Of one replicate, episode by episode."""
+        return tuple(tuple(states[rep].tolist()) for states in self.log.states)
+
+    def starts(self, rep: int) -> dict[int, int]:
+        """First round -> length of the phases of one replicate."""
+        phases = zip(self.log.user, self.log.n_records, strict=True)
+        return {int(user[rep]): int(count[rep]) for user, count in phases if count[rep]}
+
+    def own(self, rep: int) -> list[tuple[int, int, int]]:
+        """(call, row, rounds played when it was made) of the releases of one replicate, in order."""
+        found = []
+        for call, asked in enumerate(self.calls):
+            row = rep if asked.reps is None else int(np.searchsorted(asked.reps, rep))
+            if asked.reps is None or (row < len(asked.reps) and asked.reps[row] == rep):
+                rounds = self.log.user[asked.phase][rep] + self.log.n_records[asked.phase][rep]
+                found.append((call, row, int(rounds)))
+        return found
+
+
+class _Sides(NamedTuple):
+    """Both runs of a case."""
+
+    data: _Side
+    neighbor: _Side
+    live: LiveLedger
+    scripted: ScriptedLedger
+
+
+def _play(algorithm: Algorithm, case: Case, reward_range: Interval) -> _Sides:
+    pair = case.pair(reward_range)
+    data, neighbor = pair.data, pair.neighbor
+    noise = ReproducibleNoise(np.random.SeedSequence(case.seed))
+    live = LiveLedger(_REPLICATES, noise, keeps_transcript=True, n_records=data.n_users)
+    first = _Noted(live, ActionLog())
+    run(algorithm, data, first, observers=[first._log])
+    scripted = ScriptedLedger(_REPLICATES, live.transcript, keeps_values=True)
+    second = _Noted(scripted, ActionLog())
+    run(algorithm, neighbor, second, observers=[second._log])
+    scripted.finish()
+    return _Sides(_Side(first._log, first.calls), _Side(second._log, second.calls), live, scripted)
+
+
+# --- what can be wrong ----------------------------------------------------------------------------------------------
+
+
+def _decisions(case: Case, sides: _Sides) -> Counterexample | None:
+    """Schedules or actions that differ although both runs saw the same released values."""
+    diverged = sides.scripted.diverged
+    parted = (diverged >= 0) | actions_differ(sides.data.log, sides.neighbor.log, case.hidden_record)
+    if not parted.any():
+        return None
+    rep = int(np.argmax(diverged)) if (diverged >= 0).any() else int(np.argmax(parted))
+    return _found(
+        case, sides, DECISION, rep, int(diverged[rep]),
+        "both runs saw the same released values, yet their schedules or actions differ: something "
+        "was decided from values that were not released",
+        difference=_first_difference(sides, rep, case),
+    )  # fmt: skip
+
+
+def _releases(case: Case, sides: _Sides) -> Counterexample | None:
+    """An exact value that moved beyond its span, or by more than its sensitivity, or to what is no number."""
+    for call, (release, value) in enumerate(zip(sides.live.transcript, sides.scripted.values, strict=True)):
+        change = _change(release, value)
+        reads = release.reads(case.record)
+        lost, leaking = np.isnan(change), ~reads & (change > _ROUNDING)
+        limit = release.mechanism.sensitivity
+        for kind, wrong in ((NOT_A_NUMBER, lost), (SPAN, leaking), (SENSITIVITY, change > limit * (1 + _ROUNDING))):
+            if not wrong.any():
+                continue
+            row = int(np.argmax(np.where(wrong, np.nan_to_num(change), -1.0)))
+            rep = row if release.reps is None else int(release.reps[row])
+            index = [own for own, _, _ in sides.data.own(rep)].index(call)
+            if kind == NOT_A_NUMBER:
+                reason = f"release {index} has an exact value that is no number on one side, and another on the other"
+            elif kind == SPAN:
+                span = f"[{release.records.start[row]}, {release.records.stop[row]})"
+                reason = f"release {index} declares the records {span}, yet its exact value moved by {change[row]:.6g}"
+            else:
+                times = change[row] / limit
+                reason = f"release {index} moved by {change[row]:.6g}, {times:.4g} times its sensitivity {limit:.6g}"
+            return _found(case, sides, kind, rep, index, reason, lambda move, release: _is_too_far(move))
+    return None
+
+
+def _is_too_far(move: Move) -> bool:
+    return not move.moved <= move.allowed * (1 + _ROUNDING) + (0.0 if move.reads_record else _ROUNDING)
+
+
+def _change(release: Release, value: FloatArray) -> FloatArray:
+    """(n_rows,) how far the exact value moved; 0 where it is the same, also if that is no number; else NaN for those."""
+    change = release.mechanism.change(release.value, value)
+    if np.isfinite(change).all():
+        return change
+    same = (release.value == value) | (np.isnan(release.value) & np.isnan(value))
+    return np.where(same.reshape(len(same), -1).all(axis=1), 0.0, change)
+
+
+class _Outgrown(NamedTuple):
+    """A sequence of carried rows whose changes together exceed the sensitivity that is paid for."""
+
+    label: str
+    moved: float
+    allowed: float
+    replicate: int
+
+
+def _outgrown(live: LiveLedger, scripted: ScriptedLedger) -> _Outgrown | None:
+    """A sequence of carried rows whose changes together exceed the sensitivity.
+
+    A record pays for all rows of a sequence at once, as for one vector, so it is the vector's change that is bounded.
+    """
+    squares: dict[tuple[str, float], np.ndarray] = {}
+    for release, value in zip(live.transcript, scripted.values, strict=True):
+        if release.carried is not None:
+            key = (release.carried.label, release.mechanism.sensitivity)
+            total = squares.setdefault(key, np.zeros(live.n_reps))
+            total[slice(None) if release.reps is None else release.reps] += (
+                release.mechanism.change(release.value, value) ** 2
+            )
+    for (label, limit), total in squares.items():
+        if np.sqrt(total.max()) > limit * (1 + _ROUNDING):
+            return _Outgrown(label, float(np.sqrt(total.max())), limit, int(np.argmax(total)))
+    return None
+
+
+def _sequences(case: Case, sides: _Sides) -> Counterexample | None:
+    """Rows of one sequence that together moved by more than is paid for once."""
+    found = _outgrown(sides.live, sides.scripted)
+    if found is None:
+        return None
+    label, moved, limit, rep = found
+    told = f"together moved by {moved:.6g}, {moved / limit:.4g} times the sensitivity {limit:.6g} that is paid for once"
+
+    def is_in(move: Move, release: Release) -> bool:
+        return release.carried is not None and release.carried.label == label and move.moved > 0
+
+    return _found(
+        case, sides, SEQUENCE, rep, -1, f"the rows of the sequence {label!r} {told}", is_in,
+        total=Total(None, moved, limit, f"the rows that are marked, as one vector, {told}"),
+    )  # fmt: skip
+
+
+def _book(case: Case, sides: _Sides, claim: GaussianDP | None) -> Counterexample | None:
+    """Charges on one record that compose to more than the claim, or a release without noise."""
+    derived = account(sides.live.worst_record())
+    if isinstance(derived, NoPrivacy):
+        call = next(call for call, release in enumerate(sides.live.transcript) if _is_bare(release))
+        asked = sides.data.calls[call]
+        rep = 0 if asked.reps is None else int(asked.reps[0])
+        index = [own for own, _, _ in sides.data.own(rep)].index(call)
+        return _found(
+            case, sides, NO_NOISE, rep, index, "a value was released without noise", lambda move, release: _is_bare(release)
+        )
+    mu = _as_mu(derived)
+    if claim is None or not mu > claim.mu * (1 + _ROUNDING):
+        return None
+    rep, record = _dearest(sides.live.transcript, len(case.rewards))
+
+    def holds(move: Move, release: Release) -> bool:
+        return move.start <= record < move.stop
+
+    found = _found(
+        case, sides, BOOK, rep, -1, f"the releases on one record compose to {mu:.6g}-GDP; the claim is {claim}", holds
+    )
+    marked = [call for move, (call, _, _) in zip(found.rows, sides.data.own(rep), strict=True) if move.is_offending]
+    mu = _as_mu(account(Counter(sides.live.transcript[call].mechanism.event for call in marked)))
+    told = f"record {record} pays for the {len(marked)} releases that are marked: {mu:.6g}-GDP together, "
+    told += f"the claim is {claim.mu:.6g}-GDP ({mu / claim.mu:.4g} times)"
+    return replace(found, total=Total(record, mu, claim.mu, told))
+
+
+def _is_bare(release: Release) -> bool:
+    return isinstance(release.mechanism.event, NonPrivateEvent)
+
+
+def _as_mu(derived: Guarantee | PrivacyCurve | None) -> float:
+    if derived is None:
+        return 0.0
+    return derived.gdp().mu if isinstance(derived, GaussianDP | PureDP) else math.inf
+
+
+def _dearest(transcript: list[Release], n_records: int) -> tuple[int, int]:
+    """The replicate, and the record in it, that pays most."""
+    paid = np.zeros((_REPLICATES, n_records + 1))
+    is_pure = all(isinstance(release.mechanism.event, LaplaceEvent) for release in transcript)
+    for release in transcript:
+        event = release.mechanism.event
+        price = event.epsilon if is_pure and isinstance(event, LaplaceEvent) else event.rho
+        rows = np.arange(_REPLICATES) if release.reps is None else release.reps
+        np.add.at(paid, (rows, release.records.start), price)
+        np.add.at(paid, (rows, release.records.stop), -price)
+    place = int(np.argmax(np.round(np.cumsum(paid, axis=1), 12)))
+    return place // (n_records + 1), place % (n_records + 1)
+
+
+def _first_difference(sides: _Sides, rep: int, case: Case) -> Difference:
+    """Where the runs of one replicate part: an arm, the length of a phase, or a release, whichever comes first."""
+    n_rounds, n, besides = len(case.rewards), case.n_steps, case.hidden_record
+    mine, theirs = (side.arms(rep, n_rounds, n) for side in (sides.data, sides.neighbor))
+    if besides >= 0:
+        theirs[besides * n : (besides + 1) * n] = mine[besides * n : (besides + 1) * n]
+    asked = [[(_asked(side.calls[call], row), rounds) for call, row, rounds in side.own(rep)] for side in sides[:2]]
+    other = _first([name for name, _ in asked[0]], [name for name, _ in asked[1]])
+    released = min((side[other][1] for side in asked if other < len(side)), default=n_rounds + 1)
+    place = _first(mine.tolist(), theirs.tolist())
+    arm = place // n
+    lengths = [side.starts(rep) for side in sides[:2]]
+    phase = next((t for t in range(n_rounds) if lengths[0].get(t) != lengths[1].get(t)), n_rounds)
+
+    def at(step: int, told: str) -> Difference:
+        arms = [int(side[step]) if side[step] >= 0 else None for side in (mine, theirs)]
+        return Difference(step // n, arms[0], arms[1], told)
+
+    if released <= min(arm, phase, n_rounds):
+        names = [side[other][0] if other < len(side) else "none" for side in asked]
+        told = f"release {other}, after {released} {case.unit}s, is {names[0]} on D and {names[1]} on D'"
+        return at((released - 1) * n, f"they part at a release: {told}")
+    if arm <= phase:
+        where = f"round {arm}: arm" if case.episode is None else f"episode {arm}, step {place % n + 1}: action"
+        what = where.split()[-1]
+        return at(place, f"they part in {where} {mine[place]} is played on D, {what} {theirs[place]} on D'")
+    counts = [f"{side.get(phase, 0)} rounds" for side in lengths]
+    return at(phase * n, f"they part in round {phase}: a phase of {counts[0]} begins on D, one of {counts[1]} on D'")
+
+
+def _asked(call: _Call, row: int) -> str:
+    name = type(call.mechanism).__name__
+    return f"{name} of scale {call.mechanism.scale:.6g} on [{call.records.start[row]}, {call.records.stop[row]})"
+
+
+def _first(mine: Sequence[Any], theirs: Sequence[Any]) -> int:
+    """Index of the first place where two lists differ; the longer length where they do not."""
+    shorter = min(len(mine), len(theirs))
+    return next((i for i in range(shorter) if mine[i] != theirs[i]), shorter)
+
+
+def _found(
+    case: Case,
+    sides: _Sides,
+    kind: str,
+    rep: int,
+    release: int,
+    reason: str,
+    is_offending: Callable[[Move, Release], bool] | None = None,
+    *,
+    difference: Difference | None = None,
+    total: Total | None = None,
+) -> Counterexample:
+    """The counterexample, with the releases of one replicate in rows; none where their values cannot be compared."""
+    rows = []
+    for index, (call, row, rounds) in enumerate(sides.data.own(rep) if is_offending else []):
+        made = sides.live.transcript[call]
+        reads = bool(made.reads(case.record)[row])
+        move = Move(
+            release=index,
+            rounds=rounds,
+            mechanism=type(made.mechanism).__name__,
+            norm=made.mechanism.norm,
+            start=int(made.records.start[row]),
+            stop=int(made.records.stop[row]),
+            carried=None if made.carried is None else int(made.carried.start[row]),
+            reads_record=reads,
+            moved=float(_change(made, sides.scripted.values[call])[row]),
+            allowed=float(made.mechanism.sensitivity) if reads else 0.0,
+            price=_price(made.mechanism.event),
+            is_offending=False,
+        )
+        rows.append(replace(move, is_offending=bool(is_offending and is_offending(move, made))))
+    arms, neighbor_arms = (tuple(side.arms(rep, len(case.rewards), case.n_steps).tolist()) for side in sides[:2])
+    return Counterexample(
+        case=case,
+        release=release,
+        reason=reason,
+        kind=kind,
+        replicate=rep,
+        n_replicates=_REPLICATES,
+        rows=tuple(rows),
+        arms=arms,
+        neighbor_arms=neighbor_arms,
+        states=sides.data.states(rep),
+        neighbor_states=sides.neighbor.states(rep),
+        difference=difference,
+        total=total,
+    )
+
+
+def _price(event: Event) -> str:
+    match event:
+        case GaussianEvent():
+            return f"{event.mu:.6g}-GDP"
+        case LaplaceEvent():
+            return f"{event.epsilon:.6g}-DP"
+        case ConcentratedEvent():
+            return f"{event.rho:.6g}-zCDP"
+    return "no privacy"
+
+
+# --- the search -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Menu:
+    """What tables and replacements are made of: few draws each, as drawing is half of the cost of a short case.
+
+    Attributes:
+      n_actions: number of arms.
+      reward_range: where the table lies.
+      max_rounds: longest table.
+      dimension: of the contexts; None where there are none.
+      private_records: whether the record that changes may change what it brings.
+      episode: horizon, number of states and of actions; None where there are no episodes.
+    """
+
+    n_actions: int
+    reward_range: Interval
+    max_rounds: int
+    dimension: int | None = None
+    private_records: bool = False
+    episode: tuple[int, int, int] | None = None
+
+    @classmethod
+    def of(cls, algorithm: Algorithm, reward_range: Interval, max_rounds: int, private_records: bool) -> _Menu:
+        """What the algorithm plays on."""
+        length, n_states = (getattr(algorithm, name, None) for name in ("episode_length", "n_states"))
+        episode = None if length is None or n_states is None else (length, n_states, algorithm.n_actions)
+        dimension: int | None = getattr(algorithm, "context_dimension", None)
+        return cls(algorithm.n_actions, reward_range, max_rounds, dimension, private_records, episode)
+
+    @property
+    def n_answers(self) -> int:
+        """Rewards in a record."""
+        return self.n_actions if self.episode is None else math.prod(self.episode)
+
+    @property
+    def inside(self) -> list[float]:
+        """Rewards of a table, the ends of the range first."""
+        low, width = self.reward_range.low, self.reward_range.width
+        return [low, self.reward_range.high, low + width / 2, low + width / 4]
+
+    @property
+    def anywhere(self) -> list[float]:
+        """What a neighbor may hold: also values far outside the range, and just outside."""
+        low, high, width = self.reward_range.low, self.reward_range.high, self.reward_range.width
+        outside = [high + 4 * width, low - 2 * width, high + width / 64, low - width / 64]
+        middle = [low + width / 2, low + width / 4]
+        return [high, low, *middle, *(value for value in outside if abs(value) * self.longest < _LARGEST_SUM)]
+
+    @property
+    def longest(self) -> int:
+        """Rounds of the longest table: arms are all played once, of the actions that users bring none must be."""
+        is_bandit = self.dimension is None and self.episode is None
+        return max(self.max_rounds, self.n_actions) if is_bandit else self.max_rounds
+
+    def backgrounds(self, n_rounds: int) -> list[FloatArray | None]:
+        """Tables on which every decision is close, as all arms have earned the same; None stands for a drawn one."""
+        low, high, middle, _ = self.inside
+        turns = np.where(np.arange(n_rounds) % 2, high, low)
+        columns = [np.full(n_rounds, low), np.full(n_rounds, high), np.full(n_rounds, middle), turns]
+        return [*(np.repeat(column[:, None], self.n_answers, axis=1) for column in columns), None]
+
+    def cells(self, drawn: bytes, n_rounds: int) -> FloatArray:
+        """(n_rounds, n_answers) one byte a cell; repeated where the table is longer."""
+        return np.asarray(np.array(self.inside)[_places(drawn, (n_rounds, self.n_answers), 4)])
+
+    def vectors(self) -> FloatArray:
+        """(n_vectors, d) what actions look like: axes first, then between two of them, against them, short ones, none."""
+        assert self.dimension is not None
+        axes = np.eye(self.dimension)
+        between = (axes + np.roll(axes, 1, axis=0)) / math.sqrt(2) if self.dimension > 1 else axes[:0]
+        share = min(1.0, (self.reward_range.width / 2) ** 2)
+        turned = share * axes[0] + math.sqrt(1 - share**2) * axes[-1] if self.dimension > 1 else axes[0]
+        return np.concatenate([axes, [turned], between, -axes, axes / 2, 0 * axes[:1]])
+
+    def features(self, n_rounds: int, place: int, drawn: bytes) -> FloatArray:
+        """(n_rounds, n_actions, d): one vector for all, an axis an action, axes by turns, or one byte a vector."""
+        vectors = self.vectors()
+        rounds, actions = np.indices((n_rounds, self.n_actions))
+        axes = actions % (self.dimension or 1), (actions + rounds) % (self.dimension or 1)
+        places = [0 * actions, *axes, _places(drawn, actions.shape, len(vectors))]
+        return np.asarray(vectors[places[place]])
+
+    def with_contexts(self, case: Case, draw: Callable[[Any], Any]) -> Case:
+        """The case with contexts, and other ones for the record where they are private."""
+        n_rounds, place = len(case.rewards), draw(st.integers(0, 3))
+        features = self.features(n_rounds, place, _bytes(draw, n_rounds * self.n_actions) if place == 3 else b"\0")
+        replaced = None
+        if self.private_records and draw(st.booleans()):
+            vectors = self.vectors()
+            replaced = as_tuples(np.tile(vectors[draw(st.integers(0, len(vectors) - 1))], (self.n_actions, 1)))
+            if draw(st.booleans()):
+                features[case.record] = vectors[0]
+            if replaced == as_tuples(features[case.record]):
+                replaced = None
+        return replace(case, brought=as_tuples(features), replaced_brought=replaced)
+
+    def tree(self, place: int, drawn: bytes) -> IntArray:
+        """(1 + horizon * n_states * n_actions,) what a user of episodes brings.
+
+        Args:
+          place: 0: it starts in state 0 and stays wherever it is; 1: it goes on to the next state; 2: the action is the next
+            state; 3: one byte a state of a path, whatever is done; 4: one byte an entry.
+          drawn: the bytes.
+        """
+        assert self.episode is not None
+        horizon, n_states, n_actions = self.episode
+        if place == 4:
+            return _places(drawn, (1 + self.n_answers,), n_states)
+        if place == 3:
+            return path_tree(_places(drawn, (horizon + 1,), n_states), n_states, n_actions)
+        _, states, actions = np.indices(self.episode)
+        after = (states, (states + 1) % n_states, actions % n_states)[place]
+        return np.concatenate([[0], after.ravel()])
+
+    def with_trees(self, case: Case, draw: Callable[[Any], Any]) -> Case:
+        """The case with trees, and another one for the record where they are private."""
+        n_rounds, place = len(case.rewards), draw(st.integers(0, 4))
+        size = 1 + self.n_answers
+        drawn = _bytes(draw, n_rounds * size) if place >= 3 else b"\0"
+        trees = [
+            self.tree(place, np.roll(np.frombuffer(drawn, np.uint8), -user * size).tobytes()) for user in range(n_rounds)
+        ]
+        replaced = None
+        if self.private_records and draw(st.integers(0, 3)):
+            place = draw(st.sampled_from((3, 0, 1, 2, 4)))
+            replaced = as_tuples(self.tree(place, _bytes(draw, size) if place >= 3 else b"\0"))
+            if draw(st.booleans()):
+                trees[case.record] = self.tree(0, b"\0")
+            if replaced == as_tuples(trees[case.record]):
+                replaced = None
+        return replace(case, brought=as_tuples(np.array(trees)), replaced_brought=replaced, episode=self.episode)
+
+    def cases(self) -> st.SearchStrategy[Case]:
+        """Cases, the simplest first: short tables of one value, of which one record jumps to the other end."""
+        n_answers, inside = self.n_answers, self.inside
+        longest = self.longest
+        shortest = min(self.n_actions + 2, longest)
+        short = st.integers(shortest, min(longest, max(_SHORT, shortest)))
+        long = st.integers(shortest, longest)
+        anywhere = st.sampled_from(self.anywhere)
+        every = anywhere.map(lambda value: (value,) * n_answers)
+        if self.episode is None:
+            replacements = st.one_of(every, st.tuples(*[anywhere] * n_answers))
+        else:
+            few = st.lists(anywhere, min_size=2, max_size=4)
+            replacements = st.one_of(every, few.map(lambda values: tuple(np.resize(values, n_answers).tolist())))
+
+        @st.composite
+        def cases(draw: Callable[[Any], Any]) -> Case:
+            n_rounds = draw(long if draw(st.integers(0, 3)) == 3 else short)
+            record = draw(st.integers(0, (n_rounds if draw(st.booleans()) else min(n_rounds, 2 * self.n_actions)) - 1))
+            place = draw(st.integers(0, 5))
+            table = self.backgrounds(n_rounds)[min(place, 4)]
+            if table is None:
+                table = self.cells(_bytes(draw, n_rounds * n_answers), n_rounds)
+            if draw(st.booleans()):
+                table[record] = inside[draw(st.integers(0, 3))]
+            row, replacement = tuple(table[record].tolist()), draw(replacements)
+            if replacement == row:
+                replacement = (inside[1] if row[0] < inside[1] else inside[0],) * n_answers
+            case = Case(tuple(map(tuple, table.tolist())), record, replacement, draw(st.integers(0, 2**16)))
+            if self.episode is not None:
+                return self.with_trees(case, draw)
+            return case if self.dimension is None else self.with_contexts(case, draw)
+
+        return cases()
+
+
+def _bytes(draw: Callable[[Any], Any], size: int) -> bytes:
+    """So many bytes, or 256 of more."""
+    few = min(size, _CELLS)
+    drawn: bytes = draw(st.binary(min_size=few, max_size=few))
+    return drawn
+
+
+def _places(drawn: bytes, shape: tuple[int, ...], n: int) -> IntArray:
+    """Bytes as numbers below n, of some shape; repeated where there are fewer."""
+    return np.resize(np.frombuffer(drawn, dtype=np.uint8), shape).astype(np.int64) % n
+
+
+def search(
+    algorithm: Algorithm,
+    reward_range: Interval,
+    claim: GaussianDP | None,
+    max_examples: int,
+    max_rounds: int = _SHORT,
+    shrinks: bool = True,
+    private_records: bool = False,
+) -> Counterexample | None:
+    """Searches tables, records and replacements for a counterexample, the same ones each time, and shrinks it.
+
+    Most tables leave every decision close: all arms have earned the same, so that one reward may tip the next one. The
+    others are drawn cell by cell. Users of episodes stay, walk on, go where the action says, or wherever bytes send them.
+    Replacements may leave the declared range, by far or by little: a promise holds whatever a neighbor holds.
+
+    Args:
+      algorithm: what to audit.
+      reward_range: the declared range.
+      claim: see `examine`.
+      max_examples: how many cases to try.
+      max_rounds: longest table; one case in four may be longer than 24 rounds.
+      shrinks: look for the smallest counterexample; without, any one will do.
+      private_records: whether a record is what its user brings, contexts or states, and the rewards, or the rewards alone.
+
+    Returns:
+      a counterexample, or None.
+    """
+    last: list[Counterexample] = []
+
+    def breaks(case: Case) -> bool:
+        if (found := examine(algorithm, case, reward_range, claim)) is not None:
+            last[:] = [found]
+        return found is not None
+
+    try:
+        smallest = find(
+            _Menu.of(algorithm, reward_range, max_rounds, private_records).cases(),
+            breaks,
+            settings=settings(
+                max_examples=max_examples,
+                derandomize=True,
+                database=None,
+                deadline=None,
+                phases=[Phase.generate, Phase.shrink] if shrinks else [Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    except NoSuchExample:
+        return None
+    return last[0] if last[0].case == smallest else examine(algorithm, smallest, reward_range, claim)

@@ -1,0 +1,1 @@
+"""Problems that the catalog's entries and building blocks are audited on."""

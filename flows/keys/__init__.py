@@ -1,0 +1,1 @@
+"""What a result is a result of: its key, and the record of how it was made."""

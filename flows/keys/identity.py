@@ -1,0 +1,78 @@
+"""What a stored result is a result of: its facts, the code that makes it, and the libraries that this code runs on.
+
+A key has two halves of 32 hex digits. The first stands for what was asked: algorithm, parameters, environment, data, seed.
+The second stands for how it was computed: the code that the result depends on, and the minor versions of Python, NumPy,
+SciPy and Numba. Results with an equal first half and another second half answer the same question by other means.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import socket
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+from bandana.flows.keys.checkout import sources
+from bandana.flows.keys.closure import Code, Name
+from bandana.flows.keys.content import content_key
+
+LIBRARIES = ("numpy", "scipy", "numba")
+_HALF = 32
+_KEY = re.compile(f"[0-9a-f]{{{_HALF}}}-[0-9a-f]{{{_HALF}}}")
+CODE = Code()
+"""The installed product."""
+
+
+def libraries() -> dict[str, str]:
+    """Minor versions of what the numbers are computed with, as they are imported: a patch release changes no number."""
+    found = {"python": platform.python_version()} | {name: str(import_module(name).__version__) for name in LIBRARIES}
+    return {name: ".".join(version.split(".")[:2]) for name, version in found.items()}
+
+
+def made_by(roots: Iterable[Name]) -> dict[str, Any]:
+    """What computes a result: `code`, SHA-256 of all that the roots depend on, and `libraries`."""
+    return {"code": CODE.closure(roots).digest, "libraries": libraries()}
+
+
+def key_of(facts: Mapping[str, Any], made: Mapping[str, Any]) -> str:
+    """The key of a result.
+
+    Args:
+      facts: what was asked.
+      made: what computes it, see `made_by`.
+    """
+    return f"{content_key(facts)[:_HALF]}-{content_key(made)[:_HALF]}"
+
+
+def asked_of(key: str) -> str:
+    """The half of a key that stands for what was asked."""
+    return key.partition("-")[0]
+
+
+def is_key(text: str) -> bool:
+    """Whether a text is a key with two halves; older ones had one of 64 digits, of which nothing can be told."""
+    return _KEY.fullmatch(text) is not None
+
+
+class OtherCodeError(RuntimeError):
+    """A worker would answer the same question by other means than the command that asks."""
+
+
+def check_same(wanted: str, own: str) -> None:
+    """Checks in a worker that its own key of a result is the one that is asked for.
+
+    Raises:
+      OtherCodeError: the worker runs other code, or other versions of libraries.
+    """
+    if wanted != own:
+        raise OtherCodeError(
+            f"a worker on {socket.gethostname()} has other code or other library versions than this command: install the "
+            "same release and the same minor versions of Python, NumPy, SciPy and Numba there, and edit no code during a run"
+        )
+
+
+def code_version() -> str:
+    """SHA-256 over the files of the whole product: shown beside numbers, and part of no key."""
+    return sources()

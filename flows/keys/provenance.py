@@ -1,0 +1,211 @@
+"""How a result came to be: when, by which versions on which machine, from which code, and by whom unless that is left out.
+
+It is stored inside each result, under a key of its own: comparisons of results leave it out, and a report shows what is
+stored, never what is installed where it is rendered.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, Literal
+
+from bandana.audits.reporting import origin
+from bandana.flows.keys import checkout, machine
+from bandana.flows.keys.versions import versions
+
+Kind = Literal["blocks", "audits"]
+Record = dict[str, Any]
+
+_MAKERS = ("python", "bandana", "numpy", "scipy", "numba", "llvmlite", "hypothesis", "dp-accounting", "causaldata",
+           "statsmodels", "scikit-learn")  # fmt: skip
+"""What computes numbers or brings data; what draws reports and tracks runs changes no number."""
+_TIMES, _NAMES = ("began", "ended"), ("user", "host")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How one result came to be.
+
+    Attributes:
+      began: when the computation began, ISO 8601 in UTC.
+      ended: when it ended, by a clock that does not jump: never before `began`.
+      versions: name -> version of the software that makes numbers.
+      system: operating system, machine and C library.
+      processor: model name.
+      target: processor type that Numba compiles for.
+      features: instruction sets that NumPy uses.
+      blas: libraries, each with the kernel and the number of threads that it uses.
+      sources: SHA-256 over the sources of the package.
+      commit: of the sources; None where they are in no git checkout.
+      is_clean: whether the sources are those of the commit; None without one.
+      user: as the operating system names them; None where that is left out.
+      host: name of the machine; None where that is left out.
+    """
+
+    began: str
+    ended: str
+    versions: Mapping[str, str]
+    system: str
+    processor: str
+    target: str
+    features: tuple[str, ...]
+    blas: tuple[Mapping[str, Any], ...]
+    sources: str
+    commit: str | None
+    is_clean: bool | None
+    user: str | None
+    host: str | None
+
+    def to_record(self) -> Record:
+        """In JSON's own types."""
+        found: Record = json.loads(json.dumps(asdict(self)))
+        return found
+
+
+class Making:
+    """One computation, from the moment at which this object is made until `record` is called."""
+
+    def __init__(self) -> None:
+        self._began, self._clock = datetime.now(UTC), time.monotonic()
+        checkout.sources()  # as they are now: a long computation sees them edited
+        checkout.checkout()
+
+    def record(self, *, is_anonymous: bool) -> Record:
+        """The provenance of what was computed since.
+
+        Args:
+          is_anonymous: whether user and host are left out.
+        """
+        ended = self._began + timedelta(seconds=time.monotonic() - self._clock)
+        code = checkout.checkout()
+        return Provenance(
+            began=self._began.isoformat(timespec="milliseconds"),
+            ended=ended.isoformat(timespec="milliseconds"),
+            versions=_versions(),
+            system=machine.system(),
+            processor=machine.processor(),
+            target=machine.target(),
+            features=machine.features(),
+            blas=tuple(item._asdict() for item in machine.blas()),
+            sources=checkout.sources(),
+            commit=None if code is None else code.commit,
+            is_clean=None if code is None else code.is_clean,
+            user=None if is_anonymous else user(),
+            host=None if is_anonymous else socket.gethostname(),
+        ).to_record()
+
+
+def user() -> str:
+    """Who runs this process, as the operating system names them: the number where the account has no name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return dict(sorted(versions(*_MAKERS).items()))
+
+
+def read(stored: object) -> Record | None:
+    """A stored provenance; None where nothing was recorded, or what was cannot be read."""
+    if not isinstance(stored, Mapping):
+        return None
+    found: Record = {field.name: stored.get(field.name) for field in fields(Provenance)}
+    if not _is_whole(found):
+        return None
+    # In one order, whatever the file's is: a report of what was just computed is that of what is read again.
+    blas = [{name: item[name] for name in machine.Blas._fields} for item in found["blas"]]
+    return {**found, "versions": dict(sorted(found["versions"].items())), "blas": blas}
+
+
+def _is_whole(record: Record) -> bool:
+    texts = ("system", "processor", "target", "sources")
+    maybe = ("commit", "user", "host")
+    return (
+        all(_is_time(record[name]) for name in _TIMES)
+        and all(isinstance(record[name], str) for name in texts)
+        and all(record[name] is None or isinstance(record[name], str) for name in maybe)
+        and isinstance(record["is_clean"], bool | None)
+        and isinstance(record["versions"], Mapping)
+        and all(isinstance(text, str) for pair in record["versions"].items() for text in pair)
+        and isinstance(record["features"], list)
+        and all(isinstance(name, str) for name in record["features"])
+        and isinstance(record["blas"], list)
+        and all(_is_blas(item) for item in record["blas"])
+    )
+
+
+def _is_time(text: object) -> bool:
+    try:
+        return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _is_blas(item: object) -> bool:
+    kinds = {"library": str, "kernel": str, "threads": int}
+    return isinstance(item, Mapping) and set(item) == set(kinds) and all(isinstance(item[k], t) for k, t in kinds.items())
+
+
+def shown(stored: object, *, is_anonymous: bool) -> Record | None:
+    """A stored provenance as reports and MLflow show it: without user and host where those are left out, also if stored."""
+    record = read(stored)
+    return {**record, **dict.fromkeys(_NAMES)} if record is not None and is_anonymous else record
+
+
+def summary(records: Iterable[tuple[Kind, Record | None]]) -> dict[str, Any]:
+    """The field `provenance` of a report's document: who made its results, each maker once.
+
+    Args:
+      records: of each block and each audit that the report shows.
+
+    Returns:
+      `began` of the first and `ended` of the last, None where nothing is recorded; `makers`, those of most results first,
+      with how many `blocks` and `audits` each; `not_recorded`, how many there are of which nothing is known.
+    """
+    makers: dict[str, Record] = {}
+    unknown = {"blocks": 0, "audits": 0}
+    for kind, record in records:
+        if record is None:
+            unknown[kind] += 1
+            continue
+        key = json.dumps({name: value for name, value in record.items() if name not in _TIMES}, sort_keys=True)
+        maker = makers.setdefault(key, {"blocks": 0, "audits": 0, **record})
+        maker[kind] += 1
+        maker["began"], maker["ended"] = first([maker, record]), last([maker, record])
+    # Whoever made most stands first; equal ones in the order of time, so that no order of files shows.
+    listed = sorted(makers.values(), key=lambda made: (-made["blocks"] - made["audits"], made["began"], json.dumps(made)))
+    return {"began": first(listed), "ended": last(listed), "makers": listed, "not_recorded": unknown}
+
+
+def tags(kind: str, made: dict[str, Any]) -> dict[str, str]:
+    """Tags of an MLflow run, from what `summary` returns: several values of one fact are joined.
+
+    Args:
+      kind: what was made: benchmark, audit or suite.
+      made: who made it.
+    """
+    if not made["makers"]:
+        return {}
+    found = {f"made.{kind}.{name}": str(made[name]) for name in _TIMES}
+    return found | {f"made.{kind}.{term.replace(' ', '-')}": "; ".join(values) for term, values in origin.facts(made)}
+
+
+def first(records: Iterable[Record]) -> str | None:
+    """The earliest beginning; None of none."""
+    return min((record["began"] for record in records), key=datetime.fromisoformat, default=None)
+
+
+def last(records: Iterable[Record]) -> str | None:
+    """The latest end; None of none."""
+    return max((record["ended"] for record in records), key=datetime.fromisoformat, default=None)

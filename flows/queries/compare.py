@@ -1,0 +1,129 @@
+"""Two reports side by side: read, compared, and written as a report of what changed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bandana.audits.reporting import compare, validate
+from bandana.audits.reporting.changes import headline
+from bandana.audits.reporting.document import REPORT
+from bandana.audits.reporting.numbers import number
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.spec.spec import SpecError
+from bandana.flows.suites.audit_report import FORMATS, write_document
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def read_report(reference: str, folder: DataFolder) -> dict[str, Any]:
+    """The document of a run.
+
+    Args:
+      reference: a report's JSON file, a folder that holds a `report.json`, or a suite of the data folder.
+      folder: the data folder.
+
+    Raises:
+      SpecError: there is none, or it is not a report that this version reads; the message names the file.
+    """
+    given = Path(reference)
+    place = given / "report.json" if given.is_dir() else given
+    if not given.exists():
+        if len(given.parts) != 1:
+            raise SpecError(f"--compare: {reference} does not exist")
+        place = folder.suite(reference) / "report.json"
+        if not place.exists():
+            raise SpecError(
+                f"--compare: there is no file {reference}, and no suite {reference!r} with a report.json in {folder.root}; "
+                "name a suite, its folder, or a report's JSON file (the spec's report.formats must hold json)"
+            )
+    elif not place.exists():
+        raise SpecError(f"--compare: {reference} holds no report.json; does its spec's report.formats hold json?")
+    try:
+        document: Any = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise SpecError(f"--compare: {place} is not a report: {error}") from error
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != REPORT:
+        if isinstance(schema, str) and schema.startswith("bandana/report/"):
+            raise SpecError(
+                f"--compare: {place} was written by another version of Bandana ({schema}, this one reads {REPORT}); run "
+                "`bandana report` on its spec again"
+            )
+        raise SpecError(f"--compare: {place} is not a report of a run: its schema is {schema!r}, not {REPORT!r}")
+    try:
+        validate(document)
+    except ValueError as error:
+        raise SpecError(f"--compare: {place} is not a valid report: {error}") from error
+    return dict(document)
+
+
+def compare_runs(before: str, after: str, folder: DataFolder) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Compares two runs and writes what changed.
+
+    Returns:
+      the comparison's document; kind -> file.
+
+    Raises:
+      SpecError: one of them is not a report.
+    """
+    runs = [read_report(reference, folder) for reference in (before, after)]
+    found = compare(*runs)
+    names = [f"{_plain(run['suite'])}-{run['evidence']['sha256'][:8]}" for run in runs]
+    return found, write_document(found, folder.root / "comparisons" / "-to-".join(names), FORMATS)
+
+
+def _plain(text: str) -> str:
+    """A name that any file system takes."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text)[:40].strip("-") or "run"
+
+
+def tables(found: dict[str, Any]) -> list[Table]:
+    """What the terminal shows: audits and cells that are not the same."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = []
+    audits = [audit for audit in found["audits"] if audit["status"] != "same"]
+    if audits:
+        table = Table("audit", "status", "verdict", "what differs", title="Audits", title_justify="left")
+        for audit in audits:
+            verdicts = [side["verdict"] for side in (audit["before"], audit["after"]) if side is not None]
+            words = (audit["label"], audit["status"], " → ".join(dict.fromkeys(verdicts)), "\n".join(audit["changes"]))
+            table.add_row(*map(Text, words))
+        shown.append(table)
+    cells = [cell for cell in found["cells"] if cell["status"] != "same"]
+    if cells:
+        table = Table("cell", "status", "final regret", "difference (95 %)", title="Cells", title_justify="left")
+        for cell in cells:
+            table.add_row(*map(Text, (cell["label"], cell["status"], _finals(cell), _difference(cell))))
+        shown.append(table)
+    return shown
+
+
+def conclude(found: dict[str, Any]) -> list[str]:
+    """What changed, in a few lines."""
+    lines = [headline(found)[1]]
+    settings = [row["name"] for row in found["settings"]]
+    if settings:
+        lines.append(f"Also different: {', '.join(settings)}.")
+    if found["spec_diff"]:
+        lines.append("The specifications differ.")
+    differing, same = len(found["evidence"]["files"]), found["evidence"]["n_same"]
+    return [*lines, f"Evidence: {same} file{'' if same == 1 else 's'} the same, {differing} different."]
+
+
+def _finals(cell: dict[str, Any]) -> str:
+    finals = [side["final_mean"] for side in (cell["before"], cell["after"]) if side is not None]
+    return " → ".join("withheld" if final is None else number(float(final)) for final in finals)
+
+
+def _difference(cell: dict[str, Any]) -> str:
+    found = cell["difference"]
+    if found is None:
+        return "\n".join(cell["changes"])
+    told = f"{number(float(found['mean']))} ({number(float(found['low']))} to {number(float(found['high']))})"
+    return told + (", resolved" if found["is_resolved"] else ", not resolved")

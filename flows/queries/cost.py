@@ -1,0 +1,82 @@
+"""What a spec will cost, before it runs: a short trial of each algorithm on this machine, and what audits took before.
+
+An estimate, not a promise: it tells minutes from hours.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bandana.algorithms.run import run
+from bandana.flows.running.journal import Journal
+from bandana.flows.spec.environment_kinds import environment_of
+from bandana.flows.spec.plan import Cell
+from bandana.privacy_core import LiveLedger, ReproducibleNoise
+
+_ENOUGH = 0.1  # seconds of one trial: longer ones tell no more
+_FIRST_HORIZON, _GROWTH = 256, 8
+_FIRST_OF_KERNELS = 32
+"""Rounds that take milliseconds, and cost the same each."""
+_FEW = 8
+_SEED = 1
+# Seconds on one core of an audit of 1e5 replays a side over 64 rounds; the demo's audits took about as long.
+_AUDIT_FLOOR, _AUDIT_FULL = 6.0, 24.0
+
+
+def block_seconds(cell: Cell) -> float:
+    """Seconds that a full block takes on one core, by growing trials and the slope of their times.
+
+    The horizon grows until a trial is long enough to measure, then time is carried on to the cell's horizon with the last
+    slope: linear for an algorithm that looks at each round, flat for one that jumps over phases.
+    """
+    goal = cell.spec.horizon
+    horizon = min(_FIRST_OF_KERNELS if cell.settings.problem.kernel is not None else _FIRST_HORIZON, goal)
+    few = min(_FEW, cell.spec.block_size)
+    _trial(cell, horizon, few)  # compiles, and fills caches
+    before, now = 0.0, _shortest(cell, horizon, few)
+    while horizon < goal and now < _ENOUGH:
+        horizon, before = min(goal, horizon * _GROWTH), now
+        now = _shortest(cell, horizon, few)
+    slope = 1.0 if before == 0 else min(2.0, max(0.0, math.log(now / before, _GROWTH)))
+    one = min(now, _shortest(cell, horizon, 1))
+    each = max(0.0, now - one) / max(1, few - 1)
+    return float((one + each * (cell.spec.block_size - 1)) * (goal / horizon) ** slope)
+
+
+def audit_seconds(cell: Cell, journal: Journal | None = None) -> float:
+    """Seconds that an audit takes on one core: as the suite's last one did, else as the demo's do, by its size."""
+    asked = cell.spec.audit
+    if journal is not None:
+        known = [e for e in journal.read() if e["event"] == "audit done" and e.get("replays") == asked.replays]
+        known = [e for e in known if e["seconds"] > _AUDIT_FLOOR / 2]  # shorter ones were found in the store
+        if known:
+            return float(np.mean([e["seconds"] for e in known]))
+    return _AUDIT_FLOOR + _AUDIT_FULL * asked.replays / 1e5 * math.sqrt(asked.rounds / 64)
+
+
+def _shortest(cell: Cell, horizon: int, n_reps: int) -> float:
+    """The least disturbed of some trials. A long one is repeated once: a release that shorter runs had not, compiles."""
+    first = _trial(cell, horizon, n_reps)
+    return min(first, *(_trial(cell, horizon, n_reps) for _ in range(1 if first > _ENOUGH else 3)))
+
+
+def _trial(cell: Cell, horizon: int, n_reps: int) -> float:
+    spec = cell.spec.model_copy(update={"horizon": horizon})
+    tried = replace(cell, spec=spec, environment=environment_of(spec, cell.environment.item))
+    seed = np.random.SeedSequence(_SEED)
+    stream, ledger = tried.environment.stream(seed), LiveLedger(n_reps, ReproducibleNoise(seed), n_records=horizon)
+    algorithm = tried.algorithm()
+    start = time.perf_counter()
+    run(algorithm, stream, ledger, horizon=horizon)
+    return time.perf_counter() - start
+
+
+def journal_of(folder: Path | None, suite: str) -> Journal | None:
+    """The journal of a suite that ran before in this data folder."""
+    place = None if folder is None else folder / "suites" / suite / "log.jsonl"
+    return Journal(place) if place is not None and place.exists() else None

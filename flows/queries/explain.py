@@ -1,0 +1,128 @@
+"""What a spec will do: its cells, what each claims, what is done already, and what the rest will cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from bandana.algorithms.entry import ARMS
+from bandana.audits.reporting.numbers import unit_of
+from bandana.flows.queries.cost import audit_seconds, block_seconds, journal_of
+from bandana.flows.running.settings import n_workers
+from bandana.flows.running.store import Store
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.own_data import SECRET, pinned
+from bandana.flows.spec.plan import Cell, cells_of
+from bandana.flows.spec.spec import Spec
+from bandana.flows.suites.play import is_played
+from bandana.flows.suites.work import evidence_of
+
+
+def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None = None) -> dict[str, Any]:
+    """The explanation as plain data.
+
+    Args:
+      spec: checked.
+      steps: what would be done with it: benchmark, audit, report.
+      data: the data folder, for what is done already; None or missing: nothing is.
+      workers: blocks side by side; None: one a core.
+
+    Returns:
+      `cells`, each with its claim, its work and what is left; `seconds` of all that is left, on so many workers.
+    """
+    store = Store(data / "results") if data is not None and data.exists() else None
+    journal = journal_of(data, spec.name)
+    if data is not None and (data / SECRET).exists():  # without one nothing private was played
+        spec = pinned(spec, data)
+    cells = [_cell(cell, steps, store, journal) for cell in cells_of(spec)]
+    shared = workers or n_workers()
+    return {
+        "suite": spec.name,
+        "steps": steps,
+        "environments": [
+            {
+                "label": environment.label,
+                "name": environment.describe()["name"],
+                "kind": environment.kind,
+                "arms": environment.n_actions,
+                "shown": [what for what in ("values", "means", "regret") if environment.shows(what)],
+            }
+            for environment in environments_of(spec)
+        ],
+        "horizon": spec.horizon,
+        "unit": unit_of([environment.describe() for environment in environments_of(spec)]),
+        "replications": spec.replications,
+        "cells": cells,
+        "workers": shared,
+        "seconds": round(sum(cell["seconds"] for cell in cells) / shared, 1),
+    }
+
+
+def _cell(cell: Cell, steps: list[str], store: Store | None, journal: Any) -> dict[str, Any]:
+    claim = cell.claim() if cell.is_private else None
+    blocks = cell.blocks() if "benchmark" in steps else []
+    played = sum(is_played(block, store) for block in blocks) if store is not None else 0
+    audited = cell.is_private and store is not None and evidence_of(cell, store).exists()
+    does_audit = cell.is_private and "audit" in steps
+    left = (len(blocks) - played) * block_seconds(cell) if len(blocks) > played else 0.0
+    left += audit_seconds(cell, journal) if does_audit and not audited else 0.0
+    return {
+        "name": cell.name,
+        "claim": None if claim is None else claim.statement,
+        "theorem": None if claim is None else claim.theorem,
+        "trust": cell.entry.privacy_model,
+        "mu": None if claim is None else claim.gaussian.mu,
+        "epsilon": None if claim is None else claim.epsilon_at(cell.spec.audit.delta),
+        "delta": cell.spec.audit.delta,
+        "blocks": len(blocks),
+        "blocks_done": played,
+        "audit": None if not does_audit else "done" if audited else "to do",
+        "seconds": round(left, 2),
+    }
+
+
+def render(found: dict[str, Any]) -> Group:
+    """The explanation for people."""
+    words = [
+        f"{found['horizon']:,} {found['unit']}, {found['replications']:,} replications; steps: {', '.join(found['steps'])}",
+        *(
+            f"{item['label']}: {item['arms']} {'arms' if item['kind'] in ARMS else 'actions'}; {_shown(item['shown'])}"
+            for item in found["environments"]
+        ),
+    ]
+    table = Table("cell", "claims", "trust", "epsilon at delta", "blocks (done)", "audit", "left, one core")
+    for cell in found["cells"]:
+        private = cell["claim"] is not None
+        table.add_row(
+            cell["name"],
+            f"{cell['claim']} ({cell['theorem']})" if private else "not private",
+            cell["trust"] if private else "-",
+            f"{cell['epsilon']:.4g} at {cell['delta']:g}" if private else "-",
+            f"{cell['blocks']} ({cell['blocks_done']})" if cell["blocks"] else "-",
+            cell["audit"] or "-",
+            duration(cell["seconds"]),
+        )
+    total = (
+        f"{len(found['cells'])} cells; about {duration(found['seconds'])} of work on {found['workers']} workers, "
+        "estimated by short trials on this machine"
+    )
+    return Group(*(Text(line) for line in words), table, Text(total))
+
+
+def _shown(what: list[str]) -> str:
+    if len(what) == 3:
+        return "public: everything may be shown"
+    return f"private: shown is {', '.join(what)}" if what else "private: nothing of the data is shown, regret included"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people."""
+    if seconds < 1:
+        return "< 1 s" if seconds > 0 else "0 s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

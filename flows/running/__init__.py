@@ -1,0 +1,1 @@
+"""Processes, servers, files and settings that commands run on."""

@@ -1,0 +1,43 @@
+"""When things run: cron schedules, checked before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bandana.flows.spec.spec import SpecError
+
+_FIELDS = "minute hour day month weekday"
+
+
+@dataclass(frozen=True)
+class Times:
+    """When things run.
+
+    Attributes:
+      nightly: cron of the benchmarks.
+      weekly: cron of the audit.
+      timezone: of both, such as Europe/Berlin.
+    """
+
+    nightly: str = "0 2 * * *"
+    weekly: str = "0 3 * * 0"
+    timezone: str = "UTC"
+
+    def check(self) -> None:
+        """Refuses what is no schedule.
+
+        Raises:
+          SpecError: the message names the option, its value, and what is allowed.
+        """
+        from prefect.client.schemas.schedules import CronSchedule
+        from pydantic import ValidationError
+
+        for option, cron in (("--nightly", self.nightly), ("--weekly", self.weekly)):
+            try:
+                CronSchedule(cron=cron)
+            except ValidationError as error:
+                raise SpecError(f'{option}: {cron!r} is no cron schedule: {_FIELDS}, such as "0 2 * * *"') from error
+        try:
+            CronSchedule(cron=self.nightly, timezone=self.timezone)
+        except ValidationError as error:
+            raise SpecError(f"--timezone: {self.timezone!r} is none, such as UTC or Europe/Berlin") from error

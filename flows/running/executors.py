@@ -1,0 +1,131 @@
+"""Where blocks are computed: this process, a pool of processes or a Dask cluster; the numbers are the same, bit for bit.
+
+A block's seeds come from its content alone, so that neither the executor nor the number of workers nor the order can
+change a number. What is tried again after a fault is the same block with the same seeds.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import sqlite3
+from concurrent.futures import BrokenExecutor
+from enum import StrEnum
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bandana.flows.running.processes import end_with_parent
+from bandana.flows.running.settings import n_workers
+from bandana.flows.spec.spec import SpecError
+
+_LASTING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_RETRY_DELAYS = [1.0, 5.0, 20.0]
+
+
+class Executor(StrEnum):
+    """Where blocks run."""
+
+    LOCAL = "local"
+    PROCESSES = "processes"
+    DASK = "dask"
+
+
+class Resources(BaseModel):
+    """What an experiment runs on; no number depends on it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    executor: Executor | None = Field(None, description="None: processes, but for small benchmarks.")
+    workers: int | None = Field(None, ge=1, description="Side by side; None: one a core, of `local` one.")
+    dask_address: str | None = Field(None, description="Of a running cluster's scheduler; None: a cluster of this machine.")
+
+    def check(self) -> None:
+        """Refuses what cannot work, before any work starts.
+
+        Raises:
+          SpecError: an address without Dask, or Dask without its packages.
+        """
+        if self.dask_address is not None and self.executor is not Executor.DASK:
+            raise SpecError("--dask-address: only with --executor dask")
+        # Looked up and not imported: the settings of Prefect must stand before it is.
+        if self.executor is Executor.DASK and find_spec("prefect_dask") is None:
+            raise SpecError("--executor dask needs more packages: pip install 'bandana[dask]'")
+
+
+def task_runner(resources: Resources, default: Executor, module: str) -> Any:
+    """A Prefect task runner.
+
+    Args:
+      resources: what the user chose.
+      default: for a user who did not. Processes use every core, and take seconds to start; what is small is done in this
+        one meanwhile. Threads are one by default: two that share the interpreter's lock took longer than one alone.
+      module: where the tasks are defined; a worker imports it before it is asked for one.
+    """
+    from prefect.task_runners import ThreadPoolTaskRunner
+
+    workers = resources.workers or n_workers()
+    match resources.executor or default:
+        case Executor.LOCAL:
+            return ThreadPoolTaskRunner(max_workers=resources.workers or 1)
+        case Executor.PROCESSES:
+            from bandana.flows.running.process_pool import ProcessPool
+
+            return ProcessPool(max_workers=workers, initializer=partial(_start_worker, module))
+    from distributed.security import Security
+    from prefect_dask.task_runners import DaskTaskRunner
+
+    if resources.dask_address is not None:
+        return DaskTaskRunner(address=resources.dask_address)
+    security: Any = Security
+    # Processes of this machine. Nothing listens beyond the loopback interface, and nobody connects without the certificate
+    # that this process made and keeps in memory: a Dask scheduler calls any function that it is sent.
+    cluster = {
+        "n_workers": workers, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None,
+        "security": security.temporary(),
+        # Its status pages have no switch, and would take port 8787, or warn that another cluster has it.
+        "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+    }  # fmt: skip
+    return DaskTaskRunner(cluster_kwargs=cluster)
+
+
+def _start_worker(module: str) -> None:
+    end_with_parent()
+    gc.disable()  # nothing of what is imported is garbage
+    import_module(module)
+    gc.freeze()
+    gc.enable()
+
+
+def patience(retries: int, timeout: float) -> dict[str, Any]:
+    """Options of a Prefect task: it is tried again after a fault of the infrastructure, and never after a mistake."""
+    delays = [_RETRY_DELAYS[min(i, len(_RETRY_DELAYS) - 1)] for i in range(retries)]
+    return {
+        "retries": retries,
+        "retry_delay_seconds": delays or None,
+        "retry_condition_fn": _may_pass,
+        "timeout_seconds": timeout,
+    }
+
+
+def _may_pass(_task: Any, _run: Any, state: Any) -> bool:
+    return is_infrastructure_fault(state.result(raise_on_failure=False))
+
+
+def is_infrastructure_fault(error: object) -> bool:
+    """Whether the same work may succeed a moment later: a lost connection or worker, a busy database or file system.
+
+    A full disk, a missing file or permission, a timeout of the work itself and every mistake in data or code come again.
+    """
+    from prefect.task_engine import TaskRunTimeoutError
+
+    if isinstance(error, TaskRunTimeoutError | FileNotFoundError | PermissionError | NotADirectoryError | IsADirectoryError):
+        return False
+    if isinstance(error, OSError):
+        return error.errno not in _LASTING
+    if isinstance(error, sqlite3.OperationalError):
+        return "locked" in str(error)
+    return isinstance(error, BrokenExecutor | EOFError) or type(error).__name__ == "KilledWorker"

@@ -1,0 +1,286 @@
+"""A Prefect server of our own on the loopback interface, and the loop that runs what is scheduled, ended together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from bandana.flows.running import login as logins
+from bandana.flows.running.processes import Process, descendants, end
+from bandana.flows.spec.spec import SpecError
+
+if TYPE_CHECKING:
+    from prefect.deployments.runner import RunnerDeployment
+
+HOST = "127.0.0.1"
+_START_UP = 240.0
+_PLANNING = 60.0  # it plans every five seconds
+_GRACE = 20.0
+_ZOMBIES = "Mark runs without a heartbeat as crashed"
+_HEARTBEAT = 30  # seconds, the least that Prefect takes
+
+
+def service_settings(port: int, login: str) -> dict[str, str]:
+    """The environment of a served Prefect, set before it is imported: what it logs is shown in its pages.
+
+    Args:
+      port: on the loopback interface.
+      login: what the server asks its clients for.
+    """
+    api = f"http://{HOST}:{port}/api"
+    return {
+        "PREFECT_API_URL": api,
+        logins.CLIENT: login,
+        **logins.server_settings(login, port),
+        "PREFECT_SERVER_API_HOST": HOST,
+        "PREFECT_SERVER_API_PORT": str(port),
+        "PREFECT_SERVER_UI_API_URL": api,
+        "PREFECT_LOGGING_LEVEL": "INFO",
+        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(_HEARTBEAT),
+    }
+
+
+def check_port(port: int) -> None:
+    """Refuses a port that cannot be listened on.
+
+    Raises:
+      SpecError: it is in use, or needs more rights.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise SpecError(f"--port: {port} cannot be used ({error.strerror}): choose another one") from error
+
+
+@contextmanager
+def server(port: int, log: Path) -> Iterator[str]:
+    """A Prefect server that answers, for as long as the context lasts; also SIGTERM leaves the context.
+
+    Args:
+      port: on the loopback interface.
+      log: what it says.
+
+    Yields:
+      the address of its pages.
+
+    Raises:
+      SpecError: the port is in use.
+      RuntimeError: it ended, or did not answer in time; the message holds its last line.
+    """
+    check_port(port)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    previous = signal.signal(signal.SIGTERM, _exit)
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
+    with log.open("ab") as sink:
+        # In a session of its own: Ctrl-C reaches us alone, and the server ends after the runs that report to it.
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True, preexec_fn=_end_with_parent
+        )
+    try:
+        _wait_until_healthy(process, f"http://{HOST}:{port}/api/health", log)
+        yield f"http://{HOST}:{port}"
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _stop(process)
+        signal.signal(signal.SIGTERM, previous)
+
+
+@dataclass(frozen=True)
+class Served:
+    """Deployments that the server knows.
+
+    Attributes:
+      runner: what runs them.
+      ids: of the deployments.
+      times: name -> when the server runs it next.
+    """
+
+    runner: Any
+    ids: tuple[str, ...]
+    times: dict[str, datetime]
+
+
+def register(deployments: Sequence[RunnerDeployment]) -> Served:
+    """Tells the server what is served, and asks it when each runs next.
+
+    Raises:
+      RuntimeError: the server plans no runs.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.runner import Runner
+
+    _watch_for_zombies()
+    runner: Any = Runner(name="bandana")  # its methods are synchronous here, whatever their types say
+    ids = {str(deployment.name): str(runner.add_deployment(deployment)) for deployment in deployments}
+    mark_stopped(list(ids.values()), "its `bandana serve` was killed")
+    times: dict[str, datetime] = {}
+    now = datetime.now(UTC).isoformat()
+    deadline = time.monotonic() + _PLANNING
+    with get_client(sync_client=True) as client:
+        while missing := [name for name in ids if name not in times]:
+            for name in missing:
+                asked = {
+                    "deployments": {"id": {"any_": [ids[name]]}},
+                    "flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}, "expected_start_time": {"after_": now}},
+                    "sort": "EXPECTED_START_TIME_ASC",
+                    "limit": 1,
+                }
+                for run in client._client.post("/flow_runs/filter", json=asked).json():
+                    times[name] = datetime.fromisoformat(run["expected_start_time"])
+            if missing and time.monotonic() > deadline:
+                raise RuntimeError(f"the server plans no runs of {', '.join(missing)}: its log says why")
+            time.sleep(0.5)
+    return Served(runner, tuple(ids.values()), times)
+
+
+def run_until_stopped(served: Served, run_at_once: Sequence[str] = ()) -> None:
+    """Runs what is due until Ctrl-C or SIGTERM; then pauses the schedules, ends what runs, and returns.
+
+    Args:
+      served: of `register`.
+      run_at_once: full names of deployments to run now, flow/deployment.
+    """
+    from prefect.deployments import run_deployment
+    from prefect.exceptions import TerminationSignal
+
+    start: Any = run_deployment
+    for name in run_at_once:
+        start(name, timeout=0)
+
+    started: list[Process] = []
+
+    async def run() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+
+        def stop(*_: object) -> None:
+            started.extend(found for found in descendants() if found not in before)
+            task.cancel()
+
+        # Prefect's own handler of SIGTERM leaves the loop before schedules are paused.
+        served.runner.handle_sigterm = lambda *_: loop.call_soon_threadsafe(stop)
+        loop.add_signal_handler(signal.SIGINT, stop)
+        await served.runner.start()
+
+    before = descendants()
+    try:
+        with suppress(KeyboardInterrupt, asyncio.CancelledError, TerminationSignal):
+            asyncio.run(run())
+    finally:
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(sign, signal.SIG_IGN)  # what follows takes seconds, and is the end
+        end(started)
+        mark_stopped(served.ids, "`bandana serve` was stopped")
+
+
+def mark_stopped(deployments: Sequence[str], why: str) -> None:
+    """Marks as Crashed what a stopped service left unfinished: nobody else will, and it would block the next night.
+
+    Args:
+      deployments: ids; nothing else runs them.
+      why: shown with the runs.
+    """
+    from prefect.client.orchestration import get_client
+
+    unfinished = {"state": {"type": {"any_": ["RUNNING", "PENDING", "CANCELLING"]}}}
+    state = {"type": "CRASHED", "name": "Crashed", "message": why}
+    with get_client(sync_client=True) as client:
+        asked: dict[str, Any] = {"deployments": {"id": {"any_": list(deployments)}}, "flow_runs": unfinished}
+        while found := [run["id"] for run in client._client.post("/flow_runs/filter", json=asked).json()]:
+            for run in found:
+                client._client.post(f"/flow_runs/{run}/set_state", json={"state": state, "force": True})
+            asked = {"flow_runs": {**unfinished, "parent_flow_run_id": {"any_": found}}}
+
+
+def _watch_for_zombies() -> None:
+    """A run whose process was killed with its runner becomes Crashed: nobody else would tell the server."""
+    from prefect.automations import Automation
+    from prefect.client.schemas.objects import StateType
+    from prefect.events.actions import ChangeFlowRunState
+    from prefect.events.schemas.automations import EventTrigger, Posture
+    from prefect.events.schemas.events import ResourceSpecification
+
+    kind: Any = Automation  # its methods are synchronous here, whatever their types say
+    try:
+        kind.read(name=_ZOMBIES)
+        return
+    except ValueError:
+        pass  # there is none yet
+    ends = {f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed")}
+    kind(
+        name=_ZOMBIES,
+        description="Killed processes and lost machines tell nothing; their silence does.",
+        trigger=EventTrigger(
+            after={"prefect.flow-run.heartbeat"},
+            expect={"prefect.flow-run.heartbeat", *ends},
+            match=ResourceSpecification({"prefect.resource.id": ["prefect.flow-run.*"]}),
+            for_each={"prefect.resource.id"},
+            posture=Posture.Proactive,
+            threshold=1,
+            within=timedelta(seconds=3 * _HEARTBEAT),
+        ),
+        actions=[ChangeFlowRunState(state=StateType.CRASHED, message="no heartbeat for a minute and a half")],
+    ).create()
+
+
+def _exit(_signal: int, _frame: FrameType | None) -> None:
+    raise SystemExit(0)
+
+
+def _end_with_parent() -> None:
+    """Linux tells the server when we are gone, also if we were killed."""
+    if sys.platform == "linux":
+        import ctypes
+
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+
+
+def _wait_until_healthy(process: subprocess.Popen[Any], address: str, log: Path) -> None:
+    deadline = time.monotonic() + _START_UP
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"Prefect's server ended with code {process.returncode}: {_last_line(log)}; see {log}")
+        try:
+            with urllib.request.urlopen(address, timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, TimeoutError, ConnectionError):
+            pass
+        time.sleep(0.2)
+    raise RuntimeError(f"Prefect's server does not answer at {address}: {_last_line(log)}; see {log}")
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+
+def _stop(process: subprocess.Popen[Any]) -> None:
+    """Asks the server's whole session to end, and makes it."""
+    for sign, patience in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, _GRACE)):
+        try:
+            os.killpg(process.pid, sign)
+            process.wait(patience)
+            return
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue

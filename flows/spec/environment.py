@@ -1,0 +1,175 @@
+"""What benchmarks play on, what audits replay, how both are described, and what may be shown."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from enum import IntEnum
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from pydantic import BaseModel
+
+from bandana.algorithms.entry import ARMS, FINITE, Entry, Problem, Settings
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve
+from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
+from bandana.flows.spec.environment_specs import label_of
+from bandana.flows.spec.spec import Spec, SpecError
+from bandana.privacy_core import Interval
+
+Item = TypeVar("Item", bound=BaseModel)
+PSEUDO = "Regret is the sum of mean-reward gaps of the arms played (pseudo-regret)."
+CONTEXTUAL_PSEUDO = "Regret is the sum of mean-reward gaps to each user's best action (pseudo-regret)."
+HINDSIGHT = "Regret is against the best action of each user, in hindsight."
+
+
+class Purpose(IntEnum):
+    """What a seed is for: two purposes never share one."""
+
+    AUDIT_TABLE = 1
+    FEATURES = 4
+    THETA = 5
+    ROWS = 6
+    POOL = 7
+    FUNCTION = 8
+
+
+class Environment(ABC, Generic[Item]):
+    """One environment of a spec.
+
+    Attributes:
+      spec: the experiment.
+      item: the environment in it.
+      kind: finite, linear, contextual, kernel, pooled, linear-mixture or linear-mdp.
+      unit: what a user is, in the plural.
+      is_drawn: whether rewards are drawn by the model of its kind: independent with fixed means, linear in known features
+        where there are any. Of fixed rows no regret bound holds.
+    """
+
+    kind = FINITE
+    unit = "rounds"
+    is_drawn = True
+
+    def __init__(self, spec: Spec, item: Item) -> None:
+        self.spec, self.item = spec, item
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Data that were read stay where they were read: a worker reads its own.
+        return {"spec": self.spec, "item": self.item}
+
+    @property
+    def label(self) -> str:
+        """What cells and reports call it; unique in a spec."""
+        return label_of(self.item)  # type: ignore[arg-type]
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """What the actions are called."""
+
+    @property
+    def n_actions(self) -> int:
+        """Number of arms, or of actions that each user brings."""
+        return len(self.names)
+
+    @property
+    def reward_range(self) -> Interval:
+        """The declared range of a reward."""
+        return Interval(0.0, 1.0)
+
+    @property
+    def means(self) -> FloatArray:
+        """(n_actions,) the mean rewards that regret is counted with; none where they depend on more than the action."""
+        return np.empty(0)
+
+    @abstractmethod
+    def stream(self, seed: np.random.SeedSequence) -> Stream | EpisodicStream:
+        """What one block of replicates plays on."""
+
+    @abstractmethod
+    def audit_table(self) -> Table:
+        """What audits replay: as many users as the spec asks for."""
+
+    @abstractmethod
+    def about(self) -> tuple[str, str, str]:
+        """For the report: name, description, and what regret is."""
+
+    def problem(self, horizon: int) -> Problem:
+        """What an algorithm is told of it."""
+        return Problem(self.n_actions, self.reward_range, horizon)
+
+    def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
+        """What replays play on, where an algorithm is told the given problem.
+
+        Args:
+          problem: the benchmark's.
+          entry: the algorithm's.
+        """
+        return replace(problem, horizon=self.spec.audit.rounds)
+
+    def facts(self) -> dict[str, Any]:
+        """What keys and seeds know of it: all that its data depend on.
+
+        What it is called and what may be shown of it change no number.
+        """
+        return self.item.model_dump(mode="json", exclude={"label", "public"})
+
+    def check_unchanged(self) -> None:
+        """Checks that the data are what keys know, when a result is stored.
+
+        Raises:
+          SpecError: a file was replaced while the run played it.
+        """
+
+    def in_audit(self, entry: Entry, settings: Settings) -> Settings:
+        """The settings at which replays play: at the audit's rounds, of which some hold a release."""
+        return entry.in_audit(replace(settings, problem=self.audit_problem(settings.problem, entry)))
+
+    def regret(self, stream: Any, grid: IntArray, n_reps: int) -> RegretCurve | ContextualRegretCurve | EpisodicRegretCurve:
+        """What observes a run's regret."""
+        return RegretCurve(self.means, grid, n_reps)
+
+    def shows(self, what: str) -> bool:
+        """Whether `values`, `means` or `regret` may be logged, tracked and reported: of public or made-up data all may."""
+        return True
+
+    @property
+    def most_users(self) -> dict[str, int]:
+        """Users that there are, for `horizon` and `audit.rounds`, where they are limited."""
+        return {}
+
+    def check(self) -> None:
+        """Reads the data and refuses what does not fit, before any work starts.
+
+        Raises:
+          SpecError: the data are missing or malformed, or too few for the horizon or the audit.
+        """
+        for name, value, least in (
+            ("horizon", self.spec.horizon, self.n_actions),
+            ("audit.rounds", self.spec.audit.rounds, self.n_actions + 1),
+        ):
+            if self.kind in ARMS and value < least:
+                raise SpecError(f"{name}: must be at least {least} for {self.n_actions} arms, got {value}")
+            if (most := self.most_users.get(name)) is not None and value > most:
+                raise SpecError(f"{name}: {self._whose(name)} has {most} users, got {value}")
+
+    def _whose(self, name: str) -> str:
+        return self.label
+
+    def describe(self) -> dict[str, Any]:
+        """For the report."""
+        name, text, estimator = self.about()
+        return {
+            "label": self.label,
+            "name": name,
+            "description": text,
+            "estimator": estimator,
+            "horizon": self.spec.horizon,
+            "unit": self.unit,
+            "actions": list(self.names),
+            "means": [float(m) for m in self.means] if self.shows("means") else [],
+        }
+
+    def _seed(self, purpose: Purpose) -> np.random.SeedSequence:
+        return np.random.SeedSequence(self.spec.seed, spawn_key=(purpose,))

@@ -1,0 +1,121 @@
+"""What a user writes of environments whose users live through episodes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from bandana.algorithms.entry import LINEAR_MDP, MIXTURE
+from bandana.algorithms.environments.mdp_instances import Instance, hypercube_chain, kernel_mixture, one_hot, patients
+from bandana.flows.spec.fields import Count, Labelled, Positive
+
+Chance = Annotated[float, Field(ge=0, le=1)]
+Structure = Literal["linear-mixture", "linear-mdp"]
+_STRUCTURE = (
+    "What algorithms are told of it: `linear-mixture` its features, rewards and a bound on the parameters, or "
+    "`linear-mdp`, with a feature for each state and action, so that rewards are learned too."
+)
+
+
+class EpisodesSpec(Labelled, ABC):
+    """Users who each live through an episode."""
+
+    rewards: Literal["bernoulli", "exact"] = Field(
+        "bernoulli", description="Law of a reward: 0 or 1 with the mean as probability, or the mean itself."
+    )
+
+    @property
+    @abstractmethod
+    def problem_kind(self) -> str:
+        """linear-mixture or linear-mdp."""
+
+
+class _KnownSpec(EpisodesSpec):
+    """Whose numbers all stand in the spec: what does not fit is refused where it is read."""
+
+    structure: Structure = Field("linear-mixture", description=_STRUCTURE)
+
+    @abstractmethod
+    def mixture(self) -> Instance:
+        """As a linear mixture."""
+
+    def instance(self) -> Instance:
+        """In the structure that is asked for."""
+        mixture = self.mixture()
+        return mixture if self.structure == MIXTURE else one_hot(mixture)
+
+    @property
+    def problem_kind(self) -> str:
+        """See `EpisodesSpec`."""
+        return self.structure
+
+    @model_validator(mode="after")
+    def _is_an_instance(self) -> _KnownSpec:
+        self.instance()
+        return self
+
+
+class HypercubeSpec(_KnownSpec):
+    """A chain on which each step's action matters a little: the hard instance for linear mixtures, of tunable difficulty."""
+
+    kind: Literal["hypercube"]
+    dimension: Annotated[int, Field(ge=2, le=8)] = Field(2, description="d; there are 2^(d - 1) actions.")
+    steps: Annotated[int, Field(ge=2)] = Field(2, description="Of an episode.")
+    base: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="Chance to reach the good state at a step, on average over actions; 1 / steps if left out."
+    )
+    gap: Positive = Field(0.2, description="By how much the best and the worst action change it: the larger, the easier.")
+
+    def mixture(self) -> Instance:
+        """As a linear mixture."""
+        return hypercube_chain(self.dimension, self.steps, self.gap, self.base)
+
+
+class PatientsSpec(_KnownSpec):
+    """Arriving patients are treated over a few visits; made up: `bandana.algorithms.environments.mdp_instances.patients`."""
+
+    kind: Literal["patients"]
+    steps: Count = Field(4, description="Visits of a patient.")
+    shares: Annotated[list[Chance], Field(min_length=3, max_length=3)] = Field(
+        [0.2, 0.2, 0.6], description="Of patients whose disease passes by itself, responds to drug A, responds to drug B."
+    )
+
+    def mixture(self) -> Instance:
+        """As a linear mixture."""
+        return patients(self.steps, (self.shares[0], self.shares[1], self.shares[2]))
+
+
+class KernelsSpec(_KnownSpec):
+    """A mixture of your own: users are of unknown kinds, each with a known kernel."""
+
+    kind: Literal["kernel-mixture"]
+    kernels: list[list[list[list[float]]]] = Field(
+        min_length=1, description="Of each kind, state and action the chances of all next states."
+    )
+    weights: list[Chance] | list[list[Chance]] = Field(description="Shares of the kinds, unknown; for all steps, or each.")
+    mean_rewards: list[list[list[Chance]]] = Field(
+        min_length=1, description="Public, of each step, state and action; their number of steps is an episode's."
+    )
+    start: list[Chance] | None = Field(None, description="Chances of the first state; the first one if left out.")
+
+    def mixture(self) -> Instance:
+        """As a linear mixture."""
+        return kernel_mixture(self.kernels, self.weights, self.mean_rewards, self.start, told="mixture of given kernels")
+
+
+class ModesSpec(EpisodesSpec):
+    """A linear process of low rank: each action mixes a few modes, which have laws of the next state; features are drawn."""
+
+    kind: Literal["modes"]
+    states: Annotated[int, Field(ge=2)] = Field(4, description="Their number.")
+    actions: Annotated[int, Field(ge=2)] = Field(2, description="Their number.")
+    dimension: Annotated[int, Field(ge=2)] = Field(2, description="Modes.")
+    steps: Count = Field(2, description="Of an episode.")
+    sharpness: Positive = Field(4.0, description="How near features are to single modes: the larger, the easier.")
+
+    @property
+    def problem_kind(self) -> str:
+        """See `EpisodesSpec`."""
+        return LINEAR_MDP

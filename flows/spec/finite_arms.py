@@ -1,0 +1,196 @@
+"""Finitely many arms: made up, of a trial, or of a user's file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.environments.logged import ARM_NAMES, people_table, resampled_arms, thornton_hiv
+from bandana.algorithms.environments.tables import RewardTable, random_table
+from bandana.algorithms.protocol import FloatArray, Stream
+from bandana.flows.spec import own_data
+from bandana.flows.spec.environment import PSEUDO, Environment, Purpose
+from bandana.flows.spec.environment_specs import BernoulliSpec, TableSpec, ThorntonSpec
+from bandana.flows.spec.header import read_header
+from bandana.flows.spec.spec import SpecError
+from bandana.privacy_core import Interval
+
+
+class _Bernoulli(Environment[BernoulliSpec]):
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"arm {a}" for a in range(len(self.item.means)))
+
+    @property
+    def means(self) -> FloatArray:
+        return np.asarray(self.item.means)
+
+    def stream(self, seed: np.random.SeedSequence) -> Stream:
+        return BernoulliArms(self.item.means, self.spec.horizon, seed)
+
+    def audit_table(self) -> RewardTable:
+        generator = np.random.Generator(np.random.SFC64(self._seed(Purpose.AUDIT_TABLE)))
+        drawn = generator.random((self.spec.audit.rounds, self.n_actions)) < self.means
+        return RewardTable(drawn.astype(float), self.reward_range)
+
+    def about(self) -> tuple[str, str, str]:
+        return "bernoulli", "Arms that answer 1 with a fixed probability, else 0.", PSEUDO
+
+
+class _Thornton(Environment[ThorntonSpec]):
+    names = ARM_NAMES
+
+    @property
+    def means(self) -> FloatArray:
+        return np.array([group.mean() for group in thornton_hiv()])
+
+    def stream(self, seed: np.random.SeedSequence) -> Stream:
+        return resampled_arms(self.spec.horizon, seed)
+
+    def audit_table(self) -> RewardTable:
+        return people_table(self._seed(Purpose.AUDIT_TABLE), self.spec.audit.rounds)
+
+    @property
+    def most_users(self) -> dict[str, int]:
+        return {"audit.rounds": min(len(group) for group in thornton_hiv())}
+
+    def _whose(self, name: str) -> str:
+        return "the smallest arm of thornton_hiv"
+
+    def about(self) -> tuple[str, str, str]:
+        n = sum(len(group) for group in thornton_hiv())
+        return (
+            "thornton_hiv",
+            f"A randomized trial in rural Malawi (Thornton 2008, data of the package causaldata): {n} people were "
+            "offered a random cash incentive to come and learn the result of their HIV test. The five arms are "
+            "amounts, the reward is 1 if the person came.",
+            "Regret: each pull of an arm draws one of its people uniformly with replacement, so the mean reward of "
+            "an arm is unbiased for its empirical mean and any horizon can be played; a round is a simulated "
+            "participant. Audit: the people themselves, without replacement, one person a cell of the table, so "
+            "that replacing a record is replacing a person.",
+        )
+
+
+class _Table(Environment[TableSpec]):
+    """A user's file. Of a private one only what its field `public` names may be shown.
+
+    Regret and means are computed from the rows, and no claim covers them; whoever shows the rows shows the rest too.
+    """
+
+    is_drawn = False
+
+    @cached_property
+    def _read(self) -> tuple[RewardTable, str]:
+        """What is played, and the digest of the bytes that it was read from."""
+        content, digest = own_data.content_of(self.item)
+        return parse_table(self.item, content), digest
+
+    @property
+    def table(self) -> RewardTable:
+        return self._read[0]
+
+    def facts(self) -> dict[str, Any]:
+        """The file is known by its content, wherever it lies: a public one by a hash, a private one by an HMAC."""
+        pin = self.item.pin
+        digest = self._read[1] if pin is None else pin.digest
+        private = {"path": "private", "content": digest}
+        return super().facts() | ({"path": digest} if self.shows("values") else private)
+
+    def check_unchanged(self) -> None:
+        own_data.check_unchanged(self.item)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.table.names
+
+    @property
+    def reward_range(self) -> Interval:
+        return self.table.reward_range
+
+    @property
+    def means(self) -> FloatArray:
+        return np.asarray(self.table.rewards[: self.spec.horizon].mean(axis=0))
+
+    def stream(self, seed: np.random.SeedSequence) -> Stream:
+        return self.table
+
+    def audit_table(self) -> RewardTable:
+        """Private rows are not replayed: scores of thousands of replays tell more of them than the claim covers.
+
+        A claim holds for all data, so that rewards drawn at the ends of the declared range test it as well.
+        """
+        rounds = self.spec.audit.rounds
+        if not self.shows("values"):
+            return random_table(rounds, self.n_actions, self.reward_range, self.spec.seed)
+        return RewardTable(self.table.rewards[:rounds], self.reward_range, self.names)
+
+    def shows(self, what: str) -> bool:
+        return what in self.item.public or "values" in self.item.public
+
+    @property
+    def most_users(self) -> dict[str, int]:
+        n = self.table.n_users
+        return {"horizon": n, **({"audit.rounds": n} if self.shows("values") else {})}
+
+    def _whose(self, name: str) -> str:
+        return "the table"
+
+    def about(self) -> tuple[str, str, str]:
+        text = "A table of potential rewards, one user a row."
+        estimator = "Regret is against the best single arm in hindsight, on the mean rewards of the rows played."
+        if not self.shows("values"):
+            text += " The file is private: its rows are not shown, and audits replay rewards drawn at random."
+        if not self.shows("regret"):
+            estimator = "Regret is withheld: the spec does not declare it public, and no privacy claim covers it."
+        return self.item.path.name, text, estimator
+
+
+def read_table(table: TableSpec) -> RewardTable:
+    """Reads a CSV of potential rewards; see `parse_table`."""
+    return parse_table(table, own_data.content_of(table)[0])
+
+
+def parse_table(table: TableSpec, content: bytes) -> RewardTable:
+    """The table that a CSV's bytes hold.
+
+    Raises:
+      SpecError: missing, malformed, without a header, not numeric, NaN, or outside the declared range; the message names
+        the line and the action, and the value only where the spec declares the values public.
+    """
+    where = table.path
+    try:
+        # Spreadsheets mark UTF-8 with a sign that would else be a part of the first name.
+        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+    except UnicodeDecodeError as error:
+        raise SpecError(f"environment.path: {where} is not UTF-8 (byte {error.start}): save it as CSV in UTF-8") from None
+    except csv.Error as error:
+        raise SpecError(f"environment.path: {where} cannot be read: {error}") from error
+    names = read_header(rows[0] if rows else (), where, "values" in table.public)
+    if len(rows) < 2:
+        raise SpecError(f"environment.path: {where} has a header and no rows: one row a user")
+    values = []
+    for line, row in enumerate(rows[1:], start=2):
+        if len(row) != len(names):
+            raise SpecError(f"{where}:{line}: {len(row)} values where the header names {len(names)} actions")
+        for name, text in zip(names, row, strict=True):
+            try:
+                value = float(text)
+            except ValueError:
+                value = math.nan
+            if not table.low <= value <= table.high:
+                shown = f" is {text!r}; it" if "values" in table.public else ""
+                raise SpecError(
+                    f"{where}:{line}: the reward of action {name!r}{shown} must be a number in the declared range "
+                    f"[{table.low:g}, {table.high:g}]"
+                )
+            values.append(value)
+    return RewardTable(np.reshape(values, (-1, len(names))), Interval(table.low, table.high), names)
+
+
+CLASSES: dict[type, type[Environment[Any]]] = {BernoulliSpec: _Bernoulli, ThorntonSpec: _Thornton, TableSpec: _Table}

@@ -1,0 +1,216 @@
+"""Arms and actions with vectors, in which mean rewards are linear or may be."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms.entry import CONTEXTUAL, LINEAR, Problem
+from bandana.algorithms.environments.contexts import ContextLaw, SphereContexts, check_assumption_2, sphere_table
+from bandana.algorithms.environments.linear import LinearArms, random_arms
+from bandana.algorithms.environments.logged import DIGIT_NAMES, N_IMAGES, RANDHIE_ARMS, digits_table, randhie, randhie_table
+from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
+from bandana.algorithms.observers import ContextualRegretCurve
+from bandana.algorithms.protocol import FloatArray, IntArray, Stream
+from bandana.flows.spec.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, PSEUDO, Environment, Item, Purpose
+from bandana.flows.spec.environment_specs import DigitsSpec, LinearSpec, RandhieSpec, SphereSpec
+from bandana.privacy_core import Interval
+
+_LAWS: dict[tuple[Any, ...], ContextLaw] = {}
+
+
+class _Linear(Environment[LinearSpec]):
+    kind = LINEAR
+
+    @cached_property
+    def arms(self) -> LinearArms:
+        """Its features and its parameter; what it answers is not used."""
+        return self._drawn(np.random.SeedSequence(0))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.arms.names
+
+    @property
+    def reward_range(self) -> Interval:
+        return Interval(self.item.low, self.item.high)
+
+    @property
+    def means(self) -> FloatArray:
+        return self.arms.means
+
+    def _drawn(self, seed: np.random.SeedSequence) -> LinearArms:
+        """The features and the parameter are the same for every seed of the rewards."""
+        item = self.item
+        features = item.features
+        if features is None:
+            assert item.arms is not None
+            assert item.dimension is not None
+            features = random_arms(item.arms, item.dimension, self._seed(Purpose.FEATURES)).tolist()
+        theta = _parameter(item, len(features[0]), 1.0, self._seed(Purpose.THETA))
+        return LinearArms(features, theta, self.spec.horizon, seed, rewards=item.rewards, reward_range=self.reward_range)
+
+    def stream(self, seed: np.random.SeedSequence) -> Stream:
+        return self._drawn(seed)
+
+    def audit_table(self) -> RewardTable:
+        return random_table(self.spec.audit.rounds, self.n_actions, self.reward_range, self.spec.seed)
+
+    def problem(self, horizon: int) -> Problem:
+        features = tuple(tuple(row) for row in self.arms.features.tolist())
+        return Problem(self.n_actions, self.reward_range, horizon, features)
+
+    def about(self) -> tuple[str, str, str]:
+        n, d = self.arms.features.shape
+        whence = "drawn from the unit sphere" if self.item.features is None else "given"
+        text = (
+            f"{n} arms with known features in {d} dimensions, {whence}; the mean reward of an arm is the middle of the "
+            "range plus half its width times <theta, features>. Audits replay rewards drawn at the ends of the range."
+        )
+        return "linear", text, PSEUDO
+
+
+class _Contextual(Environment[Item]):
+    """Users bring their actions as vectors."""
+
+    kind = CONTEXTUAL
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """D of the vectors."""
+
+    @property
+    @abstractmethod
+    def law(self) -> ContextLaw:
+        """What the contexts are like."""
+
+    def problem(self, horizon: int) -> Problem:
+        return Problem(self.n_actions, self.reward_range, horizon, dimension=self.dimension)
+
+    def regret(self, stream: Any, grid: IntArray, n_reps: int) -> ContextualRegretCurve:
+        return ContextualRegretCurve(stream, grid, n_reps)
+
+
+class _Sphere(_Contextual[SphereSpec]):
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"action {a}" for a in range(self.item.actions))
+
+    @property
+    def reward_range(self) -> Interval:
+        return Interval(self.item.low, self.item.high)
+
+    @property
+    def dimension(self) -> int:
+        return self.item.dimension
+
+    @property
+    def law(self) -> ContextLaw:
+        return self._drawn(np.random.SeedSequence(0)).law
+
+    def _drawn(self, seed: np.random.SeedSequence) -> SphereContexts:
+        item = self.item
+        theta = _parameter(item, item.dimension, self.reward_range.width / 2, self._seed(Purpose.THETA))
+        return SphereContexts(theta, item.actions, self.spec.horizon, seed, self.reward_range, item.rewards)
+
+    def stream(self, seed: np.random.SeedSequence) -> Stream:
+        return self._drawn(seed)
+
+    def audit_table(self) -> RewardTable:
+        shape = (self.spec.audit.rounds, self.n_actions, self.dimension)
+        return sphere_table(*shape, self.reward_range, self._seed(Purpose.AUDIT_TABLE))
+
+    def about(self) -> tuple[str, str, str]:
+        text = (
+            f"Each user brings {self.n_actions} vectors drawn from the uniform unit sphere in {self.dimension} dimensions; "
+            f"the mean reward is the middle of the range plus <theta, vector>. {self.law}."
+        )
+        return "sphere", text, CONTEXTUAL_PSEUDO
+
+
+class _Logged(_Contextual[Item]):
+    """Real users, each a row: features, and what the person would answer to each action."""
+
+    is_drawn = False
+
+    @abstractmethod
+    def _rows(self, seed: np.random.SeedSequence, rounds: int) -> ContextTable:
+        """So many of them."""
+
+    @cached_property
+    def table(self) -> ContextTable:
+        """The rows that benchmarks play on."""
+        return self._rows(self._seed(Purpose.ROWS), self.spec.horizon)
+
+    @property
+    def dimension(self) -> int:
+        return self.table.context_dimension
+
+    @property
+    def law(self) -> ContextLaw:
+        key = (type(self), self.item.model_dump_json(), self.spec.seed, self.spec.horizon)
+        if key not in _LAWS:
+            _LAWS[key] = check_assumption_2(self.table.features)
+        return _LAWS[key]
+
+    def stream(self, seed: np.random.SeedSequence) -> Stream:
+        return self.table
+
+    def audit_table(self) -> RewardTable:
+        return self._rows(self._seed(Purpose.AUDIT_TABLE), self.spec.audit.rounds)
+
+
+class _Randhie(_Logged[RandhieSpec]):
+    names = RANDHIE_ARMS
+
+    def _rows(self, seed: np.random.SeedSequence, rounds: int) -> ContextTable:
+        return randhie_table(seed, rounds)
+
+    @property
+    def most_users(self) -> dict[str, int]:
+        n = len(randhie()[0])
+        return {"horizon": n, "audit.rounds": n}
+
+    def about(self) -> tuple[str, str, str]:
+        text = (
+            "The RAND health insurance experiment (Manning et al. 1987, data of the package statsmodels): people were "
+            "randomized to plans that let them pay a share of their bills. The five arms are shares, the reward is 1 if the "
+            "person saw a doctor in the year; what a person would have done under another plan is taken from the most "
+            f"similar person of that plan. Features: plan, health and income, and their product with the share. {self.law}."
+        )
+        return "randhie", text, HINDSIGHT
+
+
+class _Digits(_Logged[DigitsSpec]):
+    names = DIGIT_NAMES
+
+    def _rows(self, seed: np.random.SeedSequence, rounds: int) -> ContextTable:
+        return digits_table(seed, rounds, self.item.projected)
+
+    @property
+    def most_users(self) -> dict[str, int]:
+        return {"horizon": N_IMAGES, "audit.rounds": N_IMAGES}
+
+    def about(self) -> tuple[str, str, str]:
+        text = (
+            f"Handwritten digits (data of the package scikit-learn), projected to {self.item.projected} dimensions; the ten "
+            f"actions name a digit, the reward is 1 if it is the right one. {self.law}."
+        )
+        return "digits", text, HINDSIGHT
+
+
+def _parameter(item: LinearSpec | SphereSpec, dimension: int, unit: float, seed: np.random.SeedSequence) -> FloatArray:
+    """(dimension,) theta: the given one, or one that is drawn with the norm `signal` times the unit."""
+    if item.theta is not None:
+        return np.asarray(item.theta)
+    drawn = np.random.Generator(np.random.SFC64(seed)).standard_normal(dimension)
+    return np.asarray(item.signal * unit * drawn / np.linalg.norm(drawn))
+
+
+CLASSES: dict[type, type[Environment[Any]]] = {
+    LinearSpec: _Linear, SphereSpec: _Sphere, RandhieSpec: _Randhie, DigitsSpec: _Digits,
+}  # fmt: skip

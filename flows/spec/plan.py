@@ -1,0 +1,221 @@
+"""From a spec to work: cells (algorithm x calibration x privacy level), and blocks of replicates of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms import catalog
+from bandana.algorithms.entry import ARMS, Claim, Entry, RegretBound, Settings
+from bandana.algorithms.protocol import Algorithm, IntArray
+from bandana.flows.keys.content import content_key
+from bandana.flows.keys.identity import key_of
+from bandana.flows.spec import made_by
+from bandana.flows.spec.environment_kinds import Environment, environments_of
+from bandana.flows.spec.file_names import file_name
+from bandana.flows.spec.seeds import NOISE, REWARDS, seed_of
+from bandana.flows.spec.spec import Spec, SpecError
+from bandana.flows.suites.replicates import problem_of
+
+_FEW_ROUNDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One algorithm in one calibration at one privacy level, on one of the spec's environments.
+
+    Attributes:
+      spec: the experiment.
+      environment: what it plays on.
+      entry: the algorithm.
+      settings: its parameters.
+      told: names of the parameters that its name must tell, because the spec has several of them.
+    """
+
+    spec: Spec
+    environment: Environment[Any]
+    entry: Entry
+    settings: Settings
+    told: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Readable: `adar-ucb tight eps=1`; with what else differs in the spec."""
+        shown = self.settings.shown()
+        parts = [self.entry.name, self.settings.calibration or ""]
+        parts.append(f"eps={shown['epsilon']:g}" if "epsilon" in shown else "")
+        parts += [f"{name.removeprefix('privacy_')}={value:g}" for name, value in shown.items() if name in self.told]
+        parts.append(f"on {self.environment.label}" if len(self.spec.environment) > 1 else "")
+        return " ".join(part for part in parts if part)
+
+    @property
+    def slug(self) -> str:
+        """The name as a file name."""
+        return file_name(self.name)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether there is anything to audit."""
+        return self.entry.promise is not None
+
+    def algorithm(self) -> Algorithm:
+        """Built anew; it holds no state."""
+        return self.entry.build(self.settings)
+
+    def claim(self) -> Claim:
+        """What the source promises. Only for private cells."""
+        assert self.entry.promise is not None
+        return self.entry.promise(self.settings)
+
+    def regret_bound(self, grid: IntArray) -> RegretBound | None:
+        """What the source proves of the regret after so many rounds; None where nothing is proved or regret is not shown.
+
+        A bound may depend on the mean rewards: it says no more than the environment shows.
+        """
+        if self.entry.bound is None or not self.environment.is_drawn or not self.environment.shows("regret"):
+            return None
+        is_known = self.environment.kind in ARMS and self.environment.shows("means")
+        return self.entry.bound(self.settings, self.environment.means if is_known else None, grid)
+
+    def parameters(self) -> dict[str, Any]:
+        """The public parameters, for keys, MLflow and the report."""
+        return dict(self.settings.shown())
+
+    def in_audit(self) -> Settings:
+        """The settings at which replays play: at the audit's rounds, of which some hold a release."""
+        return self.environment.in_audit(self.entry, self.settings)
+
+    def identity(self) -> dict[str, Any]:
+        """All that this cell's algorithm and data depend on."""
+        return {
+            "algorithm": self.entry.name,
+            "privacy_model": self.entry.privacy_model,
+            "calibration": self.settings.calibration,
+            "parameters": self.parameters(),
+            "environment": self.environment.facts(),
+            "seed": self.spec.seed,
+        }
+
+    @property
+    def block_code(self) -> dict[str, Any]:
+        """What computes the cell's blocks in this process, see `identity.made_by`; a worker finds out its own."""
+        return made_by.block_code(self)
+
+    @property
+    def audit_code(self) -> dict[str, Any]:
+        """What computes the cell's audit in this process. Only for private cells."""
+        return made_by.audit_code(self)
+
+    @cached_property
+    def key(self) -> str:
+        """The cell's identity as an MLflow run, which holds its benchmark and its audit."""
+        facts = {**self.identity(), "suite": self.spec.name, "label": self.environment.label,
+                 "horizon": self.spec.horizon, "replications": self.spec.replications,
+                 "audit": self.spec.audit.model_dump(mode="json")}  # fmt: skip
+        return key_of(facts, {"blocks": self.block_code, "audit": self.audit_code if self.is_private else None})
+
+    def blocks(self) -> list[Block]:
+        """Fixed-size blocks of replicates; more replications add blocks and change none."""
+        size, total = self.spec.block_size, self.spec.replications
+        return [Block(self, i, min(size, total - i * size)) for i in range(-(-total // size))]
+
+    def seed(self, purpose: int, block: int = 0) -> np.random.SeedSequence:
+        """A generator seed of its own for each purpose and block of this cell.
+
+        It depends on no content of a private file: that is known by an HMAC with the data folder's secret, and the same file
+        must give the same numbers in every data folder.
+        """
+        identity = self.identity()
+        identity["environment"].pop("content", None)  # of a private file
+        return seed_of(self.spec.seed, purpose, content_key(identity), block)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some replicates of one cell: the unit of seeding, of parallel work, and of what a killed run keeps."""
+
+    cell: Cell
+    index: int
+    n_reps: int
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All that was asked for."""
+        horizon = self.cell.spec.horizon
+        return {**self.cell.identity(), "horizon": horizon, "block": self.index, "n_reps": self.n_reps}
+
+    @property
+    def key(self) -> str:
+        """Content key of the block's result."""
+        return key_of(self.facts, self.cell.block_code)
+
+    @property
+    def noise_seed(self) -> np.random.SeedSequence:
+        """Of the privacy noise."""
+        return self.cell.seed(NOISE, self.index)
+
+    @property
+    def reward_seed(self) -> np.random.SeedSequence:
+        """Of the environment."""
+        return self.cell.seed(REWARDS, self.index)
+
+
+def cells_of(spec: Spec) -> list[Cell]:
+    """Every cell of a spec, the order of the file.
+
+    Raises:
+      SpecError: two cells are the same, the data do not fit, or an algorithm finds no features for a kernel.
+    """
+    cells = []
+    for environment in environments_of(spec):
+        environment.check()
+        problem = problem_of(environment)
+        for place, item in enumerate(spec.algorithms):
+            entry = catalog.find(item.name)
+            told = tuple("privacy_delta" if name == "delta" else name for name in item.told())
+            levels = [None] if item.privacy is None else item.privacy.levels()
+            calibrations = [None] if entry.promise is None else item.calibrations or list(entry.calibrations)
+            for parameters in item.parameters():
+                if problem.kernel is not None:
+                    _check_features(
+                        place, environment, entry, entry.settings(problem, calibrations[0], levels[0], **parameters)
+                    )
+                for calibration in calibrations:
+                    for level in levels:
+                        settings = entry.settings(problem, calibration, level, **parameters)
+                        cells.append(Cell(spec, environment, entry, settings, told))
+    names = [cell.name for cell in cells]
+    for name in names:
+        if names.count(name) > 1:
+            raise SpecError(f"algorithms: {name!r} is listed more than once")
+    _check_files(cells)
+    return cells
+
+
+def _check_files(cells: Sequence[Cell]) -> None:
+    """Two cells whose files would have one name, such as those of `a b.csv` and `a-b.csv`, are refused."""
+    by_slug: dict[str, str] = {}
+    for cell in cells:
+        other = by_slug.setdefault(cell.slug.casefold(), cell.name)  # some file systems know no case
+        if other != cell.name:
+            raise SpecError(
+                f"environment: the files of {other!r} and {cell.name!r} would have one name; give the environments labels "
+                "that differ in more than blanks, '=', '-' and upper case"
+            )
+
+
+def is_small(cells: Sequence[Cell]) -> bool:
+    """Whether they are played sooner than processes for them start."""
+    return sum(cell.spec.replications * cell.spec.horizon for cell in cells) <= _FEW_ROUNDS
+
+
+def _check_features(place: int, environment: Environment[Any], entry: Entry, settings: Settings) -> None:
+    """Whether the algorithm can be built: whether there are features depends on the kernel and on its parameters."""
+    try:
+        entry.build(settings)
+    except ValueError as error:
+        raise SpecError(f"algorithms.{place}: {entry.name} on {environment.label}: {error}") from error

@@ -1,0 +1,298 @@
+"""What a user writes: an experiment as YAML, checked before anything starts, with the line of each mistake."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from bandana.algorithms import catalog
+from bandana.audits.limits import MIN_REPLAYS
+from bandana.flows.spec.environment_specs import EnvironmentSpec, TableSpec, arms_of, kind_of, label_of
+from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Share, Strict
+from bandana.privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
+
+PARAMETERS = (
+    "beta", "failure", "beta_scale", "ridge", "switch", "length_scale", "n_features", "norm_bound", "reading", "error_scale",
+    "batches", "n_batches",
+)  # fmt: skip
+"""Parameters of algorithms: which of them one takes, `bandana list` shows."""
+_GRIDS = ("environment", "alpha", "epsilon", "delta", *PARAMETERS, "calibrations", "formats")
+
+
+class SpecError(ValueError):
+    """A mistake in a spec; the message names file, line, field, value, and what is allowed."""
+
+
+class PrivacySpec(Strict):
+    """Levels of privacy: every combination of what is given. Which fields an algorithm takes, follows from its guarantee."""
+
+    epsilon: OneOrSeveral[Positive] = Field(description="What is promised, one or several.")
+    alpha: OneOrSeveral[Annotated[float, Field(gt=1)]] | None = Field(None, description="Renyi order, of a renyi guarantee.")
+    delta: OneOrSeveral[Share] | None = Field(None, description="Of an approximate guarantee.")
+
+    def levels(self) -> list[Guarantee]:
+        """Each combination, as the guarantee that its fields make."""
+        if self.alpha is not None:
+            return [RenyiDP(alpha, epsilon) for alpha in self.alpha for epsilon in self.epsilon]
+        if self.delta is not None:
+            return [ApproxDP(epsilon, delta) for delta in self.delta for epsilon in self.epsilon]
+        return [PureDP(epsilon) for epsilon in self.epsilon]
+
+
+class AlgorithmSpec(Strict):
+    """One algorithm of the catalog: every parameter with every calibration and privacy level."""
+
+    name: str = Field(description="As `bandana list` shows it.")
+    beta: OneOrSeveral[Positive] | None = Field(None, description="Exploration of an index, one or several.")
+    failure: OneOrSeveral[Share] | None = Field(None, description="Of confidence intervals; 1 / horizon if left out.")
+    beta_scale: OneOrSeveral[Positive] | None = Field(None, description="Factor on widths; 1 is what theorems ask for.")
+    ridge: OneOrSeveral[Positive] | None = Field(None, description="Lambda of a regression.")
+    switch: OneOrSeveral[Positive] | None = Field(None, description="C: updates when the determinant grew by 1 + C.")
+    length_scale: OneOrSeveral[Positive] | None = Field(None, description="Factor on the length of epochs.")
+    n_features: OneOrSeveral[Count] | None = Field(None, description="Of a kernel, at most so many.")
+    norm_bound: OneOrSeveral[Positive] | None = Field(
+        None, description="B: the norm of the mean reward in the kernel's space."
+    )
+    error_scale: OneOrSeveral[Positive] | None = Field(
+        None, description="Factor on the parts of widths that are not privacy noise."
+    )
+    reading: OneOrSeveral[Annotated[int, Field(ge=1, le=5)]] | None = Field(
+        None, description="Which of a paper's own formulas for the printed noise; the last is what its proof asks for."
+    )
+    batches: OneOrSeveral[Annotated[int, Field(ge=0, le=3)]] | None = Field(
+        None, description="When episodes are looked at: 1 evenly, 2 ever more rarely, 3 as the determinant grows; 0: usual."
+    )
+    n_batches: OneOrSeveral[Count] | None = Field(None, description="How many batches; as many as usual if left out.")
+    calibrations: OneOrSeveral[str] | None = Field(None, description="One or several; all of the algorithm's if left out.")
+    privacy: PrivacySpec | None = Field(None, description="Of a private algorithm.")
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        catalog.find(value)
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> AlgorithmSpec:
+        entry = catalog.find(self.name)
+        for parameter in PARAMETERS:
+            if getattr(self, parameter) is not None and parameter not in entry.parameters:
+                known = ", ".join(entry.parameters)
+                raise ValueError(f"{parameter} is no parameter of {self.name}, which takes: {known}")
+        if entry.promise is None:
+            for field in ("calibrations", "privacy"):
+                if getattr(self, field) is not None:
+                    raise ValueError(f"{field}: {self.name} is not private and takes no field {field}")
+            return self
+        if self.privacy is None:
+            raise ValueError(f"{self.name} needs the field privacy, for example: privacy: {_EXAMPLES[str(entry.guarantee)]}")
+        for field, guarantee in (("alpha", "renyi"), ("delta", "approximate")):
+            if (getattr(self.privacy, field) is not None) != (entry.guarantee == guarantee):
+                example, given = _EXAMPLES[str(entry.guarantee)], ", ".join(sorted(self.privacy.model_fields_set))
+                raise ValueError(
+                    f"privacy of {self.name} is of the kind {entry.guarantee}, got the fields {given}; for example: "
+                    f"privacy: {example}"
+                )
+        for calibration in self.calibrations or ():
+            if calibration not in entry.calibrations:
+                raise ValueError(
+                    f"calibrations of {self.name} must be among {', '.join(entry.calibrations)}, got {calibration!r}"
+                )
+        return self
+
+    def parameters(self) -> list[dict[str, float]]:
+        """Every combination of the parameters that are given."""
+        given = {name: values for name in PARAMETERS if (values := getattr(self, name)) is not None}
+        return [dict(zip(given, values, strict=True)) for values in product(*given.values())]
+
+    def told(self) -> tuple[str, ...]:
+        """What the name of a cell must tell, because there are several of it."""
+        level = {} if self.privacy is None else {"alpha": self.privacy.alpha, "delta": self.privacy.delta}
+        given = {name: getattr(self, name) for name in PARAMETERS} | level
+        return tuple(name for name, values in given.items() if values is not None and len(values) > 1)
+
+
+_EXAMPLES = {
+    "renyi": "{alpha: 2, epsilon: [1]}",
+    "pure": "{epsilon: [1]}",
+    "approximate": "{epsilon: [1], delta: 1.0e-5}",
+}
+
+
+class AuditSpec(Strict):
+    """How hard the audits look."""
+
+    rounds: Count = Field(64, description="Users of a replay: rounds or episodes.")
+    replays: Annotated[int, Field(ge=MIN_REPLAYS)] = Field(100_000, description="On each side of each neighboring pair.")
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] = Field(0.95, description="Of all bounds of one audit together.")
+    delta: Annotated[float, Field(gt=0, lt=1)] = Field(1e-5, description="At which epsilons are stated.")
+    examples: Count = Field(200, description="Cases of the audit without statistics.")
+
+
+class ReportSpec(Strict):
+    """Which files a report is written as."""
+
+    formats: OneOrSeveral[Literal["html", "pdf", "json"]] = Field(["html", "pdf", "json"], description="One or several.")
+
+
+class ExecutionSpec(Strict):
+    """How patient an experiment is; no number depends on it."""
+
+    block_timeout: Positive = Field(3600.0, description="Seconds for one block of replicates; longer ones fail.")
+    audit_timeout: Positive = Field(3600.0, description="Seconds for one audit.")
+    retries: Annotated[int, Field(ge=0, le=10)] = Field(
+        2, description="After a fault of the infrastructure; a mistake in the spec or the code is never tried again."
+    )
+
+
+class Spec(Strict):
+    """One experiment: every environment with every algorithm, calibration and privacy level."""
+
+    name: Annotated[str, Field(pattern=NAME, max_length=80)] = Field(
+        description="Of the suite: folder and MLflow experiment."
+    )
+    title: str = Field("", description="Of the report.")
+    description: str = Field("", description="What it shows, in one line.")
+    seed: Annotated[int, Field(ge=0)] = Field(description="Root of all seeds.")
+    environment: OneOrSeveral[EnvironmentSpec] = Field(description="What is played on, one or several.")
+    horizon: Count = Field(description="Rounds or episodes, one user each.")
+    replications: Count = Field(description="Of each cell.")
+    block_size: Count = Field(100, description="Replicates that are computed and kept together.")
+    algorithms: list[AlgorithmSpec] = Field(min_length=1, description="What plays.")
+    audit: AuditSpec = Field(AuditSpec(), description="How hard audits look.")
+    report: ReportSpec = Field(ReportSpec(), description="Which files are written.")
+    execution: ExecutionSpec = Field(ExecutionSpec(), description="Timeouts and retries.")
+    baseline: Path | None = Field(None, description="Results that later ones are held against; relative to the spec.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Spec:
+        for environment in self.environment:
+            if (n_actions := arms_of(environment)) is None:
+                continue
+            for name, value in (("horizon", self.horizon), ("audit.rounds", self.audit.rounds)):
+                least = n_actions + (name == "audit.rounds")
+                if value < least:
+                    raise ValueError(f"{name} must be at least {least} for {n_actions} arms, got {value}")
+        for environment in self.environment:
+            for i, algorithm in enumerate(self.algorithms):
+                plays_on, kind = catalog.find(algorithm.name).plays_on, kind_of(environment)
+                if kind not in plays_on:
+                    raise ValueError(
+                        f"algorithms.{i}.name: {algorithm.name} plays on {' and '.join(plays_on)} environments, and "
+                        f"{label_of(environment)} is {kind}; `bandana list` shows what plays on it"
+                    )
+        labels = [label_of(environment) for environment in self.environment]
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            raise ValueError(f"environment: {twice[0]!r} stands twice; give each a label of its own")
+        return self
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of a spec, for editors that complete and check YAML."""
+    schema = Spec.model_json_schema()
+    known = [entry.name for entry in catalog.CATALOG]
+    schema["$defs"]["AlgorithmSpec"]["properties"]["name"]["enum"] = known
+    # One value stands for a list of one wherever several are allowed.
+    for definition in (schema, *schema["$defs"].values()):
+        for name, field in definition.get("properties", {}).items():
+            if name in _GRIDS and field.get("type") == "array":
+                about = {key: field.pop(key) for key in ("description", "title", "default") if key in field}
+                definition["properties"][name] = {"anyOf": [field["items"], dict(field)], **about}
+            elif name in _GRIDS and "anyOf" in field:
+                field["anyOf"] = [part for option in field["anyOf"] for part in (option, option.get("items")) if part]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Bandana experiment", **schema}
+
+
+def load_spec(path: Path) -> Spec:
+    """Reads and checks a spec; a relative data file is looked up beside it.
+
+    Raises:
+      SpecError: the file cannot be read, is no YAML, or a field is wrong; every mistake is listed with its line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from error
+    return parse_spec(text, str(path), path.parent)
+
+
+def parse_spec(text: str, source: str, folder: Path) -> Spec:
+    """Checks a spec's text; `source` is what its mistakes are reported under."""
+    try:
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise SpecError(f"{source}{line}: not valid YAML: {getattr(error, 'problem', error)}") from error
+    if not isinstance(data, dict):
+        raise SpecError(f"{source}: a spec is a mapping with the fields name, seed, environment, horizon, ...")
+    try:
+        spec = Spec.model_validate(data)
+    except ValidationError as error:
+        raise SpecError("\n".join(_explain(item, tree, source) for item in error.errors())) from error
+    places = [
+        item.model_copy(update={"path": folder / item.path}) if isinstance(item, TableSpec) else item
+        for item in spec.environment
+    ]
+    baseline = None if spec.baseline is None else folder / spec.baseline
+    return spec.model_copy(update={"environment": places, "baseline": baseline})
+
+
+def _explain(item: Any, tree: yaml.Node | None, source: str) -> str:
+    """One mistake: file, line, field, what is wrong, and the value."""
+    node, line, shown = tree, 1, ""
+    message = item["msg"].removeprefix("Value error, ")
+    # A rule between fields names the one to change first: look its line up.
+    first = message.split(" ", 1)[0] if item["type"] == "value_error" else ""
+    named = [int(part) if part.isdigit() else part for part in first.rstrip(":,").split(".")]
+    if first.endswith(":"):
+        message = message.removeprefix(first).lstrip()
+    parts = (*item["loc"], *named)
+    for place, part in enumerate(parts, start=1):
+        child = _child(node, part)
+        if child is None:
+            if node is not None and item["type"] in ("missing", "extra_forbidden") and place == len(item["loc"]):
+                shown += f".{part}"
+            continue  # a union's tag is part of the location, but of no line
+        is_only = isinstance(node, yaml.ScalarNode)
+        node, line = child
+        if not is_only:
+            shown += f"[{part}]" if isinstance(part, int) else f".{part}"
+    field = shown.lstrip(".") or "spec"
+    value = item.get("input")
+    if item["type"] == "missing":
+        return f"{source}:{line}: {field}: this field is required"
+    if item["type"] == "extra_forbidden":
+        return f"{source}:{line}: {field}: unknown field (value {value!r})"
+    is_told = item["type"] == "value_error" and repr(value) in message
+    told = "" if is_told or isinstance(value, dict | list | BaseModel) else f", got {value!r}"
+    return f"{source}:{line}: {field}: {message}{told}"
+
+
+def _child(node: yaml.Node | None, part: Any) -> tuple[yaml.Node, int] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == str(part):
+                return value, key.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        return node.value[part], node.value[part].start_mark.line + 1
+    if isinstance(node, yaml.ScalarNode) and part == 0:
+        return node, node.start_mark.line + 1  # one value where a list is also allowed
+    return None
+
+
+def is_finite(value: float | None) -> bool:
+    """Whether a number can be logged: MLflow stores an infinity silently as 1.8e308."""
+    return value is not None and math.isfinite(value)

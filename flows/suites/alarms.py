@@ -1,0 +1,211 @@
+"""Alarms: an audit that did not pass, or results worse than the baseline, as events, artifacts and a failed flow run.
+
+An alarm is raised after all steps of a run, so that nothing that was finished is lost. It tells what the report tells:
+numbers of audits, and of regret only what the spec declares public.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from prefect import get_run_logger
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
+from prefect.events import emit_event
+from prefect.states import Failed
+
+from bandana.flows.suites.gate import Row, tell
+
+AUDIT_FAILED, GATE_FAILED = "bandana.audit.failed", "bandana.gate.failed"
+_PATIENCE = 20.0  # seconds; a temporary server stores events every five
+
+
+class AlarmRaised(RuntimeError):  # noqa: N818  (it says what happened)
+    """A run did all its steps, and something is wrong with what it found.
+
+    Attributes:
+      done: what the run returns otherwise.
+    """
+
+    def __init__(self, message: str, done: dict[str, Any]) -> None:
+        super().__init__(message, done)
+        self.done = done
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a run found, as alarms need it.
+
+    Attributes:
+      suite: its name.
+      audits: entries of the report, see `bandana.audits.summary.summarize`.
+      rows: of the regression gate.
+      notes: what the gate could not compare, in words.
+      files: where the report lies, by kind.
+    """
+
+    suite: str
+    audits: Sequence[Mapping[str, Any]] = ()
+    rows: Sequence[Row] = ()
+    notes: Sequence[str] = ()
+    files: Mapping[str, str] | None = None
+
+    @property
+    def failed(self) -> list[Mapping[str, Any]]:
+        """The audits that did not pass."""
+        return [entry for entry in self.audits if entry["verdict"] != "PASS"]
+
+    @property
+    def worse(self) -> list[Row]:
+        """The comparisons that fail the gate."""
+        return [row for row in self.rows if row["is_worse"]]
+
+    @property
+    def summary(self) -> str:
+        """One line; empty where nothing is wrong."""
+        parts = []
+        if self.failed:
+            parts.append(f"{len(self.failed)} of {len(self.audits)} audits did not pass")
+        if self.worse:
+            parts.append(f"{len(self.worse)} of {len(self.rows)} comparisons are worse than the baseline")
+        return "; ".join(parts)
+
+
+def conclude(findings: Findings, done: dict[str, Any]) -> dict[str, Any] | State[Any]:
+    """What a flow returns: `done` where all is well, else a failed state, with the alarm raised; call it last, in a flow.
+
+    Who calls the flow gets `AlarmRaised`, which carries `done`.
+    """
+    if not findings.summary:
+        return done
+    raise_alarm(findings)
+    return Failed(message=f"{findings.suite}: {findings.summary}", data=AlarmRaised(findings.summary, done))
+
+
+def raise_alarm(findings: Findings) -> None:
+    """Emits the events and writes the artifacts; a server that takes neither is told in the log, and hides no result."""
+    name = slug(findings.suite)
+    try:
+        sent = [emit_event(**event) for event in events(findings)]
+        create_markdown_artifact(
+            key=f"{name}-alarm", markdown=markdown(findings), description=f"What broke in {findings.suite}"
+        )
+        create_table_artifact(key=f"{name}-cells", table=table(findings), description=f"Every cell of {findings.suite}")
+        _wait_until_stored([event.id for event in sent if event is not None])
+    except Exception as error:
+        get_run_logger().error("the alarm could not be stored in full: %s", error)
+
+
+def slug(text: str) -> str:
+    """As artifact keys want it: lower-case letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "suite"
+
+
+def events(findings: Findings) -> list[dict[str, Any]]:
+    """One event an audit that did not pass, and one of the gate, as `emit_event` takes them."""
+    suite, found = findings.suite, []
+    for entry in findings.failed:
+        main = entry["main"]
+        found.append(
+            {
+                "event": AUDIT_FAILED,
+                "resource": {
+                    "prefect.resource.id": f"bandana.audit.{slug(suite)}.{slug(entry['label'])}",
+                    "prefect.resource.name": f"{suite}: {entry['label']}",
+                },
+                "payload": {
+                    "suite": suite,
+                    "label": entry["label"],
+                    "verdict": entry["verdict"],
+                    **{name: main[name] for name in ("quantity", "claimed", "accounted", "measured")},
+                    "reasons": list(entry["reasons"]),
+                },
+            }
+        )
+    if findings.worse:
+        found.append(
+            {
+                "event": GATE_FAILED,
+                "resource": {
+                    "prefect.resource.id": f"bandana.gate.{slug(suite)}",
+                    "prefect.resource.name": f"{suite}: regression gate",
+                },
+                "payload": {"suite": suite, "rows": [dict(row) for row in findings.worse]},
+            }
+        )
+    return found
+
+
+def markdown(findings: Findings) -> str:
+    """What broke, why, and where to read on."""
+    lines = [f"# {findings.suite}: {findings.summary}", ""]
+    for entry in findings.failed:
+        main = entry["main"]
+        three = " · ".join(f"{name} {_number(main[name])}" for name in ("claimed", "accounted", "measured"))
+        lines += [f"## {entry['verdict']}: {entry['label']}", "", f"{main['quantity']}: {three}", ""]
+        lines += [f"- {line}" for reason in entry["reasons"] for line in reason.splitlines()[:1]] + [""]
+        for line in (entry["structural"]["counterexample"] or {"lines": ()})["lines"]:
+            lines.append(f"    {line}")
+        lines.append("")
+    if findings.worse:
+        lines += ["## Worse than the baseline", ""]
+        lines += [f"- {tell(row)}" for row in findings.worse]
+        lines += ["", "All intervals of the gate hold together with 95 % confidence.", ""]
+    if findings.notes:
+        lines += ["## Not compared", "", *(f"- {note}" for note in findings.notes), ""]
+    if findings.files:
+        lines += ["## The report", "", *(f"- {kind}: `{path}`" for kind, path in findings.files.items()), ""]
+    return "\n".join(lines)
+
+
+def table(findings: Findings) -> list[dict[str, Any]]:
+    """One row a cell: its audit, and what the gate says of it."""
+    labels = dict.fromkeys([entry["label"] for entry in findings.audits] + [row["label"] for row in findings.rows])
+    by_label = {entry["label"]: entry for entry in findings.audits}
+    shown = []
+    for label in labels:
+        entry = by_label.get(label)
+        main = entry["main"] if entry else dict.fromkeys(("quantity", "claimed", "accounted", "measured"))
+        rows = [row for row in findings.rows if row["label"] == label]
+        worse = [
+            f"{row['quantity']}: {_number(row['baseline'])} -> {_number(row['now'])}" for row in rows if row["is_worse"]
+        ]
+        shown.append(
+            {
+                "cell": label,
+                "verdict": entry["verdict"] if entry else "not audited",
+                "quantity": main["quantity"],
+                **{name: _number(main[name]) for name in ("claimed", "accounted", "measured")},
+                "against the baseline": "; ".join(worse) or ("not worse" if rows else "not compared"),
+            }
+        )
+    return shown
+
+
+def _number(value: float | str | None) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+def _wait_until_stored(ids: list[UUID]) -> None:
+    """A temporary server stops with the command that started it, and loses what it did not store by then."""
+    deadline = time.monotonic() + _PATIENCE
+    wanted = {"filter": {"id": {"id": [str(one) for one in ids]}}, "limit": 50}
+    with get_client(sync_client=True) as client:
+        while ids and time.monotonic() < deadline:
+            stored = client._client.post("/events/filter", json=wanted).json()
+            if stored.get("total", 0) >= len(ids):
+                return
+            time.sleep(0.25)
+    if ids:
+        raise TimeoutError(f"{len(ids)} events were sent, and the server has not stored all of them")

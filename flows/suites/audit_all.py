@@ -1,0 +1,169 @@
+"""The audit of everything: each private algorithm of the catalog and each building block, in one report."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
+from prefect.futures import as_completed
+
+from bandana.audits.outcome import Effort
+from bandana.audits.subjects import subjects
+from bandana.audits.summary import summarize
+from bandana.flows.keys import identity, provenance
+from bandana.flows.keys.content import content_key
+from bandana.flows.keys.provenance import Making
+from bandana.flows.running.executors import Executor, Resources, patience, task_runner
+from bandana.flows.running.progress import bar
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store, link
+from bandana.flows.running.temporary_server import without_heartbeats
+from bandana.flows.running.turns import alone_in
+from bandana.flows.spec.made_by import subject_roots
+from bandana.flows.spec.spec import ExecutionSpec
+from bandana.flows.suites import audit_report, baseline, gate, old_results, replays
+from bandana.flows.suites.alarms import AlarmRaised, Findings, conclude
+from bandana.flows.suites.work import AUDIT, about_audits, kept, stored_outcome
+from bandana.flows.tracking.record import audit_metrics
+from bandana.flows.tracking.tracker import CellRecord, Tracker
+
+SUITE = "whole-catalog"
+_TITLE = "Audit of the whole catalog"
+_PATIENCE = ExecutionSpec()
+
+
+def key_of(label: str, effort: Effort) -> str:
+    """Content key of one audit."""
+    return identity.key_of(_facts(label, effort), _code_of(label))
+
+
+def _facts(label: str, effort: Effort) -> dict[str, Any]:
+    return {"whole catalog": label, "effort": asdict(effort)}
+
+
+@cache
+def _code_of(label: str) -> dict[str, Any]:
+    return identity.made_by(subject_roots(label))
+
+
+def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
+    """One audit, from the store if it is there: its entry in the report, and its lines for the terminal."""
+    making, subject = Making(), subjects()[label]()
+    place = store.path(AUDIT, key_of(label, effort))
+    outcome = stored_outcome(place)
+    if outcome is None:
+        outcome = replays.audit_of_subject(subject, effort, partial(about_audits, made=_code_of(label)))
+        made_of = {"of": _facts(label, effort), "made": _code_of(label)}
+        outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
+        outcome = kept(place, outcome)
+    about = {
+        "label": label,
+        "algorithm": subject.algorithm,
+        "calibration": subject.calibration,
+        "privacy_model": outcome.claim.trust.value,
+        "parameters": dict(subject.parameters),
+        "provenance": provenance.shown(outcome.provenance, is_anonymous=store.is_anonymous),
+    }
+    return {"entry": summarize(outcome, about), "lines": audit_report.tell(label, outcome)}
+
+
+@task(name="audit-subject", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
+def _audit(label: str, effort: Effort, store: Store, key: str) -> dict[str, Any]:
+    identity.check_same(key, key_of(label, effort))
+    return audit_subject(label, effort, store)
+
+
+@flow(name="audit-all", persist_result=False)
+def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, Any] | State[Any]:
+    """Audits the named subjects; finished audits are kept, and a rerun computes only what is missing.
+
+    Returns:
+      `audits`: label -> entry and lines; `gate`: see `gate.told`; `files`: kind -> the report's file; or a failed state, see
+      `alarms.conclude`.
+    """
+    folder = DataFolder(Path(data))
+    folder.sweep()
+    store, tracker = Store(folder.results), Tracker.open(folder.root)
+    old_results.tell(old_results.find([(AUDIT, key_of(label, effort)) for label in labels], store), folder.results)
+    tracker.mark_dead_runs()
+    tracker.experiment(SUITE, _TITLE)
+    examine = _audit.with_options(**patience(_PATIENCE.retries, _PATIENCE.audit_timeout))
+    futures = {examine.submit(label, effort, store, key_of(label, effort)): label for label in labels}
+    done: dict[str, dict[str, Any]] = {}
+    with bar("audit", len(labels)) as progress:
+        for future in as_completed(list(futures)):
+            label = futures[future]
+            done[label] = future.result()
+            progress.advance(f"{label}: {done[label]['entry']['verdict']}")
+    places = []
+    for label in labels:
+        source, place = store.path(AUDIT, key_of(label, effort)), folder.evidence(SUITE, label.replace(" ", "-"))
+        link(source, place)
+        places.append(place)
+        tracker.log_cell(SUITE, _record(label, effort, done[label]["entry"], place))
+    entries = [done[label]["entry"] for label in labels]
+    found = audit_report.document(
+        _TITLE,
+        entries,
+        kind="catalog",
+        table="fair coins for the algorithms; rewards of one half for the building blocks",
+        actions=["arm 0", "arm 1"],
+        rounds=max((subjects()[label]().trial.table.n_users for label in labels), default=1),
+        seed=effort.seed,
+        spec="\n".join(labels),
+        commands=[f"bandana audit --all --replays {effort.replays} --examples {effort.examples} --seed {effort.seed}"],
+        evidence=places,
+    )
+    held = _gate(labels, effort, folder)
+    verdicts = [entry["verdict"] for entry in entries]
+    counts = {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")}
+    with alone_in(folder.suite(SUITE)):
+        files = audit_report.write(found | {"regressions": gate.in_report(held)}, folder.suite(SUITE), "report")
+        tracker.log_suite(
+            SUITE, content_key({"suite": SUITE, "evidence": found["evidence"]["sha256"]}), asdict(effort), counts,
+            list(files.values()), provenance.tags("suite", found["provenance"]),
+        )  # fmt: skip
+    rows, notes = (held["rows"], held["notes"]) if held else ([], [])
+    shown = {kind: str(path) for kind, path in files.items()}
+    result = {"audits": {label: done[label] for label in labels}, "gate": held, "files": shown}
+    return conclude(Findings(SUITE, entries, rows, notes, shown), result)
+
+
+@task(name="gate", cache_policy=NO_CACHE, persist_result=False)
+def _gate(labels: list[str], effort: Effort, folder: DataFolder) -> dict[str, Any] | None:
+    """Holds the audits against the baseline; None where there is none."""
+    place, store = baseline.place_in(folder, SUITE), Store(folder.results)
+    recorded = baseline.read(place)
+    if recorded is None:
+        return None
+    outcomes = {label: stored_outcome(store.path(AUDIT, key_of(label, effort))) for label in labels}
+    now = baseline.record_audits(SUITE, {label: found for label, found in outcomes.items() if found is not None})
+    asked = [cell for cell in recorded.cells if cell.label in labels or cell.label not in subjects()]
+    return gate.told(place, recorded.model_copy(update={"cells": asked}), now)
+
+
+def audit_all(labels: list[str], effort: Effort, data: str, resources: Resources | None = None) -> dict[str, Any]:
+    """Runs the flow on the chosen resources, processes, one a core, for None; `alarm` is its alarm in one line, or None."""
+    runner = task_runner(resources or Resources(), Executor.PROCESSES, __name__)
+    try:
+        with without_heartbeats():
+            return {**audit_all_flow.with_options(task_runner=runner)(labels, effort, data), "alarm": None}  # type: ignore[dict-item]
+    except AlarmRaised as alarm:
+        return {**alarm.done, "alarm": str(alarm)}
+
+
+def _record(label: str, effort: Effort, entry: dict[str, Any], place: Path) -> CellRecord:
+    return CellRecord(
+        run_key=key_of(label, effort),
+        name=label,
+        params={"algorithm": entry["algorithm"], "privacy_model": entry["privacy_model"], **asdict(effort)},
+        tags={"verdict": entry["verdict"], "source": entry["claim"]["source"]},
+        metrics=audit_metrics(entry),
+        artifacts=[place],
+        provenance=provenance.tags("audit", provenance.summary([("audits", entry["provenance"])])),
+    )

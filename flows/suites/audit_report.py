@@ -1,0 +1,175 @@
+"""Audits without a benchmark: their report, and what the terminal says of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from bandana.audits.contents import numbers_sha256
+from bandana.audits.outcome import Outcome
+from bandana.audits.reporting import render_html, render_pdf, validate
+from bandana.audits.reporting.document import REPORT
+from bandana.flows.keys import provenance
+from bandana.flows.keys.content import content_key
+from bandana.flows.running.store import write_whole
+from bandana.flows.suites.power_curve import power_curve
+
+FORMATS = ("html", "pdf", "json")
+
+
+def document(
+    title: str,
+    audits: list[dict[str, Any]],
+    *,
+    kind: str,
+    table: str,
+    actions: list[str],
+    rounds: int,
+    unit: str = "rounds",
+    seed: int,
+    spec: str,
+    commands: list[str],
+    evidence: list[Path],
+) -> dict[str, Any]:
+    """A report document (see `bandana.audits.reporting`) of audits alone.
+
+    Args:
+      title: of the report.
+      audits: their entries, see `bandana.audits.summary.summarize`, each with its provenance.
+      kind: audit or catalog.
+      table: the data that were replayed, in words.
+      actions: names.
+      rounds: of each replay.
+      unit: what they are: rounds or episodes.
+      seed: root of all seeds.
+      spec: what was asked for, as text.
+      commands: that repeat it.
+      evidence: the files.
+    """
+    made = provenance.summary(("audits", entry["provenance"]) for entry in audits)
+    return {
+        "schema": REPORT,
+        "kind": kind,
+        "title": title,
+        "suite": title,
+        "created": made["ended"],
+        "environments": [
+            {
+                "label": "audit table",
+                "name": "audit table",
+                "description": table,
+                "estimator": "No regret was measured.",
+                "horizon": rounds,
+                "unit": unit,
+                "actions": actions,
+                "means": [],
+            }
+        ],
+        "audits": [entry | {"power": power_curve(entry)} for entry in audits],
+        "benchmark": None,
+        "regressions": None,
+        "related": [],
+        "provenance": made,
+        "seeds": {
+            "root": seed,
+            "audit": f"SeedSequence({seed}), one child a pair and side, one grandchild a block of replays",
+        },
+        "spec": spec,
+        "commands": [*commands, *(f"bandana verify {path.name}" for path in evidence)],
+        "evidence": evidence_field(evidence_file(path, path.name) for path in evidence),
+    }
+
+
+def evidence_file(path: Path, name: str) -> dict[str, str]:
+    """A file of evidence in a report's document: the hash of the file as it is, and of what it says whoever computed it."""
+    return {"path": name, "sha256": sha256(path.read_bytes()).hexdigest(), "numbers": numbers_sha256(path)}
+
+
+def evidence_field(files: Iterable[dict[str, str]]) -> dict[str, Any]:
+    """The field `evidence` of a report's document, from its files."""
+    listed = list(files)
+    over = {kind: content_key([[file["path"], file[kind]] for file in listed]) for kind in ("sha256", "numbers")}
+    return {**over, "files": listed}
+
+
+def write(found: dict[str, Any], folder: Path, name: str) -> dict[str, Path]:
+    """Writes the report in all formats; kind -> where it lies."""
+    return write_document(found, folder / name, FORMATS)
+
+
+def write_document(found: dict[str, Any], stem: Path, formats: Sequence[str]) -> dict[str, Path]:
+    """Checks a document and writes it in the named formats; kind -> where it lies.
+
+    Files of other formats that an earlier run left there are removed: they would say something else.
+    """
+    validate(found)
+    # Names may hold dots, as in eps-0.1: what follows the last one is no suffix.
+    places = {kind: stem.with_name(f"{stem.name}.{kind}") for kind in FORMATS}
+    for kind, place in places.items():
+        if kind not in formats:
+            place.unlink(missing_ok=True)
+        elif kind == "html":
+            write_whole(place, render_html(found).encode())
+        elif kind == "pdf":
+            write_whole(place, render_pdf(found))
+        else:
+            write_whole(place, (json.dumps(found, indent=1, allow_nan=False) + "\n").encode())
+    return {kind: place for kind, place in places.items() if kind in formats}
+
+
+def tell(label: str, outcome: Outcome) -> list[str]:
+    """The verdict, the three numbers of each quantity, the planted faults and the reasons, line by line."""
+    lines = [f"{outcome.verdict.value:<13} {label}: {outcome.claim.statement} ({outcome.claim.relation.value})"]
+    inner = outcome.at_test_budget
+    for words, part in (("", outcome), ("at the test budget, ", inner)):
+        if part is None:
+            continue
+        for quantity, three in part.numbers.items():
+            shown = f"claimed {_number(three.claimed)}"
+            if three.accounted is None:
+                shown += f"  {_sign(three.claimed, three.measured)}  measured {_number(three.measured)}"
+                shown += "  (no ledger to account)"
+            else:
+                shown += f"  {_sign(three.claimed, three.accounted)}  accounted {_number(three.accounted)}"
+                shown += f"  {_sign(three.accounted, three.measured)}  measured {_number(three.measured)}"
+            lines.append(f"  {words}{quantity}: {shown}")
+    for reason in outcome.reasons:
+        lines += [f"  {line}" for line in reason.splitlines()]
+    for part in (outcome, inner):
+        if part is not None and part.counterexample is not None:
+            lines += [f"  {line}" for line in part.counterexample["lines"]]
+    for control in outcome.all_controls:
+        caught = "caught" if control.is_caught else "missed"
+        lines.append(f"  {caught:<7} {control.name:<22} measured {_number(control.measured)}: {control.fault}")
+    lines.append(f"  {power_in_words(outcome)}")
+    return lines
+
+
+def power_in_words(outcome: Outcome) -> str:
+    """The smallest fault that the audit would have seen."""
+    inner = outcome.at_test_budget
+
+    def told(part: Outcome) -> str:
+        main = part.main
+        return f"{main} {part.power:.3g} times as large" if math.isfinite(part.power) else f"no factor in {main}"
+
+    if outcome.events is None:
+        return f"power: of what actions show, it would have caught {told(outcome)} as claimed, with 95 % probability"
+    if inner is None:
+        return f"power: it would have caught {told(outcome)} as claimed, with 95 % probability"
+    return (
+        f"power: it would have caught {told(inner)} as claimed at the test budget ({told(outcome)} at the claimed one), "
+        "with 95 % probability"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if math.isfinite(value) else "infinite"
+
+
+def _sign(high: float, low: float) -> str:
+    return "<" if low > high * (1 + 1e-9) else ">="

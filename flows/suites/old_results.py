@@ -1,0 +1,105 @@
+"""Results that answer a question of this run by other means: made by other code, or with other versions of libraries."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bandana.flows.keys.identity import asked_of, is_key
+from bandana.flows.running.journal import Journal
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import Cell
+from bandana.flows.suites.play import BENCHMARK
+from bandana.flows.suites.work import AUDIT, audit_key
+
+
+class Old(NamedTuple):
+    """What cannot be used any more."""
+
+    n: int
+    """Blocks and audits that are computed again although the store answers their question."""
+    n_bytes: int
+    """Size of the old files."""
+
+    def told(self, folder: Path) -> str | None:
+        """One line for the terminal; None where there is nothing to tell.
+
+        Args:
+          folder: where the results lie.
+        """
+        if not self.n:
+            return None
+        are = "1 result was" if self.n == 1 else f"{self.n} results were"
+        they = "it is" if self.n == 1 else "they are"
+        return (
+            f"{are} made by other code or other library versions; {they} computed again "
+            f"(old files stay in {folder}: {self.n_bytes / 1e6:.1f} MB)"
+        )
+
+
+def find(wanted: Iterable[tuple[str, str]], store: Store, known: Mapping[str, int] | None = None) -> Old:
+    """Counts the wanted results that are missing, but were computed once by other means.
+
+    Args:
+      wanted: kind and key of each result.
+      store: where they would lie.
+      known: wanted key -> bytes of an old file, which answers the same question and whose name does not say so.
+    """
+    kinds: dict[str, set[str]] = {}
+    for kind, key in wanted:
+        kinds.setdefault(kind, set()).add(key)
+    n, n_bytes = 0, 0
+    for kind, keys in kinds.items():
+        there = store.sizes(kind)
+        answered: dict[str, int] = {}
+        for name, size in there.items():
+            if is_key(name):
+                answered[asked_of(name)] = answered.get(asked_of(name), 0) + size
+        for key in keys - there.keys():
+            if size := answered.get(asked_of(key), 0) + (known or {}).get(key, 0):
+                n, n_bytes = n + 1, n_bytes + size
+    return Old(n, n_bytes)
+
+
+def find_in(cells: Sequence[Cell], steps: Sequence[str], folder: DataFolder) -> Old:
+    """Counts those of a suite.
+
+    Keys used to have no halves: what such a file answers is known from the suite's journal alone.
+
+    Args:
+      cells: of the spec.
+      steps: of the run; `benchmark` and `audit` compute.
+      folder: where the results lie.
+    """
+    if not cells:
+        return Old(0, 0)
+    suite, store = cells[0].spec.name, Store(folder.results)
+    blocks: dict[tuple[str, int, int], str] = {}
+    audits: set[str] = set()
+    for event in Journal(folder.journal(suite)).read():
+        if not is_key(event.get("run_key", "")):
+            if event["event"] == "block done":
+                blocks[event["cell"], event["block"], event["n_reps"]] = event["result"]
+            elif event["event"] == "audit done":
+                audits.add(event["cell"])
+    wanted, known = [], {}
+    played = store.sizes(BENCHMARK) if blocks else {}
+    for cell in cells:
+        for block in cell.blocks() if "benchmark" in steps else ():
+            wanted.append((BENCHMARK, block.key))
+            known[block.key] = played.get(blocks.get((cell.name, block.index, block.n_reps), ""), 0)
+        if cell.is_private and "audit" in steps:
+            wanted.append((AUDIT, audit_key(cell)))
+            place = folder.evidence(suite, cell.slug)
+            if cell.name in audits and place.exists():
+                known[audit_key(cell)] = place.stat().st_size
+    return find(wanted, store, known)
+
+
+def tell(old: Old, folder: Path) -> None:
+    """Writes the line to the terminal."""
+    if (line := old.told(folder)) is not None:
+        print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,373 @@
+"""A user's own algorithm, in one file outside the package: loaded, checked, audited, and the evidence written.
+
+`FILE.py:NAME` names an algorithm that keeps the protocol, something that builds one, or a plain function
+(rewards, seed) -> actions. Everything that is wrong with the file is the user's mistake, told with its line.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.environments.episodes import Table, random_episodes
+from bandana.algorithms.environments.tables import random_table
+from bandana.audits import evidence
+from bandana.audits.claims import ClaimError, parse
+from bandana.audits.external import black_box, conformance, white_box
+from bandana.audits.external.black_box import BrokenFunction
+from bandana.audits.external.conformance import ProtocolError
+from bandana.audits.neighbors.worst_pair import candidate_pairs
+from bandana.audits.outcome import Effort, Outcome
+from bandana.audits.summary import summarize
+from bandana.flows.keys import provenance
+from bandana.flows.keys.provenance import Making
+from bandana.flows.running.settings import is_anonymous
+from bandana.flows.running.store import write_whole
+from bandana.flows.spec.spec import SpecError
+from bandana.flows.suites import audit_report
+from bandana.flows.suites.work import about_audits
+from bandana.privacy_core import ApproxDP, Interval
+
+ALGORITHM, FUNCTION = "algorithm", "function"
+_DEFAULT_DELTA = 1e-5
+_ARM_NAMES = ("n_actions", "n_arms", "arms")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks for; each field is an option of `bandana audit`.
+
+    Attributes:
+      algorithm: FILE.py:NAME.
+      claim: such as `gdp(mu=1, relation=reward)`.
+      relation: where the claim leaves it out.
+      trust: where the claim leaves it out.
+      replays: on each side of each pair.
+      rounds: of each replay.
+      arms: for a function, or for something that builds an algorithm; None: two, or as the algorithm says.
+      confidence: of all bounds together.
+      delta: at which epsilons are stated; None: the claim's own, or 1e-5.
+      examples: cases that the audit without statistics tries.
+      seed: root of all seeds.
+      probes: records to plant canaries at; empty: found from the ledger.
+      low: least reward of a function.
+      high: largest one.
+    """
+
+    algorithm: str
+    claim: str
+    relation: str | None = None
+    trust: str | None = None
+    replays: int = 20_000
+    rounds: int = 32
+    arms: int | None = None
+    confidence: float = 0.95
+    delta: float | None = None
+    examples: int = 100
+    seed: int = 0
+    probes: tuple[int, ...] = ()
+    low: float = 0.0
+    high: float = 1.0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What `FILE.py:NAME` is.
+
+    Attributes:
+      kind: algorithm or function.
+      subject: the algorithm, or the function.
+      path: of the file.
+      name: in the file.
+      source: the file's text.
+    """
+
+    kind: str
+    subject: Any
+    path: Path
+    name: str
+    source: str
+
+    @property
+    def label(self) -> str:
+        """Readable, and without the place that the file lies at."""
+        return f"{self.path.name}:{self.name}"
+
+
+# --- loading -------------------------------------------------------------------------------------------------------
+
+
+def load(reference: str, arms: int | None = None) -> Loaded:
+    """Loads a user's algorithm or function.
+
+    An algorithm's text is searched for randomness of its own before a line of it runs; a function draws its own, from
+    the seed that it is given.
+
+    Raises:
+      SpecError: no such file or name, a syntax error, an import that fails, randomness, or neither kind of thing.
+    """
+    path, name, source, tree = _read(reference)
+    drawn = [] if _is_function(tree, name) else conformance.draws(source)
+    if drawn:
+        lines = "\n".join(f"  {path}:{draw.line}: {draw.what}" for draw in drawn)
+        raise SpecError(
+            f"--algorithm: {path.name} draws randomness of its own, which no ledger prices:\n{lines}\n"
+            "let all noise come from ledger.release (a plain function may draw, from its seed)"
+        )
+    module = _execute(path, source)
+    if not hasattr(module, name):
+        names = ", ".join(_public_names(tree)) or "nothing"
+        raise SpecError(f"--algorithm: {path} defines no {name!r}; it defines {names}")
+    found = getattr(module, name)
+    if _takes_seed(found):
+        return Loaded(FUNCTION, found, path, name, source)
+    with blamed_on(path):
+        algorithm = _built(found, name, path, arms)
+    if lacks := conformance.missing_members(algorithm):
+        raise SpecError(
+            f"--algorithm: {path.name}:{name} is neither an algorithm nor a function (rewards, seed) -> actions; as an "
+            "algorithm it lacks\n  " + "\n  ".join(lacks)
+        )
+    return Loaded(ALGORITHM, algorithm, path, name, source)
+
+
+def _read(reference: str) -> tuple[Path, str, str, ast.Module]:
+    file, is_named, name = reference.rpartition(":")
+    if not is_named or not file or not name.isidentifier():
+        raise SpecError(f"--algorithm: must be FILE.py:NAME, such as examples/own_bandit.py:bandit, got {reference!r}")
+    path = Path(file)
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"--algorithm: {path} cannot be read: {error}") from error
+    try:
+        return path, name, source, ast.parse(source, str(path))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise SpecError(f"--algorithm: {path}:{line}: {getattr(error, 'msg', error)}") from error
+
+
+def _is_function(tree: ast.Module, name: str) -> bool:
+    """Whether the text defines a function of that name that takes a seed."""
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    return bool(found) and "seed" in [argument.arg for argument in found[-1].args.args]
+
+
+def _takes_seed(found: Any) -> bool:
+    return callable(found) and not inspect.isclass(found) and "seed" in inspect.signature(found).parameters
+
+
+def _public_names(tree: ast.Module) -> list[str]:
+    names = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign):
+            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.append(node.target.id)
+    return [name for name in names if not name.startswith("_")]
+
+
+def _execute(path: Path, source: str) -> ModuleType:
+    """Runs the file as a module of its own; it may import what lies beside it, and leaves no compiled file."""
+    module = ModuleType(f"bandana_own_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses look their module up
+    sys.path.insert(0, str(path.parent))
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        with blamed_on(path):
+            exec(compile(source, str(path), "exec"), module.__dict__)
+    finally:
+        sys.dont_write_bytecode = kept
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def _built(found: Any, name: str, path: Path, arms: int | None) -> Any:
+    """The algorithm itself, or what its class or a function without arguments makes."""
+    if not callable(found) or (not inspect.isclass(found) and not conformance.missing_members(found)):
+        return found
+    parameters = inspect.signature(found).parameters
+    given = {key: 2 if arms is None else arms for key in _ARM_NAMES if key in parameters}
+    if arms is None:
+        given = {key: value for key, value in given.items() if parameters[key].default is inspect.Parameter.empty}
+    needed = [
+        key
+        for key, parameter in parameters.items()
+        if parameter.default is inspect.Parameter.empty
+        and parameter.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        and key not in given
+    ]
+    if needed:
+        raise SpecError(
+            f"--algorithm: {path.name}:{name} needs {', '.join(needed)}: name an algorithm that is built, or a function "
+            "that builds one from n_actions alone; a black box is a function (rewards, seed) -> actions"
+        )
+    return found(**given)
+
+
+@contextmanager
+def blamed_on(path: Path) -> Iterator[None]:
+    """Whatever the user's file raises is told in one line, with its line in the file; so is a claim that does not fit."""
+    try:
+        yield
+    except (SpecError, KeyboardInterrupt):
+        raise
+    except ClaimError as error:
+        raise SpecError(f"--claim: {error}") from error
+    except (ProtocolError, BrokenFunction) as error:
+        raise SpecError(f"--algorithm: {path.name}: {error}") from error
+    except BaseException as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        if not lines and not isinstance(error, SyntaxError):
+            raise
+        where = f"{path}:{lines[-1]}" if lines else str(path)
+        raise SpecError(f"--algorithm: {where}: {type(error).__name__}: {error}") from error
+
+
+# --- the audit -----------------------------------------------------------------------------------------------------
+
+
+def audit_own(request: Request, on_progress: Callable[[str], None] = lambda what: None) -> tuple[Loaded, Outcome]:
+    """Loads, checks and audits.
+
+    Raises:
+      SpecError: a mistake in the request or in the file.
+    """
+    try:
+        claim = parse(request.claim, relation=request.relation, trust=request.trust, source=request.algorithm)
+        delta = request.delta
+        if delta is None:
+            delta = claim.stated.delta if isinstance(claim.stated, ApproxDP) else _DEFAULT_DELTA
+        effort = Effort(request.replays, request.confidence, delta, request.examples, request.seed)
+        reward_range = Interval(request.low, request.high)
+    except ClaimError as error:
+        raise SpecError(f"--claim: {error}") from error
+    except ValueError as error:
+        raise SpecError(f"--{error}") from error
+    if request.seed < 0:
+        raise SpecError(f"--seed must be at least 0, got {request.seed}")
+    making, loaded = Making(), load(request.algorithm, request.arms)
+    with blamed_on(loaded.path):
+        if loaded.kind == FUNCTION:
+            outcome = _audit_function(loaded, request, claim, effort, reward_range, on_progress)
+        else:
+            outcome = _audit_algorithm(loaded, request, claim, effort, on_progress)
+    return loaded, replace(outcome, provenance=making.record(is_anonymous=is_anonymous()))
+
+
+def _audit_algorithm(
+    loaded: Loaded, request: Request, claim: Claim, effort: Effort, on_progress: Callable[[str], None]
+) -> Outcome:
+    algorithm = loaded.subject
+    conformance.check_members(algorithm)
+    n_actions = algorithm.n_actions
+    if request.arms is not None and request.arms != n_actions:
+        raise SpecError(f"--arms: {loaded.label} has {n_actions} actions, got {request.arms}")
+    _check_rounds(request, n_actions + 1)
+    table, told = _table(algorithm, request)
+    conformance.check(algorithm, table, request.seed)
+    white_box.check_scope(algorithm, table, claim, request.seed)
+    probes = request.probes or white_box.find_probes(algorithm, table, request.seed)
+    about = about_audits(told, probes, request.seed)
+    return white_box.examine(algorithm, claim, table, probes, effort, _subject(loaded), about, on_progress=on_progress)
+
+
+def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
+    """What the algorithm is replayed on, and that in words."""
+    span, rounds, n_actions = algorithm.reward_range, request.rounds, algorithm.n_actions
+    length, n_states = (getattr(algorithm, name, None) for name in ("episode_length", "n_states"))
+    if length is None or n_states is None:
+        arms = random_table(rounds, n_actions, span, request.seed)
+        return arms, f"{arms}, fair coins at both ends of the range"
+    episodes = random_episodes(rounds, length, n_states, n_actions, span, request.seed)
+    return episodes, f"{episodes} that lead anywhere, fair coins at both ends of the range"
+
+
+def _audit_function(
+    loaded: Loaded,
+    request: Request,
+    claim: Claim,
+    effort: Effort,
+    reward_range: Interval,
+    on_progress: Callable[[str], None],
+) -> Outcome:
+    arms = request.arms or 2
+    if arms < 2:
+        raise SpecError(f"--arms must be at least 2, got {arms}")
+    _check_rounds(request, arms + 2)
+    black_box.check_trust(claim)
+    black_box.check(loaded.subject, black_box.even_table(request.rounds, arms, reward_range), request.seed)
+    if max(request.probes, default=0) > request.rounds - 2:
+        raise SpecError(f"--probe must lie before the last of {request.rounds} rounds for a function, got {request.probes}")
+    tried = candidate_pairs(request.rounds, arms, reward_range, request.probes, request.seed)
+    pairs = black_box.find_pairs(loaded.subject, tried, request.seed)
+    on_progress("search for pairs")
+    probes = tuple(pair.record for pair in pairs)
+    told = f"{request.rounds} rounds x {arms} arms; the best {len(pairs)} of {len(tried)} pairs"
+    about = about_audits(told, probes, request.seed)
+    return black_box.examine(loaded.subject, claim, pairs, effort, _subject(loaded), about, on_progress=on_progress)
+
+
+def _check_rounds(request: Request, least: int) -> None:
+    if request.rounds < least:
+        raise SpecError(f"--rounds must be at least {least} here, got {request.rounds}")
+    for probe in request.probes:
+        if not 0 <= probe < request.rounds:
+            raise SpecError(f"--probe must lie in [0, {request.rounds}), the rounds of a replay, got {probe}")
+
+
+def _subject(loaded: Loaded) -> dict[str, str]:
+    return {"kind": loaded.kind, "name": loaded.label, "source sha256": sha256(loaded.source.encode()).hexdigest()}
+
+
+# --- what is written -----------------------------------------------------------------------------------------------
+
+
+def write_files(loaded: Loaded, outcome: Outcome, request: Request, folder: Path) -> dict[str, Path]:
+    """The evidence and the report: kind -> where it lies."""
+    name = f"{loaded.path.stem}-{loaded.name}"
+    place = folder / f"{name}.evidence.npz"
+    write_whole(place, evidence.to_bytes(outcome))
+    return {"evidence": place, **audit_report.write(report_document(loaded, outcome, request, place), folder, name)}
+
+
+def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: Path) -> dict[str, Any]:
+    """The report of one audit of a user's algorithm; see `bandana.audits.reporting`."""
+    subject = loaded.subject
+    shown = fields(subject) if is_dataclass(subject) else ()
+    about = {
+        "label": loaded.label,
+        "algorithm": loaded.name,
+        "calibration": None,
+        "privacy_model": outcome.claim.trust.value,
+        "parameters": {f.name: str(getattr(subject, f.name)) for f in shown},
+        "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous()),
+    }
+    n_actions = (request.arms or 2) if loaded.kind == FUNCTION else subject.n_actions
+    is_episodic = getattr(subject, "episode_length", None) is not None
+    return audit_report.document(
+        f"Audit of {loaded.label}",
+        [summarize(outcome, about)],
+        kind="audit",
+        table=outcome.about["table"],
+        actions=[f"{'action' if is_episodic else 'arm'} {arm}" for arm in range(n_actions)],
+        unit="episodes" if is_episodic else "rounds",
+        rounds=request.rounds,
+        seed=request.seed,
+        spec=loaded.source,
+        commands=[f'bandana audit --algorithm {loaded.label} --claim "{request.claim}"'],
+        evidence=[place],
+    )

@@ -1,0 +1,38 @@
+"""A block of replicates, from the store or played: no orchestration, no tracking, and nothing of audits is imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bandana.audits.contents import PROVENANCE
+from bandana.flows.keys.provenance import Making
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import Block
+from bandana.flows.suites import replicates
+
+BENCHMARK = "benchmark"
+
+
+def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Regret curves and the privacy spent, of one block of replicates; from the store if they are there.
+
+    Returns:
+      arrays and description, see `replicates.play`; the description also holds the provenance: how the block came to be, and
+      what it is a result of.
+    """
+    if (found := store.load(BENCHMARK, block.key)) is not None:
+        return found
+    making = Making()
+    arrays, description = replicates.play(block)
+    block.cell.environment.check_unchanged()
+    made_of = {"of": block.facts, "made": block.cell.block_code}
+    description[PROVENANCE] = making.record(is_anonymous=store.is_anonymous) | made_of
+    store.save(BENCHMARK, block.key, arrays, description)
+    return arrays, description
+
+
+def is_played(block: Block, store: Store) -> bool:
+    """Whether the block's result lies in the store; a damaged one is found, and computed again, when it is read."""
+    return store.path(BENCHMARK, block.key).exists()

@@ -1,0 +1,78 @@
+"""Audits a cell: replays on neighboring data sets, with its planted faults. Nothing is stored here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from bandana.algorithms.entry import ARMS, Settings
+from bandana.algorithms.environments.episodes import Table
+from bandana.audits.audit import Trial, audit
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.releases import GENERIC
+from bandana.audits.outcome import Effort, Outcome
+from bandana.audits.testbeds.catalog import at_test_budget, is_near_test_budget
+
+if TYPE_CHECKING:
+    from bandana.audits.subjects import Subject
+    from bandana.flows.spec.plan import Cell
+
+About = Callable[[str, tuple[int, ...], int], dict[str, str]]
+"""Table, probes and seed -> what a reader needs to repeat an audit."""
+
+
+def audit_of(cell: Cell, about: About) -> Outcome:
+    """One audit with its controls."""
+    asked, entry, environment = cell.spec.audit, cell.entry, cell.environment
+    table, main, near = environment.audit_table(), environment.in_audit(entry, cell.settings), None
+    if not is_near_test_budget(entry, main, table):
+        near = at_test_budget(entry, main, table)
+    data = (
+        f" of {environment.describe()['name']}" if environment.shows("values") else ", drawn at random: the data are private"
+    )
+    what = "arms" if environment.kind in ARMS else "actions"
+    rounds = f"{asked.rounds} {environment.unit} x {table.n_actions} {what}{data}{_played_with(cell, main, near)}"
+    trial = _trial(cell, main, table)
+    return audit(
+        trial,
+        CONTROLS.get(entry.name, GENERIC),
+        Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed),
+        at_test_budget=None if near is None else _trial(cell, near, table),
+        subject={"kind": "catalog", "name": cell.name, "source": entry.source},
+        about=about(rounds, trial.probes, cell.spec.seed),
+    )
+
+
+def audit_of_subject(subject: Subject, effort: Effort, about: About) -> Outcome:
+    """One audit of a subject of the audit of everything, with its controls."""
+    trial = subject.trial
+    return audit(
+        trial,
+        subject.controls,
+        effort,
+        at_test_budget=subject.at_test_budget,
+        subject={"kind": "catalog", "name": subject.label, "source": subject.source},
+        about=about(str(trial.table), trial.probes, effort.seed),
+    )
+
+
+def _played_with(cell: Cell, main: Settings, near: Settings | None) -> str:
+    """The parameters that replays change, at the claimed and at the test budget, and the claim at which that one is."""
+    told = [_changed(cell, main), "" if near is None else _changed(cell, near)]
+    found = f"; replays play with {told[0]}" if told[0] else ""
+    if near is not None:
+        also = f", with {told[1]}" if told[1] and told[1] != told[0] else ""
+        found += f"; at the test budget as {near.privacy}{also}"
+    return found
+
+
+def _changed(cell: Cell, played: Settings) -> str:
+    asked = cell.settings.parameters
+    return ", ".join(f"{name} = {value:.4g}" for name, value in played.parameters.items() if value != asked[name])
+
+
+def _trial(cell: Cell, played: Settings, table: Table) -> Trial:
+    entry = cell.entry
+    assert entry.promise is not None
+    assert entry.probes is not None
+    return Trial(entry.build(played), entry.promise(played), table, entry.probes(table.n_actions))

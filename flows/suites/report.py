@@ -1,0 +1,253 @@
+"""The report flow: what is in the store, as one HTML page, a PDF and their JSON twin, with a hash of the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from prefect import flow
+
+from bandana.audits.contents import PROVENANCE
+from bandana.audits.reporting import figures
+from bandana.audits.reporting.document import REPORT
+from bandana.audits.summary import finite
+from bandana.flows.keys import provenance
+from bandana.flows.keys.content import content_key
+from bandana.flows.running.progress import bar
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store, write_whole
+from bandana.flows.running.turns import alone_in
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.environment_specs import TableSpec
+from bandana.flows.spec.own_data import pinned
+from bandana.flows.spec.plan import Block, Cell, cells_of
+from bandana.flows.spec.spec import Spec, SpecError
+from bandana.flows.suites.audit_report import evidence_field, evidence_file, write_document
+from bandana.flows.suites.benchmark import summarize_cell
+from bandana.flows.suites.play import BENCHMARK
+from bandana.flows.suites.power_curve import power_curve
+from bandana.flows.suites.work import audit_entry, audit_key, evidence_of, stored_audit
+from bandana.flows.tracking.tracker import Tracker
+
+_WITHHELD = (
+    "Regret {where} is withheld: the data are private, the spec does not declare their regret public, and no privacy claim "
+    "covers it. What was spent of the budget follows from public parameters and released values alone, and is shown."
+)
+
+
+@flow(name="report")
+def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | None = None) -> dict[str, str]:
+    """Renders the suite's report, and one of each audit, from stored results; nothing is computed anew.
+
+    Args:
+      spec: the experiment.
+      spec_text: its text, shown in the report.
+      data: the data folder.
+      regressions: what the gate found, see `gate.in_report`; None without a baseline.
+
+    Returns:
+      where the files of the report lie, by the formats that the spec asks for.
+
+    Raises:
+      SpecError: the store holds nothing of this spec.
+    """
+    folder = DataFolder(Path(data))
+    spec = pinned(spec, folder.root)
+    target, formats = folder.suite(spec.name), spec.report.formats
+    with alone_in(target):  # a run in MLflow holds the files of its own report, not of a command beside it
+        document = assemble(spec, spec_text, Store(folder.results)) | {"regressions": regressions}
+        singles = audit_documents(spec, document)
+        with bar("report", 2 + len(singles)) as progress:
+            files = write_document(document, target / "report", formats)
+            progress.advance("report")
+            artifacts = [*files.values(), *_write_parts(document, target)]  # while its sections are still at hand
+            for name, single in singles.items():
+                artifacts += write_document(single, target / "audits" / name, formats).values()
+                progress.advance(f"audit {single['audits'][0]['label']}")
+            _track(spec, document, artifacts, Tracker.open(folder.root))
+            progress.advance("tracked")
+    return {kind: str(path) for kind, path in files.items()}
+
+
+def audit_documents(spec: Spec, document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """A document of each audit of a report, for a reviewer of one: file name -> document."""
+    cells = {cell.name: cell for cell in cells_of(spec)}
+    found = {}
+    for entry in document["audits"]:
+        cell = cells[entry["label"]]
+        evidence = [file for file in document["evidence"]["files"] if audit_key(cell) in file["path"]]
+        whole = f"../report.{_linked(spec)}"
+        made = provenance.summary([("audits", entry["provenance"])])
+        found[cell.slug] = document | {
+            "kind": "audit",
+            "created": made["ended"],
+            "provenance": made,
+            "title": f"Audit of {entry['label']}",
+            "environments": [e for e in document["environments"] if e["label"] == cell.environment.label],
+            "audits": [entry],
+            "benchmark": None,
+            "regressions": None,
+            "related": [{"label": document["title"], "path": whole}],
+            "commands": [
+                f"bandana audit {spec.name}.yaml",
+                *(command for command in document["commands"] if command.endswith(f"/{cell.slug}.npz")),
+            ],
+            "evidence": evidence_field(evidence),
+        }
+    return found
+
+
+def _linked(spec: Spec) -> str:
+    """The format that links lead to."""
+    return next(kind for kind in ("html", "pdf", "json") if kind in spec.report.formats)
+
+
+def _write_parts(document: dict[str, Any], target: Path) -> list[Path]:
+    """The figures as SVG and the tables as CSV, for those who want them one by one."""
+    written = []
+    for name, svg in figures(document).items():
+        written.append(target / "figures" / f"{name}.svg")
+        write_whole(written[-1], svg.encode())
+    benchmark = document["benchmark"] or {"cells": []}
+    tables = {
+        "regret": [{k: v for k, v in cell.items() if not isinstance(v, list)} for cell in benchmark["cells"]],
+        "audits": [
+            {
+                "label": entry["label"],
+                "verdict": entry["verdict"],
+                "delta": entry["delta"],
+                **{f"{kind}_{name}": value for kind in ("mu", "epsilon") for name, value in entry[kind].items()},
+                "faults_caught": sum(control["caught"] for control in entry["controls"]),
+                "faults_planted": len(entry["controls"]),
+            }
+            for entry in document["audits"]
+        ],
+    }
+    for name, rows in tables.items():
+        if rows:
+            written.append(target / "tables" / f"{name}.csv")
+            write_whole(written[-1], pd.DataFrame(rows).to_csv(index=False).encode())
+    return written
+
+
+def _track(spec: Spec, document: dict[str, Any], artifacts: list[Path], tracker: Tracker) -> None:
+    verdicts = [entry["verdict"] for entry in document["audits"]]
+    tracker.experiment(spec.name, spec.description or spec.title)
+    tracker.log_suite(
+        spec.name,
+        content_key({"suite": spec.name, "evidence": document["evidence"]["sha256"]}),
+        {
+            "horizon": spec.horizon,
+            "replications": spec.replications,
+            "seed": spec.seed,
+            "evidence": document["evidence"]["sha256"],
+        },
+        {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")},
+        artifacts,
+        provenance.tags("suite", document["provenance"]),
+    )  # fmt: skip
+
+
+def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
+    """The report's document, from what is in the store.
+
+    Raises:
+      SpecError: the store holds nothing of this spec.
+    """
+    cells = cells_of(spec)
+    audited = [(cell, found) for cell in cells if (found := stored_audit(cell, store)) is not None]
+    played = [cell for cell in cells if _is_played(cell, store)]
+    if not audited and not played:
+        raise SpecError(
+            f"nothing of the suite {spec.name!r} is in the store yet, or only results of other code or other library "
+            "versions; run or audit its spec first"
+        )
+    entries = [audit_entry(cell, outcome, is_anonymous=store.is_anonymous) for cell, outcome in audited]
+    evidence = [evidence_of(cell, store) for cell, _ in audited]
+    blocks = [(cell, block) for cell in played for block in cell.blocks()]
+    made = provenance.summary([*_makings(blocks, store), *(("audits", entry["provenance"]) for entry in entries)])
+    # A hash of withheld regret would let whoever knows all rows but one try out that one.
+    hashed = evidence + [store.path(BENCHMARK, block.key) for cell, block in blocks if cell.environment.shows("regret")]
+    return {
+        "schema": REPORT,
+        "kind": "experiment",
+        "title": spec.title or spec.name,
+        "suite": spec.name,
+        "created": made["ended"],
+        "environments": [environment.describe() for environment in environments_of(spec)],
+        "audits": [entry | {"power": power_curve(entry)} for entry in entries],
+        "benchmark": _benchmark(spec, played, store) if played else None,
+        "regressions": None,
+        "related": [{"label": cell.name, "path": f"audits/{cell.slug}.{_linked(spec)}"} for cell, _ in audited],
+        "provenance": made,
+        "seeds": {
+            "root": spec.seed,
+            "benchmark": "one SFC64 generator a purpose and block of replicates: "
+            "SeedSequence(root, spawn_key=(purpose, hash of the cell, block))",
+            "audit": "SeedSequence(root), one child a pair and side, one grandchild a block of replays",
+        },
+        "spec": _without_folders(spec, spec_text),
+        "commands": [f"bandana {command} {spec.name}.yaml" for command in ("check", "run", "audit", "report")]
+        + [f"bandana verify evidence/{cell.slug}.npz" for cell, _ in audited],
+        "evidence": evidence_field(evidence_file(p, f"results/{p.parent.name}/{p.name}") for p in sorted(hashed)),
+    }
+
+
+def _makings(blocks: list[tuple[Cell, Block]], store: Store) -> Iterator[tuple[provenance.Kind, provenance.Record | None]]:
+    """How each block came to be."""
+    for _, block in blocks:
+        described = store.describe(BENCHMARK, block.key) or {}
+        yield "blocks", provenance.shown(described.get(PROVENANCE), is_anonymous=store.is_anonymous)
+
+
+def _without_folders(spec: Spec, text: str) -> str:
+    """The text of the spec, which names its files without their folders: those say who keeps them, and change no result."""
+    places = [item.path for item in spec.environment if isinstance(item, TableSpec)]
+    for place in [*places, *([] if spec.baseline is None else [spec.baseline])]:
+        text = text.replace(str(place.absolute()), place.name)
+    return text
+
+
+def _is_played(cell: Cell, store: Store) -> bool:
+    return all(store.path(BENCHMARK, block.key).exists() for block in cell.blocks())
+
+
+def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
+    shown, grid = [], []
+    for cell in cells:
+        summary = summarize_cell(cell, store)
+        grid = summary["grid"].tolist()
+        is_shown = cell.environment.shows("regret")
+        curves = {name: summary[name].tolist() if is_shown else None for name in ("mean", "low", "high")}
+        spent, bound = summary["mu_spent"], cell.regret_bound(summary["grid"])
+        claimed = finite(cell.claim().gaussian.mu) if cell.is_private else None
+        shown.append(
+            {
+                "label": cell.name,
+                "environment": cell.environment.label,
+                "algorithm": cell.entry.name,
+                "calibration": cell.settings.calibration,
+                "privacy_model": cell.entry.privacy_model,
+                "epsilon": cell.settings.shown().get("epsilon"),
+                "mu": summary["mu"],
+                "mu_claimed": claimed,
+                "mu_spent": spent.tolist() if cell.is_private and np.isfinite(spent).all() else None,
+                "replications": spec.replications,
+                **curves,
+                **{f"final_{name}": None if values is None else values[-1] for name, values in curves.items()},
+                "bound": None if bound is None else bound.values.tolist(),
+                "bound_text": None if bound is None else bound.text,
+            }
+        )
+    band = "95 % confidence interval of the mean over replications (normal approximation)"
+    hidden = [e.label for e in environments_of(spec) if not e.shows("regret")]
+    return {
+        "grid": grid,
+        "replications": spec.replications,
+        "band": band,
+        "withheld": _WITHHELD.format(where=f"on {', '.join(hidden)}") if hidden else None,
+        "cells": shown,
+    }

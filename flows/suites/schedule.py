@@ -1,0 +1,144 @@
+"""What runs by the clock: a nightly benchmark of a spec, a weekly audit of the whole catalog, and when they run next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.deployments.runner import RunnerDeployment
+from prefect.runtime import flow_run
+from prefect.schedules import Cron
+from prefect.types.entrypoint import EntrypointType
+
+from bandana.audits.outcome import Effort
+from bandana.audits.subjects import subjects
+from bandana.flows.commands.suites import standing_alone
+from bandana.flows.running.clock import Times
+from bandana.flows.running.executors import Executor, Resources, task_runner
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import write_whole
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.spec import Spec, SpecError, parse_spec
+from bandana.flows.suites.audit_all import SUITE, audit_all_flow
+from bandana.flows.suites.suite import suite_flow
+
+DEMO = "demo"
+NIGHTLY_STEPS = ("benchmark", "gate", "report")
+
+
+def _run_name() -> str:
+    """Of a night: the spec and the day, not a path."""
+    scheduled = flow_run.scheduled_start_time
+    return f"{Path(flow_run.parameters['spec']).stem} {scheduled:%Y-%m-%d %H:%M}"
+
+
+@flow(name="nightly-benchmark", flow_run_name=_run_name, persist_result=False)
+def nightly_benchmark(
+    spec: str = DEMO, data: str | None = None, steps: list[str] | None = None
+) -> dict[str, Any] | State[Any]:
+    """Benchmarks a spec, holds it against its baseline, and writes the report.
+
+    What did not change since the last night is not computed again: results belong to the code and the spec.
+
+    Args:
+      spec: path of a YAML file, or `demo` for the built-in one.
+      data: the data folder; None for BANDANA_DATA, or `bandana_data` in the working directory.
+      steps: any of benchmark, audit, gate, report; None for benchmark, gate, report.
+    """
+    checked, text = read_spec(spec)
+    folder = DataFolder.open(data)
+    write_whole(folder.suite(checked.name) / "spec.yaml", standing_alone(checked, text).encode())
+    return suite_flow.fn(checked, text, str(folder.root), list(steps or NIGHTLY_STEPS))
+
+
+@flow(
+    name="weekly-audit",
+    persist_result=False,
+    task_runner=task_runner(Resources(), Executor.PROCESSES, "bandana.flows.suites.audit_all"),
+)
+def weekly_audit(
+    data: str | None = None,
+    only: list[str] | None = None,
+    replays: int = 100_000,
+    examples: int = 100,
+    seed: int = 0,
+) -> dict[str, Any] | State[Any]:
+    """Audits every private algorithm of the catalog and every building block.
+
+    Args:
+      data: the data folder; None for BANDANA_DATA, or `bandana_data` in the working directory.
+      only: labels to audit; None for all.
+      replays: on each side of each neighboring pair.
+      examples: cases of the audit without statistics.
+      seed: root of all replay seeds.
+    """
+    effort = Effort(replays, 0.95, 1e-5, examples, seed)
+    labels = [label for label in subjects() if not only or label in only]
+    return audit_all_flow.fn(labels, effort, str(DataFolder.open(data).root))
+
+
+def read_spec(spec: str) -> tuple[Spec, str]:
+    """A spec and its text, from a path, or the built-in one; with its data checked.
+
+    Raises:
+      SpecError: see `bandana.flows.spec.spec.load_spec`.
+    """
+    if spec == DEMO:
+        text, place = resources.files("bandana.flows").joinpath("demo.yaml").read_text(encoding="utf-8"), Path.cwd()
+    else:
+        place = Path(spec).absolute().parent
+        try:
+            text = Path(spec).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SpecError(f"{spec}: cannot be read: {error}") from error
+    checked = parse_spec(text, spec, place)
+    for environment in environments_of(checked):
+        environment.check()
+    return checked, text
+
+
+def deployments(
+    specs: Sequence[str], times: Times, data: str, steps: Sequence[str] = NIGHTLY_STEPS
+) -> list[RunnerDeployment]:
+    """What `bandana serve` serves: one nightly benchmark a spec, and the weekly audit; never two runs of one at once.
+
+    Args:
+      specs: paths, or `demo`.
+      times: when.
+      data: the data folder.
+      steps: of each night.
+
+    Raises:
+      SpecError: a spec is wrong, or two have one name.
+    """
+    read = [(spec if spec == DEMO else str(Path(spec).absolute()), read_spec(spec)[0]) for spec in specs]
+    names = [checked.name for _, checked in read]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise SpecError(f"two specs have the name {twice[0]!r}; each is scheduled under its own")
+    common: dict[str, Any] = {"concurrency_limit": 1, "entrypoint_type": EntrypointType.MODULE_PATH}
+    found: list[Any] = [
+        nightly_benchmark.to_deployment(
+            checked.name,
+            schedules=[Cron(times.nightly, timezone=times.timezone)],
+            parameters={"spec": spec, "data": data, "steps": list(steps)},
+            description=f"{checked.title or checked.name}: {', '.join(steps)}. {checked.description}".strip(),
+            tags=list(dict.fromkeys(["bandana", "nightly", checked.name])),
+            **common,
+        )
+        for spec, checked in read
+    ]
+    found.append(
+        weekly_audit.to_deployment(
+            SUITE,
+            schedules=[Cron(times.weekly, timezone=times.timezone)],
+            parameters={"data": data},
+            description="Audits every private algorithm of the catalog and every building block, with planted faults.",
+            tags=["bandana", "weekly", "audit"],
+            **common,
+        )
+    )
+    return found

@@ -1,0 +1,89 @@
+"""The suite flow: benchmark, audits, regression gate and report of one spec, one after the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
+
+from bandana.flows.running.executors import Resources
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store
+from bandana.flows.running.temporary_server import without_heartbeats
+from bandana.flows.spec.own_data import pinned
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import Spec
+from bandana.flows.suites import baseline, old_results
+from bandana.flows.suites.alarms import AlarmRaised, Findings, conclude
+from bandana.flows.suites.audit import audit
+from bandana.flows.suites.benchmark import benchmark
+from bandana.flows.suites.gate import in_report, told
+from bandana.flows.suites.report import report
+
+STEPS = ("benchmark", "audit", "gate", "report")
+
+
+@task(name="gate", cache_policy=NO_CACHE, persist_result=False)
+def _gate(spec: Spec, spec_text: str, data: str) -> dict[str, Any]:
+    """Holds what is in the store against the baseline."""
+    folder = DataFolder(Path(data))
+    place = baseline.place_of(spec, folder)
+    recorded = baseline.read(place)
+    if recorded is None:
+        advice = f"no baseline yet: record one with `bandana baseline {spec.name}.yaml`"
+        return {"baseline": None, "rows": [], "notes": [advice]}
+    return told(place, recorded, baseline.record(spec, spec_text, Store(folder.results)))
+
+
+@flow(name="suite", persist_result=False)
+def suite_flow(
+    spec: Spec, spec_text: str, data: str, steps: list[str], resources: Resources | None = None
+) -> dict[str, Any] | State[Any]:
+    """Runs the named steps of one spec; fails at the end if an audit did not pass, or the gate found something worse.
+
+    Args:
+      spec: the experiment.
+      spec_text: its text, shown in the report.
+      data: the data folder.
+      steps: any of benchmark, audit, gate, report, in the order to run them. A report holds the results against the
+        baseline first, where there is one, also without the step `gate`.
+      resources: what it runs on.
+
+    Returns:
+      `audits`, the outcomes; `gate`, its rows and notes, None where it did not run; `files`, the report's files; or a failed
+      state, see `alarms.conclude`.
+    """
+    folder = DataFolder(Path(data))
+    folder.sweep()
+    spec = pinned(spec, folder.root)
+    done: dict[str, Any] = {"audits": [], "gate": None, "files": {}}
+    has_baseline = baseline.read(baseline.place_of(spec, folder)) is not None  # a bad one is told at once
+    if folder.results.is_dir():
+        old_results.tell(old_results.find_in(cells_of(spec), steps, folder), folder.results)
+    for step in steps:
+        if step == "gate" or (step == "report" and has_baseline and done["gate"] is None):
+            done["gate"] = _gate(spec, spec_text, data)
+        if step == "benchmark":
+            benchmark(spec, data, resources)
+        elif step == "audit":
+            done["audits"] = audit(spec, data, resources)
+        elif step == "report":
+            done["files"] = report(spec, spec_text, data, in_report(done["gate"]))
+        elif step not in STEPS:
+            raise ValueError(f"step must be one of {', '.join(STEPS)}, got {step!r}")
+    if set(steps) == {"report"}:
+        return done  # shown again, and nothing new to raise an alarm about
+    found = done["gate"] or {"rows": [], "notes": []}
+    return conclude(Findings(spec.name, done["audits"], found["rows"], found["notes"], done["files"]), done)
+
+
+def suite(spec: Spec, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> dict[str, Any]:
+    """Runs the flow; what it found is returned also where it raised an alarm, under `alarm` in one line, else None."""
+    try:
+        with without_heartbeats():
+            return {**suite_flow(spec, spec_text, data, steps, resources), "alarm": None}  # type: ignore[dict-item]
+    except AlarmRaised as alarm:
+        return {**alarm.done, "alarm": str(alarm)}

@@ -1,0 +1,118 @@
+"""An audit of a cell as a plain function: no orchestration, no tracking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bandana.audits import evidence
+from bandana.audits.evidence import UnusableEvidence
+from bandana.audits.outcome import Outcome
+from bandana.audits.summary import summarize
+from bandana.flows.keys import provenance
+from bandana.flows.keys.identity import code_version, key_of
+from bandana.flows.keys.provenance import Making
+from bandana.flows.running.store import Store, write_first
+from bandana.flows.spec.plan import Cell
+from bandana.flows.spec.spec import SpecError
+from bandana.flows.suites import replays
+from bandana.privacy_core import ReproducibleNoise
+
+AUDIT = "audit"
+
+
+def audit_facts(cell: Cell) -> dict[str, Any]:
+    """All that was asked for of a cell's audit."""
+    facts = {**cell.identity(), "audit": cell.spec.audit.model_dump(mode="json")}
+    return facts if cell.environment.shows("values") else {**facts, "table": "drawn"}
+
+
+def audit_key(cell: Cell) -> str:
+    """Content key of a cell's audit."""
+    return key_of(audit_facts(cell), cell.audit_code)
+
+
+def evidence_of(cell: Cell, store: Store) -> Path:
+    """Where a cell's audit lies, or will: an evidence file, from which everything that is shown is read."""
+    return store.path(AUDIT, audit_key(cell))
+
+
+def stored_audit(cell: Cell, store: Store) -> Outcome | None:
+    """A finished audit of the cell; None where there is none, or its file is damaged."""
+    return stored_outcome(evidence_of(cell, store)) if cell.is_private else None
+
+
+def stored_outcome(path: Path) -> Outcome | None:
+    """What an evidence file holds; None where there is no whole one."""
+    try:
+        found = evidence.read(path)
+    except UnusableEvidence:
+        return None
+    return found.outcome if found.sha256 == found.sha256_found else None
+
+
+def audit_cell(cell: Cell, store: Store) -> Outcome:
+    """One audit with its controls; from the store if it is there."""
+    if (found := stored_audit(cell, store)) is not None:
+        return found
+    making = Making()
+    outcome = replays.audit_of(cell, partial(about_audits, made=cell.audit_code))
+    cell.environment.check_unchanged()
+    made_of = {"of": audit_facts(cell), "made": cell.audit_code}
+    outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
+    return kept(evidence_of(cell, store), outcome)
+
+
+def kept(place: Path, outcome: Outcome) -> Outcome:
+    """Stores an audit; what is returned is what is stored: another process may have been sooner."""
+    if write_first(place, evidence.to_bytes(outcome), lambda path: stored_outcome(path) is not None):
+        return outcome
+    return stored_outcome(place) or outcome
+
+
+def check_audits(cells: Iterable[Cell]) -> None:
+    """Refuses audits whose rounds are too few, before any work starts.
+
+    Raises:
+      SpecError: replays of a private cell would end before anything is released.
+    """
+    for cell in cells:
+        if cell.is_private:
+            try:
+                cell.entry.in_audit(cell.entry.at_test_budget(cell.in_audit()))
+            except ValueError as error:
+                raise SpecError(f"audit.rounds: {cell.name}: {error}") from error
+
+
+def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> dict[str, Any]:
+    """The audit's entry in the report, which names user and host unless it is anonymous."""
+    about = {
+        "label": cell.name,
+        "algorithm": cell.entry.name,
+        "calibration": cell.settings.calibration,
+        "privacy_model": cell.entry.privacy_model,
+        "parameters": cell.parameters(),
+        "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous),
+    }
+    return summarize(outcome, about)
+
+
+def about_audits(table: str, probes: tuple[int, ...], seed: int, made: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """What a reader needs to repeat an audit.
+
+    Args:
+      table: what is replayed.
+      probes: records at which canaries are planted.
+      seed: root of all seeds.
+      made: what computes it, see `identity.made_by`; None: the whole product.
+    """
+    return {
+        "table": table,
+        "probes": ", ".join(map(str, probes)),
+        "seeds": f"SeedSequence({seed}), one child a pair and side, one grandchild a block of replays",
+        "noise source": ReproducibleNoise.name,
+        "code sha256": code_version() if made is None else made["code"],
+    }

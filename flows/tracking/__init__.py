@@ -1,0 +1,1 @@
+"""MLflow: where runs are kept and compared."""
