@@ -6,86 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from bandana.algorithms.mdp.models import LinearModel, MixtureModel
+from bandana.algorithms.problem import FINITE, LINEAR, Problem
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
-from bandana.algorithms.rkhs.kernels import Kernel
-from bandana.algorithms.rkhs.pool import Pool
-from bandana.privacy_core import ApproxDP, GaussianDP, Guarantee, Interval, PureDP, Relation, RenyiDP, TrustModel
+from bandana.privacy_core import ApproxDP, GaussianDP, Guarantee, PureDP, Relation, RenyiDP, TrustModel
 from bandana.privacy_core.checks import failure_of
-
-FINITE, LINEAR, CONTEXTUAL, KERNEL, POOLED = "finite", "linear", "contextual", "kernel", "pooled"
-"""What actions are: arms; arms with known features; vectors that each user brings; points of [-1, 1]^d that each user
-brings, with a kernel for how alike they are; such points, of a finite public pool."""
-MIXTURE, LINEAR_MDP = "linear-mixture", "linear-mdp"
-"""Users live through episodes, of a linear-mixture or of a linear Markov decision process."""
-EPISODIC = (MIXTURE, LINEAR_MDP)
-"""Kinds in which a user is an episode."""
-FROM_USERS = (CONTEXTUAL, KERNEL, POOLED)
-"""Kinds in which users bring the actions."""
-ARMS = (FINITE, LINEAR)
-"""Kinds in which actions are arms, the same for all users: each is played once first."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is publicly known of what an algorithm plays on.
-
-    Attributes:
-      n_actions: number of arms, or of actions that each user brings.
-      reward_range: declared range of a reward.
-      horizon: rounds or episodes; None where nobody asked.
-      features: (n_actions, d) of linear arms.
-      dimension: d of the vectors or points that users bring.
-      kernel: of the points; they lie in [-1, 1]^d.
-      pool: all that users may bring, if that is a finite public set.
-      model: of episodes, all but the parameters.
-    """
-
-    n_actions: int
-    reward_range: Interval
-    horizon: int | None = None
-    features: tuple[tuple[float, ...], ...] | None = None
-    dimension: int | None = None
-    kernel: Kernel | None = None
-    pool: Pool | None = None
-    model: MixtureModel | LinearModel | None = None
-
-    def __post_init__(self) -> None:
-        if self.model is not None and self.model.n_actions != self.n_actions:
-            raise ValueError(f"model has {self.model.n_actions} actions, and the problem {self.n_actions}: they must agree")
-        if self.kernel is not None and self.dimension is None:
-            raise ValueError("dimension must be given with a kernel: it is that of the points")
-        if self.pool is None:
-            return
-        if self.kernel is None:
-            raise ValueError("a pool is one of points: give its kernel too")
-        if (self.pool.n_actions, self.pool.dimension) != (self.n_actions, self.dimension):
-            raise ValueError(
-                f"pool has {self.pool.n_actions} actions of dimension {self.pool.dimension}, and the problem "
-                f"{self.n_actions} of dimension {self.dimension}: they must agree"
-            )
-
-    @property
-    def kind(self) -> str:
-        """finite, linear, contextual, kernel, pooled, linear-mixture or linear-mdp."""
-        if self.model is not None:
-            return MIXTURE if isinstance(self.model, MixtureModel) else LINEAR_MDP
-        if self.kernel is not None:
-            return KERNEL if self.pool is None else POOLED
-        if self.dimension is not None:
-            return CONTEXTUAL
-        return FINITE if self.features is None else LINEAR
-
-    @property
-    def known_horizon(self) -> int:
-        """The horizon, of an algorithm that needs it.
-
-        Raises:
-          ValueError: it is not known.
-        """
-        if self.horizon is None:
-            raise ValueError("this algorithm needs the horizon")
-        return self.horizon
 
 
 @dataclass(frozen=True)
@@ -298,3 +222,73 @@ def kind_of(privacy: Guarantee) -> str:
         case ApproxDP():
             return "approximate"
     raise ValueError(f"privacy must be a RenyiDP, a PureDP or an ApproxDP, got {privacy!r}")
+
+
+AZIZE_BASU = "Azize and Basu, Renyi Differentially Private Bandits"
+
+
+_ROOM = 16
+"""Later releases are longer, and faults show where something is decided from one: several must fit."""
+
+
+_LEAST_ROOM = 4
+
+
+_MOST_HALVINGS = 40
+
+
+def renyi_of(settings: Settings) -> RenyiDP:
+    """The privacy level of an algorithm under Renyi DP."""
+    assert isinstance(settings.privacy, RenyiDP)
+    return settings.privacy
+
+
+def pure_of(settings: Settings) -> PureDP:
+    """The privacy level of an algorithm under pure DP."""
+    assert isinstance(settings.privacy, PureDP)
+    return settings.privacy
+
+
+def approx_of(settings: Settings) -> ApproxDP:
+    """The privacy level of an algorithm under approximate DP."""
+    assert isinstance(settings.privacy, ApproxDP)
+    return settings.privacy
+
+
+def calibration_of(settings: Settings) -> str:
+    """The calibration of a private algorithm."""
+    assert settings.calibration is not None
+    return settings.calibration
+
+
+def reward_claim(settings: Settings, theorem: str, source: str) -> Claim:
+    """All actions, replace one reward, central model."""
+    assert settings.privacy is not None
+    stated = replace(settings.privacy, relation=Relation.REPLACE_REWARD)
+    return claim_of(stated, "all actions", theorem, source, "one reward (one round)")
+
+
+def fitting(settings: Settings, name: str, first_rounds: Callable[[Settings], int]) -> Settings:
+    """The parameter halved until the first release comes within a sixteenth of the rounds, or as early as it can.
+
+    Args:
+      settings: at the audit's horizon.
+      name: of the parameter, which shortens what comes before a release as it falls.
+      first_rounds: rounds before the first release.
+
+    Raises:
+      ValueError: the first release takes more than a quarter of the rounds at any value.
+    """
+    rounds = settings.problem.known_horizon
+    earliest, needed = settings, first_rounds(settings)
+    for _ in range(_MOST_HALVINGS):
+        if _ROOM * needed <= rounds:
+            return earliest
+        settings = settings.with_parameters(**{name: settings.parameters[name] / 2})
+        if (shorter := first_rounds(settings)) < needed:
+            earliest, needed = settings, shorter
+    if _LEAST_ROOM * needed <= rounds:
+        return earliest
+    raise ValueError(
+        f"{rounds} rounds are too few for an audit of it: the first release takes {needed}, ask for {_LEAST_ROOM * needed}"
+    )

@@ -148,3 +148,6 @@ class Observer(Protocol):
     def observe(self, record: Record) -> None:
         """Called once a record, before it is absorbed."""
         ...
+
+
+BoolArray = NDArray[np.bool_]

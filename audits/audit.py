@@ -3,67 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 
-import numpy as np
-
-from bandana.algorithms.entry import Claim
-from bandana.algorithms.environments.episodes import Table
-from bandana.algorithms.protocol import Algorithm
-from bandana.algorithms.run import run
 from bandana.audits.bounds import power
-from bandana.audits.bounds.methods import bound
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL, Control
+from bandana.audits.faults.fault import Control
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import Pair, canary_pairs
-from bandana.audits.outcome import MU, ONE_RUN, Effort, Outcome, TriedControl, accounted_as, main_quantity
+from bandana.audits.outcome import (
+    MU,
+    NOISE,
+    ONE_RUN,
+    SAMPLING,
+    STRUCTURAL,
+    Effort,
+    Outcome,
+    TriedControl,
+    accounted_as,
+    main_quantity,
+)
 from bandana.audits.replays.measure import Look, NotANumber, looks_of, measure, measure_one_run, method_of
-from bandana.audits.replays.replay import replay
-from bandana.audits.searches import noise, structural
-from bandana.audits.searches.counterexample import Counterexample
-from bandana.audits.searches.noise import NOISE
-from bandana.privacy_core import Event, GaussianDP, GaussianEvent, LiveLedger, PureDP, Relation, ReproducibleNoise
-
-_LONGEST_SEARCHED = 24
-_NOISE_REPLICATES = 4096
-_MOST_NOISE_REPLICATES = 1 << 16
-_POWER_TRIALS = 40
-_MOST_TOLD_APART = 1 << 21
-"""Replays a side up to which it is asked how many would be enough."""
-_PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 512
-_PART, _FEWEST_OF_PART = 8, 2048
-OnProgress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Trial:
-    """An algorithm with its claim, and the data that it is replayed on.
-
-    Attributes:
-      algorithm: what to audit.
-      claim: what it promises.
-      table: the data set, as long as each replay.
-      probes: records to plant canaries at.
-    """
-
-    algorithm: Algorithm
-    claim: Claim
-    table: Table
-    probes: tuple[int, ...]
-
-    @property
-    def private_records(self) -> bool:
-        """Whether a record is what its user brings, contexts or states, and the rewards; or the rewards alone."""
-        return self.claim.relation is not Relation.REPLACE_REWARD
-
-
-def derive(algorithm: Algorithm, table: Table, seed: int, n_reps: int = 1024) -> tuple[tuple[Event, int], ...]:
-    """The events on the worst record over `n_reps` live runs."""
-    ledger = LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(seed)), n_records=table.n_users)
-    run(algorithm, table, ledger)
-    return tuple(sorted(ledger.worst_record().items(), key=repr))
+from bandana.audits.searches.noise import examine_noise
+from bandana.audits.searches.sampling import POWER_TRIALS, attempts, promise, too_few
+from bandana.audits.searches.structural import book_limit, search_trial
+from bandana.audits.seeds import derive
+from bandana.audits.trial import OnProgress, Trial
+from bandana.privacy_core import PureDP
 
 
 def audit(
@@ -154,7 +120,7 @@ def _examine(
     # A bound above what is accounted breaks the verdict too.
     reach = min(claimed, accounted_as(main, events) or claimed) if is_spent_enough else claimed
     doubts += too_few(reach, level, effort.replays, effort, looks[0])
-    counterexample = _search(trial, lambda: worst.pair, _book_limit(claim, events), effort, shrinks=True)
+    counterexample = search_trial(trial, lambda: worst.pair, book_limit(claim, events), effort, shrinks=True)
     on_progress("audit without statistics")
     flaw = examine_noise(algorithm, table, effort.seed)
     on_progress("audit of the noise")
@@ -163,7 +129,7 @@ def _examine(
     factor = math.inf
     if reached > 0:
         factor = power.smallest_factor_caught(
-            method, parameters, level, claimed, effort.replays, reached=reached, n_trials=_POWER_TRIALS
+            method, parameters, level, claimed, effort.replays, reached=reached, n_trials=POWER_TRIALS
         )
     on_progress("power")
     tried = []
@@ -186,80 +152,6 @@ def _examine(
     )
 
 
-def too_few(claimed: float, level: float, n: int, effort: Effort, look: Look) -> tuple[str, ...]:
-    """Why bounds from n replays a side can say nothing, in words; empty if they are enough.
-
-    They are too few if no outcome of the replays could refute the claim: then its silence could not speak for it.
-    """
-    method, parameters = method_of(look.quantity, effort.seed, is_learned=False)
-    times, most = 1, max(2, _MOST_TOLD_APART // n)
-    while times < most and not bound(method, *_told_apart(times * n), level, **parameters) > claimed:
-        times *= 2
-    if times == 1:
-        return ()
-    return (
-        f"{effort.replays} replays are too few: at {effort.confidence:.6g} confidence not even a test without errors could "
-        f"refute {look.quantity} = {claimed:.6g}; that needs {'about' if times < most else 'more than'} "
-        f"{times * effort.replays}",
-    )
-
-
-def _told_apart(n: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.full(n, -np.inf), np.full(n, np.inf)
-
-
-def examine_noise(algorithm: Algorithm, table: Table, seed: int) -> str | None:
-    """What the audit of the noise finds, in words; as many replicates as the number of released coordinates asks for."""
-    n_reps = _NOISE_REPLICATES
-    while True:
-        try:
-            flaw = noise.examine(algorithm, table, n_reps=n_reps, seed=seed)
-        except ValueError:
-            if n_reps >= _MOST_NOISE_REPLICATES:
-                raise
-            n_reps *= 4
-            continue
-        return None if flaw is None else str(flaw)
-
-
-def _book_limit(claim: Claim, events: tuple[tuple[Event, int], ...]) -> GaussianDP | None:
-    """What the book of a searched case must not exceed; noise that is not Gaussian composes to no exact mu there."""
-    return claim.gaussian if all(isinstance(event, GaussianEvent) for event, _ in events) else None
-
-
-def _search(
-    trial: Trial, worst: Callable[[], Pair], limit: GaussianDP | None, effort: Effort, *, shrinks: bool
-) -> Counterexample | None:
-    """A counterexample among searched cases, or on the worst pair; the declared range is the honest algorithm's."""
-    rounds = min(_LONGEST_SEARCHED, trial.table.n_users)
-    found = structural.search(
-        trial.algorithm, trial.table.reward_range, limit, effort.examples, rounds, shrinks, trial.private_records
-    )
-    return found or structural.examine_pair(trial.algorithm, worst(), limit, effort.seed)
-
-
-def _promise(algorithm: Algorithm, pair: Pair, seed: int) -> float:
-    """What a few replays of a pair promise, as a mu: planted faults are looked for where they show first.
-
-    The mean log-likelihood ratios of the two sides differ by mu^2 where the loss is Gaussian. The replays have seeds of
-    their own: bounds on others hold whatever order is made of it. -1 where scores are NaN.
-    """
-    root = np.random.SeedSequence(seed, spawn_key=(_PROMISE,))
-    sides = zip((False, True), root.spawn(2), strict=True)
-    scores = [replay(algorithm, pair, side, _FEW_REPLAYS, child).log_ratio for side, child in sides]
-    if any(np.isnan(side).any() for side in scores):
-        return -1.0
-    return math.sqrt(max(0.0, float(scores[1].mean() - scores[0].mean())))
-
-
-def _tries(effort: Effort, looks: tuple[Look, ...]) -> list[tuple[Effort, tuple[Look, ...]]]:
-    """The transcripts of a part of the replays, then the whole effort: most faults are caught with the first."""
-    whole = (effort, looks)
-    if effort.replays < _PART * _FEWEST_OF_PART:
-        return [whole]
-    return [(replace(effort, replays=effort.replays // _PART), looks[:1]), whole]
-
-
 def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort, failure: float) -> TriedControl:
     """Plants a fault and looks no harder than at the honest one; it is caught where an inequality of the verdict breaks."""
     faulty = replace(trial, algorithm=control.plant(trial.algorithm))  # type: ignore[arg-type]
@@ -274,7 +166,7 @@ def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort
         return worst_pair.find(faulty.algorithm, trial.table, trial.probes, effort.seed, trial.private_records).pair
 
     # The order changes no bound; one that is enough comes sooner.
-    told = [_promise(faulty.algorithm, pair, effort.seed) for pair in canaries]
+    told = [promise(faulty.algorithm, pair, effort.seed) for pair in canaries]
     by_promise = [canaries[i] for i in sorted(range(len(canaries)), key=lambda i: -told[i])]
 
     def pairs() -> Iterator[Pair]:
@@ -286,7 +178,7 @@ def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort
             yield from by_promise
 
     asked = tuple(look for look in looks if look.quantity == main and look.view != ONE_RUN)
-    tries = _tries(effort, asked)
+    tries = attempts(effort, asked)
     for part, seen in tries:
         share = failure / len(tries)
         try:
@@ -297,8 +189,8 @@ def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort
         if measured > limit:
             break
     caught = [SAMPLING] if measured > limit else []
-    book = _book_limit(trial.claim, events)
-    if STRUCTURAL in control.caught_by and _search(faulty, worst, book, effort, shrinks=False) is not None:
+    book = book_limit(trial.claim, events)
+    if STRUCTURAL in control.caught_by and search_trial(faulty, worst, book, effort, shrinks=False) is not None:
         caught.append(STRUCTURAL)
     if NOISE in control.caught_by and examine_noise(faulty.algorithm, trial.table, effort.seed) is not None:
         caught.append(NOISE)

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits import claims
-from bandana.audits.bounds import methods
+from bandana.audits.bounds import methods, one_run_methods
 from bandana.audits.claims import Quantity, as_gdp, text_of
 from bandana.audits.outcome import ONE_RUN, Effort, Outcome, StatedBound, TriedControl, Verdict
-from bandana.audits.replays import one_run
 from bandana.audits.replays.attacks import ACTIONS
 from bandana.privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
 
@@ -405,7 +404,7 @@ def recompute(bound: StatedBound, scores: tuple[FloatArray, FloatArray]) -> floa
       ValueError: no such method, or scores from which it cannot be taken.
     """
     if bound.view == ONE_RUN:
-        return one_run.bound(bound.method, scores[0], scores[1].astype(bool), bound.level, **bound.parameters)
+        return one_run_methods.bound(bound.method, scores[0], scores[1].astype(bool), bound.level, **bound.parameters)
     return methods.bound(bound.method, *scores, bound.level, **bound.parameters)
 
 

@@ -17,9 +17,7 @@ import numpy as np
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity, as_gdp, assumes_gaussian_noise
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
 from bandana.audits.limits import MIN_REPLAYS
-from bandana.audits.searches.noise import NOISE
 from bandana.privacy_core import ConcentratedEvent, Event, GaussianDP, Guarantee, LaplaceEvent, PureDP, account
 from bandana.privacy_core.accounting import accounted_mu
 from bandana.privacy_core.checks import probability
@@ -362,3 +360,10 @@ class Outcome:
             )
         where = "" if self.at_test_budget is None else f", at the test budget {self.at_test_budget.claim.stated}"
         return (*held, f"all {len(self.all_controls)} planted faults were caught at the same effort{where}")
+
+
+SAMPLING, STRUCTURAL = "sampling", "structural"
+
+
+NOISE = "noise"
+"""Name of this audit, beside `controls.SAMPLING` and `controls.STRUCTURAL`."""

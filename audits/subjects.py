@@ -9,14 +9,14 @@ from typing import Any
 
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.entry import Entry, Settings
-from bandana.audits.audit import Trial
 from bandana.audits.claims import parse, text_of
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.finite_arm import Control
+from bandana.audits.faults.fault import Control
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS
 from bandana.audits.testbeds import blocks
 from bandana.audits.testbeds.catalog import at_test_budget, bed_of, bed_settings, is_near_test_budget
+from bandana.audits.trial import Trial
 from bandana.privacy_core import Relation, TrustModel
 
 ROUNDS = 64

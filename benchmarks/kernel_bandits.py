@@ -10,17 +10,18 @@ import numpy as np
 
 from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb_joint
 from bandana.algorithms.catalog import find
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.kernel_functions import GapFunctions
+from bandana.algorithms.problem import Problem
 from bandana.algorithms.rkhs.features import feature_map
 from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.run import run
-from bandana.audits.audit import Trial, audit
+from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.finite_arm import Control
+from bandana.audits.faults.fault import Control
 from bandana.audits.outcome import Effort
 from bandana.audits.testbeds.catalog import bed_settings
+from bandana.audits.trial import Trial
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result
 

@@ -17,7 +17,7 @@ from bandana.algorithms.observers import RegretCurve, log_grid
 from bandana.algorithms.protocol import Algorithm
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
-from bandana.audits.faults.finite_arm import Control
+from bandana.audits.faults.fault import Control
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import Effort
 from bandana.audits.replays.measure import looks_of

@@ -13,11 +13,12 @@ from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb_joint
 from bandana.algorithms.run import run
-from bandana.audits.audit import Trial, audit
+from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.finite_arm import Control
+from bandana.audits.faults.fault import Control
 from bandana.audits.outcome import Effort
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
+from bandana.audits.trial import Trial
 from bandana.privacy_core import LiveLedger, ReproducibleNoise
 from benchmarks.result import Result
 

@@ -14,9 +14,10 @@ from bandana.algorithms.mdp.models import MixtureModel
 from bandana.algorithms.rl.mixture.forms import ucrl_vtr_joint, ucrl_vtr_local
 from bandana.algorithms.rl.mixture.forms_plus import ucrl_vtr_plus_local
 from bandana.algorithms.run import run
-from bandana.audits.audit import Trial, audit
+from bandana.audits.audit import audit
 from bandana.audits.outcome import Effort
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
+from bandana.audits.trial import Trial
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result
 

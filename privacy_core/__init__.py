@@ -18,10 +18,11 @@ from bandana.privacy_core.guarantees import (
     RenyiDP,
     TrustModel,
 )
-from bandana.privacy_core.ledger import BudgetExceeded, Carried, Ledger, LiveLedger, Release, ScriptedLedger, Span
+from bandana.privacy_core.ledger import BudgetExceeded, Carried, Ledger, LiveLedger, Release, Span
 from bandana.privacy_core.matrices import EQUAL, GOE, JointGaussian, SymmetricGaussian
 from bandana.privacy_core.mechanisms import DiscreteGaussian, Exact, Gaussian, Laplace, Mechanism
 from bandana.privacy_core.noise import ContinuousNoise, NoiseSource, ReproducibleNoise, SecureNoise
+from bandana.privacy_core.scripted import ScriptedLedger
 from bandana.privacy_core.stacked import StackedGaussian, StackedLaplace, stacked_pairs
 from bandana.privacy_core.structures import Factorized, Mixture, Releases, Structure, Tree
 from bandana.privacy_core.sums import LocalSum, OpenPhase, PhaseSum, PhaseTotal, PrivateSum

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandana.algorithms.entry import EPISODIC, Entry, claim_of
+from bandana.algorithms.entry import Entry, claim_of
 from bandana.algorithms.environments.episodes import EpisodeTable, random_episodes
+from bandana.algorithms.problem import EPISODIC
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.privacy_core import (
     Exact,

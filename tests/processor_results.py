@@ -18,14 +18,14 @@ from bandana.algorithms.catalog import CATALOG, find
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
-from bandana.audits.audit import Trial, audit
+from bandana.audits.audit import audit
 from bandana.audits.claims import parse
 from bandana.audits.external.black_box import even_table, examine
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.finite_arm import SAMPLING
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import Effort, Outcome
+from bandana.audits.outcome import SAMPLING, Effort, Outcome
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
+from bandana.audits.trial import Trial
 from bandana.flows.spec.environment_specs import TableSpec
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import load_spec

@@ -10,20 +10,30 @@ import pytest
 from catalog_cases import calibrated, every, one_of_each
 
 from bandana.algorithms.catalog import CATALOG, find
-from bandana.algorithms.entry import EPISODIC, Problem
 from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.problem import EPISODIC, Problem
 from bandana.algorithms.run import run
-from bandana.audits.audit import Trial, derive, examine_noise
 from bandana.audits.claims import Quantity
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import MU, ONE_RUN, Effort, accounted_as, accounted_mu, main_quantity
+from bandana.audits.outcome import (
+    MU,
+    NOISE,
+    ONE_RUN,
+    SAMPLING,
+    STRUCTURAL,
+    Effort,
+    accounted_as,
+    accounted_mu,
+    main_quantity,
+)
 from bandana.audits.replays.measure import looks_of, measure
-from bandana.audits.searches.noise import NOISE
+from bandana.audits.searches.noise import examine_noise
 from bandana.audits.searches.structural import search
+from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
+from bandana.audits.trial import Trial
 from bandana.privacy_core import (
     ApproxDP,
     Interval,

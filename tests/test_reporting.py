@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from bandana.audits.bounds import one_run_methods
 from bandana.audits.bounds.methods import METHODS
-from bandana.audits.replays import one_run
 from bandana.audits.reporting import (
     audit_plots,
     drawing,
@@ -319,7 +319,7 @@ def test_every_view_is_explained(view):
 
 
 def test_every_method_is_explained():
-    assert {*METHODS, *one_run.METHODS} == set(findings.METHODS)
+    assert {*METHODS, *one_run_methods.METHODS} == set(findings.METHODS)
 
 
 def test_measured_epsilon_says_where_it_comes_from():

@@ -32,8 +32,8 @@ import numpy as np
 
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.entry import Entry
-from bandana.audits.audit import derive
 from bandana.audits.cross_checks.library_defects import KNOWN_DEFECTS, Finding
+from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.privacy_core import (
     ApproxDP,

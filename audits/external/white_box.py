@@ -15,17 +15,18 @@ from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm
 from bandana.algorithms.run import run
-from bandana.audits.audit import Trial, audit, derive
+from bandana.audits.audit import audit
 from bandana.audits.claims import ClaimError, restated
 from bandana.audits.external.rescaled import NotRescalable, rescaled
-from bandana.audits.faults.finite_arm import Control
+from bandana.audits.faults.fault import Control
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.outcome import MU, Effort, Outcome, main_quantity
+from bandana.audits.seeds import derive
+from bandana.audits.testbeds.catalog import NEAR_TEST_BUDGET
+from bandana.audits.trial import Trial
 from bandana.privacy_core import GaussianDP, LiveLedger, NoSuchConversion, PureDP, Relation, ReproducibleNoise, TrustModel
 
 _PROBED = 64
-NEAR_TEST_BUDGET = (0.5, 2.0)
-"""Claims whose main quantity lies here show faults by themselves; all others are audited at 1, too."""
 
 
 def find_probes(algorithm: Algorithm, table: Table, seed: int) -> tuple[int, ...]:

@@ -15,9 +15,10 @@ import numpy as np
 from bandana.algorithms.bandits.finite_arm import elimination_numba
 from bandana.algorithms.bandits.finite_arm.successive_elimination import Released, SuccessiveElimination
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.finite_arm import EPISODIC_UCB, SAMPLING, STRUCTURAL, Control, planted_as
+from bandana.audits.faults.fault import Control, planted_as
+from bandana.audits.faults.finite_arm import EPISODIC_UCB
 from bandana.audits.faults.tampering import first_exact, length_of, reusing, scaled_by
-from bandana.audits.searches.noise import NOISE
+from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL
 from bandana.audits.testbeds.blocks import RepeatedSum
 from bandana.privacy_core import Interval, Laplace, LaplaceEvent, Ledger, NoiseSource, OpenPhase, Relation, Span
 

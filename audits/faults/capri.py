@@ -14,8 +14,9 @@ import numpy as np
 from bandana.algorithms.bandits.capri.capri import Plan, ProjectedElimination, Sensitive
 from bandana.algorithms.bandits.capri.projection import Projection
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.finite_arm import STRUCTURAL, Control, planted_as
+from bandana.audits.faults.fault import Control, planted_as
 from bandana.audits.faults.releases import GENERIC
+from bandana.audits.outcome import STRUCTURAL
 from bandana.privacy_core import Gaussian, Ledger
 
 _NAMES = ("noise-halved", "noise-sqrt2", "noise-reused", "first-release-exact", "released-again", "not-clipped")

@@ -3,7 +3,8 @@
 from bandana.audits.faults.baselines import BASELINE_CONTROLS
 from bandana.audits.faults.capri import PROJECTED_KERNEL_CONTROLS
 from bandana.audits.faults.contextual import CONTEXTUAL_CONTROLS
-from bandana.audits.faults.finite_arm import EPISODIC_UCB, Control
+from bandana.audits.faults.fault import Control
+from bandana.audits.faults.finite_arm import EPISODIC_UCB
 from bandana.audits.faults.kernel import KERNEL_CONTROLS
 from bandana.audits.faults.linear import GOPE_CONTROLS
 from bandana.audits.faults.linear_mdp import LINEAR_MDP_CONTROLS

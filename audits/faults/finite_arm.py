@@ -7,15 +7,16 @@ and their true privacy: mu0 is what the honest algorithm has.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from bandana.algorithms.bandits.finite_arm import episodes_numba
-from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB, Released
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB
+from bandana.algorithms.bandits.finite_arm.indices import Released
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.audits.faults.fault import Control, planted_as
 from bandana.privacy_core import (
     Exact,
     Gaussian,
@@ -29,31 +30,6 @@ from bandana.privacy_core import (
     Relation,
     Span,
 )
-
-SAMPLING, STRUCTURAL = "sampling", "structural"
-
-
-def _always(honest: Any) -> bool:
-    return True
-
-
-@dataclass(frozen=True)
-class Control:
-    """One planted fault.
-
-    Attributes:
-      name: short name.
-      fault: what is wrong, in words.
-      plant: honest algorithm -> faulty one.
-      caught_by: the audits that must catch it.
-      is_fault: honest algorithm -> whether it is a fault of this one; a planted one that changes nothing proves no power.
-    """
-
-    name: str
-    fault: str
-    plant: Callable[[EpisodicUCB], EpisodicUCB]
-    caught_by: tuple[str, ...] = (SAMPLING, STRUCTURAL)
-    is_fault: Callable[[Any], bool] = field(default=_always, kw_only=True)
 
 
 class Remembering(NamedTuple):
@@ -228,11 +204,6 @@ class _OneNoiseForAllArms(_NoiseRedrawn):
         """One draw for all arms."""
         assert isinstance(self.sums.mechanism, Gaussian)
         return SharedNoise(self.sums.mechanism)
-
-
-def planted_as(faulty: type[Any], **more: Any) -> Callable[[Any], Any]:
-    """Honest algorithm or sum -> one of the faulty class with the same fields, and more or other ones."""
-    return lambda honest: faulty(**{part.name: getattr(honest, part.name) for part in fields(honest)} | more)
 
 
 def _noise_for_n(honest: EpisodicUCB) -> EpisodicUCB:

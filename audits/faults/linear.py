@@ -15,10 +15,10 @@ import numpy as np
 from bandana.algorithms.bandits.linear import phases_numba
 from bandana.algorithms.bandits.linear.phased_elimination import Group, PhasedElimination
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL, Control, planted_as
+from bandana.audits.faults.fault import Control, planted_as
 from bandana.audits.faults.tampering import Misdrawn, drawing_by, first_exact, one_for_all, scaled_by
 from bandana.audits.faults.wrapped import Behind
-from bandana.audits.searches.noise import NOISE
+from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL
 from bandana.privacy_core import Carried, Gaussian, Interval, Laplace, Ledger, OpenPhase, Span
 from bandana.privacy_core.sums import contents
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI, Released, Sensitive
-from bandana.audits.faults.contextual import NoisedAnew
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL, Control, planted_as
+from bandana.audits.faults.fault import Control, planted_as
+from bandana.audits.faults.regression import NoisedAnew
 from bandana.audits.faults.releases import GENERIC, Memory, Pretending, Weakened, planted
 from bandana.audits.faults.tampering import noise_of
-from bandana.audits.searches.noise import NOISE
+from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL
 from bandana.privacy_core import Carried, Ledger, Mechanism, NoiseSource, PrivateSum, Span
 
 BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)

@@ -18,12 +18,11 @@ from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.rl.mixture import value_targets_numba
 from bandana.algorithms.rl.mixture.vtr import UCRLVTR, Released, Sensitive, Shift
 from bandana.algorithms.rl.mixture.vtr_plus import UCRLVTRPlus
-from bandana.audits.faults.contextual import NoisedAnew, with_sums
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL, Control, planted_as
-from bandana.audits.faults.kernel import counted_once, redrawn
+from bandana.audits.faults.fault import Control, planted_as
+from bandana.audits.faults.regression import NoisedAnew, counted_once, redrawn, with_sums
 from bandana.audits.faults.releases import GENERIC, Memory, Pretending, planted
 from bandana.audits.faults.tampering import noise_of
-from bandana.audits.searches.noise import NOISE
+from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL
 from bandana.privacy_core import Carried, Ledger, Mechanism, NoiseSource, Span, StackedGaussian, StackedLaplace
 
 BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable
 
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.finite_arm import SAMPLING, Control
+from bandana.audits.faults.fault import Control
 from bandana.audits.faults.linear_mdp import LSVI_UTILITY
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS, UTILITY_FAULTS, SumControl
 from bandana.audits.limits import MIN_REPLAYS
+from bandana.audits.outcome import SAMPLING
 
 _HEAD = """# Planted faults
 

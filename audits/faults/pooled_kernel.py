@@ -13,8 +13,9 @@ import numpy as np
 from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB, Released, Sensitive
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults.contextual import LINUCB_JOINT
-from bandana.audits.faults.finite_arm import Control, planted_as
-from bandana.audits.faults.kernel import BOTH, redrawn
+from bandana.audits.faults.fault import Control, planted_as
+from bandana.audits.faults.kernel import BOTH
+from bandana.audits.faults.regression import redrawn
 from bandana.privacy_core import Ledger
 
 

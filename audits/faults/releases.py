@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.finite_arm import SAMPLING, Control
+from bandana.audits.faults.fault import Control
+from bandana.audits.faults.tampering import noise_of
 from bandana.audits.faults.wrapped import Behind, Wrapped
+from bandana.audits.outcome import SAMPLING
 from bandana.privacy_core import Carried, Event, Exact, Interval, Ledger, Mechanism, NoiseSource, Relation, Span
 
 BoolArray = NDArray[np.bool_]
@@ -336,3 +338,58 @@ GENERIC: tuple[Control, ...] = (
 )  # fmt: skip
 """For any algorithm; mu0 is what the honest one has. Behind a ledger that cheats the book stays in order, so that sampling
 must find the fault; where a span or a sensitivity is wrong too, so must the audit without statistics."""
+
+
+def _n_rows(n_free: int) -> int:
+    """The d of d (d + 1) / 2 + d free entries: a triangle and a vector."""
+    return (math.isqrt(9 + 8 * n_free) - 3) // 2
+
+
+@dataclass(frozen=True, eq=False)
+class Uneven(Pretending):
+    """Noise of which some coordinates have less than is declared, or none.
+
+    Attributes:
+      shares: number of rows d -> (n_free,) of the declared deviation, in each free entry of a triangle and a vector.
+    """
+
+    shares: Callable[[int], FloatArray] = field(kw_only=True)
+
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
+        """`value` plus too little noise."""
+        drawn = self.declared.whiten(noise_of(self.declared, noise, value))
+        drawn *= self.shares(_n_rows(drawn.shape[1]))
+        return np.asarray(value + self.declared.color(drawn, value.shape))
+
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        """(n_rows,) of the true law: minus infinity where a coordinate without noise differs."""
+        shift = self.declared.whiten(np.asarray(neighbor - value))
+        middle = self.declared.whiten(np.asarray(2 * output - value - neighbor))
+        shares = self.shares(_n_rows(shift.shape[1]))
+        is_exact = shares == 0
+        variance = 2 * (self.declared.scale * np.where(is_exact, 1.0, shares)) ** 2
+        found = (np.where(is_exact, 0.0, shift * middle) / variance).sum(axis=1)
+        return np.where((shift[:, is_exact] != 0).any(axis=1), -np.inf, found)
+
+
+def half_the_matrix(d: int) -> FloatArray:
+    """(Z + Z^T)/2, whose entries are sqrt 2 below those of (Z + Z^T)/sqrt 2; the vector's noise is right."""
+    return np.repeat([math.sqrt(0.5), 1.0], [d * (d + 1) // 2, d])
+
+
+def no_diagonal_variance(d: int) -> FloatArray:
+    """None on the matrix's diagonal."""
+    rows, columns = np.triu_indices(d)
+    return np.concatenate([(rows != columns).astype(float), np.ones(d)])
+
+
+def unevenly(shares: Callable[[int], FloatArray]) -> Callable[[Any], Any]:
+    """Plants noise whose variance is shared unevenly between the coordinates."""
+
+    def fault(
+        ledger: Ledger, memory: Memory, mechanism: Mechanism, value: FloatArray, records: Span,
+        reps: IntArray | None, carried: Carried | None,
+    ) -> FloatArray:  # fmt: skip
+        return ledger.release(Uneven(mechanism, shares=shares), value, records=records, reps=reps, carried=carried)
+
+    return planted(fault)

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import toeplitz
 
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL, Control, planted_as
+from bandana.audits.faults.fault import Control, planted_as
 from bandana.audits.faults.tampering import (
     drawing_by,
     first_exact,
@@ -37,7 +37,7 @@ from bandana.audits.faults.tampering import (
     square_root_of_the_scale,
     upper_only,
 )
-from bandana.audits.searches.noise import NOISE
+from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL
 from bandana.audits.testbeds.blocks import GramBed, Released, RepeatedSum
 from bandana.privacy_core import (
     DoublingSum,

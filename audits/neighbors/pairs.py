@@ -12,6 +12,7 @@ import numpy as np
 
 from bandana.algorithms.environments.episodes import EpisodeTable, Table, path_tree
 from bandana.algorithms.environments.tables import ContextTable
+from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
 
@@ -222,3 +223,25 @@ def _other_places(table: EpisodeTable) -> list[Paths]:
         for mine, theirs in apart
         for before in (span.low, span.high)
     ]
+
+
+def actions_differ(first: ActionLog, second: ActionLog, besides: IntArray | int = -1) -> np.ndarray:
+    """(n_reps,) whether two runs played different arms, or held them for different times, anywhere.
+
+    Args:
+      first: of one run.
+      second: of the other.
+      besides: a record whose own actions do not count, for all replicates or (n_reps,) one each; -1 for none. Joint privacy
+        hides a user's contexts and states from the others, not from the own actions.
+    """
+    differ = np.zeros(len(first.actions[0]), dtype=bool)
+    if len(first.actions) != len(second.actions):
+        common = min(len(first.actions), len(second.actions))
+        longer = first if len(first.actions) > common else second
+        for n_records in longer.n_records[common:]:
+            differ |= n_records > 0
+    for user, mine, theirs, n_mine, n_theirs in zip(
+        first.user, first.actions, second.actions, first.n_records, second.n_records, strict=False
+    ):
+        differ |= (n_mine != n_theirs) | ((mine != theirs) & (n_mine > 0) & (user != besides))
+    return differ

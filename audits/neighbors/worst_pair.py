@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
-from bandana.algorithms.environments.episodes import EpisodeTable, Table
-from bandana.algorithms.environments.tables import ContextTable, RewardTable
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.environments.stacked import stacked
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
-from bandana.audits.neighbors.pairs import Change, Pair, Paths, own_changes
-from bandana.audits.replays.replay import actions_differ
-from bandana.privacy_core import Interval, LaplaceEvent, LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
+from bandana.audits.neighbors.candidates import Candidate, Value, changed_value, early_probes, even_rewards, values_of
+from bandana.audits.neighbors.pairs import Change, Pair, Paths, actions_differ, own_changes
+from bandana.privacy_core import LaplaceEvent, LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
 from bandana.privacy_core.checks import at_least
 
 _SEED = 0x7061_6972
@@ -39,274 +39,10 @@ _KEPT = 8
 _CELLS = 1 << 20
 _RATE = 1e-4
 _EQUAL = 1e-9
-_BEYOND = 4.0
 _MOST_STEPS = 16
 
 
-# --- candidates ------------------------------------------------------------------------------------------------------
-
-
-class Value(NamedTuple):
-    """What the canary's rewards are, to any action, in the data set and in its neighbor."""
-
-    data: float
-    neighbor: float
-    change: Change | None = None
-    """What it brings then; None where that stays."""
-
-    def __str__(self) -> str:
-        return f"every reward {self.data:g} becomes {self.neighbor:g}" if self.change is None else str(self.change)
-
-
-def _changed(change: Change) -> Value:
-    return Value(change.before, change.after, change)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A pair to try.
-
-    Attributes:
-      record: the canary's position.
-      value: the canary's rewards.
-      context: all other records, in words, a key of the tables that are tried with it.
-    """
-
-    record: int
-    value: Value
-    context: str
-
-    def __str__(self) -> str:
-        return f"record {self.record}: {self.value}; {self.context}"
-
-    def pair(self, table: Table) -> Pair:
-        """The two data sets; `table` is the context, whose range the canary's rewards may leave."""
-        span, change = table.reward_range, self.value.change
-        brought = (None, None) if change is None else change.of(table)
-        data, neighbor = (
-            table.replaced(
-                self.record,
-                np.full(table.rewards.shape[1:], reward),
-                Interval(min(span.low, reward), max(span.high, reward)),
-                own,
-            )
-            for reward, own in zip(self.value[:2], brought, strict=True)
-        )
-        return Pair(data, neighbor, self.record, str(self))
-
-
-def even_rewards(shape: tuple[int, ...], reward_range: Interval, seed: int) -> dict[str, FloatArray]:
-    """Data in words -> rewards: all alike at one end of the range or by turns at both, and fair coins.
-
-    Args:
-      shape: (n_users, ..., n_actions)
-      reward_range: declared range of a reward.
-      seed: of the coins.
-    """
-    low, high = reward_range.low, reward_range.high
-    turns = np.where(np.arange(shape[0]) % 2, high, low).reshape(-1, *[1] * (len(shape) - 1))
-    coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(1,)))).integers(0, 2, shape)
-    return {
-        f"all other rewards {low:g}": np.full(shape, low),
-        f"all other rewards {high:g}": np.full(shape, high),
-        f"all others {low:g} and {high:g} by turns": np.broadcast_to(turns, shape),
-        "all others by fair coins": np.array([low, high])[coins],
-    }
-
-
-def even_contexts(rounds: int, n_arms: int, reward_range: Interval, seed: int) -> dict[str, RewardTable]:
-    """The same as tables of arms.
-
-    Args:
-      rounds: number of records.
-      n_arms: number of actions.
-      reward_range: declared range of a reward.
-      seed: of the coins.
-    """
-    return {
-        told: RewardTable(array, reward_range) for told, array in even_rewards((rounds, n_arms), reward_range, seed).items()
-    }
-
-
-def early_probes(rounds: int, n_arms: int) -> tuple[int, ...]:
-    """The first rounds, twice, four times, ... as late, half a step later each, and the first that is no first pull."""
-    late = [step * 2**power for power in range(24) for step in (2, 3)]
-    return tuple(sorted({record for record in (0, 1, *late, n_arms) if record < rounds // 2 or record < min(2, rounds)}))
-
-
-def candidate_pairs(
-    rounds: int, n_arms: int, reward_range: Interval, probes: Sequence[int] = (), seed: int = 0
-) -> list[Pair]:
-    """Pairs worth trying: a canary from lowest to highest at each of the probes, in data that leave every decision open.
-
-    Args:
-      rounds: number of records.
-      n_arms: number of actions.
-      reward_range: declared range of a reward.
-      probes: canary positions; none: see `early_probes`.
-      seed: of the context that is drawn.
-    """
-    value = Value(reward_range.low, reward_range.high)
-    return [
-        Candidate(record, value, told).pair(table)
-        for told, table in even_contexts(rounds, n_arms, reward_range, seed).items()
-        for record in probes or early_probes(rounds, n_arms)
-    ]
-
-
 # --- many candidates in one batch ------------------------------------------------------------------------------------
-
-
-class StackedTables:
-    """A stream in which each replicate has a table of its own: a context, but for the canary's row.
-
-    Contexts are kept once, as prefix sums; a replicate adds what its canary differs by. Sums are exact, as `RewardTable`'s.
-
-    Attributes:
-      n_users: records of each table.
-      n_actions: number of actions.
-      reward_range: where every reward lies.
-
-    Args:
-      contexts: tables of one shape.
-      context: (n_reps,) which of them.
-      record: (n_reps,) the canary's position.
-      reward: (n_reps,) the canary's reward to any action.
-    """
-
-    def __init__(self, contexts: Sequence[RewardTable], context: IntArray, record: IntArray, reward: FloatArray) -> None:
-        self.n_users, self.n_actions = contexts[0].n_users, contexts[0].n_actions
-        self._contexts, self._context, self._record, self._reward = contexts, context, record, reward
-        low = min(float(reward.min()), *(table.reward_range.low for table in contexts))
-        high = max(float(reward.max()), *(table.reward_range.high for table in contexts))
-        self.reward_range = Interval(low, high)
-        rewards = np.stack([table.rewards for table in contexts])
-        self._prefix = np.concatenate([np.zeros((len(contexts), 1, self.n_actions)), np.cumsum(rewards, axis=1)], axis=1)
-        self._extra = reward[:, None] - rewards[context, record]
-
-    def clipped(self, reward_range: Interval) -> StackedTables:
-        """The same with every reward moved into the range."""
-        if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
-            return self
-        contexts = [table.clipped(reward_range) for table in self._contexts]
-        inside = _clipped(self._reward, self.reward_range, reward_range)
-        return StackedTables(contexts, self._context, self._record, inside)
-
-    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
-        """(n_reps,) the sum of the rewards of users user, ..., user + n_records - 1 to the given actions."""
-        last = user + n_records
-        sums = self._prefix[self._context, last, actions] - self._prefix[self._context, user, actions]
-        holds = (user <= self._record) & (self._record < last)
-        extra = self._extra[np.arange(len(user)), actions]
-        return np.asarray(sums + np.where(holds, extra, 0.0))
-
-
-def _clipped(rewards: FloatArray, span: Interval, limits: Interval) -> FloatArray:
-    """Rewards of a span as a table clipped to the limits has them."""
-    values, places = np.unique(rewards, return_inverse=True)
-    return np.asarray(RewardTable(np.repeat(values[:, None], 2, axis=1), span).clipped(limits).rewards[places, 0])
-
-
-class StackedContextTables(StackedTables):
-    """The same where users have contexts: those of the tables, which all share them, but for canaries that have their own.
-
-    Attributes:
-      context_dimension: d.
-
-    Args:
-      contexts: tables of one shape and with the same features.
-      context: (n_reps,) which of them.
-      record: (n_reps,) the canary's position.
-      reward: (n_reps,) the canary's reward to any action.
-      own: (n_reps,) which of `features` are the canary's; -1 for those of the table.
-      features: (n_features, n_actions, d)
-    """
-
-    def __init__(
-        self, contexts: Sequence[ContextTable], context: IntArray, record: IntArray, reward: FloatArray, own: IntArray,
-        features: FloatArray,
-    ) -> None:  # fmt: skip
-        super().__init__(contexts, context, record, reward)
-        self.context_dimension = contexts[0].context_dimension
-        self._table, self._own, self._features = contexts[0], own, features
-
-    def clipped(self, reward_range: Interval) -> StackedTables:
-        """The same with every reward moved into the range."""
-        moved = super().clipped(reward_range)
-        if moved is self:
-            return self
-        tables = [self._table.with_rewards(table.rewards, table.reward_range) for table in moved._contexts]
-        return StackedContextTables(tables, self._context, self._record, moved._reward, self._own, self._features)
-
-    def contexts(self, user: IntArray) -> FloatArray:
-        """(n_reps, n_actions, d) of the given users' actions."""
-        offered = self._table.contexts(user)
-        rows = np.flatnonzero((user == self._record) & (self._own >= 0))
-        if not len(rows):
-            return offered
-        offered = offered.copy()
-        offered[rows] = self._features[self._own[rows]]
-        return offered
-
-
-class StackedEpisodeTables:
-    """A stream of episodes in which each replicate has a table of its own: a context, but for the canary's row.
-
-    Attributes:
-      n_users: records of each table.
-      n_actions: number of actions.
-      n_states: number of states.
-      episode_length: steps of a record.
-      reward_range: where every reward lies.
-
-    Args:
-      contexts: tables of one shape.
-      context: (n_reps,) which of them.
-      record: (n_reps,) the canary's position.
-      reward: (n_reps,) the canary's reward at any step.
-      own: (n_reps,) which of `brought` is the canary's tree; -1 for that of the context.
-      brought: (n_trees, 1 + episode_length * n_states * n_actions)
-    """
-
-    def __init__(
-        self, contexts: Sequence[EpisodeTable], context: IntArray, record: IntArray, reward: FloatArray, own: IntArray,
-        brought: IntArray,
-    ) -> None:  # fmt: skip
-        first = contexts[0]
-        self.n_users, self.n_actions, self.n_states = first.n_users, first.n_actions, first.n_states
-        self.episode_length = first.episode_length
-        self._contexts, self._context, self._record, self._reward = contexts, context, record, reward
-        self._own, self._brought = own, brought
-        low = min(float(reward.min()), *(table.reward_range.low for table in contexts))
-        high = max(float(reward.max()), *(table.reward_range.high for table in contexts))
-        self.reward_range = Interval(low, high)
-        self._first = np.stack([table.first_states for table in contexts])
-        self._next = np.stack([table.next_states for table in contexts])
-        self._rewards = np.stack([table.rewards for table in contexts])
-        self._trees = brought[:, 1:].reshape(len(brought), *first.next_states.shape[1:])
-
-    def clipped(self, reward_range: Interval) -> StackedEpisodeTables:
-        """The same with every reward moved into the range."""
-        if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
-            return self
-        contexts = [table.clipped(reward_range) for table in self._contexts]
-        inside = _clipped(self._reward, self.reward_range, reward_range)
-        return StackedEpisodeTables(contexts, self._context, self._record, inside, self._own, self._brought)
-
-    def first(self, user: IntArray) -> IntArray:
-        """(n_reps,) first states."""
-        states = self._first[self._context, user]
-        rows = np.flatnonzero((user == self._record) & (self._own >= 0))
-        states[rows] = self._brought[self._own[rows], 0]
-        return states
-
-    def advance(self, user: IntArray, step: int, states: IntArray, actions: IntArray) -> tuple[IntArray, FloatArray]:
-        """(n_reps,) next states and (n_reps,) rewards."""
-        place = self._context, user, step, states, actions
-        after, rewards, is_canary = self._next[place], self._rewards[place], user == self._record
-        rows = np.flatnonzero(is_canary & (self._own >= 0))
-        after[rows] = self._trees[self._own[rows], step, states[rows], actions[rows]]
-        return after, np.where(is_canary, self._reward, rewards)
 
 
 class LossLedger(ScriptedLedger):
@@ -384,7 +120,7 @@ def losses(
     for start, child in zip(starts, seeds, strict=True):
         rows = slice(start, start + size)
         live_side, scripted_side = (
-            _stacked(tables, context[rows], record[rows], reward[rows], which[rows], brought)
+            stacked(tables, context[rows], record[rows], reward[rows], which[rows], brought)
             for reward, which in ((here, mine), (there, theirs))
         )
         n_reps = len(context[rows])
@@ -416,16 +152,6 @@ def _own_rows(table: Table, tried: Sequence[Candidate]) -> tuple[IntArray, NDArr
                 rows.append(np.stack(change.of(table)))
             place[:] = places[change], places[change] + 1
     return found, np.concatenate(rows)[1:]
-
-
-def _stacked(
-    tables: Sequence[Table], context: IntArray, record: IntArray, reward: FloatArray, own: IntArray, brought: NDArray[Any],
-) -> StackedTables | StackedEpisodeTables:  # fmt: skip
-    if episodes := [table for table in tables if isinstance(table, EpisodeTable)]:
-        return StackedEpisodeTables(episodes, context, record, reward, own, brought)
-    if shown := [table for table in tables if isinstance(table, ContextTable)]:
-        return StackedContextTables(shown, context, record, reward, own, brought)
-    return StackedTables([table for table in tables if isinstance(table, RewardTable)], context, record, reward)
 
 
 def visible_mu(mus: FloatArray) -> float:
@@ -553,9 +279,9 @@ def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, p
     contexts["all others as in the table"] = table
     late = {rounds // 2, 3 * rounds // 4, max(rounds - 2, 0), rounds - 1}
     positions = sorted({*early_probes(rounds, table.n_actions), *probes, *late})
-    plain, *others = _values(span)
+    plain, *others = values_of(span)
     if private_records:
-        others += [_changed(change) for change in own_changes(table)]
+        others += [changed_value(change) for change in own_changes(table)]
     state = _Search(algorithm, contexts, seed)
     tried = [Candidate(record, plain, told) for record in positions for told in contexts]
     tried += [Candidate(record, value, first) for value in others for record in positions[:3]]
@@ -573,15 +299,6 @@ def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, p
     )
 
 
-def _values(span: Interval) -> tuple[Value, ...]:
-    """What canaries become: the widest change first, then outside the range on either side, then half of it."""
-    low, high, middle = span.low, span.high, (span.low + span.high) / 2
-    above, below = high + _BEYOND * span.width, low - _BEYOND * span.width
-    return (
-        Value(low, high), Value(low, above), Value(high, below), Value(high, low), Value(low, middle), Value(middle, high)
-    )  # fmt: skip
-
-
 def _improve(
     state: _Search, best: tuple[float, Candidate], positions: list[int], values: list[Value]
 ) -> tuple[float, Candidate]:
@@ -597,7 +314,7 @@ def _improve(
         near += [replace(at, value=value) for value in values]
         if (change := at.value.change) is not None:
             table = state.contexts[at.context]
-            near += [replace(at, value=_changed(other)) for other in change.near(table)]
+            near += [replace(at, value=changed_value(other)) for other in change.near(table)]
         near += [replace(at, context=told) for told in _near(state, at.record)]
         fresh = [one for one in near if one not in state.seen]
         found = state.look([one for _, one in state.look(fresh, _FEW)[:_KEPT]], _MORE)

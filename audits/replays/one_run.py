@@ -24,192 +24,29 @@ parameters: `bound` takes it anew.
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
+from numpy.typing import ArrayLike
 
-from bandana.algorithms.environments.episodes import EpisodeTable, Table
-from bandana.algorithms.environments.tables import ContextTable, DataSet, RewardTable
-from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.environments.stacked import Streams, Tables, brings_another
+from bandana.algorithms.environments.tables import ContextTable, DataSet
+from bandana.algorithms.protocol import Algorithm, BoolArray, FloatArray, IntArray, Record
 from bandana.algorithms.run import run
-from bandana.audits.bounds import one_run
-from bandana.audits.bounds.evalues import EProcess, GaussianClaims
-from bandana.audits.bounds.samples import block_cuts
+from bandana.audits.bounds.one_run_methods import LEAST, RunBound, bound, n_guesses_for
 from bandana.audits.claims import Quantity
-from bandana.privacy_core import Carried, GaussianDP, Interval, LiveLedger, Mechanism, PureDP, ReproducibleNoise, Span
-from bandana.privacy_core.checks import at_least, positive, probability
+from bandana.privacy_core import Carried, GaussianDP, LiveLedger, Mechanism, PureDP, ReproducibleNoise, Span
+from bandana.privacy_core.checks import at_least, probability
 
-BoolArray = NDArray[np.bool_]
-LEAST = 100
-"""Fewer canaries than this certify nothing worth the run."""
 CERTAIN = 1e9
 """The score of a canary that betrays itself: finite, so that evidence can hold it as a number."""
-_CUTS = (1.0, 1.5, 2.0, 2.25, 2.5, 2.75, 3.0)
 _PILOT = 64
 _BUFFER = 4096
 
 
-# --- bounds ---------------------------------------------------------------------------------------------------------
-
-
-def _guesses(scores: FloatArray, is_in: BoolArray, n_guesses: int) -> int:
-    """How many of the `n_guesses` most confident guesses are right; of equal scores the earlier are guessed."""
-    most = np.argsort(-np.abs(scores), kind="stable")[:n_guesses]
-    return int(((scores[most] > 0) == is_in[most]).sum())
-
-
-def _mu(scores: FloatArray, is_in: BoolArray, level: float, *, n_guesses: int) -> float:
-    at_least("n_guesses", n_guesses, 1)
-    n_right = _guesses(scores, is_in, n_guesses)
-    return one_run.mu_lower(len(scores), min(n_guesses, len(scores)), n_right, level)
-
-
-def _epsilon(scores: FloatArray, is_in: BoolArray, level: float, *, n_guesses: int, delta: float) -> float:
-    at_least("n_guesses", n_guesses, 1)
-    n_right = _guesses(scores, is_in, n_guesses)
-    return one_run.epsilon_lower(len(scores), min(n_guesses, len(scores)), n_right, delta, level)
-
-
-def _sequential(scores: FloatArray, is_in: BoolArray, level: float, *, delta: float, around: float) -> float:
-    return one_run.sequential_epsilon_lower(scores, is_in, delta, level, _grid(around))
-
-
-def _sequential_mu(scores: FloatArray, is_in: BoolArray, level: float, *, around: float) -> float:
-    process = EProcess(GaussianClaims(_grid(around)), is_tossed=True)
-    for start, stop in block_cuts(len(scores)):
-        block, side = scores[start:stop], is_in[start:stop]
-        process.update(block[~side], block[side])
-    return process.lower(level)
-
-
-def _grid(around: float) -> FloatArray:
-    """Which values are tested, up to 32 in increasing order; fine near what is claimed."""
-    fine = positive("around", around) * np.arange(0.4, 2.5, 0.01)
-    return np.unique(np.concatenate([np.geomspace(1e-3, 32, 80), fine[fine <= 32]]))
-
-
-class Method(NamedTuple):
-    """One way from scores and coins to a bound."""
-
-    function: Callable[..., float]
-    """(scores, is_in, level, **parameters) -> bound."""
-    source: str
-    """Whose idea it is."""
-    assumption: str
-    """What must hold beyond fair coins."""
-
-
-METHODS: Mapping[str, Method] = MappingProxyType(
-    {
-        "one-run-mu": Method(
-            _mu, "Mahloujifar, Melis, Chaudhuri (2024), Algorithms 1 and 3", "the mechanism is mu-GDP for some mu"
-        ),
-        "one-run-epsilon": Method(_epsilon, "Steinke, Nasr, Jagielski (2023), Theorem 5.2", "none on the mechanism"),
-        "one-run-sequential": Method(
-            _sequential,
-            "Steinke, Nasr, Jagielski (2023) for the coins; Grünwald, de Heide, Koolen (2024) for the bets",
-            "each canary has a release of its own, made before the next coin is tossed, and private given all before",
-        ),
-        "one-run-sequential-mu": Method(
-            _sequential_mu,
-            "Steinke, Nasr, Jagielski (2023) for the coins; Waudby-Smith and Ramdas (2023) for the bets",
-            "as for one-run-sequential, and the mechanism is mu-GDP for some mu",
-        ),
-    }
-)
-"""name -> method. Parameters: `one-run-mu` n_guesses; `one-run-epsilon` n_guesses and delta; `one-run-sequential` delta and
-around, the epsilon near which its grid is fine; `one-run-sequential-mu` around."""
-
-
-def bound(name: str, scores: ArrayLike, is_in: ArrayLike, level: float, **parameters: Any) -> float:
-    """The lower confidence bound that a method draws from one run.
-
-    Args:
-      name: of `METHODS`.
-      scores: (m,) one a canary, in the order of the records, larger where "in" is likelier; m >= 100.
-      is_in: (m,) bool, the coins.
-      level: probability of a bound that is too large.
-      **parameters: as the method demands, fixed before the run.
-
-    Returns:
-      mu or epsilon, at least 0. The same arguments give the same number.
-
-    Raises:
-      ValueError: no such method, a parameter that is missing or that it does not take, scores that are NaN or too few, coins
-        that are not one bool a score, level or a parameter out of range.
-    """
-    if name not in METHODS:
-        raise ValueError(f"name must be one of {', '.join(METHODS)}, got {name!r}")
-    taken = list(inspect.signature(METHODS[name].function).parameters)[3:]
-    if set(parameters) != set(taken):
-        raise ValueError(f"{name} takes the parameters {', '.join(taken)}; got {', '.join(parameters) or 'none'}")
-    values, coins = np.asarray(scores, dtype=float), np.asarray(is_in)
-    if values.ndim != 1 or values.shape != coins.shape or coins.dtype != bool:
-        raise ValueError(f"is_in must hold a bool for each score, got {coins.dtype} {coins.shape} for scores {values.shape}")
-    if len(values) < LEAST:
-        raise ValueError(f"scores must hold at least {LEAST} canaries, got {len(values)}")
-    if np.isnan(values).any():
-        raise ValueError(f"scores must hold no NaN, got {int(np.isnan(values).sum())} among {len(values)}")
-    return METHODS[name].function(values, coins, probability("level", level), **parameters)
-
-
-@lru_cache(maxsize=256)
-def n_guesses_for(n_canaries: int, claim: GaussianDP | PureDP, level: float) -> int:
-    r"""How many coins to guess, from the claim alone.
-
-    Few guesses are surer, and many are more evidence. If every canary had a Gaussian release of its own at the claimed mu,
-    a score over mu would be x ~ N(+-mu/2, 1); where |x| > t is guessed, m (Phi(mu/2 - t) + Phi(-mu/2 - t)) coins are, and
-    m Phi(mu/2 - t) of them rightly. Of some t the one with the largest bound on mu is taken; the best one for epsilon is
-    mostly the same. Under a pure claim scores of a Laplace release are +-epsilon with probability (1 + e^-epsilon)/2, all
-    equally sure: nearly so many are guessed.
-
-    Args:
-      n_canaries: m, at least 1.
-      claim: what the algorithm promises.
-      level: probability of a bound that is too large.
-
-    Returns:
-      at least 1, at most m.
-    """
-    m = at_least("n_canaries", n_canaries, 1)
-    if isinstance(claim, PureDP):
-        return max(1, int(0.475 * m * (1 + math.exp(-claim.epsilon))))
-    best = (-1.0, 1)
-    for cut in _CUTS:
-        right, wrong = (m * float(ndtr(sign * claim.mu / 2 - cut)) for sign in (1, -1))
-        n = max(1, int(right + wrong))
-        best = max(best, (one_run.mu_lower(m, n, int(right), level), n))
-    return best[1]
-
-
 # --- the run --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RunBound:
-    """One lower confidence bound.
-
-    Attributes:
-      method: name in `METHODS`.
-      quantity: what is bounded.
-      parameters: of the method.
-      level: probability with which it exceeds the truth, at most.
-      lower: the bound.
-    """
-
-    method: str
-    quantity: Quantity
-    parameters: Mapping[str, Any]
-    level: float
-    lower: float
 
 
 @dataclass(frozen=True)
@@ -282,7 +119,7 @@ def examine(
         )
     records = np.unique(np.linspace(0, data.n_users - 1, n_canaries).round().astype(np.int64))
     is_in = np.random.Generator(np.random.SFC64(for_coins)).integers(0, 2, len(records)).astype(bool)
-    tables = _Tables.of(data, in_, records, is_in, is_local)
+    tables = Tables.of(data, in_, records, is_in, is_local)
     heard = _Heard(tables, ReproducibleNoise(for_noise))
     run(algorithm, tables, heard, observers=[heard])
     scores = heard.scores().astype(np.float32).astype(np.float64)
@@ -335,18 +172,10 @@ def _in_table(algorithm: Algorithm, data: Table, neighbor: ArrayLike | Table) ->
     if wrong.any():
         raise ValueError(f"neighbor must hold rewards in {span}, the range of data; got {float(rows[wrong][0])!r}")
     in_ = data.with_rows(rows, brought)
-    same = (in_.rewards == data.rewards).reshape(data.n_users, -1).all(axis=1) & ~_brings_another(data, in_)
+    same = (in_.rewards == data.rewards).reshape(data.n_users, -1).all(axis=1) & ~brings_another(data, in_)
     if same.any():
         raise ValueError(f"neighbor must differ from data in every row, got the same in row {int(np.argmax(same))}")
     return in_
-
-
-def _brings_another(data: DataSet, other: DataSet) -> BoolArray:
-    """(n_users,) who brings something else."""
-    mine, theirs = data.brought, other.brought
-    if mine is None or theirs is None:
-        return np.zeros(data.n_users, dtype=bool)
-    return np.asarray((mine != theirs).reshape(data.n_users, -1).any(axis=1))
 
 
 def _is_local(algorithm: Algorithm, data: Table, seed: np.random.SeedSequence) -> bool:
@@ -357,128 +186,6 @@ def _is_local(algorithm: Algorithm, data: Table, seed: np.random.SeedSequence) -
         release.carried is None and int(release.records.stop[0] - release.records.start[0]) == 1
         for release in ledger.transcript
     )
-
-
-T = TypeVar("T", bound=DataSet)
-
-
-class _Tables(Generic[T]):
-    """A stream in which every replicate has a table of its own: the mixed one, then all "out" sides, then all "in" sides.
-
-    Args:
-      mixed: where the coins decide.
-      out: rows of canaries that are out.
-      in_: rows of canaries that are in.
-      rest: what the sides hold beside their own canary; None where a side holds all canaries alike.
-      records: (n_pairs,) whose canary a pair of sides differs in; all of them where `rest` is None.
-
-    Attributes:
-      is_hidden: (n_users,) whose own actions may differ between the tables: canaries' that bring something else when in.
-    """
-
-    def __init__(self, mixed: T, out: T, in_: T, rest: T | None, records: IntArray) -> None:
-        self.mixed, self.out, self.in_, self.rest, self.records = mixed, out, in_, rest, records
-        self.n_users, self.n_actions, self.reward_range = mixed.n_users, mixed.n_actions, mixed.reward_range
-        self.n_pairs = 1 if rest is None else len(records)
-        self.is_hidden = np.zeros(mixed.n_users, dtype=bool)
-        self.is_hidden[records] = _brings_another(out, in_)[records]
-
-    @staticmethod
-    def of(data: Table, in_: Table, records: IntArray, is_in: BoolArray, is_local: bool) -> _Streams:
-        """Both paths' tables; `in_` holds the rows of canaries that are in.
-
-        Where releases read many records the other canaries are half way between in and out, as far as rewards go: what they
-        bring is what they bring when they are out.
-        """
-        mixed, rest = data.rewards.copy(), data.rewards.copy()
-        mixed[records[is_in]] = in_.rewards[records[is_in]]
-        rest[records] = (data.rewards[records] + in_.rewards[records]) / 2
-        brought = None if data.brought is None or in_.brought is None else data.brought.copy()
-        if brought is not None and in_.brought is not None:
-            brought[records[is_in]] = in_.brought[records[is_in]]
-        parts = data.with_rows(mixed, brought), data, in_, None if is_local else data.with_rewards(rest), records
-        if isinstance(data, EpisodeTable):
-            return _EpisodeTables(*parts)  # type: ignore[arg-type]
-        return (_ContextTables if isinstance(data, ContextTable) else _ArmTables)(*parts)  # type: ignore[arg-type]
-
-    def clipped(self, reward_range: Interval) -> Self:
-        """All tables, clipped; they lie in the algorithm's range, so that nothing changes."""
-        rest = None if self.rest is None else self.rest.clipped(reward_range)
-        mixed, out, in_ = (table.clipped(reward_range) for table in (self.mixed, self.out, self.in_))
-        return type(self)(mixed, out, in_, rest, self.records)
-
-    def _sides(self) -> tuple[tuple[T, slice], ...]:
-        """Tables, and whose replicates they answer; a side's own rows are not among them where there is a rest."""
-        k = self.n_pairs
-        out, in_ = (self.out, self.in_) if self.rest is None else (self.rest, self.rest)
-        return (self.mixed, slice(0, 1)), (out, slice(1, k + 1)), (in_, slice(k + 1, 2 * k + 1))
-
-
-class _ArmTables(_Tables[RewardTable]):
-    """Such a stream of arms."""
-
-    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
-        """See `Stream.respond`."""
-        sides = self._sides()
-        answers = [table.respond(user[part], n_records[part], actions[part]) for table, part in sides]
-        if self.rest is None:
-            return np.concatenate(answers)
-        for answer, table, (_, part) in zip(answers[1:], (self.out, self.in_), sides[1:], strict=True):
-            first, count, played = user[part], n_records[part], actions[part]
-            holds = (first <= self.records) & (self.records < first + count)
-            place = (self.records, played)
-            own = table.rewards[place] - self.rest.rewards[place]
-            answer += np.where(holds, own, 0.0)
-        return np.concatenate(answers)
-
-
-class _ContextTables(_ArmTables):
-    """The same where users have contexts: all tables share them."""
-
-    @property
-    def context_dimension(self) -> int:
-        """That of the tables."""
-        assert isinstance(self.mixed, ContextTable)
-        return self.mixed.context_dimension
-
-    def contexts(self, user: IntArray) -> FloatArray:
-        """See `ContextualStream.contexts`."""
-        assert isinstance(self.mixed, ContextTable)
-        return self.mixed.contexts(user)
-
-
-class _EpisodeTables(_Tables[EpisodeTable]):
-    """Such a stream of episodes."""
-
-    def __init__(
-        self, mixed: EpisodeTable, out: EpisodeTable, in_: EpisodeTable, rest: EpisodeTable | None, records: IntArray
-    ) -> None:
-        super().__init__(mixed, out, in_, rest, records)
-        self.n_states, self.episode_length = mixed.n_states, mixed.episode_length
-
-    def first(self, user: IntArray) -> IntArray:
-        """See `EpisodicStream.first`."""
-        return self._asked(lambda table, part: table.first(user[part]), user)
-
-    def advance(self, user: IntArray, step: int, states: IntArray, actions: IntArray) -> tuple[IntArray, FloatArray]:
-        """See `EpisodicStream.advance`."""
-
-        def answer(table: EpisodeTable, part: slice | IntArray, which: int) -> NDArray[Any]:
-            return table.advance(user[part], step, states[part], actions[part])[which]
-
-        after, rewards = (self._asked(partial(answer, which=which), user) for which in (0, 1))
-        return after, rewards
-
-    def _asked(self, ask: Callable[[EpisodeTable, slice | IntArray], NDArray[Any]], user: IntArray) -> NDArray[Any]:
-        """(n_reps,) what each replicate's own table answers."""
-        found = np.concatenate([ask(table, part) for table, part in self._sides()])
-        for start, table in ((1, self.out), (1 + self.n_pairs, self.in_)) if self.rest is not None else ():
-            own = start + np.flatnonzero(self.records == user[start : start + self.n_pairs])
-            found[own] = ask(table, own)
-        return found
-
-
-_Streams = _ArmTables | _EpisodeTables
 
 
 class _Asked(NamedTuple):
@@ -497,7 +204,7 @@ class _Heard:
     back and scores nothing. Releases may come for the whole batch at once or replicate by replicate.
     """
 
-    def __init__(self, tables: _Streams, noise: ReproducibleNoise) -> None:
+    def __init__(self, tables: Streams, noise: ReproducibleNoise) -> None:
         self.n_pairs, self.n_reps = tables.n_pairs, 1 + 2 * tables.n_pairs
         self.parted = np.zeros(self.n_reps, dtype=bool)
         self.is_prompt = True

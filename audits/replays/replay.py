@@ -14,7 +14,7 @@ import numpy as np
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
-from bandana.audits.neighbors.pairs import Pair
+from bandana.audits.neighbors.pairs import Pair, actions_differ
 from bandana.audits.replays.later_actions import Features, LaterActions, Layout
 from bandana.privacy_core import LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
 from bandana.privacy_core.checks import at_least
@@ -212,28 +212,6 @@ class ScoringLedger(ScriptedLedger):
             is_own &= recorded.carried.start[there] == start
         if is_own.any():
             self.report_log_ratio[reps] += np.where(is_own, ratio, 0.0)
-
-
-def actions_differ(first: ActionLog, second: ActionLog, besides: IntArray | int = -1) -> np.ndarray:
-    """(n_reps,) whether two runs played different arms, or held them for different times, anywhere.
-
-    Args:
-      first: of one run.
-      second: of the other.
-      besides: a record whose own actions do not count, for all replicates or (n_reps,) one each; -1 for none. Joint privacy
-        hides a user's contexts and states from the others, not from the own actions.
-    """
-    differ = np.zeros(len(first.actions[0]), dtype=bool)
-    if len(first.actions) != len(second.actions):
-        common = min(len(first.actions), len(second.actions))
-        longer = first if len(first.actions) > common else second
-        for n_records in longer.n_records[common:]:
-            differ |= n_records > 0
-    for user, mine, theirs, n_mine, n_theirs in zip(
-        first.user, first.actions, second.actions, first.n_records, second.n_records, strict=False
-    ):
-        differ |= (n_mine != n_theirs) | ((mine != theirs) & (n_mine > 0) & (user != besides))
-    return differ
 
 
 def action_codes(log: ActionLog, record: int, n_actions: int) -> IntArray:

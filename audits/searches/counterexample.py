@@ -11,15 +11,9 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bandana.algorithms.environments.episodes import EpisodeTable, Table
-from bandana.algorithms.environments.tables import ContextTable, RewardTable
-from bandana.audits.neighbors.pairs import Pair
-from bandana.privacy_core import Interval
+from bandana.audits.searches.cases import Case, Path
 
 DECISION, SPAN, SENSITIVITY, SEQUENCE = "decision", "span", "sensitivity", "sequence"
 NOT_A_NUMBER, NO_NOISE, BOOK = "not a number", "no noise", "book"
@@ -28,95 +22,6 @@ NOT_A_NUMBER, NO_NOISE, BOOK = "not a number", "no noise", "book"
 _WIDTH = 110
 _MOST_LINES, _ENDS, _MOST_MARKED = 20, 3, 6
 _MOST_ROWS = 200
-
-
-@dataclass(frozen=True)
-class Case:
-    """One thing to try: a table, a record of it, and what replaces that record.
-
-    Attributes:
-      rewards: of each user to each action; in episodes to each step, state and action, in that order.
-      record: which one is replaced.
-      replacement: its rewards then.
-      seed: of the noise.
-      brought: what each user brings beside rewards, as `Table.brought` has it: features of the actions, or a tree of states;
-        None where users bring nothing.
-      replaced_brought: what the record brings then; None where that stays.
-      episode: horizon, number of states and of actions, in episodes.
-    """
-
-    rewards: tuple[tuple[float, ...], ...]
-    record: int
-    replacement: tuple[float, ...]
-    seed: int
-    brought: tuple[Any, ...] | None = None
-    replaced_brought: tuple[Any, ...] | None = None
-    episode: tuple[int, int, int] | None = None
-
-    @classmethod
-    def of(cls, pair: Pair, seed: int) -> Case:
-        """A pair of tables as a case."""
-        data, neighbor, record = pair.data, pair.neighbor, pair.record
-        rows = data.rewards.reshape(data.n_users, -1).tolist()
-        replacement = neighbor.rewards[record].ravel().tolist()
-        theirs = None if neighbor.brought is None else neighbor.brought[record]
-        return cls(
-            tuple(map(tuple, rows)), record, tuple(replacement), seed,
-            None if data.brought is None else as_tuples(data.brought),
-            None if theirs is None or pair.hidden_record < 0 else as_tuples(theirs),
-            data.rewards.shape[1:] if isinstance(data, EpisodeTable) else None,
-        )  # fmt: skip
-
-    def pair(self, reward_range: Interval) -> Pair:
-        """D, whose rewards lie in the declared range, and D', which may leave it."""
-        wide = Interval(min(reward_range.low, *self.replacement), max(reward_range.high, *self.replacement))
-        replacement = np.array(self.replacement)
-        data: Table
-        if self.episode is not None:
-            trees, shape = np.array(self.brought), (len(self.rewards), *self.episode)
-            rewards, replacement = np.array(self.rewards).reshape(shape), replacement.reshape(self.episode)
-            data = EpisodeTable(trees[:, 0], trees[:, 1:].reshape(shape), rewards, reward_range)
-        elif self.brought is not None:
-            data = ContextTable(self.brought, self.rewards, reward_range)
-        else:
-            data = RewardTable(self.rewards, reward_range)
-        return Pair(data, data.replaced(self.record, replacement, wide, self.replaced_brought), self.record, "")
-
-    @property
-    def hidden_record(self) -> int:
-        """The record, where its own actions may differ since what it brings does; else -1."""
-        return -1 if self.replaced_brought is None else self.record
-
-    @property
-    def n_steps(self) -> int:
-        """Actions of one record."""
-        return 1 if self.episode is None else self.episode[0]
-
-    @property
-    def unit(self) -> str:
-        """What a record is."""
-        return "round" if self.episode is None else "episode"
-
-    def earned(self, record: int, path: Path, on_neighbor: bool) -> tuple[float, ...]:
-        """The rewards along a path of an episode."""
-        assert self.episode is not None
-        row = self.replacement if on_neighbor and record == self.record else self.rewards[record]
-        _, n_states, n_actions = self.episode
-        steps = zip(path.states, path.actions, strict=False)
-        return tuple(row[(h * n_states + state) * n_actions + action] for h, (state, action) in enumerate(steps))
-
-
-class Path(NamedTuple):
-    """What a user lived through."""
-
-    states: tuple[int, ...]
-    """One more than actions."""
-    actions: tuple[int, ...]
-
-
-def as_tuples(array: NDArray[Any]) -> Any:
-    """The same as nested tuples."""
-    return tuple(map(as_tuples, array)) if array.ndim > 1 else tuple(array.tolist())
 
 
 @dataclass(frozen=True)

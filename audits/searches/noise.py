@@ -46,8 +46,6 @@ from bandana.algorithms.run import run
 from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, LiveLedger, Release, ReproducibleNoise
 from bandana.privacy_core.checks import at_least, probability
 
-NOISE = "noise"
-"""Name of this audit, beside `controls.SAMPLING` and `controls.STRUCTURAL`."""
 _EXACT = 1e-9
 _BITS = 2.0**-53
 _REGULAR = 1e-6
@@ -229,3 +227,23 @@ def _repetition(first: _Columns, second: _Columns, level: float) -> Iterator[Fla
         mine, theirs = first.z[rows, c], second.z[rows, c]
         if abs(float(mine @ theirs)) > limit * math.sqrt(float(mine @ mine)):
             yield Flaw((int(first.release[c]),), "the noise repeats in a run of another seed: it has a seed of its own")
+
+
+_NOISE_REPLICATES = 4096
+
+
+_MOST_NOISE_REPLICATES = 1 << 16
+
+
+def examine_noise(algorithm: Algorithm, table: Table, seed: int) -> str | None:
+    """What the audit of the noise finds, in words; as many replicates as the number of released coordinates asks for."""
+    n_reps = _NOISE_REPLICATES
+    while True:
+        try:
+            flaw = examine(algorithm, table, n_reps=n_reps, seed=seed)
+        except ValueError:
+            if n_reps >= _MOST_NOISE_REPLICATES:
+                raise
+            n_reps *= 4
+            continue
+        return None if flaw is None else str(flaw)

@@ -6,23 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from bandana.algorithms.entry import CONTEXTUAL, EPISODIC, KERNEL, LINEAR, MIXTURE, POOLED, Entry, Problem, Settings
+from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import Table, random_episodes
 from bandana.algorithms.environments.linear import fan_arms
 from bandana.algorithms.environments.tables import ContextTable, random_table
 from bandana.algorithms.environments.worst_mdps import HORIZON, N_STATES, linear_bed, mixture_bed
-from bandana.algorithms.rkhs.kernels import SquaredExponential
-from bandana.algorithms.rkhs.pool import Pool
-from bandana.audits.audit import derive
-from bandana.audits.external.white_box import NEAR_TEST_BUDGET
+from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, extrapolating_pool
+from bandana.algorithms.problem import CONTEXTUAL, EPISODIC, KERNEL, LINEAR, MIXTURE, POOLED, Problem
+from bandana.audits.seeds import derive
 from bandana.privacy_core import ApproxDP, Guarantee, Interval, PureDP, RenyiDP
 from bandana.privacy_core.accounting import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
 _TRIES, _FEW, _STEPS = 3, 64, 8
-_TURN = 0.1
-_KERNEL, _SMOOTH = SquaredExponential(0.5), SquaredExponential(2.0)
 _SAMPLES: dict[str, Guarantee] = {
     "renyi": RenyiDP(2.0, 1.0), "pure": PureDP(1.0), "approximate": ApproxDP(1.0, 1e-5),
 }  # fmt: skip
@@ -44,49 +41,18 @@ def bed_of(entry: Entry, rounds: int, seed: int, n_actions: int | None = None) -
         return Problem(n, UNIT, rounds, dimension=d), sphere_table(rounds, n, d, UNIT, np.random.SeedSequence(seed))
     if kind == KERNEL:
         table: Table = sphere_table(rounds, n, d, UNIT, np.random.SeedSequence(seed))
-        return Problem(n, UNIT, rounds, dimension=d, kernel=_KERNEL), table
+        return Problem(n, UNIT, rounds, dimension=d, kernel=POOL_KERNEL), table
     if kind == POOLED:
         pool = extrapolating_pool(n, d)
         brought = pool.drawn(rounds, np.random.Generator(np.random.SFC64(seed)))
         table = ContextTable(pool.points[brought], random_table(rounds, n, UNIT, seed).rewards, UNIT)
-        return Problem(n, UNIT, rounds, dimension=d, kernel=_SMOOTH, pool=pool), table
+        return Problem(n, UNIT, rounds, dimension=d, kernel=SMOOTH, pool=pool), table
     if kind in EPISODIC:
         model = (mixture_bed if kind == MIXTURE else linear_bed)(d, n, entry.guarantee == "pure")
         episodes = max(1, rounds // _STEPS)
         return Problem(n, UNIT, episodes, model=model), random_episodes(episodes, HORIZON, N_STATES, n, UNIT, seed)
     features = tuple(tuple(row) for row in fan_arms(n).tolist()) if kind == LINEAR else None
     return Problem(n, UNIT, rounds, features), random_table(rounds, n, UNIT, seed)
-
-
-def extrapolating_pool(n_actions: int, dimension: int, lengthscale: float = _SMOOTH.lengthscale) -> Pool:
-    """Three contexts that the generator draws, on one side of the origin, and one that it never draws, on the other side.
-
-    A neighbor may bring that one, and from smooth functions learned on the others it is the one that is told most of: there
-    the sensitivity is largest. It is the nearest to all vectors that canaries change to, and few users are at it.
-
-    Args:
-      n_actions: of each context.
-      dimension: of the points.
-      lengthscale: of the kernel; distances are in proportion to it, as far as points fit into the unit ball.
-    """
-    middle, axes = np.ones(dimension) / np.sqrt(dimension), np.eye(dimension)
-    aside = [0.3 * (1 + a // dimension / 2) * (axes[a % dimension] - middle / np.sqrt(dimension)) for a in range(n_actions)]
-    drawn = [-reach * middle + np.array(aside) for reach in (0.2, 0.4, 0.6)]
-    points = np.array([0.72 * middle + np.array(aside) / 2, *drawn])
-    return Pool(points * min(1.0, lengthscale / _SMOOTH.lengthscale), np.array([0.0, 1.0, 1.0, 1.0]) / 3)
-
-
-def turned_pool(n_actions: int, dimension: int) -> Pool:
-    """Four contexts on the unit circle: those that canaries bring (`bandana.audits.neighbors.pairs.own_changes`), drawn
-    alike.
-
-    Where features are those of a kernel on a pool, points far from the pool have hardly any, and move no matrix.
-    """
-    starts = np.array([0.0, np.pi / 12, 5 * np.pi / 12, np.pi / 2])
-    turned = starts[:, None] + _TURN * np.arange(n_actions)
-    points = np.zeros((len(starts), n_actions, dimension))
-    points[..., 0], points[..., 1] = np.cos(turned), np.sin(turned)
-    return Pool(points, np.full(len(starts), 1 / len(starts)))
 
 
 def at_test_budget(entry: Entry, settings: Settings, table: Table) -> Settings:
@@ -140,3 +106,7 @@ def is_near_test_budget(entry: Entry, settings: Settings, table: Table) -> bool:
     is_pure = isinstance(settings.privacy, PureDP)
     low, high = NEAR_TEST_BUDGET
     return low <= claimed <= high and (is_pure or spent_mu(entry, settings, table) >= low * (1 - 1e-9))
+
+
+NEAR_TEST_BUDGET = (0.5, 2.0)
+"""Claims whose main quantity lies here show faults by themselves; all others are audited at 1, too."""

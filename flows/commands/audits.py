@@ -60,7 +60,7 @@ def audit(
 ) -> None:
     """Audit a spec's private algorithms, the whole catalog, or your own algorithm; planted faults prove the power."""
     with failures(debug):
-        from bandana.flows.spec.spec import SpecError
+        from bandana.flows.spec.mistakes import SpecError
 
         others = (
             "spec",
@@ -155,7 +155,7 @@ def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resour
     """Audits the whole catalog, or some labels of it, and says where the report lies."""
     from bandana.audits.outcome import Effort
     from bandana.audits.subjects import subjects
-    from bandana.flows.spec.spec import SpecError
+    from bandana.flows.spec.mistakes import SpecError
 
     known = {"replays": 100_000, "confidence": 0.95, "delta": 1e-5, "examples": 100, "seed": 0}
     if wrong := [f"--{'probe' if name == 'probes' else name}" for name in given if name not in known]:

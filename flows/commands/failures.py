@@ -32,7 +32,7 @@ class failures:  # noqa: N801  (read as: with failures(debug))
 def explain(error: BaseException) -> tuple[str, int]:
     """What to tell the user of a failure, and the exit code."""
     from bandana.flows.keys.identity import OtherCodeError
-    from bandana.flows.spec.spec import SpecError
+    from bandana.flows.spec.mistakes import SpecError
     from bandana.flows.tracking.errors import TrackingError
 
     chain: list[BaseException] = []

@@ -53,7 +53,7 @@ def option(meaning: str, **more: Any) -> Any:
 
 def open_data(data: Path | None) -> DataFolder:
     """The data folder; one that cannot be made is the user's mistake."""
-    from bandana.flows.spec.spec import SpecError
+    from bandana.flows.spec.mistakes import SpecError
 
     try:
         return DataFolder.open(data)

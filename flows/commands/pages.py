@@ -66,7 +66,7 @@ def _need_free(port: int) -> None:
     Raises:
       SpecError: the port is taken, or is not for ordinary users.
     """
-    from bandana.flows.spec.spec import SpecError
+    from bandana.flows.spec.mistakes import SpecError
 
     with socket.socket() as probe:
         # As the server itself asks: a port whose last owner just went is free.

@@ -30,7 +30,7 @@ def report(
     with failures(debug):
         if compare is not None:
             if spec is not None:
-                from bandana.flows.spec.spec import SpecError
+                from bandana.flows.spec.mistakes import SpecError
 
                 raise SpecError(f"{spec}: --compare takes two runs and no spec")
             _compare(*compare, open_data(data), as_json=as_json)
@@ -65,7 +65,7 @@ def _last_spec(folder: DataFolder) -> Path:
     specs = [folder.suite(name) / "spec.yaml" for name in suites_of(folder)]
     found = [path for path in specs if path.exists()]
     if not found:
-        from bandana.flows.spec.spec import SpecError
+        from bandana.flows.spec.mistakes import SpecError
 
         raise SpecError(f"there is no suite in {folder.root} yet; name a spec, or run one first")
     return max(found, key=lambda path: path.stat().st_mtime)

@@ -44,7 +44,7 @@ def serve(
         times = Times(nightly, weekly, timezone)
         times.check()
         from bandana.flows.running.service import register, run_until_stopped, server
-        from bandana.flows.spec.spec import SpecError
+        from bandana.flows.spec.mistakes import SpecError
         from bandana.flows.suites.audit_all import SUITE
         from bandana.flows.suites.schedule import DEMO, NIGHTLY_STEPS, deployments
 
@@ -84,7 +84,7 @@ def baseline(
 ) -> None:
     """Record the present results as the baseline that later ones are held against; nothing is computed anew."""
     with failures(debug):
-        from bandana.flows.spec.spec import SpecError
+        from bandana.flows.spec.mistakes import SpecError
 
         if (spec is None) is not all_:
             raise SpecError("record the baseline of one: a SPEC, or the whole catalog with --all")
@@ -94,8 +94,9 @@ def baseline(
 
 def _record_spec(path: Path, folder: DataFolder) -> None:
     from bandana.flows.running.store import Store
+    from bandana.flows.spec.mistakes import SpecError
     from bandana.flows.spec.own_data import pinned
-    from bandana.flows.spec.spec import SpecError, load_spec
+    from bandana.flows.spec.spec import load_spec
     from bandana.flows.suites import baseline as baselines
 
     spec = pinned(load_spec(path), folder.root)
@@ -113,7 +114,7 @@ def _record_spec(path: Path, folder: DataFolder) -> None:
 
 def _record_catalog(folder: DataFolder) -> None:
     from bandana.audits.evidence import UnusableEvidence, read
-    from bandana.flows.spec.spec import SpecError
+    from bandana.flows.spec.mistakes import SpecError
     from bandana.flows.suites import baseline as baselines
     from bandana.flows.suites.audit_all import SUITE
 

@@ -28,6 +28,7 @@ from bandana.flows.commands.options import (
     open_data,
 )
 from bandana.flows.running.settings import DataFolder
+from bandana.flows.spec.spec import standing_alone
 
 if TYPE_CHECKING:
     from bandana.flows.running.executors import Resources
@@ -107,7 +108,7 @@ def run_file(
     as_json: bool = False,
 ) -> None:
     """Reads a spec and runs the steps on it."""
-    from bandana.flows.spec.spec import SpecError
+    from bandana.flows.spec.mistakes import SpecError
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -138,8 +139,9 @@ def _run(
 ) -> None:
     """Checks the spec, runs the steps, and says where everything lies."""
     from bandana.flows.spec.environment_kinds import environments_of
+    from bandana.flows.spec.mistakes import SpecError
     from bandana.flows.spec.plan import cells_of
-    from bandana.flows.spec.spec import SpecError, parse_spec
+    from bandana.flows.spec.spec import parse_spec
 
     spec = parse_spec(text, source, where)
     cells = cells_of(spec)
@@ -229,26 +231,6 @@ def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resourc
         return
     console = Console()
     (console if console.is_terminal else Console(width=150)).print(render(found))
-
-
-def standing_alone(spec: Spec, text: str) -> str:
-    """The spec's text with the places of its files made absolute, so that it can be run from anywhere."""
-    from bandana.flows.spec.environment_specs import TableSpec
-
-    places = [item.path if isinstance(item, TableSpec) else None for item in spec.environment]
-    if not any(places) and spec.baseline is None:
-        return text
-    import yaml
-
-    tree = yaml.safe_load(text)
-    listed = tree["environment"] if isinstance(tree["environment"], list) else [tree["environment"]]
-    for item, place in zip(listed, places, strict=True):
-        if place is not None:
-            item["path"] = str(place.absolute())
-    if spec.baseline is not None:
-        tree["baseline"] = str(spec.baseline.absolute())
-    # As it is and on one line: a report finds the places, and shows names alone.
-    return str(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=sys.maxsize))
 
 
 def for_machines(

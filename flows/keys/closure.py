@@ -32,7 +32,6 @@ MENUS: Mapping[str, str] = {
     "bandana.algorithms.bandits.kernel.entries": _BUILDERS,
     "bandana.algorithms.bandits.kernel.pooled_entries": _BUILDERS,
     "bandana.algorithms.bandits.linear.entries": _BUILDERS,
-    "bandana.algorithms.families": "what the builders of several families share",
     "bandana.algorithms.rl.linear_mdp.entries": _BUILDERS,
     "bandana.algorithms.rl.mixture.entries": _BUILDERS,
     "bandana.audits.subjects": "builds each subject of the audit of everything; a result is made of one of them",

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.papers import CALIBRATIONS, Calibration, Comparison
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core.guarantees import PureDP, RenyiDP
 
 ALL_READINGS = "all"

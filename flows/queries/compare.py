@@ -12,7 +12,7 @@ from bandana.audits.reporting.changes import headline
 from bandana.audits.reporting.document import REPORT
 from bandana.audits.reporting.numbers import number
 from bandana.flows.running.settings import DataFolder
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites.audit_report import FORMATS, write_document
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from bandana.audits.cross_checks.library_defects import Finding, Kind, Status
 from bandana.audits.cross_checks.second_opinions import LIBRARIES, REFERENCE, CrossCheck, Expected, Opinion, crosscheck
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 
 DEFAULT_DELTAS = (1e-5,)
 WIDTH = 100

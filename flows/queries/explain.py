@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from bandana.algorithms.entry import ARMS
+from bandana.algorithms.problem import ARMS
 from bandana.audits.reporting.numbers import unit_of
 from bandana.flows.queries.cost import audit_seconds, block_seconds, journal_of
 from bandana.flows.running.settings import n_workers

@@ -10,7 +10,7 @@ from bandana.audits.contents import numbers_sha256
 from bandana.audits.evidence import UnusableEvidence, Verification, read, verify
 from bandana.audits.reporting import origin
 from bandana.flows.keys import provenance
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 
 WIDTH = 150
 

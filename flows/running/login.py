@@ -58,7 +58,7 @@ def keep(path: Path) -> str:
             _write(path, draw())
             found = _read(path)
     if found is None:
-        from bandana.flows.spec.spec import SpecError  # here: a temporary server starts before specs are imported
+        from bandana.flows.spec.mistakes import SpecError  # here: a temporary server starts before specs are imported
 
         raise SpecError(
             f"{path} can be read by other users whatever its mode: "

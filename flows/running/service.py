@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandana.flows.running import login as logins
 from bandana.flows.running.processes import Process, descendants, end
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 
 if TYPE_CHECKING:
     from prefect.deployments.runner import RunnerDeployment

@@ -10,12 +10,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from bandana.algorithms.entry import ARMS, FINITE, Entry, Problem, Settings
+from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve
+from bandana.algorithms.problem import ARMS, FINITE, Problem
 from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
 from bandana.flows.spec.environment_specs import label_of
-from bandana.flows.spec.spec import Spec, SpecError
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.spec import Spec
 from bandana.privacy_core import Interval
 
 Item = TypeVar("Item", bound=BaseModel)

@@ -15,9 +15,9 @@ from pydantic import (
 )
 
 from bandana.algorithms.bandits.linear.phased_elimination import checked_features
-from bandana.algorithms.entry import CONTEXTUAL, FINITE, KERNEL, LINEAR, POOLED
 from bandana.algorithms.environments.kernel_functions import Benchmark, camelback, michalewicz, styblinski_tang
 from bandana.algorithms.environments.logged import N_PATIENTS
+from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, POOLED
 from bandana.algorithms.rkhs import kernels
 from bandana.flows.spec.episode_specs import EpisodesSpec, HypercubeSpec, KernelsSpec, ModesSpec, PatientsSpec
 from bandana.flows.spec.fields import Count, Labelled, Positive, distinct

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from bandana.algorithms.entry import LINEAR_MDP, MIXTURE
 from bandana.algorithms.environments.mdp_instances import Instance, hypercube_chain, kernel_mixture, one_hot, patients
+from bandana.algorithms.problem import LINEAR_MDP, MIXTURE
 from bandana.flows.spec.fields import Count, Labelled, Positive
 
 Chance = Annotated[float, Field(ge=0, le=1)]

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from bandana.algorithms.entry import MIXTURE, Entry, Problem
+from bandana.algorithms.entry import Entry
 from bandana.algorithms.environments.episodes import EpisodeTable, random_episodes
 from bandana.algorithms.environments.mdp_instances import Instance, modes
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.environments.worst_mdps import bed_like
 from bandana.algorithms.observers import EpisodicRegretCurve
+from bandana.algorithms.problem import MIXTURE, Problem
 from bandana.algorithms.protocol import IntArray
 from bandana.flows.spec.environment import Environment, Item, Purpose
 from bandana.flows.spec.episode_specs import HypercubeSpec, KernelsSpec, ModesSpec, PatientsSpec

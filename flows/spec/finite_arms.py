@@ -18,7 +18,7 @@ from bandana.flows.spec import own_data
 from bandana.flows.spec.environment import PSEUDO, Environment, Purpose
 from bandana.flows.spec.environment_specs import BernoulliSpec, TableSpec, ThorntonSpec
 from bandana.flows.spec.header import read_header
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core import Interval
 
 

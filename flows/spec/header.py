@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 
 
 def read_header(row: Sequence[str], where: Path, shows_values: bool) -> tuple[str, ...]:

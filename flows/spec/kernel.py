@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bandana.algorithms.entry import KERNEL, POOLED, Entry, Problem
+from bandana.algorithms.entry import Entry
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.kernel_functions import (
     Benchmark,
@@ -22,10 +22,11 @@ from bandana.algorithms.environments.kernel_functions import (
 )
 from bandana.algorithms.environments.logged import diabetes_table
 from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
+from bandana.algorithms.environments.worst_pools import extrapolating_pool, turned_pool
 from bandana.algorithms.observers import ContextualRegretCurve
+from bandana.algorithms.problem import KERNEL, POOLED, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray, Stream
 from bandana.algorithms.rkhs.pool import Pool
-from bandana.audits.testbeds.catalog import extrapolating_pool, turned_pool
 from bandana.flows.spec.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, Environment, Item, Purpose
 from bandana.flows.spec.environment_specs import DiabetesSpec, FunctionSpec, GapSpec, RkhsSpec
 from bandana.privacy_core import Interval

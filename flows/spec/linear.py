@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from bandana.algorithms.entry import CONTEXTUAL, LINEAR, Problem
 from bandana.algorithms.environments.contexts import ContextLaw, SphereContexts, check_assumption_2, sphere_table
 from bandana.algorithms.environments.linear import LinearArms, random_arms
 from bandana.algorithms.environments.logged import DIGIT_NAMES, N_IMAGES, RANDHIE_ARMS, digits_table, randhie, randhie_table
 from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
 from bandana.algorithms.observers import ContextualRegretCurve
+from bandana.algorithms.problem import CONTEXTUAL, LINEAR, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray, Stream
 from bandana.flows.spec.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, PSEUDO, Environment, Item, Purpose
 from bandana.flows.spec.environment_specs import DigitsSpec, LinearSpec, RandhieSpec, SphereSpec

@@ -25,6 +25,7 @@ def block_roots(cell: Cell) -> frozenset[Name]:
     """The loop, the environment, and the builder of the algorithm."""
     return _problem_roots(cell) | {
         Name("bandana.flows.suites.replicates"),
+        Name("bandana.flows.spec.problems"),
         Name("bandana.flows.spec.seeds"),
         *roots_of(cell.entry.build),
     }

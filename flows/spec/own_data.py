@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 from bandana.flows.keys.content import content_key
 from bandana.flows.spec.environment_specs import Pin, TableSpec
-from bandana.flows.spec.spec import Spec, SpecError
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.spec import Spec
 
 SECRET = "secret"
 """Name of the secret's file in a data folder."""

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from bandana.algorithms import catalog
-from bandana.algorithms.entry import ARMS, Claim, Entry, RegretBound, Settings
+from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings
+from bandana.algorithms.problem import ARMS
 from bandana.algorithms.protocol import Algorithm, IntArray
 from bandana.flows.keys.content import content_key
 from bandana.flows.keys.identity import key_of
 from bandana.flows.spec import made_by
 from bandana.flows.spec.environment_kinds import Environment, environments_of
 from bandana.flows.spec.file_names import file_name
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.problems import problem_of
 from bandana.flows.spec.seeds import NOISE, REWARDS, seed_of
-from bandana.flows.spec.spec import Spec, SpecError
-from bandana.flows.suites.replicates import problem_of
+from bandana.flows.spec.spec import Spec
 
 _FEW_ROUNDS = 1_000_000
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import (
-    BaseModel,
     Field,
     ValidationError,
     field_validator,
@@ -20,7 +20,11 @@ from bandana.algorithms import catalog
 from bandana.audits.limits import MIN_REPLAYS
 from bandana.flows.spec.environment_specs import EnvironmentSpec, TableSpec, arms_of, kind_of, label_of
 from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Share, Strict
+from bandana.flows.spec.mistakes import SpecError, explain
 from bandana.privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
+
+if TYPE_CHECKING:
+    pass
 
 PARAMETERS = (
     "beta", "failure", "beta_scale", "ridge", "switch", "length_scale", "n_features", "norm_bound", "reading", "error_scale",
@@ -28,10 +32,6 @@ PARAMETERS = (
 )  # fmt: skip
 """Parameters of algorithms: which of them one takes, `bandana list` shows."""
 _GRIDS = ("environment", "alpha", "epsilon", "delta", *PARAMETERS, "calibrations", "formats")
-
-
-class SpecError(ValueError):
-    """A mistake in a spec; the message names file, line, field, value, and what is allowed."""
 
 
 class PrivacySpec(Strict):
@@ -241,7 +241,7 @@ def parse_spec(text: str, source: str, folder: Path) -> Spec:
     try:
         spec = Spec.model_validate(data)
     except ValidationError as error:
-        raise SpecError("\n".join(_explain(item, tree, source) for item in error.errors())) from error
+        raise SpecError("\n".join(explain(item, tree, source) for item in error.errors())) from error
     places = [
         item.model_copy(update={"path": folder / item.path}) if isinstance(item, TableSpec) else item
         for item in spec.environment
@@ -250,49 +250,26 @@ def parse_spec(text: str, source: str, folder: Path) -> Spec:
     return spec.model_copy(update={"environment": places, "baseline": baseline})
 
 
-def _explain(item: Any, tree: yaml.Node | None, source: str) -> str:
-    """One mistake: file, line, field, what is wrong, and the value."""
-    node, line, shown = tree, 1, ""
-    message = item["msg"].removeprefix("Value error, ")
-    # A rule between fields names the one to change first: look its line up.
-    first = message.split(" ", 1)[0] if item["type"] == "value_error" else ""
-    named = [int(part) if part.isdigit() else part for part in first.rstrip(":,").split(".")]
-    if first.endswith(":"):
-        message = message.removeprefix(first).lstrip()
-    parts = (*item["loc"], *named)
-    for place, part in enumerate(parts, start=1):
-        child = _child(node, part)
-        if child is None:
-            if node is not None and item["type"] in ("missing", "extra_forbidden") and place == len(item["loc"]):
-                shown += f".{part}"
-            continue  # a union's tag is part of the location, but of no line
-        is_only = isinstance(node, yaml.ScalarNode)
-        node, line = child
-        if not is_only:
-            shown += f"[{part}]" if isinstance(part, int) else f".{part}"
-    field = shown.lstrip(".") or "spec"
-    value = item.get("input")
-    if item["type"] == "missing":
-        return f"{source}:{line}: {field}: this field is required"
-    if item["type"] == "extra_forbidden":
-        return f"{source}:{line}: {field}: unknown field (value {value!r})"
-    is_told = item["type"] == "value_error" and repr(value) in message
-    told = "" if is_told or isinstance(value, dict | list | BaseModel) else f", got {value!r}"
-    return f"{source}:{line}: {field}: {message}{told}"
-
-
-def _child(node: yaml.Node | None, part: Any) -> tuple[yaml.Node, int] | None:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if key.value == str(part):
-                return value, key.start_mark.line + 1
-    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-        return node.value[part], node.value[part].start_mark.line + 1
-    if isinstance(node, yaml.ScalarNode) and part == 0:
-        return node, node.start_mark.line + 1  # one value where a list is also allowed
-    return None
-
-
 def is_finite(value: float | None) -> bool:
     """Whether a number can be logged: MLflow stores an infinity silently as 1.8e308."""
     return value is not None and math.isfinite(value)
+
+
+def standing_alone(spec: Spec, text: str) -> str:
+    """The spec's text with the places of its files made absolute, so that it can be run from anywhere."""
+    from bandana.flows.spec.environment_specs import TableSpec
+
+    places = [item.path if isinstance(item, TableSpec) else None for item in spec.environment]
+    if not any(places) and spec.baseline is None:
+        return text
+    import yaml
+
+    tree = yaml.safe_load(text)
+    listed = tree["environment"] if isinstance(tree["environment"], list) else [tree["environment"]]
+    for item, place in zip(listed, places, strict=True):
+        if place is not None:
+            item["path"] = str(place.absolute())
+    if spec.baseline is not None:
+        tree["baseline"] = str(spec.baseline.absolute())
+    # As it is and on one line: a report finds the places, and shows names alone.
+    return str(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=sys.maxsize))

@@ -22,8 +22,9 @@ from bandana.flows.keys.identity import code_version
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec.environment_kinds import Environment
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Cell, cells_of
-from bandana.flows.spec.spec import Spec, SpecError
+from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.play import BENCHMARK
 from bandana.flows.suites.work import stored_audit
 

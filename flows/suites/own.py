@@ -26,14 +26,14 @@ from bandana.audits.claims import ClaimError, parse
 from bandana.audits.external import black_box, conformance, white_box
 from bandana.audits.external.black_box import BrokenFunction
 from bandana.audits.external.conformance import ProtocolError
-from bandana.audits.neighbors.worst_pair import candidate_pairs
+from bandana.audits.neighbors.candidates import candidate_pairs
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.summary import summarize
 from bandana.flows.keys import provenance
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running.settings import is_anonymous
 from bandana.flows.running.store import write_whole
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites import audit_report
 from bandana.flows.suites.work import about_audits
 from bandana.privacy_core import ApproxDP, Interval

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bandana.algorithms.entry import ARMS, Settings
+from bandana.algorithms.entry import Settings
 from bandana.algorithms.environments.episodes import Table
-from bandana.audits.audit import Trial, audit
+from bandana.algorithms.problem import ARMS
+from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.testbeds.catalog import at_test_budget, is_near_test_budget
+from bandana.audits.trial import Trial
 
 if TYPE_CHECKING:
     from bandana.audits.subjects import Subject

@@ -12,14 +12,7 @@ from bandana.privacy_core import LiveLedger, PureDP, ReproducibleNoise, account
 from bandana.privacy_core.accounting import accounted_mu
 
 if TYPE_CHECKING:
-    from bandana.algorithms.entry import Problem
-    from bandana.flows.spec.environment_kinds import Environment
     from bandana.flows.spec.plan import Block
-
-
-def problem_of(environment: Environment[Any]) -> Problem:
-    """What algorithms are told of the environment, at the spec's horizon."""
-    return environment.problem(environment.spec.horizon)
 
 
 def play(block: Block) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -22,9 +22,10 @@ from bandana.flows.running.store import Store, write_whole
 from bandana.flows.running.turns import alone_in
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.environment_specs import TableSpec
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import Block, Cell, cells_of
-from bandana.flows.spec.spec import Spec, SpecError
+from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.audit_report import evidence_field, evidence_file, write_document
 from bandana.flows.suites.benchmark import summarize_cell
 from bandana.flows.suites.play import BENCHMARK

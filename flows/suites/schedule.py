@@ -16,13 +16,13 @@ from prefect.types.entrypoint import EntrypointType
 
 from bandana.audits.outcome import Effort
 from bandana.audits.subjects import subjects
-from bandana.flows.commands.suites import standing_alone
 from bandana.flows.running.clock import Times
 from bandana.flows.running.executors import Executor, Resources, task_runner
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import write_whole
 from bandana.flows.spec.environment_kinds import environments_of
-from bandana.flows.spec.spec import Spec, SpecError, parse_spec
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.spec import Spec, parse_spec, standing_alone
 from bandana.flows.suites.audit_all import SUITE, audit_all_flow
 from bandana.flows.suites.suite import suite_flow
 

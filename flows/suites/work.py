@@ -16,8 +16,8 @@ from bandana.flows.keys import provenance
 from bandana.flows.keys.identity import code_version, key_of
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running.store import Store, write_first
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Cell
-from bandana.flows.spec.spec import SpecError
 from bandana.flows.suites import replays
 from bandana.privacy_core import ReproducibleNoise
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, parse_qsl, quote, quote_plus, unquote, urlencode, urlsplit
 
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 
 URI_VARIABLE = "BANDANA_TRACKING_URI"
 ARTIFACTS_VARIABLE = "BANDANA_ARTIFACT_ROOT"

@@ -14,10 +14,9 @@ from bandana.algorithms.bandits.linear.phased_elimination import adar_gope, adar
 from bandana.algorithms.environments.linear import random_arms
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits.faults.finite_arm import STRUCTURAL
 from bandana.audits.faults.linear import PHASED_ELIMINATION
+from bandana.audits.outcome import NOISE, STRUCTURAL
 from bandana.audits.searches import noise
-from bandana.audits.searches.noise import NOISE
 from bandana.audits.searches.structural import search
 from bandana.privacy_core import (
     BudgetExceeded,

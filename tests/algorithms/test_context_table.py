@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise
 
-from bandana.algorithms.bandits.contextual.oful import lin_ucb, oful
+from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb
+from bandana.algorithms.bandits.contextual.oful import oful
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import ucb
 from bandana.algorithms.environments.tables import ContextTable, RewardTable
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_adar_oful_by_hand import context_table
 
-from bandana.algorithms.bandits.contextual.oful import adar_oful, lin_ucb, lin_ucb_joint, lin_ucb_local, oful
+from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint, lin_ucb_local
+from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.papers.azize_basu import most_updates
 from bandana.algorithms.run import run

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandana.algorithms.bandits.contextual.oful import adar_oful, lin_ucb, lin_ucb_joint, oful
+from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint
+from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.environments.contexts import SphereContexts
 from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.run import run

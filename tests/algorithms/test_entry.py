@@ -8,9 +8,9 @@ import pytest
 from mixture_models import mixture
 
 from bandana.algorithms.catalog import CATALOG, find
-from bandana.algorithms.entry import Problem, Settings, claim_of, kind_of
-from bandana.algorithms.families import fitting
+from bandana.algorithms.entry import Settings, claim_of, fitting, kind_of
 from bandana.algorithms.mdp.models import LinearModel
+from bandana.algorithms.problem import Problem
 from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Interval, PureDP, Relation, RenyiDP, TrustModel

@@ -10,7 +10,7 @@ import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 from test_adar_oful_by_hand import context_table
 
-from bandana.algorithms.bandits.contextual.oful import lin_ucb, lin_ucb_joint
+from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint
 from bandana.algorithms.bandits.kernel.gp_ucb import READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog

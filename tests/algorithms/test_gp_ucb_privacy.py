@@ -13,8 +13,8 @@ from test_adar_oful_by_hand import context_table
 from bandana.algorithms.bandits.kernel.doubling import Doubling
 from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb, gp_ucb_joint, gp_ucb_local
 from bandana.algorithms.catalog import find
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
+from bandana.algorithms.problem import Problem
 from bandana.algorithms.protocol import Record
 from bandana.algorithms.rkhs.features import feature_map
 from bandana.algorithms.rkhs.kernels import Additive, Linear, SquaredExponential

@@ -9,7 +9,7 @@ import pytest
 from doubles import OwnNoiseLedger
 from test_adar_oful_by_hand import context_table
 
-from bandana.algorithms.bandits.contextual.oful import lin_ucb, lin_ucb_joint, lin_ucb_local
+from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint, lin_ucb_local
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import EpisodicRegretCurve
+from bandana.algorithms.problem import Problem
 from bandana.algorithms.rl.linear_mdp.batches import static
 from bandana.algorithms.rl.linear_mdp.entries import ENTRIES
 from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from bandana.algorithms.entry import LINEAR_MDP, MIXTURE, Problem
 from bandana.algorithms.environments.mdp_instances import hypercube_chain, kernel_mixture, modes, one_hot, patients
 from bandana.algorithms.mdp import models
 from bandana.algorithms.mdp.planning import plan
+from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
 from bandana.privacy_core import Interval
 
 SEED = np.random.SeedSequence(3)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandana.algorithms.entry import KERNEL, POOLED, Problem
+from bandana.algorithms.problem import KERNEL, POOLED, Problem
 from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.rkhs.lookup import Rows
 from bandana.algorithms.rkhs.pool import Pool

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from pools import KERNEL, SYMMETRIC, pool_of
 
-from bandana.algorithms.bandits.contextual.oful import adar_oful, lin_ucb, lin_ucb_joint, lin_ucb_local, oful
+from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint, lin_ucb_local
+from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_ucb, ucb
 from bandana.algorithms.bandits.finite_arm.indices_numba import laplace_sum_quantile_reference
 from bandana.algorithms.bandits.finite_arm.regret_bounds import (
@@ -25,7 +26,6 @@ from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se, 
 from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb, tree_ucb
 from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb
 from bandana.algorithms.catalog import CATALOG, find
-from bandana.algorithms.entry import EPISODIC, FROM_USERS, Problem
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.environments.contexts import SphereContexts
 from bandana.algorithms.environments.kernel_functions import PooledFunction, random_function
@@ -34,6 +34,7 @@ from bandana.algorithms.environments.mdp_instances import patients
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve, log_grid
+from bandana.algorithms.problem import EPISODIC, FROM_USERS, Problem
 from bandana.algorithms.rkhs.features import feature_map
 from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.run import run

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 
 from bandana.algorithms.protocol import Algorithm
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import MU, Effort
+from bandana.audits.outcome import MU, NOISE, SAMPLING, STRUCTURAL, Effort
 from bandana.audits.replays.attacks import ACTIONS, TRANSCRIPT
 from bandana.audits.replays.measure import looks_of, measure
 from bandana.audits.searches import noise, structural
-from bandana.audits.searches.noise import NOISE
 from bandana.audits.testbeds.blocks import Trial
 
 EXAMPLES = 60

@@ -13,16 +13,16 @@ from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb
 from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
-from bandana.audits.audit import Trial, audit, derive
+from bandana.audits.audit import audit
 from bandana.audits.claims import Quantity, parse
 from bandana.audits.faults.baselines import BASELINE_CONTROLS
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import Effort, Verdict, accounted_as
+from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL, Effort, Verdict, accounted_as
 from bandana.audits.replays.measure import looks_of, measure
 from bandana.audits.searches import noise, structural
-from bandana.audits.searches.noise import NOISE
+from bandana.audits.seeds import derive
+from bandana.audits.trial import Trial
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)

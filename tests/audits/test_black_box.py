@@ -24,7 +24,7 @@ from bandana.audits.external.black_box import (
     play_rows,
     replay,
 )
-from bandana.audits.neighbors.worst_pair import candidate_pairs
+from bandana.audits.neighbors.candidates import candidate_pairs
 from bandana.audits.outcome import MU, Effort, Verdict
 
 PLAY, LEAKY = example("black_box").play, example("black_box").leaky

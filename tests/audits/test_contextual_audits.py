@@ -8,22 +8,24 @@ import numpy as np
 import pytest
 from nightly import first
 
-from bandana.algorithms.bandits.contextual.oful import adar_oful, lin_ucb_joint, lin_ucb_local, oful
+from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb_joint, lin_ucb_local
+from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.tables import ContextTable, RewardTable
 from bandana.algorithms.observers import ActionLog
-from bandana.audits.audit import Trial, _promise, audit
+from bandana.audits.audit import audit
 from bandana.audits.external.rescaled import rescaled
 from bandana.audits.faults.contextual import CONTEXTUAL_CONTROLS
-from bandana.audits.faults.finite_arm import SAMPLING
 from bandana.audits.neighbors import worst_pair
-from bandana.audits.neighbors.pairs import Pair, canary_pairs, own_changes
-from bandana.audits.outcome import Effort
+from bandana.audits.neighbors.pairs import Pair, actions_differ, canary_pairs, own_changes
+from bandana.audits.outcome import SAMPLING, Effort
 from bandana.audits.replays.measure import measure_one_run
-from bandana.audits.replays.replay import actions_differ, replay
+from bandana.audits.replays.replay import replay
 from bandana.audits.searches import noise
+from bandana.audits.searches.sampling import promise as _promise
 from bandana.audits.searches.structural import examine_pair, search
 from bandana.audits.subjects import subjects
+from bandana.audits.trial import Trial
 from bandana.privacy_core import GaussianDP, Interval, JointGaussian, Relation, RenyiDP, TrustModel
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bandana.audits.audit import audit, examine_noise
+from bandana.audits.audit import audit
 from bandana.audits.claims import Quantity, parse
 from bandana.audits.evidence import verify, write
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS
@@ -13,6 +13,7 @@ from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import MU, ONE_RUN, Effort, Verdict, accounted_as, accounted_mu
 from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
 from bandana.audits.replays.measure import Look, looks_of, measure, method_of, rounded
+from bandana.audits.searches.noise import examine_noise
 from bandana.audits.subjects import subjects
 from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, NonPrivateEvent, PureDP, TrustModel
 

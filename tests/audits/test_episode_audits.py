@@ -29,24 +29,26 @@ from scipy.stats import kstest
 
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import EpisodeTable, path_tree, random_episodes
+from bandana.algorithms.environments.stacked import StackedEpisodeTables
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
-from bandana.audits.audit import Trial, audit
+from bandana.audits.audit import audit
 from bandana.audits.external import conformance
 from bandana.audits.external.rescaled import rescaled
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors import worst_pair
-from bandana.audits.neighbors.pairs import Paths, canary_pairs, own_changes
-from bandana.audits.neighbors.worst_pair import Candidate, StackedEpisodeTables, Value
-from bandana.audits.outcome import Effort
+from bandana.audits.neighbors.candidates import Candidate, Value
+from bandana.audits.neighbors.pairs import Paths, actions_differ, canary_pairs, own_changes
+from bandana.audits.outcome import SAMPLING, STRUCTURAL, Effort
 from bandana.audits.replays import one_run as one_run_audit
 from bandana.audits.replays.later_actions import later_features
 from bandana.audits.replays.measure import measure_one_run
-from bandana.audits.replays.replay import actions_differ, replay
+from bandana.audits.replays.replay import replay
 from bandana.audits.searches import noise
-from bandana.audits.searches.counterexample import DECISION, SENSITIVITY, Case
+from bandana.audits.searches.cases import Case
+from bandana.audits.searches.counterexample import DECISION, SENSITIVITY
 from bandana.audits.searches.structural import examine, examine_pair, search
+from bandana.audits.trial import Trial
 from bandana.privacy_core import GaussianDP, Interval, LiveLedger, Relation, ReproducibleNoise, TrustModel
 
 TABLE = table()

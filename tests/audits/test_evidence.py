@@ -11,14 +11,15 @@ from nightly import first
 from own_cases import UNIT, example
 
 from bandana.algorithms.catalog import find
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import random_table
-from bandana.audits.audit import Trial, audit
+from bandana.algorithms.problem import Problem
+from bandana.audits.audit import audit
 from bandana.audits.claims import parse
 from bandana.audits.evidence import UnusableEvidence, read, seal, to_bytes, verify, write
 from bandana.audits.external.white_box import examine
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.outcome import Effort, Verdict
+from bandana.audits.trial import Trial
 from bandana.privacy_core import RenyiDP
 
 EFFORT = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=20, seed=1)

@@ -8,16 +8,15 @@ from nightly import first
 from own_cases import UNIT, EveryRound, example
 
 from bandana.algorithms.catalog import find
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import random_table
-from bandana.audits.audit import derive
+from bandana.algorithms.problem import Problem
 from bandana.audits.claims import parse
 from bandana.audits.external.white_box import check_scope, examine, find_probes
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
 from bandana.audits.faults.releases import GENERIC, ExactInSome, Planted, Reusing, Unclipped, Weakened
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import MU, Effort, Verdict
+from bandana.audits.outcome import MU, SAMPLING, STRUCTURAL, Effort, Verdict
 from bandana.audits.replays.replay import replay
+from bandana.audits.seeds import derive
 from bandana.privacy_core import (
     DiscreteGaussian,
     Exact,

@@ -10,17 +10,18 @@ from nightly import first
 
 from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb_joint, gp_ucb_local
 from bandana.algorithms.catalog import find
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.tables import ContextTable
+from bandana.algorithms.problem import Problem
 from bandana.algorithms.rkhs.features import feature_map
 from bandana.algorithms.rkhs.kernels import SquaredExponential
-from bandana.audits.audit import Trial, audit
+from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.outcome import Effort
 from bandana.audits.searches.structural import search
 from bandana.audits.testbeds.catalog import bed_settings
+from bandana.audits.trial import Trial
 from bandana.privacy_core import GaussianDP, Interval
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)

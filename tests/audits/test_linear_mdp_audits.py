@@ -14,15 +14,16 @@ from bandana.algorithms.rl.linear_mdp import values_numba as kernels
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI
 from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb_joint, lsvi_ucb_pure_joint
 from bandana.algorithms.run import run
-from bandana.audits.audit import Trial, audit
+from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.finite_arm import planted_as
+from bandana.audits.faults.fault import planted_as
 from bandana.audits.faults.linear_mdp import LSVI_UTILITY, _AnswersExactly
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.outcome import Effort
 from bandana.audits.searches import noise
 from bandana.audits.searches.structural import search
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
+from bandana.audits.trial import Trial
 from bandana.privacy_core import GaussianDP, Interval, LiveLedger, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)

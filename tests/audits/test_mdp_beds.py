@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandana.algorithms.entry import LINEAR_MDP, MIXTURE, Entry
+from bandana.algorithms.entry import Entry
 from bandana.algorithms.environments.worst_mdps import HORIZON, N_STATES, bed_like, directions, linear_bed, mixture_bed
+from bandana.algorithms.problem import LINEAR_MDP, MIXTURE
 from bandana.audits.testbeds.catalog import bed_of
 from bandana.privacy_core import EQUAL, GOE, Interval, JointGaussian
 from bandana.privacy_core.sensitivities import pair_l1_witness

@@ -6,15 +6,17 @@ import pytest
 from nightly import first
 
 from bandana.algorithms.catalog import find
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.episodes import random_episodes
 from bandana.algorithms.environments.worst_mdps import mixture_bed
-from bandana.audits.audit import Trial, audit, derive
+from bandana.algorithms.problem import Problem
+from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.outcome import Effort
 from bandana.audits.searches.structural import examine_pair, search
+from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
+from bandana.audits.trial import Trial
 from bandana.privacy_core import Interval, PureDP, account
 
 ROUNDS = 64

@@ -11,13 +11,14 @@ import pytest
 from nightly import first
 
 from bandana.algorithms.catalog import find
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.problem import Problem
 from bandana.algorithms.run import run
+from bandana.audits.bounds import one_run_methods
+from bandana.audits.bounds.one_run_methods import METHODS, bound, n_guesses_for
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.faults.tampering import scaled_by
-from bandana.audits.replays import one_run
-from bandana.audits.replays.one_run import CERTAIN, METHODS, OneRun, bound, examine, n_guesses_for
+from bandana.audits.replays.one_run import CERTAIN, OneRun, examine
 from bandana.audits.testbeds.blocks import UNIT, RunningSumBed, trials
 from bandana.privacy_core import (
     Exact,
@@ -386,4 +387,4 @@ def test_numbers_of_guesses_come_from_the_claim_alone():
     assert n_guesses_for(10_000, PureDP(1.0), 0.05) == int(4750 * (1 + math.exp(-1)))
     counts = [n_guesses_for(m, GaussianDP(mu), 0.0125) for m in (100, 1000) for mu in (0.1, 1.0, 10.0)]
     assert all(1 <= n <= m for n, m in zip(counts, np.repeat([100, 1000], 3), strict=True))
-    assert one_run.n_guesses_for(1000, GaussianDP(0.1), 0.0125) < 1000
+    assert one_run_methods.n_guesses_for(1000, GaussianDP(0.1), 0.0125) < 1000

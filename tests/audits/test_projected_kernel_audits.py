@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 from bandana.algorithms.catalog import find
+from bandana.algorithms.environments.worst_pools import extrapolating_pool
 from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.rkhs.pool import Pool
-from bandana.audits.audit import Trial, audit
+from bandana.audits.audit import audit
 from bandana.audits.faults.capri import CAPRI_JOINT, PROJECTED_KERNEL_CONTROLS
-from bandana.audits.faults.finite_arm import STRUCTURAL
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import Effort
+from bandana.audits.outcome import STRUCTURAL, Effort
 from bandana.audits.replays.replay import replay
-from bandana.audits.testbeds.catalog import at_test_budget, bed_of, bed_settings, extrapolating_pool
+from bandana.audits.testbeds.catalog import at_test_budget, bed_of, bed_settings
+from bandana.audits.trial import Trial
 
 ROUNDS, REPLAYS = 64, 3000
 OWN = {control.name: control for control in CAPRI_JOINT[6:]}

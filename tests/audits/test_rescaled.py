@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from nightly import first
 
 from bandana.algorithms.catalog import find
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.problem import Problem
 from bandana.algorithms.run import run
 from bandana.audits.external import conformance
 from bandana.audits.external.rescaled import NotRescalable, Rescaled, rescaled
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.finite_arm import STRUCTURAL
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors.pairs import canary_pairs
+from bandana.audits.outcome import STRUCTURAL
 from bandana.audits.replays.replay import replay
 from bandana.audits.searches.structural import search
 from bandana.audits.testbeds.blocks import UNIT, RunningSumBed, trials

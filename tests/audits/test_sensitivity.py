@@ -10,14 +10,15 @@ import pytest
 from nightly import first
 
 from bandana.algorithms.catalog import find
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.problem import Problem
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.finite_arm import STRUCTURAL
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors.pairs import Pair, canary_pairs
+from bandana.audits.outcome import STRUCTURAL
+from bandana.audits.searches import cases as audits_searches_cases
 from bandana.audits.searches import structural
-from bandana.audits.searches.counterexample import as_tuples
+from bandana.audits.searches.cases import as_tuples
 from bandana.audits.searches.structural import Case, examine, examine_pair, search
 from bandana.audits.testbeds.blocks import RunningSumBed, trials
 from bandana.privacy_core import Gaussian, GaussianDP, Interval, Laplace, LocalSum, RenyiDP, TreeSum
@@ -50,7 +51,7 @@ def test_nor_in_a_range_so_wide_that_far_outside_it_sums_are_not_exact():
 
 
 def test_one_user_may_stay_where_all_others_walk_on():
-    menu = structural._Menu(2, UNIT, 4, private_records=True, episode=(2, 3, 2))
+    menu = audits_searches_cases.Menu(2, UNIT, 4, private_records=True, episode=(2, 3, 2))
     stay, walk = (as_tuples(menu.tree(place, b"\0")) for place in (0, 1))
 
     def is_alone(case):

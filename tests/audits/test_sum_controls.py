@@ -9,14 +9,12 @@ from sum_audit import catches, measured
 
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits.audit import derive
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS, LITTLE, MUCH, UTILITY_FAULTS
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import accounted_mu
+from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL, accounted_mu
 from bandana.audits.replays.replay import replay
 from bandana.audits.searches import noise, structural
-from bandana.audits.searches.noise import NOISE
+from bandana.audits.seeds import derive
 from bandana.audits.testbeds.blocks import UNIT, trials
 from bandana.privacy_core import GaussianDP, LiveLedger, ReproducibleNoise
 

@@ -10,9 +10,9 @@ from sum_audit import EXAMPLES, measured
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
-from bandana.audits.audit import derive
 from bandana.audits.outcome import accounted_mu
 from bandana.audits.searches import noise, structural
+from bandana.audits.seeds import derive
 from bandana.audits.testbeds.blocks import UNIT, PhaseTotal, RepeatedSum, trials
 from bandana.privacy_core import Exact, Gaussian, LiveLedger, PhaseSum, ReproducibleNoise
 

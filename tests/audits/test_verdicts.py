@@ -7,14 +7,15 @@ import pytest
 from nightly import first
 
 from bandana.algorithms.catalog import CATALOG, find
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.audits.audit import Trial, audit, derive
+from bandana.algorithms.problem import Problem
+from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.faults.finite_arm import SAMPLING, STRUCTURAL
-from bandana.audits.outcome import MU, Effort, Verdict
+from bandana.audits.outcome import MU, SAMPLING, STRUCTURAL, Effort, Verdict
 from bandana.audits.replays.attacks import TRANSCRIPT
+from bandana.audits.seeds import derive
 from bandana.audits.summary import summarize
+from bandana.audits.trial import Trial
 from bandana.privacy_core import Gaussian, Interval, PhaseSum, RenyiDP, Span
 
 UNIT = Interval(0.0, 1.0)
@@ -62,7 +63,7 @@ def test_a_ledger_from_which_a_cost_is_derived_knows_the_length_of_the_stream(ta
         stop = np.full(ledger.n_reps, table.n_users + 1)
         ledger.release(Gaussian(1.0, 1.0), np.zeros((ledger.n_reps, 1)), records=Span(stop - 1, stop))
 
-    monkeypatch.setattr("bandana.audits.audit.run", beyond)
+    monkeypatch.setattr("bandana.audits.seeds.run", beyond)
     with pytest.raises(ValueError, match="records must lie in a stream of 32, got a span to 33"):
         derive(None, table, seed=0, n_reps=4)
 

@@ -10,20 +10,12 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr, ndtri
 
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
+from bandana.algorithms.environments.stacked import StackedTables
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors import worst_pair
-from bandana.audits.neighbors.worst_pair import (
-    Candidate,
-    StackedTables,
-    Value,
-    candidate_pairs,
-    early_probes,
-    even_contexts,
-    find,
-    losses,
-    visible_mu,
-)
+from bandana.audits.neighbors.candidates import Candidate, Value, candidate_pairs, early_probes, even_contexts
+from bandana.audits.neighbors.worst_pair import find, losses, visible_mu
 from bandana.audits.testbeds.blocks import UNIT, PhaseTotal, RunningSumBed, trials
 from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, LocalSum, PhaseSum, ReproducibleNoise
 

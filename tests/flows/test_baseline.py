@@ -11,8 +11,9 @@ from scipy import stats
 
 from bandana.audits.evidence import recompute
 from bandana.flows.running.store import Store
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import SpecError, load_spec
+from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import baseline
 from bandana.flows.suites.baseline import Audited, Baseline, CellFacts, Estimate
 from bandana.flows.suites.gate import compare, in_report, tell, told

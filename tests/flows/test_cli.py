@@ -15,7 +15,7 @@ from bandana.flows.commands.failures import explain
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.running.interrupt import server_ended
 from bandana.flows.running.settings import DataFolder
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from bandana.audits.reporting import validate
 from bandana.flows.cli import app
 from bandana.flows.queries.compare import compare_runs, conclude, read_report, tables
 from bandana.flows.running.settings import DataFolder
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites.audit_report import write_document
 from tests.report_documents import audit, later, make, whole
 

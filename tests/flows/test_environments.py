@@ -13,8 +13,9 @@ from bandana.algorithms.observers import ContextualRegretCurve, RegretCurve
 from bandana.algorithms.run import run
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environment_of, environments_of
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import SpecError, parse_spec
+from bandana.flows.spec.spec import parse_spec
 from bandana.flows.suites.play import benchmark_block
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 

@@ -16,15 +16,16 @@ from episode_beds import ENTRIES, local
 from typer.testing import CliRunner
 
 from bandana.algorithms import catalog
-from bandana.algorithms.entry import LINEAR_MDP, MIXTURE
 from bandana.algorithms.observers import EpisodicRegretCurve
+from bandana.algorithms.problem import LINEAR_MDP, MIXTURE
 from bandana.algorithms.run import run
 from bandana.audits.reporting import validate
 from bandana.flows.cli import app
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import SpecError, json_schema, parse_spec
+from bandana.flows.spec.spec import json_schema, parse_spec
 from bandana.flows.suites.audit_report import write_document
 from bandana.flows.suites.play import benchmark_block
 from bandana.flows.suites.report import assemble

@@ -15,8 +15,9 @@ from bandana.audits.contents import PROVENANCE, numbers_sha256, read_description
 from bandana.flows.keys import provenance
 from bandana.flows.running.executors import Executor, Resources, is_infrastructure_fault, patience, task_runner
 from bandana.flows.running.settings import DataFolder
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import SpecError, load_spec
+from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import benchmark as module
 from bandana.flows.suites.benchmark import benchmark
 

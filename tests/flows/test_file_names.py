@@ -15,8 +15,9 @@ import pytest
 import yaml
 
 from bandana.flows.spec.file_names import file_name
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import SpecError, load_spec
+from bandana.flows.spec.spec import load_spec
 from bandana.flows.tracking.address import TrackingAddress
 
 _ROOT = Path(__file__).parents[2]

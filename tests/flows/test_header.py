@@ -5,7 +5,7 @@ import pytest
 
 from bandana.flows.spec.environment_kinds import read_table
 from bandana.flows.spec.environment_specs import TableSpec
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 
 SECRET = "0.8125"
 

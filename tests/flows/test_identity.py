@@ -19,11 +19,11 @@ from bandana.flows.spec import linear as linear_environments
 from bandana.flows.spec import made_by
 from bandana.flows.spec.environment_kinds import environment_of
 from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.problems import problem_of
 from bandana.flows.spec.spec import load_spec, parse_spec
 from bandana.flows.suites.audit_all import key_of
 from bandana.flows.suites.benchmark import _run_block
 from bandana.flows.suites.play import benchmark_block
-from bandana.flows.suites.replicates import problem_of
 from bandana.flows.suites.work import audit_cell, audit_key
 
 ROOT = Path(__file__).parents[2]

@@ -15,17 +15,19 @@ import pytest
 import yaml
 
 from bandana.algorithms import catalog
-from bandana.algorithms.entry import KERNEL, POOLED, Entry
+from bandana.algorithms.entry import Entry
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ContextualRegretCurve
+from bandana.algorithms.problem import KERNEL, POOLED
 from bandana.algorithms.rkhs.features import exact_on, feature_map
 from bandana.algorithms.rkhs.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential
 from bandana.algorithms.run import run
 from bandana.audits.neighbors.pairs import own_changes
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import SpecError, json_schema, parse_spec
+from bandana.flows.spec.spec import json_schema, parse_spec
 from bandana.flows.suites.play import benchmark_block
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 

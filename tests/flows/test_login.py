@@ -9,7 +9,7 @@ import pytest
 from bandana.flows.commands.schedule import _from_file
 from bandana.flows.running import login
 from bandana.flows.running.service import service_settings
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 
 
 def test_every_login_is_another_with_256_bits():

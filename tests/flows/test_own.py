@@ -14,7 +14,7 @@ from bandana.audits.evidence import verify
 from bandana.audits.reporting import validate
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites.own import ALGORITHM, FUNCTION, Request, load
 
 ROOT = Path(__file__).parents[2]

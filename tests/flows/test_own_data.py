@@ -16,9 +16,10 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec import own_data
 from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import SECRET, pinned
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import SpecError, load_spec
+from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import replicates
 from bandana.flows.suites.play import BENCHMARK, benchmark_block
 from bandana.flows.suites.work import audit_cell, audit_key

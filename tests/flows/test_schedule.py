@@ -19,7 +19,7 @@ from bandana.flows.cli import app
 from bandana.flows.running.clock import Times
 from bandana.flows.running.processes import Process, end
 from bandana.flows.running.service import check_port
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 
 _ROOT = Path(__file__).parents[2]
 

@@ -8,10 +8,9 @@ import yaml
 from small_spec import SMALL
 
 from bandana.audits.reporting import validate
-from bandana.flows.commands.suites import standing_alone
 from bandana.flows.running.store import Store
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import parse_spec
+from bandana.flows.spec.spec import parse_spec, standing_alone
 from bandana.flows.suites.audit_report import FORMATS, write_document
 from bandana.flows.suites.play import benchmark_block
 from bandana.flows.suites.report import assemble, audit_documents

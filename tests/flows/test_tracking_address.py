@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
-from bandana.flows.spec.spec import SpecError
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.tracking import errors
 from bandana.flows.tracking.address import ARTIFACTS_VARIABLE, URI_VARIABLE, TrackingAddress
 from bandana.flows.tracking.errors import Patient, advice, is_passing

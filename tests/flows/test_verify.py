@@ -11,13 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from bandana.algorithms.catalog import find
-from bandana.algorithms.entry import Problem
 from bandana.algorithms.environments.tables import random_table
-from bandana.audits.audit import Trial, audit
+from bandana.algorithms.problem import Problem
+from bandana.audits.audit import audit
 from bandana.audits.contents import numbers_sha256
 from bandana.audits.evidence import read, seal, write
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.outcome import Effort
+from bandana.audits.trial import Trial
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.keys.provenance import Making

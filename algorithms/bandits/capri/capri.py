@@ -12,19 +12,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from bandana.algorithms.bandits.capri import projection
+from bandana.algorithms.bandits.capri.gathering import EachAlone, Gathering, Together
 from bandana.algorithms.bandits.capri.projection import Coins, Projection, drawn_coins, epoch_lengths
+from bandana.algorithms.bandits.capri.widths import Epoch, ExactWidth, PrintedWidth, Width
 from bandana.algorithms.papers.pavlovic import printed_sd
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.rkhs.features import exact_on
 from bandana.algorithms.rkhs.kernels import Kernel
 from bandana.algorithms.rkhs.pool import Pool
-from bandana.privacy_core import ApproxDP, Exact, Gaussian, Interval, Ledger, Mechanism, PhaseSum, Span, calibrate
+from bandana.privacy_core import ApproxDP, Exact, Gaussian, Interval, Ledger, calibrate
 from bandana.privacy_core.checks import at_least, failure_of, non_negative, positive
 
 _UP = 1 + 1e-12
@@ -83,224 +84,6 @@ class Plan(NamedTuple):
     """s_max, or what the calibration takes in its place."""
     width: FloatArray
     """(n_points,) half-widths of the confidence intervals."""
-
-
-# --- where the noise enters ------------------------------------------------------------------------------------------
-
-
-class Gathering(Protocol):
-    """How users' contributions become one noisy sum an epoch: joint and local privacy differ in this alone."""
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """What adds noise to one release; its sensitivity is 2 B."""
-        ...
-
-    def init(self, n_reps: int, n_outputs: int) -> Any:
-        """Nothing gathered yet."""
-        ...
-
-    def take(
-        self, state: Any, value: FloatArray, n_records: IntArray, is_last: bool, ledger: Ledger
-    ) -> tuple[Any, FloatArray]:
-        """Adds the next record's contribution (n_reps, n_outputs); where it is the epoch's last, answers the noisy sum."""
-        ...
-
-    def noise_deviation(self, n_records: int) -> float:
-        """Standard deviation of the noise in an epoch's sum, in each coordinate."""
-        ...
-
-
-_NOTHING: FloatArray = np.zeros(0)
-
-
-@dataclass(frozen=True)
-class Together:
-    """The epoch's exact sum is released once, when the epoch ends: joint privacy, and the twin.
-
-    Attributes:
-      mechanism: with the noise of an epoch's sum.
-    """
-
-    mechanism: Mechanism
-
-    @cached_property
-    def _sums(self) -> PhaseSum:
-        return PhaseSum(self.mechanism)
-
-    def init(self, n_reps: int, n_outputs: int) -> Any:
-        """See `Gathering`."""
-        return self._sums.init(n_reps, (n_outputs,))
-
-    def take(
-        self, state: Any, value: FloatArray, n_records: IntArray, is_last: bool, ledger: Ledger
-    ) -> tuple[Any, FloatArray]:
-        """See `Gathering`."""
-        state = self._sums.add(state, value, n_records)
-        if not is_last:
-            return state, _NOTHING
-        state, noisy, _ = self._sums.close(state, ledger)
-        return state, noisy
-
-    def noise_deviation(self, n_records: int) -> float:
-        """One draw."""
-        return self._sums.noise_deviation(1)
-
-
-class Messages(NamedTuple):
-    """What was sent in the epoch under way."""
-
-    total: FloatArray
-    """(n_reps, n_outputs)"""
-    next: IntArray
-    """(n_reps,) the record that sends the next one."""
-
-
-@dataclass(frozen=True)
-class EachAlone:
-    """Each user sends the own contribution with noise, and the epoch's messages are added up: local privacy.
-
-    Attributes:
-      mechanism: with the noise of a message.
-    """
-
-    mechanism: Mechanism
-
-    def init(self, n_reps: int, n_outputs: int) -> Messages:
-        """See `Gathering`."""
-        return Messages(np.zeros((n_reps, n_outputs)), np.zeros(n_reps, dtype=np.int64))
-
-    def take(
-        self, state: Messages, value: FloatArray, n_records: IntArray, is_last: bool, ledger: Ledger
-    ) -> tuple[Messages, FloatArray]:
-        """See `Gathering`.
-
-        Raises:
-          ValueError: it is the contribution of more than one record, whose messages would be one.
-        """
-        if (n_records > 1).any():
-            raise ValueError(f"under local DP each record sends its own message, got one of {int(n_records.max())} records")
-        after = state.next + n_records
-        message = ledger.release(self.mechanism, value, records=Span(state.next, after))
-        np.add(state.total, message, out=state.total)
-        if not is_last:
-            return Messages(state.total, after), _NOTHING
-        return Messages(np.zeros_like(state.total), after), state.total
-
-    def noise_deviation(self, n_records: int) -> float:
-        """One draw a message."""
-        return math.sqrt(n_records) * self.mechanism.deviation
-
-
-# --- how wide the intervals are --------------------------------------------------------------------------------------
-
-
-class Epoch(NamedTuple):
-    """What a confidence width is made of: public."""
-
-    length: int
-    """T_r."""
-    features: FloatArray
-    """(n_points, n_features) phi."""
-    projection: Projection
-    rounds: FloatArray
-    """(n_points,) expected rounds at each point; 0 where it cannot be played."""
-    is_active: np.ndarray
-    """(n_points,) bool, in any context."""
-    deviation: float
-    """Of the noise in the sum of y v(w), in each coordinate."""
-
-
-class Width(Protocol):
-    """What the sensitivity is taken to be, and how far an estimate may be off: the calibrations differ in this."""
-
-    def unit(self, found: Projection, is_active: np.ndarray) -> float:
-        """A bound on |v(w)| over all points that some user can be given."""
-        ...
-
-    def half_widths(self, epoch: Epoch) -> FloatArray:
-        """(n_points,) of the intervals, at `beta_scale` 1."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ExactWidth:
-    r"""The tight calibration: the exact sensitivity, and a proved interval for each point.
-
-    Given what was released before, the points w_t of an epoch are independent draws from a law that is known: the context
-    from kappa, the action uniformly. So the estimate v(w)^T (sum_t y_t v(w_t) + noise) is a sum of independent terms, of
-    mean and variance that can be computed (`projection.error`): with L = log(2 |W| R / failure), s the noise's deviation in
-    a coordinate, a the largest weight of one reward,
-
-        |f(w) - estimate| <= |f| bias(w) + sqrt(2 L (B^2 variance(w) + s^2 |v(w)|^2)) + B a(w) L / 3,
-
-    but with probability failure / (|W| R), by Bernstein's inequality for variables bounded on one side (Boucheron, Lugosi
-    and Massart 2013, Theorem 2.10), whose moment bound holds for the Gaussian part too. Where noise dominates, the same with
-    half of the failure for the noise alone, z s |v(w)| with z = Phi^-1(1 - failure / (4 |W| R)), is shorter; the shorter is
-    taken. It assumes that the pool's law is the law of the contexts; a law that is off by a factor of 1 +- u makes it off by
-    about u.
-
-    Attributes:
-      reward_bound: B.
-      norm_bound: of f.
-      failure: probability that some interval of some epoch fails.
-      n_epochs: R.
-      error_scale: factor on B and |f| here, that is, on all but the privacy noise, whose law is known exactly.
-    """
-
-    reward_bound: float
-    norm_bound: float
-    failure: float
-    n_epochs: int
-    error_scale: float = 1.0
-
-    def unit(self, found: Projection, is_active: np.ndarray) -> float:
-        """s_max itself."""
-        return float(found.norm[is_active].max())
-
-    def half_widths(self, epoch: Epoch) -> FloatArray:
-        """See the class."""
-        found = projection.error(epoch.features, epoch.projection.vectors, epoch.rounds)
-        share = self.failure / (2 * len(found.bias) * self.n_epochs)
-        bound = self.error_scale * self.reward_bound
-        variance, noise = bound**2 * found.variance, epoch.deviation * epoch.projection.norm
-
-        def bernstein(square: FloatArray, log: float) -> FloatArray:
-            return np.sqrt(2 * log * square) + bound * found.weight * log / 3
-
-        at_once = bernstein(variance + noise**2, math.log(1 / share))
-        apart = bernstein(variance, math.log(2 / share)) - float(ndtri(share / 2)) * noise
-        return np.asarray(self.error_scale * self.norm_bound * found.bias + np.minimum(at_once, apart))
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedWidth:
-    r"""The paper's constants: sigma_max in place of s_max, and Delta_r = beta sigma_max + beta_1 sigma_max^2 for all points.
-
-    An action stays if its estimate is at least the largest minus 4 Delta_r, which is to say that intervals of half-width 2
-    Delta_r meet (2 Delta_r, half of it, would be enough for the paper's own proof).
-
-    Attributes:
-      beta: of Lemma 6.6.
-      beta_1: of eq. (7) or of Lemma 6.6.
-      is_local: under local privacy beta_1 grows with sqrt(T_r).
-      error_scale: factor on beta, which is for all but the privacy noise.
-    """
-
-    beta: float
-    beta_1: float
-    is_local: bool
-    error_scale: float = 1.0
-
-    def unit(self, found: Projection, is_active: np.ndarray) -> float:
-        """sigma_max, which is at least s_max."""
-        return float(found.spread[is_active].max())
-
-    def half_widths(self, epoch: Epoch) -> FloatArray:
-        """See the class."""
-        largest = self.unit(epoch.projection, epoch.is_active)
-        beta_1 = self.beta_1 * (math.sqrt(epoch.length) if self.is_local else 1.0)
-        return np.full(len(epoch.rounds), 2 * (self.error_scale * self.beta * largest + beta_1 * largest**2))
 
 
 # --- the algorithm ---------------------------------------------------------------------------------------------------

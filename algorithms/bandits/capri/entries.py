@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from bandana.algorithms.bandits.capri.capri import NEAREST, capri, capri_joint, capri_local
-from bandana.algorithms.entry import POOLED, Claim, Entry, Settings, claim_of
-from bandana.algorithms.families import approx_of, calibration_of
+from bandana.algorithms.entry import Claim, Entry, Settings, approx_of, calibration_of, claim_of
+from bandana.algorithms.problem import POOLED
 from bandana.algorithms.protocol import Algorithm
 from bandana.privacy_core import Relation, TrustModel
 

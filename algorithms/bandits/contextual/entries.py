@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bandana.algorithms.bandits.contextual.oful import (
-    LinUCB,
-    RarelySwitchingOFUL,
-    adar_oful,
-    lin_ucb,
-    lin_ucb_joint,
-    lin_ucb_local,
-    oful,
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, lin_ucb, lin_ucb_joint, lin_ucb_local
+from bandana.algorithms.bandits.contextual.oful import RarelySwitchingOFUL, adar_oful, oful
+from bandana.algorithms.entry import (
+    AZIZE_BASU,
+    Bound,
+    Claim,
+    Entry,
+    RegretBound,
+    Settings,
+    approx_of,
+    calibration_of,
+    claim_of,
+    renyi_of,
+    reward_claim,
 )
-from bandana.algorithms.entry import CONTEXTUAL, Claim, Entry, RegretBound, Settings, claim_of
-from bandana.algorithms.families import AZIZE_BASU, approx_of, calibration_of, changing_regularizers, renyi_of, reward_claim
+from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Relation, TrustModel
+
+
+def changing_regularizers(build: Callable[[Settings], LinUCB], source: str) -> Bound:
+    """The bound of LinUCB or of GP-UCB, its constants those of the algorithm that is built."""
+
+    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+        algorithm = build(settings)
+        if algorithm.beta_scale < 1:
+            return None
+        _, least, largest = algorithm.shift(int(grid[-1]))
+        floor, n = algorithm.regularizers
+        told = f"d = {algorithm.n_features}, n = {n}, a' = {'a_t' if floor is None else format(floor, '.3g')}, "
+        told += f"R = {algorithm.reward_scale:g}, B = {algorithm.parameter_bound:g}"
+        if (e := algorithm.inaccuracy) > 0:
+            told = f"means that are linear but for e = {e:.2g} add 2 e t, and e min(sqrt t, t / sqrt a_t) to W; {told}"
+        return RegretBound(
+            algorithm.regret_bound(grid),
+            f"{source}, with constants: D + max(D, 2 s W) sqrt(t d log(1 + t / (a d)) / log 2), W = R sqrt(2 log(2 n / "
+            f"failure) + d log((t / d + b_t) / a')) + B sqrt(b_t) + g_t / sqrt(a_t) at its largest, and at most D t, D the "
+            f"range's width, for any contexts and |theta| <= B; {told}, s = {algorithm.beta_scale:g}, a_t = {least:.3g} and "
+            f"b_t = {largest:.3g} at the end; exceeded with probability at most {algorithm.failure:.3g}",
+        )
+
+    return bound
+
 
 _OFUL = "Abbasi-Yadkori, Pal and Szepesvari (2011), Improved algorithms for linear stochastic bandits"
 _SHARIFF_SHEFFET = "Shariff and Sheffet (2018), Differentially private contextual linear bandits"

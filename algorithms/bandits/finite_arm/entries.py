@@ -14,8 +14,19 @@ from bandana.algorithms.bandits.finite_arm.regret_bounds import (
 )
 from bandana.algorithms.bandits.finite_arm.successive_elimination import SuccessiveElimination, dp_se, successive_elimination
 from bandana.algorithms.bandits.finite_arm.tree_ucb import TreeUCB, dp_ucb
-from bandana.algorithms.entry import Bound, Claim, Entry, RegretBound, Settings
-from bandana.algorithms.families import AZIZE_BASU, calibration_of, fitting, pure_of, renyi_of, reward_claim
+from bandana.algorithms.entry import (
+    AZIZE_BASU,
+    Bound,
+    Claim,
+    Entry,
+    RegretBound,
+    Settings,
+    calibration_of,
+    fitting,
+    pure_of,
+    renyi_of,
+    reward_claim,
+)
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 
 _ADAP = "Azize and Basu (2022), When Privacy Meets Partial Information"

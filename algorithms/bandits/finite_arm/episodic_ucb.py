@@ -15,7 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bandana.algorithms.bandits.finite_arm import episodes_numba
-from bandana.algorithms.bandits.finite_arm.indices import KULLBACK_LEIBLER, LAPLACE, SUB_GAMMA, SUB_GAUSSIAN, Ended, Index
+from bandana.algorithms.bandits.finite_arm.indices import (
+    KULLBACK_LEIBLER,
+    LAPLACE,
+    SUB_GAMMA,
+    SUB_GAUSSIAN,
+    Ended,
+    Index,
+    Released,
+)
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, OpenPhase, PhaseSum, Relation
 from bandana.privacy_core.checks import positive
@@ -26,25 +34,6 @@ class Sensitive(NamedTuple):
 
     phase: OpenPhase
     """The reward sum of the episode under way."""
-
-
-class Released(NamedTuple):
-    """All that decisions are made from; a function of noisy sums and of public counts."""
-
-    mean: FloatArray
-    """(n_reps, n_arms), in units of reward."""
-    deviation: FloatArray
-    """(n_reps, n_arms), square root of the estimate's sub-Gaussian variance proxy; infinite before the first pull."""
-    pulls: IntArray
-    """(n_reps, n_arms)"""
-    arm: IntArray
-    """(n_reps,) the arm of the episode under way."""
-    left: IntArray
-    """(n_reps,) rounds left in it; 0 asks for a new decision."""
-    clock: IntArray
-    """(n_reps,) rounds played."""
-    tail: FloatArray
-    """(n_reps, n_arms) Laplace scale of the noise on the mean, where the index keeps it apart; else 0."""
 
 
 @dataclass(frozen=True)

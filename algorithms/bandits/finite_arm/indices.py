@@ -19,7 +19,7 @@ from bandana.privacy_core import Interval
 _LOG_2 = math.log(2.0)
 
 if TYPE_CHECKING:
-    from bandana.algorithms.bandits.finite_arm.episodic_ucb import Released
+    pass
 
 
 class Ended(NamedTuple):
@@ -189,3 +189,22 @@ def _tailed_width(deviation: FloatArray, tail: FloatArray, beta: float, logarith
 
 SUB_GAUSSIAN, LAPLACE = SubGaussianIndex(), LaplaceIndex()
 SUB_GAMMA, KULLBACK_LEIBLER = SubGammaIndex(), KullbackLeiblerIndex()
+
+
+class Released(NamedTuple):
+    """All that decisions are made from; a function of noisy sums and of public counts."""
+
+    mean: FloatArray
+    """(n_reps, n_arms), in units of reward."""
+    deviation: FloatArray
+    """(n_reps, n_arms), square root of the estimate's sub-Gaussian variance proxy; infinite before the first pull."""
+    pulls: IntArray
+    """(n_reps, n_arms)"""
+    arm: IntArray
+    """(n_reps,) the arm of the episode under way."""
+    left: IntArray
+    """(n_reps,) rounds left in it; 0 asks for a new decision."""
+    clock: IntArray
+    """(n_reps,) rounds played."""
+    tail: FloatArray
+    """(n_reps, n_arms) Laplace scale of the noise on the mean, where the index keeps it apart; else 0."""

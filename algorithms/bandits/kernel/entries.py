@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from bandana.algorithms.bandits.contextual.entries import changing_regularizers
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
-from bandana.algorithms.entry import KERNEL, POOLED, Claim, Entry, Problem, Settings, claim_of
-from bandana.algorithms.families import approx_of, calibration_of, changing_regularizers
+from bandana.algorithms.entry import Claim, Entry, Settings, approx_of, calibration_of, claim_of
+from bandana.algorithms.problem import KERNEL, POOLED, Problem
 from bandana.algorithms.rkhs.features import FeatureMap, feature_map, projected_on
 from bandana.algorithms.rkhs.kernels import Additive, Kernel, Linear, Matern
 from bandana.privacy_core import Relation, TrustModel

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bandana.algorithms.bandits.contextual.oful import LinUCB
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB
 from bandana.algorithms.papers.dubey import joint_printed_sd, local_printed_sds
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.algorithms.regression import ridge_numba

@@ -12,8 +12,8 @@ from bandana.algorithms.bandits.kernel.pooled_gp_ucb import (
     pooled_gp_ucb_joint,
     pooled_gp_ucb_local,
 )
-from bandana.algorithms.entry import POOLED, Bound, Claim, Entry, RegretBound, Settings, claim_of
-from bandana.algorithms.families import approx_of
+from bandana.algorithms.entry import Bound, Claim, Entry, RegretBound, Settings, approx_of, claim_of
+from bandana.algorithms.problem import POOLED
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Relation, TrustModel
 

@@ -13,8 +13,20 @@ from bandana.algorithms.bandits.linear.phased_elimination import (
     gope,
     theorem_8_bound,
 )
-from bandana.algorithms.entry import LINEAR, Bound, Claim, Entry, RegretBound, Settings
-from bandana.algorithms.families import AZIZE_BASU, calibration_of, fitting, pure_of, renyi_of, reward_claim
+from bandana.algorithms.entry import (
+    AZIZE_BASU,
+    Bound,
+    Claim,
+    Entry,
+    RegretBound,
+    Settings,
+    calibration_of,
+    fitting,
+    pure_of,
+    renyi_of,
+    reward_claim,
+)
+from bandana.algorithms.problem import LINEAR
 from bandana.algorithms.protocol import FloatArray, IntArray
 
 _PARAMETERS = {"failure": None, "beta_scale": 1.0}

@@ -10,21 +10,20 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bandana.algorithms.bandits.linear import phases_numba
 from bandana.algorithms.bandits.linear.designs import Design, optimal_design, rank_of
+from bandana.algorithms.bandits.linear.phase_noise import UP, Goal, LaplaceNoise, PhaseNoise, PrintedNoise, WhitenedNoise
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, Mechanism, OpenPhase, Relation
+from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, OpenPhase, Relation
 from bandana.privacy_core.checks import order, positive, probability
 from bandana.privacy_core.sums import contents, empty_phase, reopen
 
 _DESIGN_GAP = 1e-3
-_UP = 1 + 1e-12
-"""Noise is never below the theorem's: rounded up."""
 _FOREVER = 2**60
 _MOST_REMEMBERED = 2**27
 """Bytes of plans that are kept for other replicates."""
@@ -54,175 +53,6 @@ class Released(NamedTuple):
     """(n_reps,) the slot under way."""
     left: IntArray
     """(n_reps,) its rounds left."""
-
-
-class Goal(NamedTuple):
-    """What a phase has to learn: the mean of every active arm up to `target`, but with probability delta / (l (l + 1))."""
-
-    phase: int
-    """l, from 1."""
-    target: float
-    """beta_l over `beta_scale`, in units of reward."""
-    proxy: float
-    """Sub-Gaussian variance proxy of one reward: width^2 / 4 (Hoeffding's lemma)."""
-    rank: int
-    """Dimension of the active arms' span."""
-    n_active: int
-    n_arms: int
-    delta: float
-
-    @property
-    def log_term(self) -> float:
-        """Log of one over the failure probability of each side of each active arm: log(2 |A_l| l (l + 1) / delta)."""
-        return math.log(2 * self.n_active * self.phase * (self.phase + 1) / self.delta)
-
-    @property
-    def printed_log_term(self) -> float:
-        """As in eq. (8), for all K arms and two sources of noise apart: log(4 K l (l + 1) / delta)."""
-        return math.log(4 * self.n_arms * self.phase * (self.phase + 1) / self.delta)
-
-
-class Reading(NamedTuple):
-    """How a phase's sums become a noisy vector, and that one estimates."""
-
-    encode: FloatArray
-    """(m, n_outputs), what one unit of reward of the j-th played arm adds to the released vector; its norm is at most 1."""
-    predict: FloatArray
-    """(k, n_outputs), the estimates of the active arms are predict @ the released vector."""
-    width: FloatArray
-    """(k,) half-widths of their confidence intervals, at `beta_scale` 1."""
-
-
-class PhaseNoise(Protocol):
-    """Where the noise enters, for how long a phase must last, and what it then knows: the calibrations differ in this.
-
-    `leverage` (k,) and `cross` (k, m) are a^T V^-1 a and a^T V^-1 b, for active arms a and played arms b, at the design
-    (V the matrix of one average round) or after its rounds (V their sum).
-    """
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """What releases a phase's vector; the sensitivity is the width of the reward range."""
-        ...
-
-    def n_outputs(self, n_slots: int, dimension: int) -> int:
-        """Entries of the released vector."""
-        ...
-
-    def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
-        """Rounds n, not rounded, after which the goal is met; arm a is then played ceil(n pi(a)) times."""
-        ...
-
-    def reading(self, whitened: FloatArray, played: IntArray, goal: Goal) -> Reading:
-        """After the rounds: whitened (k, rank) holds V^-1/2 a, `played` (m,) which of them were played."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedNoise:
-    r"""Algorithm 3 as printed: Gaussian noise on each played arm's reward sum, lengths by eq. (8), arms out at 2 beta_l.
-
-    theta + V^-1 sum_a a N_a is a function of the sums S_a + N_a, so these are what is released. A replaced reward moves one
-    of them by at most the width: the L2 sensitivity of the vector is the width.
-
-    Eq. (8) bounds the noise's deviation at an arm by g^2 s sqrt(d (d + 1) / 2), g^2 the largest leverage, for designs on at
-    most d (d + 1) / 2 arms; g^2 = d at the optimum. Here it is the true largest leverage of the design, and d the dimension
-    of the active arms' span. The paper's rewards are 1-sub-Gaussian and its N_a ~ N(0, 2 alpha / epsilon) is for |R| <= 1; a
-    general range counts in units of half its width.
-    """
-
-    mechanism: Mechanism
-
-    def n_outputs(self, n_slots: int, dimension: int) -> int:
-        """One a played arm."""
-        return n_slots
-
-    def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
-        """Eq. (8), summed over the arms."""
-        largest, log_term = float(leverage.max()), goal.printed_log_term
-        sampling = 8 * largest * goal.proxy * log_term / goal.target**2
-        noise = self.mechanism.scale * math.sqrt(goal.rank * (goal.rank + 1) * log_term)
-        return sampling + 2 * largest * noise / goal.target
-
-    def reading(self, whitened: FloatArray, played: IntArray, goal: Goal) -> Reading:
-        """Least squares on the noisy sums, beta_l for all arms."""
-        return Reading(np.eye(len(played)), whitened @ whitened[played].T, np.full(len(whitened), goal.target))
-
-
-@dataclass(frozen=True, slots=True)
-class WhitenedNoise:
-    r"""The tight Gaussian calibration: noise of covariance s^2 h V on sum_t a_t R_t, V = sum a_t a_t^T, h = max a^T V^-1 a.
-
-    The largest leverage h is taken over the arms played. Released is y = sum_t V^-1/2 a_t R_t / sqrt(h) + N(0, s^2 I), and
-    theta = sqrt(h) V^-1/2 y. One replaced reward moves y by at most width |V^-1/2 a| / sqrt(h) <= width, for every design,
-    optimal or not, so mu = width / s: exact, as an arm attains h. At an arm a of leverage l_a = a^T V^-1 a the estimate has
-
-        sampling proxy l_a width^2 / 4,  and noise variance s^2 h l_a,
-
-    and being a sum of independent terms it misses by more than sqrt(2 l_a (width^2 / 4 + s^2 h) L) with probability at most
-    2 e^-L. At the design, l_a and h are at most g / n after n rounds, g = d at the optimum, and the smallest n at which
-    this meets the goal solves a quadratic. One union bound over arms and phases and one width replace the paper's
-    beta / 2 + beta / 2.
-
-    It is never worse than noise on each arm's sum. That has the noise variance s^2 sum_b (a^T V^-1 b)^2 at a. For an optimal
-    design pi(b) <= 1/d (the projection sqrt(pi(b) pi(c)) b^T V(pi)^-1 c has diagonal pi(b) d <= 1), hence sum_b (a^T
-    V(pi)^-1 b)^2 >= d sum_b pi(b) (a^T V(pi)^-1 b)^2 = d a^T V(pi)^-1 a, the value here; equal where d arms are played.
-    """
-
-    mechanism: Mechanism
-
-    def n_outputs(self, n_slots: int, dimension: int) -> int:
-        """One a dimension."""
-        return dimension
-
-    def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
-        """The root n of target^2 n^2 = 2 L (g proxy n + s^2 g^2)."""
-        largest = float(leverage.max())
-        scaled = 2 * goal.log_term / goal.target**2
-        linear, constant = scaled * largest * goal.proxy, scaled * (self.mechanism.scale * largest) ** 2
-        return (linear + math.sqrt(linear**2 + 4 * constant)) / 2
-
-    def reading(self, whitened: FloatArray, played: IntArray, goal: Goal) -> Reading:
-        """The estimate and its exact widths."""
-        leverage = np.einsum("kr,kr->k", whitened, whitened)
-        reach = float(leverage[played].max()) * _UP
-        variance = leverage * (goal.proxy + self.mechanism.scale**2 * reach)
-        root = math.sqrt(reach)
-        return Reading(whitened[played] / root, whitened * root, np.sqrt(2 * goal.log_term * variance))
-
-
-@dataclass(frozen=True, slots=True)
-class LaplaceNoise:
-    r"""Pure DP: Laplace noise on the reward sum of each arm played (the paper's Discussion 2 gives no constants).
-
-    A replaced reward moves one sum by at most the width: the L1 sensitivity is the width, for every design. Whitening does
-    not help here as it does with Gaussian noise, since |V^-1/2 a|_1 exceeds |V^-1/2 a|_2 by up to sqrt(d). On 50 random
-    directions the largest noise variance of whitened Laplace noise is 0.94, 0.95, 1.10, 1.15 times that of noise on the sums
-    at d = 2, 3, 4, 5 (200 directions: 1.22, 1.25 at d = 8, 10), and it depends on the rotation of V^-1/2.
-
-    The estimate at arm a misses by a sum of a sub-Gaussian variable and of m Laplace variables of scales b a^T V^-1 b_j.
-    Its width is the Chernoff bound for exactly this sum (`bandana.algorithms.bandits.linear.phases_numba`), minimized
-    numerically, and the length of a phase is solved from it.
-    """
-
-    mechanism: Mechanism
-
-    def n_outputs(self, n_slots: int, dimension: int) -> int:
-        """One a played arm."""
-        return n_slots
-
-    def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
-        """The largest over the active arms of what each needs."""
-        scales = np.ascontiguousarray(cross) * self.mechanism.scale
-        return float(phases_numba.most_laplace_samples(leverage * goal.proxy, scales, goal.log_term, goal.target))
-
-    def reading(self, whitened: FloatArray, played: IntArray, goal: Goal) -> Reading:
-        """Least squares on the noisy sums, exact widths."""
-        leverage = np.einsum("kr,kr->k", whitened, whitened)
-        predict = np.ascontiguousarray(whitened @ whitened[played].T)
-        width = np.empty(len(whitened))
-        phases_numba.laplace_widths(leverage * goal.proxy, predict * self.mechanism.scale, goal.log_term, width)
-        return Reading(np.eye(len(played)), predict, width)
 
 
 class Plan(NamedTuple):
@@ -573,7 +403,7 @@ def adar_gope(
       beta_scale: factor on all widths.
       origin: mean reward of the zero vector; None is the middle of the range.
     """
-    multiplier = math.sqrt(order("alpha", alpha) / (2 * positive("epsilon", epsilon))) * _UP
+    multiplier = math.sqrt(order("alpha", alpha) / (2 * positive("epsilon", epsilon))) * UP
     mechanism = Gaussian(reward_range.width, multiplier, Relation.REPLACE_REWARD)
     if calibration not in ("printed", "tight"):
         raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
@@ -590,7 +420,7 @@ def adar_gope_pure(
     origin: float | None = None,
 ) -> PhasedElimination:
     """AdaR-GOPE with total privacy epsilon-DP, by Laplace noise; for the arguments see `adar_gope`."""
-    mechanism = Laplace(reward_range.width, _UP / positive("epsilon", epsilon), Relation.REPLACE_REWARD)
+    mechanism = Laplace(reward_range.width, UP / positive("epsilon", epsilon), Relation.REPLACE_REWARD)
     return _elimination(features, reward_range, LaplaceNoise(mechanism), delta, beta_scale, origin)
 
 

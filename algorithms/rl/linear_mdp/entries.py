@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bandana.algorithms.entry import LINEAR_MDP, Bound, Claim, Entry, RegretBound, Settings, claim_of
-from bandana.algorithms.families import approx_of, calibration_of, pure_of
+from bandana.algorithms.entry import Bound, Claim, Entry, RegretBound, Settings, approx_of, calibration_of, claim_of, pure_of
 from bandana.algorithms.mdp.models import LinearModel
+from bandana.algorithms.problem import LINEAR_MDP
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import UNIT, BatchedLSVI
 from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bandana.algorithms.entry import MIXTURE, Claim, Entry, RegretBound, Settings, claim_of
-from bandana.algorithms.families import approx_of, calibration_of, pure_of
+from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings, approx_of, calibration_of, claim_of, pure_of
 from bandana.algorithms.mdp.models import MixtureModel
+from bandana.algorithms.problem import MIXTURE
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rl.mixture.forms import ucrl_vtr, ucrl_vtr_joint, ucrl_vtr_local
 from bandana.algorithms.rl.mixture.forms_plus import (

@@ -1,0 +1,395 @@
+"""LinUCB with noisy sums: the twin, the joint and the local form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bandana.algorithms.bandits.contextual.offers import (
+    UNIT_BALL,
+    Sensitive,
+    centered,
+    check_shape,
+    features_of,
+    optimistic,
+    or_else,
+)
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.regression import ridge_numba
+from bandana.algorithms.regression.noisy_sums import (
+    UP,
+    NoisySums,
+    exact_sums,
+    factorized_sums,
+    local_sums,
+    printed_tree,
+    tree_sums,
+)
+from bandana.privacy_core import EQUAL, ApproxDP, Interval, JointGaussian, Ledger, LocalSum, PrivateSum
+from bandana.privacy_core.checks import at_least, failure_of, non_negative, positive, probability
+
+
+class Model(NamedTuple):
+    """All that LinUCB decides from; a function of noisy sums."""
+
+    estimate: FloatArray
+    """(n_reps, d) of theta."""
+    inverse: FloatArray
+    """(n_reps, d, d) inverse of the noisy, shifted Gram matrix."""
+    width: FloatArray
+    """(n_reps,) radius of the confidence ellipsoid."""
+    clock: IntArray
+    """(n_reps,) rounds played; the same in all replicates."""
+
+
+@dataclass(frozen=True)
+class LinUCB:
+    r"""LinUCB on noisy sums of x x^T and y x, both released after every round.
+
+    After t rounds, with N_t the matrix noise and n_t the vector noise of the sums, q_t >= |N_t| and g_t >= |n_t| quantiles,
+
+        V = sum x x^T + N_t + (lambda + 2 q_t) I,     theta = V^-1 (sum y x + n_t),
+        w = R sqrt(2 log(2 n/failure) + log det V - d log a') + B sqrt(b) + g_t / sqrt(a),
+
+    where a = lambda + q_t and b = lambda + 3 q_t bound the eigenvalues of the regularizer N_t + (lambda + 2 q_t) I. This is
+    Shariff and Sheffet's Proposition on changing regularizers with a(t) and b(t): the self-normalized bound holds in all
+    rounds at once for one a' <= a. That is the least a of the run, n = 1; or, where they differ by so much that this is
+    larger, each round's own a' = a and a union over n = T of them (`regularizers`). The shift and the width are made of
+    public bounds and of V, which is released, never of the realized noise or of exact sums. Where V is not positive definite
+    after all, its eigenvalues are raised to a: post-processing.
+
+    Unit of privacy: one user's record, contexts and reward. What is protected: joint model, the actions of all *other* users
+    (a user's own action may depend on the own contexts); local model, the message that the user sends, x x^T and y x with
+    noise. Claim: (epsilon, delta), for neighbors that replace one record.
+    Sensitivity: x is shortened to norm 1 and the reward clipped, whatever the record holds, so that |x| <= 1 and |y| <= Y =
+    (high - low)/2; what one (x, y) can change is derived in `JointGaussian`: with GOE noise of scale s on the matrix and s
+    on the vector (1 + Y^2)/s for Y <= 1, which is less than both worst cases added. A tree costs sqrt(T.bit_length()) times
+    that, a factorized sum and a local message cost it once. Public: arms, d, T, the range. Cost a round: O(n_actions d^2 +
+    d^3).
+
+    Departures: see the builders. In all of them rewards are centered on the middle of the range, and the twin's ridge is
+    added, so that without noise this is LinUCB (OFUL, Abbasi-Yadkori et al. 2011) to the last digit.
+
+    Attributes:
+      n_actions: number of actions of each user.
+      context_dimension: d.
+      reward_range: declared range of a reward; every reward is clipped to it.
+      horizon: T, most rounds.
+      sums: of (x x^T, y x) in the shape (d, d + 1), closed after every round.
+      ridge: lambda.
+      failure: of the width.
+      reward_scale: R.
+      parameter_bound: B, of |theta|.
+      matrix_norm: q_t in units of the deviation of the noise in one entry.
+      vector_norm: g_t in the same units.
+      deviation: of the noise in one entry, a bound for all t; None: what `sums` says for each t.
+      beta_scale: factor on the width.
+    """
+
+    n_actions: int
+    context_dimension: int
+    reward_range: Interval
+    horizon: int
+    sums: PrivateSum
+    ridge: float
+    failure: float
+    reward_scale: float
+    parameter_bound: float
+    matrix_norm: float
+    vector_norm: float
+    deviation: float | None = None
+    beta_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_shape(self.n_actions, self.context_dimension, self.horizon)
+        for name in ("ridge", "reward_scale", "parameter_bound"):
+            positive(name, getattr(self, name))
+        probability("failure", self.failure)
+        non_negative("beta_scale", self.beta_scale)
+
+    @property
+    def n_features(self) -> int:
+        """Of x, what is learned from: here the context itself."""
+        return self.context_dimension
+
+    def offered(self, context: FloatArray) -> FloatArray:
+        """(n_reps, n_actions, n_features) x of each action."""
+        return context
+
+    def chosen(self, record: Record) -> FloatArray:
+        """(n_reps, n_features) x of the action that was played; 0 where a replicate is done."""
+        return features_of(record)
+
+    def contribution(self, record: Record) -> tuple[FloatArray, FloatArray]:
+        """(n_reps, n_features) x and (n_reps,) y of the record, within the bounds that the noise is made for."""
+        return UNIT_BALL.clip(self.chosen(record)), centered(record, self.reward_range)
+
+    @property
+    def inaccuracy(self) -> float:
+        """How far a mean reward may be from linear in x: here it is not."""
+        return 0.0
+
+    def misfit(self, step: int) -> float:
+        """What the width must add after `step` rounds where mean rewards are linear in x but nearly.
+
+        Means that are missed by b_s, |b_s| <= `inaccuracy`, move V theta by sum b_s x_s, whose norm in V^-1 is at most the
+        norm of b as V >= sum x x^T, and at most sum |b_s| / sqrt a.
+        """
+        _, least, _ = self.shift(step)
+        return self.inaccuracy * min(math.sqrt(step), step / math.sqrt(least))
+
+    def init(self, n_reps: int) -> tuple[Sensitive, Model]:
+        """No round yet."""
+        d = self.n_features
+        model = Model(
+            np.zeros((n_reps, d)),
+            np.zeros((n_reps, d, d)),
+            np.zeros(n_reps),
+            np.zeros(n_reps, dtype=np.int64),
+        )
+        self._learn(model, np.zeros((n_reps, d, d + 1)), 0)
+        return Sensitive(self.sums.init(n_reps, (d, d + 1))), model
+
+    def act(self, released: Model, context: FloatArray | None, step: int) -> IntArray:
+        """(n_reps,) the actions with the largest upper confidence bound (ties: the lowest)."""
+        offered = None if context is None else self.offered(context)
+        return optimistic(released.estimate, released.inverse, released.width, offered)
+
+    def hold(self, released: Model, actions: IntArray) -> IntArray:
+        """(n_reps,) one round: the next user has another context."""
+        return np.ones(len(actions), dtype=np.int64)
+
+    def absorb(self, sensitive: Sensitive, released: Model, record: Record, ledger: Ledger) -> tuple[Sensitive, Model]:
+        """Adds the record, releases the sums, and solves for theta."""
+        value = JointGaussian.statistic(*self.contribution(record))
+        state, noisy, _ = self.sums.close(self.sums.add(sensitive.sum, value, record.n_records), ledger)
+        np.add(released.clock, record.n_records, out=released.clock)
+        self._learn(released, noisy, int(released.clock[0]))
+        return Sensitive(state), released
+
+    def shift(self, step: int) -> tuple[float, float, float]:
+        """What is added to the diagonal after `step` rounds, and the bounds a and b on the regularizer's eigenvalues."""
+        norm = self.matrix_norm * self._deviation(step)
+        return self.ridge + 2 * norm, self.ridge + norm, self.ridge + 3 * norm
+
+    def _deviation(self, step: int) -> float:
+        """Of the noise in one entry; before the first release there is none."""
+        if step == 0:
+            return 0.0
+        return self.sums.noise_deviation(step) if self.deviation is None else self.deviation
+
+    def _learn(self, model: Model, statistic: FloatArray, step: int) -> None:
+        """Fills the model from noisy sums (n_reps, d, d + 1)."""
+        d = self.n_features
+        added, least, largest = self.shift(step)
+        log_det, is_positive = np.empty(len(statistic)), np.empty(len(statistic), dtype=np.bool_)
+        ridge_numba.learn(statistic, added, model.estimate, model.inverse, log_det, is_positive)
+        bad = np.flatnonzero(~is_positive)
+        if len(bad):
+            values, vectors = np.linalg.eigh(statistic[bad, :, :d] + added * np.eye(d))
+            values = np.maximum(values, least)
+            model.inverse[bad] = (vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1)
+            model.estimate[bad] = np.einsum("rij,rj->ri", model.inverse[bad], statistic[bad, :, d])
+            log_det[bad] = np.log(values).sum(axis=1)
+        fixed = self.parameter_bound * math.sqrt(largest) + self.vector_norm * self._deviation(step) / math.sqrt(least)
+        np.copyto(model.width, self.beta_scale * (self._radius(log_det, least) + fixed + self.misfit(step)))
+
+    @cached_property
+    def regularizers(self) -> tuple[float | None, int]:
+        """The a' and n of the width; None for a' = a."""
+        deviations = [self._deviation(step) for step in range(1, self.horizon + 1)]
+        least, largest = (self.ridge + self.matrix_norm * d for d in (min(deviations), max(deviations)))
+        if self.n_features * math.log(largest / least) <= 2 * math.log(self.horizon):
+            return least, 1
+        return None, self.horizon
+
+    def _radius(self, log_det: FloatArray, least: FloatArray | float) -> FloatArray:
+        """Of what rewards' own randomness adds, where V has this log-determinant and its regularizer is at least `least`."""
+        floor, n = self.regularizers
+        growth = np.maximum(log_det - self.n_features * np.log(least if floor is None else floor), 0.0)
+        return np.asarray(self.reward_scale * np.sqrt(2 * math.log(2 * n / self.failure) + growth))
+
+    def regret_bound(self, horizon: ArrayLike) -> FloatArray:
+        r"""Regret that is exceeded with probability at most `failure`, at every horizon; all constants are explicit.
+
+        Whatever the contexts are, as long as |theta| <= B. With theta in every ellipsoid a round costs at most 2 w_t u_t,
+        u_t the norm of the chosen x in V_t^-1, and never more than the range's width D; the first one at most D. As V_t is
+        at least sum x x^T + a I, a the least a_t after a release, sum_t min(1, u_t^2) is at most log2 det(I + sum x x^T /
+        a), since min(1, u) <= log2(1 + u); and det V_t is at most its trace over d, to the power d. With s the scale of the
+        width and W_T the largest bound on w_t / s up to T,
+
+            R_T <= D + max(D, 2 s W_T) sqrt(T G_T / log 2),    G_T = d log(1 + T / (a d)),
+            w_t / s <= R sqrt(2 log(2 n/failure) + d log((t / d + b_t) / a')) + B sqrt(b_t) + g_t / sqrt(a_t),
+
+        and R_T <= D T. Where means are linear in x but for e, `inaccuracy`, the width has `misfit` more, and T rounds 2 e T.
+
+        Args:
+          horizon: numbers of rounds, at most the algorithm's, any shape.
+
+        Returns:
+          in units of reward, the shape of `horizon`.
+
+        Raises:
+          ValueError: `beta_scale` is below 1: then nothing is proved.
+
+        Source: Shariff and Sheffet (2018), the proof of their regret theorem, with the constants; Abbasi-Yadkori, Pal and
+        Szepesvari (2011), Lemma 11.
+        """
+        if self.beta_scale < 1:
+            raise ValueError(f"the regret bound holds for a beta_scale of at least 1, got {self.beta_scale!r}")
+        rounds, d = np.asarray(horizon, dtype=float), self.n_features
+        steps = np.arange(int(rounds.max(initial=1.0)))  # rounds played before each
+        deviation = np.array([self._deviation(int(t)) for t in steps])
+        least, largest = (self.ridge + times * self.matrix_norm * deviation for times in (1, 3))
+        width = self._radius(d * np.log(steps / d + largest), least) + self.parameter_bound * np.sqrt(largest)
+        width += self.vector_norm * deviation / np.sqrt(least) + np.array([self.misfit(int(t)) for t in steps])
+        widest = np.maximum.accumulate(width)[np.maximum(rounds.astype(np.int64), 1) - 1]
+        growth = d * np.log1p(rounds / (d * least[1:].min(initial=least.max())))
+        span = self.reward_range.width
+        cost = np.maximum(span, 2 * self.beta_scale * widest) * np.sqrt(rounds * growth / math.log(2))
+        return np.asarray(np.minimum(span * rounds, span + cost + 2 * self.inaccuracy * rounds))
+
+
+def lin_ucb(
+    n_actions: int,
+    dimension: int,
+    horizon: int,
+    reward_range: Interval,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    parameter_bound: float | None = None,
+    beta_scale: float = 1.0,
+) -> LinUCB:
+    """The non-private twin: LinUCB with the confidence width of OFUL; arguments as of `lin_ucb_joint`."""
+    return _lin_ucb(n_actions, dimension, horizon, reward_range, exact_sums(), ridge, failure, parameter_bound, beta_scale)
+
+
+def lin_ucb_joint(
+    n_actions: int,
+    dimension: int,
+    horizon: int,
+    epsilon: float,
+    delta: float,
+    reward_range: Interval,
+    calibration: str,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    parameter_bound: float | None = None,
+    beta_scale: float = 1.0,
+) -> LinUCB:
+    r"""LinUCB with (epsilon, delta)-joint differential privacy, after Shariff and Sheffet (2018).
+
+    Args:
+      n_actions: of each user, at least 2.
+      dimension: d of the contexts.
+      horizon: T, rounds.
+      epsilon: above 0.
+      delta: in (0, 1).
+      reward_range: declared range of a reward.
+      calibration:
+        `printed`: their Gaussian variant. A binary tree over the (d + 1, d + 1) matrices [x, y]^T [x, y], m = 1 +
+          ceil(log2 T) levels, noise (Z + Z^T)/sqrt 2 a node with Z of variance sigma^2 = 16 m (1 + Y^2)^2 ln(4/delta)^2 /
+          epsilon^2; shift 2 U with U = sigma sqrt(2 m) (4 sqrt d + 2 ln(2 T/failure)), g = sigma sqrt m (sqrt d + sqrt(2
+          ln(2 T/failure))). The entry y^2, which nothing uses, is not released; that costs and adds nothing.
+        `tree`: the same tree, calibrated exactly, and sharper quantiles.
+        `tight`: a factorized sum in place of the tree: one event a record, and a fraction of the noise.
+      ridge: lambda.
+      failure: of the width; None: 1 / horizon.
+      parameter_bound: of |theta|; None: half of the range.
+      beta_scale: factor on the width.
+
+    Raises:
+      ValueError: an argument out of its range; the message names it.
+    """
+    at_least("horizon", horizon, 1)
+    at_least("dimension", dimension, 1)
+    promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
+    failure = failure_of(failure, horizon)
+    if calibration == "printed":
+        sigma = 4 * math.sqrt(1 + math.ceil(math.log2(horizon))) * (1 + half**2) * math.log(4 / delta) / epsilon
+        noisy = printed_tree(sigma, dimension, horizon, half, failure)
+    elif calibration == "tree":
+        noisy = tree_sums(promise, dimension, horizon, half, failure)
+    elif calibration == "tight":
+        noisy = factorized_sums(promise, dimension, horizon, half, failure)
+    else:
+        raise ValueError(f"calibration must be 'printed', 'tree' or 'tight', got {calibration!r}")
+    return _lin_ucb(n_actions, dimension, horizon, reward_range, noisy, ridge, failure, parameter_bound, beta_scale)
+
+
+def lin_ucb_local(
+    n_actions: int,
+    dimension: int,
+    horizon: int,
+    epsilon: float,
+    delta: float,
+    reward_range: Interval,
+    calibration: str,
+    *,
+    ridge: float = 1.0,
+    failure: float | None = None,
+    parameter_bound: float | None = None,
+    beta_scale: float = 1.0,
+) -> LinUCB:
+    r"""LinUCB with (epsilon, delta)-local differential privacy, after Zheng et al. (2020).
+
+    A user gets theta, V and the width, chooses by the own contexts, and sends (x x^T, y x) with noise; the server adds up
+    messages. Its noise grows with sqrt t, the shift with it.
+
+    Args: as of `lin_ucb_joint`, but
+      calibration:
+        `printed`: every entry of the symmetric matrix, and of the vector, gets noise of deviation sigma = 4 sqrt(2
+          ln(1.25/delta)) / epsilon; shift 2 U_t, U_t = sigma sqrt t (4 sqrt d + 2 ln(2 T/failure)), g_t = sigma sqrt t
+          (sqrt d + sqrt(2 ln(2 T/failure))). This is the formula that the authors' public code states; the code itself
+          leaves out the sqrt 2, and has less noise by that factor. It is made for |y| <= 1.
+          We keep the width of `LinUCB`: theirs, with a factor d log T on the noise, has no use at any T in reach.
+        `tight`: GOE noise at the exact budget of the joint message.
+
+    Raises:
+      ValueError: an argument out of its range; the message names it.
+    """
+    at_least("horizon", horizon, 1)
+    at_least("dimension", dimension, 1)
+    promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
+    failure = failure_of(failure, horizon)
+    if calibration == "printed":
+        if half > 1:
+            raise ValueError(f"printed is made for a range of width 2 at most, got {reward_range}: use 'tight'")
+        unit = JointGaussian(1.0, half, 1.0, diagonal_ratio=EQUAL)
+        sigma = 4 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+        log = math.log(2 * horizon / failure)
+        noisy = NoisySums(
+            LocalSum(unit.scaled(sigma / unit.sensitivity * UP)),
+            4 * math.sqrt(dimension) + 2 * log,
+            math.sqrt(dimension) + math.sqrt(2 * log),
+        )
+    elif calibration == "tight":
+        noisy = local_sums(promise, dimension, horizon, half, failure)
+    else:
+        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+    return _lin_ucb(n_actions, dimension, horizon, reward_range, noisy, ridge, failure, parameter_bound, beta_scale)
+
+
+def _lin_ucb(
+    n_actions: int,
+    dimension: int,
+    horizon: int,
+    reward_range: Interval,
+    noisy: NoisySums,
+    ridge: float,
+    failure: float | None,
+    parameter_bound: float | None,
+    beta_scale: float,
+) -> LinUCB:
+    half = reward_range.width / 2
+    return LinUCB(
+        n_actions, dimension, reward_range, horizon, noisy.sums, ridge, failure_of(failure, horizon), half,
+        or_else(half, parameter_bound), *noisy[1:], beta_scale,
+    )  # fmt: skip

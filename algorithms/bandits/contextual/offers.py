@@ -1,0 +1,57 @@
+"""What users of contextual bandits bring, and the optimistic choice among it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.regression import ridge_numba
+from bandana.privacy_core import Ball, Interval
+from bandana.privacy_core.checks import at_least
+
+UNIT_BALL = Ball(1.0)
+
+
+class Sensitive(NamedTuple):
+    """Exact statistics."""
+
+    sum: Any
+    """Of y x since the last release, or of (x x^T, y x): the state of the algorithm's sum."""
+
+
+def check_shape(n_actions: int, dimension: int, horizon: int) -> None:
+    """Refuses a problem with fewer than two actions, or without features or rounds."""
+    at_least("n_actions", n_actions, 2)
+    at_least("context_dimension", dimension, 1)
+    at_least("horizon", horizon, 1)
+
+
+def or_else(default: float, value: float | None) -> float:
+    """The value, or the default where none is given."""
+    return default if value is None else value
+
+
+def optimistic(theta: FloatArray, inverse: FloatArray, width: FloatArray, context: FloatArray | None) -> IntArray:
+    """The action of largest upper bound in each replicate, (n_reps,)."""
+    if context is None:
+        raise ValueError("this algorithm decides from contexts, and the stream offers none")
+    chosen = np.empty(len(theta), dtype=np.int64)
+    ridge_numba.optimistic_actions(theta, inverse, width, context, chosen)
+    return chosen
+
+
+def features_of(record: Record) -> FloatArray:
+    """(n_reps, d) of the chosen actions; zero where a replicate is done."""
+    assert record.contexts is not None
+    x = np.empty((len(record.user), record.contexts.shape[2]))
+    ridge_numba.take(record.contexts, record.actions[:, 0], x)
+    x[record.n_records == 0] = 0.0
+    return x
+
+
+def centered(record: Record, reward_range: Interval) -> FloatArray:
+    """(n_reps,) rewards measured from the middle of their range."""
+    middle = (reward_range.low + reward_range.high) / 2
+    return np.asarray(record.rewards[:, 0] - middle * record.n_records)

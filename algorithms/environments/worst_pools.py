@@ -1,0 +1,44 @@
+"""Pools of points on which kernel bandits are hardest to keep private."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bandana.algorithms.rkhs.kernels import SquaredExponential
+from bandana.algorithms.rkhs.pool import Pool
+
+_TURN = 0.1
+
+
+POOL_KERNEL, SMOOTH = SquaredExponential(0.5), SquaredExponential(2.0)
+
+
+def extrapolating_pool(n_actions: int, dimension: int, lengthscale: float = SMOOTH.lengthscale) -> Pool:
+    """Three contexts that the generator draws, on one side of the origin, and one that it never draws, on the other side.
+
+    A neighbor may bring that one, and from smooth functions learned on the others it is the one that is told most of: there
+    the sensitivity is largest. It is the nearest to all vectors that canaries change to, and few users are at it.
+
+    Args:
+      n_actions: of each context.
+      dimension: of the points.
+      lengthscale: of the kernel; distances are in proportion to it, as far as points fit into the unit ball.
+    """
+    middle, axes = np.ones(dimension) / np.sqrt(dimension), np.eye(dimension)
+    aside = [0.3 * (1 + a // dimension / 2) * (axes[a % dimension] - middle / np.sqrt(dimension)) for a in range(n_actions)]
+    drawn = [-reach * middle + np.array(aside) for reach in (0.2, 0.4, 0.6)]
+    points = np.array([0.72 * middle + np.array(aside) / 2, *drawn])
+    return Pool(points * min(1.0, lengthscale / SMOOTH.lengthscale), np.array([0.0, 1.0, 1.0, 1.0]) / 3)
+
+
+def turned_pool(n_actions: int, dimension: int) -> Pool:
+    """Four contexts on the unit circle: those that canaries bring (`bandana.audits.neighbors.pairs.own_changes`), drawn
+    alike.
+
+    Where features are those of a kernel on a pool, points far from the pool have hardly any, and move no matrix.
+    """
+    starts = np.array([0.0, np.pi / 12, 5 * np.pi / 12, np.pi / 2])
+    turned = starts[:, None] + _TURN * np.arange(n_actions)
+    points = np.zeros((len(starts), n_actions, dimension))
+    points[..., 0], points[..., 1] = np.cos(turned), np.sin(turned)
+    return Pool(points, np.full(len(starts), 1 / len(starts)))

@@ -1,0 +1,178 @@
+"""Lower bounds from the scores of many canaries in one run."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from bandana.algorithms.protocol import BoolArray, FloatArray
+from bandana.audits.bounds import one_run
+from bandana.audits.bounds.evalues import EProcess, GaussianClaims
+from bandana.audits.bounds.samples import block_cuts
+from bandana.audits.claims import Quantity
+from bandana.privacy_core import GaussianDP, PureDP
+from bandana.privacy_core.checks import at_least, positive, probability
+
+LEAST = 100
+"""Fewer canaries than this certify nothing worth the run."""
+
+
+_CUTS = (1.0, 1.5, 2.0, 2.25, 2.5, 2.75, 3.0)
+
+
+def _guesses(scores: FloatArray, is_in: BoolArray, n_guesses: int) -> int:
+    """How many of the `n_guesses` most confident guesses are right; of equal scores the earlier are guessed."""
+    most = np.argsort(-np.abs(scores), kind="stable")[:n_guesses]
+    return int(((scores[most] > 0) == is_in[most]).sum())
+
+
+def _mu(scores: FloatArray, is_in: BoolArray, level: float, *, n_guesses: int) -> float:
+    at_least("n_guesses", n_guesses, 1)
+    n_right = _guesses(scores, is_in, n_guesses)
+    return one_run.mu_lower(len(scores), min(n_guesses, len(scores)), n_right, level)
+
+
+def _epsilon(scores: FloatArray, is_in: BoolArray, level: float, *, n_guesses: int, delta: float) -> float:
+    at_least("n_guesses", n_guesses, 1)
+    n_right = _guesses(scores, is_in, n_guesses)
+    return one_run.epsilon_lower(len(scores), min(n_guesses, len(scores)), n_right, delta, level)
+
+
+def _sequential(scores: FloatArray, is_in: BoolArray, level: float, *, delta: float, around: float) -> float:
+    return one_run.sequential_epsilon_lower(scores, is_in, delta, level, _grid(around))
+
+
+def _sequential_mu(scores: FloatArray, is_in: BoolArray, level: float, *, around: float) -> float:
+    process = EProcess(GaussianClaims(_grid(around)), is_tossed=True)
+    for start, stop in block_cuts(len(scores)):
+        block, side = scores[start:stop], is_in[start:stop]
+        process.update(block[~side], block[side])
+    return process.lower(level)
+
+
+def _grid(around: float) -> FloatArray:
+    """Which values are tested, up to 32 in increasing order; fine near what is claimed."""
+    fine = positive("around", around) * np.arange(0.4, 2.5, 0.01)
+    return np.unique(np.concatenate([np.geomspace(1e-3, 32, 80), fine[fine <= 32]]))
+
+
+class Method(NamedTuple):
+    """One way from scores and coins to a bound."""
+
+    function: Callable[..., float]
+    """(scores, is_in, level, **parameters) -> bound."""
+    source: str
+    """Whose idea it is."""
+    assumption: str
+    """What must hold beyond fair coins."""
+
+
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {
+        "one-run-mu": Method(
+            _mu, "Mahloujifar, Melis, Chaudhuri (2024), Algorithms 1 and 3", "the mechanism is mu-GDP for some mu"
+        ),
+        "one-run-epsilon": Method(_epsilon, "Steinke, Nasr, Jagielski (2023), Theorem 5.2", "none on the mechanism"),
+        "one-run-sequential": Method(
+            _sequential,
+            "Steinke, Nasr, Jagielski (2023) for the coins; Grünwald, de Heide, Koolen (2024) for the bets",
+            "each canary has a release of its own, made before the next coin is tossed, and private given all before",
+        ),
+        "one-run-sequential-mu": Method(
+            _sequential_mu,
+            "Steinke, Nasr, Jagielski (2023) for the coins; Waudby-Smith and Ramdas (2023) for the bets",
+            "as for one-run-sequential, and the mechanism is mu-GDP for some mu",
+        ),
+    }
+)
+"""name -> method. Parameters: `one-run-mu` n_guesses; `one-run-epsilon` n_guesses and delta; `one-run-sequential` delta and
+around, the epsilon near which its grid is fine; `one-run-sequential-mu` around."""
+
+
+def bound(name: str, scores: ArrayLike, is_in: ArrayLike, level: float, **parameters: Any) -> float:
+    """The lower confidence bound that a method draws from one run.
+
+    Args:
+      name: of `METHODS`.
+      scores: (m,) one a canary, in the order of the records, larger where "in" is likelier; m >= 100.
+      is_in: (m,) bool, the coins.
+      level: probability of a bound that is too large.
+      **parameters: as the method demands, fixed before the run.
+
+    Returns:
+      mu or epsilon, at least 0. The same arguments give the same number.
+
+    Raises:
+      ValueError: no such method, a parameter that is missing or that it does not take, scores that are NaN or too few, coins
+        that are not one bool a score, level or a parameter out of range.
+    """
+    if name not in METHODS:
+        raise ValueError(f"name must be one of {', '.join(METHODS)}, got {name!r}")
+    taken = list(inspect.signature(METHODS[name].function).parameters)[3:]
+    if set(parameters) != set(taken):
+        raise ValueError(f"{name} takes the parameters {', '.join(taken)}; got {', '.join(parameters) or 'none'}")
+    values, coins = np.asarray(scores, dtype=float), np.asarray(is_in)
+    if values.ndim != 1 or values.shape != coins.shape or coins.dtype != bool:
+        raise ValueError(f"is_in must hold a bool for each score, got {coins.dtype} {coins.shape} for scores {values.shape}")
+    if len(values) < LEAST:
+        raise ValueError(f"scores must hold at least {LEAST} canaries, got {len(values)}")
+    if np.isnan(values).any():
+        raise ValueError(f"scores must hold no NaN, got {int(np.isnan(values).sum())} among {len(values)}")
+    return METHODS[name].function(values, coins, probability("level", level), **parameters)
+
+
+@lru_cache(maxsize=256)
+def n_guesses_for(n_canaries: int, claim: GaussianDP | PureDP, level: float) -> int:
+    r"""How many coins to guess, from the claim alone.
+
+    Few guesses are surer, and many are more evidence. If every canary had a Gaussian release of its own at the claimed mu,
+    a score over mu would be x ~ N(+-mu/2, 1); where |x| > t is guessed, m (Phi(mu/2 - t) + Phi(-mu/2 - t)) coins are, and
+    m Phi(mu/2 - t) of them rightly. Of some t the one with the largest bound on mu is taken; the best one for epsilon is
+    mostly the same. Under a pure claim scores of a Laplace release are +-epsilon with probability (1 + e^-epsilon)/2, all
+    equally sure: nearly so many are guessed.
+
+    Args:
+      n_canaries: m, at least 1.
+      claim: what the algorithm promises.
+      level: probability of a bound that is too large.
+
+    Returns:
+      at least 1, at most m.
+    """
+    m = at_least("n_canaries", n_canaries, 1)
+    if isinstance(claim, PureDP):
+        return max(1, int(0.475 * m * (1 + math.exp(-claim.epsilon))))
+    best = (-1.0, 1)
+    for cut in _CUTS:
+        right, wrong = (m * float(ndtr(sign * claim.mu / 2 - cut)) for sign in (1, -1))
+        n = max(1, int(right + wrong))
+        best = max(best, (one_run.mu_lower(m, n, int(right), level), n))
+    return best[1]
+
+
+@dataclass(frozen=True)
+class RunBound:
+    """One lower confidence bound.
+
+    Attributes:
+      method: name in `METHODS`.
+      quantity: what is bounded.
+      parameters: of the method.
+      level: probability with which it exceeds the truth, at most.
+      lower: the bound.
+    """
+
+    method: str
+    quantity: Quantity
+    parameters: Mapping[str, Any]
+    level: float
+    lower: float

@@ -1,0 +1,135 @@
+"""Candidate pairs: where a record changes, and to what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.neighbors.pairs import Change, Pair
+from bandana.privacy_core import Interval
+
+_BEYOND = 4.0
+
+
+class Value(NamedTuple):
+    """What the canary's rewards are, to any action, in the data set and in its neighbor."""
+
+    data: float
+    neighbor: float
+    change: Change | None = None
+    """What it brings then; None where that stays."""
+
+    def __str__(self) -> str:
+        return f"every reward {self.data:g} becomes {self.neighbor:g}" if self.change is None else str(self.change)
+
+
+def changed_value(change: Change) -> Value:
+    """The value that a change gives a record."""
+    return Value(change.before, change.after, change)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A pair to try.
+
+    Attributes:
+      record: the canary's position.
+      value: the canary's rewards.
+      context: all other records, in words, a key of the tables that are tried with it.
+    """
+
+    record: int
+    value: Value
+    context: str
+
+    def __str__(self) -> str:
+        return f"record {self.record}: {self.value}; {self.context}"
+
+    def pair(self, table: Table) -> Pair:
+        """The two data sets; `table` is the context, whose range the canary's rewards may leave."""
+        span, change = table.reward_range, self.value.change
+        brought = (None, None) if change is None else change.of(table)
+        data, neighbor = (
+            table.replaced(
+                self.record,
+                np.full(table.rewards.shape[1:], reward),
+                Interval(min(span.low, reward), max(span.high, reward)),
+                own,
+            )
+            for reward, own in zip(self.value[:2], brought, strict=True)
+        )
+        return Pair(data, neighbor, self.record, str(self))
+
+
+def even_rewards(shape: tuple[int, ...], reward_range: Interval, seed: int) -> dict[str, FloatArray]:
+    """Data in words -> rewards: all alike at one end of the range or by turns at both, and fair coins.
+
+    Args:
+      shape: (n_users, ..., n_actions)
+      reward_range: declared range of a reward.
+      seed: of the coins.
+    """
+    low, high = reward_range.low, reward_range.high
+    turns = np.where(np.arange(shape[0]) % 2, high, low).reshape(-1, *[1] * (len(shape) - 1))
+    coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(1,)))).integers(0, 2, shape)
+    return {
+        f"all other rewards {low:g}": np.full(shape, low),
+        f"all other rewards {high:g}": np.full(shape, high),
+        f"all others {low:g} and {high:g} by turns": np.broadcast_to(turns, shape),
+        "all others by fair coins": np.array([low, high])[coins],
+    }
+
+
+def even_contexts(rounds: int, n_arms: int, reward_range: Interval, seed: int) -> dict[str, RewardTable]:
+    """The same as tables of arms.
+
+    Args:
+      rounds: number of records.
+      n_arms: number of actions.
+      reward_range: declared range of a reward.
+      seed: of the coins.
+    """
+    return {
+        told: RewardTable(array, reward_range) for told, array in even_rewards((rounds, n_arms), reward_range, seed).items()
+    }
+
+
+def early_probes(rounds: int, n_arms: int) -> tuple[int, ...]:
+    """The first rounds, twice, four times, ... as late, half a step later each, and the first that is no first pull."""
+    late = [step * 2**power for power in range(24) for step in (2, 3)]
+    return tuple(sorted({record for record in (0, 1, *late, n_arms) if record < rounds // 2 or record < min(2, rounds)}))
+
+
+def candidate_pairs(
+    rounds: int, n_arms: int, reward_range: Interval, probes: Sequence[int] = (), seed: int = 0
+) -> list[Pair]:
+    """Pairs worth trying: a canary from lowest to highest at each of the probes, in data that leave every decision open.
+
+    Args:
+      rounds: number of records.
+      n_arms: number of actions.
+      reward_range: declared range of a reward.
+      probes: canary positions; none: see `early_probes`.
+      seed: of the context that is drawn.
+    """
+    value = Value(reward_range.low, reward_range.high)
+    return [
+        Candidate(record, value, told).pair(table)
+        for told, table in even_contexts(rounds, n_arms, reward_range, seed).items()
+        for record in probes or early_probes(rounds, n_arms)
+    ]
+
+
+def values_of(span: Interval) -> tuple[Value, ...]:
+    """What canaries become: the widest change first, then outside the range on either side, then half of it."""
+    low, high, middle = span.low, span.high, (span.low + span.high) / 2
+    above, below = high + _BEYOND * span.width, low - _BEYOND * span.width
+    return (
+        Value(low, high), Value(low, above), Value(high, below), Value(high, low), Value(low, middle), Value(middle, high)
+    )  # fmt: skip

@@ -1,0 +1,296 @@
+"""Cases of the deterministic audit, and the menu that they are drawn from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bandana.algorithms.environments.episodes import EpisodeTable, Table, path_tree
+from bandana.algorithms.environments.tables import ContextTable, RewardTable
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.audits.neighbors.pairs import Pair
+from bandana.privacy_core import Interval
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to try: a table, a record of it, and what replaces that record.
+
+    Attributes:
+      rewards: of each user to each action; in episodes to each step, state and action, in that order.
+      record: which one is replaced.
+      replacement: its rewards then.
+      seed: of the noise.
+      brought: what each user brings beside rewards, as `Table.brought` has it: features of the actions, or a tree of states;
+        None where users bring nothing.
+      replaced_brought: what the record brings then; None where that stays.
+      episode: horizon, number of states and of actions, in episodes.
+    """
+
+    rewards: tuple[tuple[float, ...], ...]
+    record: int
+    replacement: tuple[float, ...]
+    seed: int
+    brought: tuple[Any, ...] | None = None
+    replaced_brought: tuple[Any, ...] | None = None
+    episode: tuple[int, int, int] | None = None
+
+    @classmethod
+    def of(cls, pair: Pair, seed: int) -> Case:
+        """A pair of tables as a case."""
+        data, neighbor, record = pair.data, pair.neighbor, pair.record
+        rows = data.rewards.reshape(data.n_users, -1).tolist()
+        replacement = neighbor.rewards[record].ravel().tolist()
+        theirs = None if neighbor.brought is None else neighbor.brought[record]
+        return cls(
+            tuple(map(tuple, rows)), record, tuple(replacement), seed,
+            None if data.brought is None else as_tuples(data.brought),
+            None if theirs is None or pair.hidden_record < 0 else as_tuples(theirs),
+            data.rewards.shape[1:] if isinstance(data, EpisodeTable) else None,
+        )  # fmt: skip
+
+    def pair(self, reward_range: Interval) -> Pair:
+        """D, whose rewards lie in the declared range, and D', which may leave it."""
+        wide = Interval(min(reward_range.low, *self.replacement), max(reward_range.high, *self.replacement))
+        replacement = np.array(self.replacement)
+        data: Table
+        if self.episode is not None:
+            trees, shape = np.array(self.brought), (len(self.rewards), *self.episode)
+            rewards, replacement = np.array(self.rewards).reshape(shape), replacement.reshape(self.episode)
+            data = EpisodeTable(trees[:, 0], trees[:, 1:].reshape(shape), rewards, reward_range)
+        elif self.brought is not None:
+            data = ContextTable(self.brought, self.rewards, reward_range)
+        else:
+            data = RewardTable(self.rewards, reward_range)
+        return Pair(data, data.replaced(self.record, replacement, wide, self.replaced_brought), self.record, "")
+
+    @property
+    def hidden_record(self) -> int:
+        """The record, where its own actions may differ since what it brings does; else -1."""
+        return -1 if self.replaced_brought is None else self.record
+
+    @property
+    def n_steps(self) -> int:
+        """Actions of one record."""
+        return 1 if self.episode is None else self.episode[0]
+
+    @property
+    def unit(self) -> str:
+        """What a record is."""
+        return "round" if self.episode is None else "episode"
+
+    def earned(self, record: int, path: Path, on_neighbor: bool) -> tuple[float, ...]:
+        """The rewards along a path of an episode."""
+        assert self.episode is not None
+        row = self.replacement if on_neighbor and record == self.record else self.rewards[record]
+        _, n_states, n_actions = self.episode
+        steps = zip(path.states, path.actions, strict=False)
+        return tuple(row[(h * n_states + state) * n_actions + action] for h, (state, action) in enumerate(steps))
+
+
+class Path(NamedTuple):
+    """What a user lived through."""
+
+    states: tuple[int, ...]
+    """One more than actions."""
+    actions: tuple[int, ...]
+
+
+def as_tuples(array: NDArray[Any]) -> Any:
+    """The same as nested tuples."""
+    return tuple(map(as_tuples, array)) if array.ndim > 1 else tuple(array.tolist())
+
+
+SHORT = 24
+
+
+_CELLS = 256
+
+
+_LARGEST_SUM = 2.0**23
+"""Of a table's rewards; beyond, sums would not be exact."""
+
+
+@dataclass(frozen=True)
+class Menu:
+    """What tables and replacements are made of: few draws each, as drawing is half of the cost of a short case.
+
+    Attributes:
+      n_actions: number of arms.
+      reward_range: where the table lies.
+      max_rounds: longest table.
+      dimension: of the contexts; None where there are none.
+      private_records: whether the record that changes may change what it brings.
+      episode: horizon, number of states and of actions; None where there are no episodes.
+    """
+
+    n_actions: int
+    reward_range: Interval
+    max_rounds: int
+    dimension: int | None = None
+    private_records: bool = False
+    episode: tuple[int, int, int] | None = None
+
+    @classmethod
+    def of(cls, algorithm: Algorithm, reward_range: Interval, max_rounds: int, private_records: bool) -> Menu:
+        """What the algorithm plays on."""
+        length, n_states = (getattr(algorithm, name, None) for name in ("episode_length", "n_states"))
+        episode = None if length is None or n_states is None else (length, n_states, algorithm.n_actions)
+        dimension: int | None = getattr(algorithm, "context_dimension", None)
+        return cls(algorithm.n_actions, reward_range, max_rounds, dimension, private_records, episode)
+
+    @property
+    def n_answers(self) -> int:
+        """Rewards in a record."""
+        return self.n_actions if self.episode is None else math.prod(self.episode)
+
+    @property
+    def inside(self) -> list[float]:
+        """Rewards of a table, the ends of the range first."""
+        low, width = self.reward_range.low, self.reward_range.width
+        return [low, self.reward_range.high, low + width / 2, low + width / 4]
+
+    @property
+    def anywhere(self) -> list[float]:
+        """What a neighbor may hold: also values far outside the range, and just outside."""
+        low, high, width = self.reward_range.low, self.reward_range.high, self.reward_range.width
+        outside = [high + 4 * width, low - 2 * width, high + width / 64, low - width / 64]
+        middle = [low + width / 2, low + width / 4]
+        return [high, low, *middle, *(value for value in outside if abs(value) * self.longest < _LARGEST_SUM)]
+
+    @property
+    def longest(self) -> int:
+        """Rounds of the longest table: arms are all played once, of the actions that users bring none must be."""
+        is_bandit = self.dimension is None and self.episode is None
+        return max(self.max_rounds, self.n_actions) if is_bandit else self.max_rounds
+
+    def backgrounds(self, n_rounds: int) -> list[FloatArray | None]:
+        """Tables on which every decision is close, as all arms have earned the same; None stands for a drawn one."""
+        low, high, middle, _ = self.inside
+        turns = np.where(np.arange(n_rounds) % 2, high, low)
+        columns = [np.full(n_rounds, low), np.full(n_rounds, high), np.full(n_rounds, middle), turns]
+        return [*(np.repeat(column[:, None], self.n_answers, axis=1) for column in columns), None]
+
+    def cells(self, drawn: bytes, n_rounds: int) -> FloatArray:
+        """(n_rounds, n_answers) one byte a cell; repeated where the table is longer."""
+        return np.asarray(np.array(self.inside)[_places(drawn, (n_rounds, self.n_answers), 4)])
+
+    def vectors(self) -> FloatArray:
+        """(n_vectors, d) what actions look like: axes first, then between two of them, against them, short ones, none."""
+        assert self.dimension is not None
+        axes = np.eye(self.dimension)
+        between = (axes + np.roll(axes, 1, axis=0)) / math.sqrt(2) if self.dimension > 1 else axes[:0]
+        share = min(1.0, (self.reward_range.width / 2) ** 2)
+        turned = share * axes[0] + math.sqrt(1 - share**2) * axes[-1] if self.dimension > 1 else axes[0]
+        return np.concatenate([axes, [turned], between, -axes, axes / 2, 0 * axes[:1]])
+
+    def features(self, n_rounds: int, place: int, drawn: bytes) -> FloatArray:
+        """(n_rounds, n_actions, d): one vector for all, an axis an action, axes by turns, or one byte a vector."""
+        vectors = self.vectors()
+        rounds, actions = np.indices((n_rounds, self.n_actions))
+        axes = actions % (self.dimension or 1), (actions + rounds) % (self.dimension or 1)
+        places = [0 * actions, *axes, _places(drawn, actions.shape, len(vectors))]
+        return np.asarray(vectors[places[place]])
+
+    def with_contexts(self, case: Case, draw: Callable[[Any], Any]) -> Case:
+        """The case with contexts, and other ones for the record where they are private."""
+        n_rounds, place = len(case.rewards), draw(st.integers(0, 3))
+        features = self.features(n_rounds, place, _bytes(draw, n_rounds * self.n_actions) if place == 3 else b"\0")
+        replaced = None
+        if self.private_records and draw(st.booleans()):
+            vectors = self.vectors()
+            replaced = as_tuples(np.tile(vectors[draw(st.integers(0, len(vectors) - 1))], (self.n_actions, 1)))
+            if draw(st.booleans()):
+                features[case.record] = vectors[0]
+            if replaced == as_tuples(features[case.record]):
+                replaced = None
+        return replace(case, brought=as_tuples(features), replaced_brought=replaced)
+
+    def tree(self, place: int, drawn: bytes) -> IntArray:
+        """(1 + horizon * n_states * n_actions,) what a user of episodes brings.
+
+        Args:
+          place: 0: it starts in state 0 and stays wherever it is; 1: it goes on to the next state; 2: the action is the next
+            state; 3: one byte a state of a path, whatever is done; 4: one byte an entry.
+          drawn: the bytes.
+        """
+        assert self.episode is not None
+        horizon, n_states, n_actions = self.episode
+        if place == 4:
+            return _places(drawn, (1 + self.n_answers,), n_states)
+        if place == 3:
+            return path_tree(_places(drawn, (horizon + 1,), n_states), n_states, n_actions)
+        _, states, actions = np.indices(self.episode)
+        after = (states, (states + 1) % n_states, actions % n_states)[place]
+        return np.concatenate([[0], after.ravel()])
+
+    def with_trees(self, case: Case, draw: Callable[[Any], Any]) -> Case:
+        """The case with trees, and another one for the record where they are private."""
+        n_rounds, place = len(case.rewards), draw(st.integers(0, 4))
+        size = 1 + self.n_answers
+        drawn = _bytes(draw, n_rounds * size) if place >= 3 else b"\0"
+        trees = [
+            self.tree(place, np.roll(np.frombuffer(drawn, np.uint8), -user * size).tobytes()) for user in range(n_rounds)
+        ]
+        replaced = None
+        if self.private_records and draw(st.integers(0, 3)):
+            place = draw(st.sampled_from((3, 0, 1, 2, 4)))
+            replaced = as_tuples(self.tree(place, _bytes(draw, size) if place >= 3 else b"\0"))
+            if draw(st.booleans()):
+                trees[case.record] = self.tree(0, b"\0")
+            if replaced == as_tuples(trees[case.record]):
+                replaced = None
+        return replace(case, brought=as_tuples(np.array(trees)), replaced_brought=replaced, episode=self.episode)
+
+    def cases(self) -> st.SearchStrategy[Case]:
+        """Cases, the simplest first: short tables of one value, of which one record jumps to the other end."""
+        n_answers, inside = self.n_answers, self.inside
+        longest = self.longest
+        shortest = min(self.n_actions + 2, longest)
+        short = st.integers(shortest, min(longest, max(SHORT, shortest)))
+        long = st.integers(shortest, longest)
+        anywhere = st.sampled_from(self.anywhere)
+        every = anywhere.map(lambda value: (value,) * n_answers)
+        if self.episode is None:
+            replacements = st.one_of(every, st.tuples(*[anywhere] * n_answers))
+        else:
+            few = st.lists(anywhere, min_size=2, max_size=4)
+            replacements = st.one_of(every, few.map(lambda values: tuple(np.resize(values, n_answers).tolist())))
+
+        @st.composite
+        def cases(draw: Callable[[Any], Any]) -> Case:
+            n_rounds = draw(long if draw(st.integers(0, 3)) == 3 else short)
+            record = draw(st.integers(0, (n_rounds if draw(st.booleans()) else min(n_rounds, 2 * self.n_actions)) - 1))
+            place = draw(st.integers(0, 5))
+            table = self.backgrounds(n_rounds)[min(place, 4)]
+            if table is None:
+                table = self.cells(_bytes(draw, n_rounds * n_answers), n_rounds)
+            if draw(st.booleans()):
+                table[record] = inside[draw(st.integers(0, 3))]
+            row, replacement = tuple(table[record].tolist()), draw(replacements)
+            if replacement == row:
+                replacement = (inside[1] if row[0] < inside[1] else inside[0],) * n_answers
+            case = Case(tuple(map(tuple, table.tolist())), record, replacement, draw(st.integers(0, 2**16)))
+            if self.episode is not None:
+                return self.with_trees(case, draw)
+            return case if self.dimension is None else self.with_contexts(case, draw)
+
+        return cases()
+
+
+def _bytes(draw: Callable[[Any], Any], size: int) -> bytes:
+    """So many bytes, or 256 of more."""
+    few = min(size, _CELLS)
+    drawn: bytes = draw(st.binary(min_size=few, max_size=few))
+    return drawn
+
+
+def _places(drawn: bytes, shape: tuple[int, ...], n: int) -> IntArray:
+    """Bytes as numbers below n, of some shape; repeated where there are fewer."""
+    return np.resize(np.frombuffer(drawn, dtype=np.uint8), shape).astype(np.int64) % n

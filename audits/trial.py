@@ -1,0 +1,35 @@
+"""What is audited: an algorithm, its claim, and the data that it is replayed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.protocol import Algorithm
+from bandana.privacy_core import Relation
+
+OnProgress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An algorithm with its claim, and the data that it is replayed on.
+
+    Attributes:
+      algorithm: what to audit.
+      claim: what it promises.
+      table: the data set, as long as each replay.
+      probes: records to plant canaries at.
+    """
+
+    algorithm: Algorithm
+    claim: Claim
+    table: Table
+    probes: tuple[int, ...]
+
+    @property
+    def private_records(self) -> bool:
+        """Whether a record is what its user brings, contexts or states, and the rewards; or the rewards alone."""
+        return self.claim.relation is not Relation.REPLACE_REWARD

@@ -1,0 +1,55 @@
+"""Mistakes in a spec, with the line of the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+
+class SpecError(ValueError):
+    """A mistake in a spec; the message names file, line, field, value, and what is allowed."""
+
+
+def explain(item: Any, tree: yaml.Node | None, source: str) -> str:
+    """One mistake: file, line, field, what is wrong, and the value."""
+    node, line, shown = tree, 1, ""
+    message = item["msg"].removeprefix("Value error, ")
+    # A rule between fields names the one to change first: look its line up.
+    first = message.split(" ", 1)[0] if item["type"] == "value_error" else ""
+    named = [int(part) if part.isdigit() else part for part in first.rstrip(":,").split(".")]
+    if first.endswith(":"):
+        message = message.removeprefix(first).lstrip()
+    parts = (*item["loc"], *named)
+    for place, part in enumerate(parts, start=1):
+        child = _child(node, part)
+        if child is None:
+            if node is not None and item["type"] in ("missing", "extra_forbidden") and place == len(item["loc"]):
+                shown += f".{part}"
+            continue  # a union's tag is part of the location, but of no line
+        is_only = isinstance(node, yaml.ScalarNode)
+        node, line = child
+        if not is_only:
+            shown += f"[{part}]" if isinstance(part, int) else f".{part}"
+    field = shown.lstrip(".") or "spec"
+    value = item.get("input")
+    if item["type"] == "missing":
+        return f"{source}:{line}: {field}: this field is required"
+    if item["type"] == "extra_forbidden":
+        return f"{source}:{line}: {field}: unknown field (value {value!r})"
+    is_told = item["type"] == "value_error" and repr(value) in message
+    told = "" if is_told or isinstance(value, dict | list | BaseModel) else f", got {value!r}"
+    return f"{source}:{line}: {field}: {message}{told}"
+
+
+def _child(node: yaml.Node | None, part: Any) -> tuple[yaml.Node, int] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == str(part):
+                return value, key.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        return node.value[part], node.value[part].start_mark.line + 1
+    if isinstance(node, yaml.ScalarNode) and part == 0:
+        return node, node.start_mark.line + 1  # one value where a list is also allowed
+    return None
