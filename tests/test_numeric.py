@@ -83,7 +83,7 @@ def test_what_takes_from_a_module_that_computes_is_sensitive(tmp_path, module):
 
 def test_the_marker_is_set_by_the_list(request):
     assert request.node.get_closest_marker("numeric")
-    assert numeric.is_marked("tests/algorithms/test_projection.py::test_anything[x]")
-    assert numeric.is_marked("tests/algorithms/test_ucrl_vtr.py::test_the_twin_against_plain_numpy")
-    assert not numeric.is_marked("tests/algorithms/test_ucrl_vtr.py::test_the_printed_constants")
+    assert numeric.is_marked("tests/algorithms/bandits/capri/test_projection.py::test_anything[x]")
+    assert numeric.is_marked("tests/algorithms/rl/mixture/test_ucrl_vtr.py::test_the_twin_against_plain_numpy")
+    assert not numeric.is_marked("tests/algorithms/rl/mixture/test_ucrl_vtr.py::test_the_printed_constants")
     assert not numeric.is_marked("tests/algorithms/test_regret.py::test_anything")

@@ -16,7 +16,7 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.tracking.address import URI_VARIABLE
 from bandana.flows.tracking.tracker import CellRecord, Tracker
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "mlflow"
 
 

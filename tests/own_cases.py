@@ -12,7 +12,7 @@ import numpy as np
 
 from bandana.privacy_core import Interval
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 UNIT = Interval(0.0, 1.0)
 
 

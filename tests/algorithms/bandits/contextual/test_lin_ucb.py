@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from context_tables import context_table
 from doubles import OwnNoiseLedger
-from test_adar_oful_by_hand import context_table
 
 from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint, lin_ucb_local
 from bandana.algorithms.environments.tables import ContextTable

@@ -20,7 +20,7 @@ from bandana.flows.suites.work import check_audits
 def test_the_demo_and_the_ready_specs_are_correct():
     demo = resources.files("bandana.flows").joinpath("demo.yaml").read_text()
     parse_spec(demo, "demo.yaml", Path())
-    ready = sorted((Path(__file__).parents[2] / "experiments").glob("*.yaml"))
+    ready = sorted((Path(__file__).parents[3] / "experiments").glob("*.yaml"))
     assert ready
     for path in ready:
         spec = load_spec(path)
@@ -283,7 +283,7 @@ def test_the_schema_accepts_what_the_parser_accepts():
     Draft202012Validator.check_schema(schema)
     validator = Draft202012Validator(schema)
     texts = [resources.files("bandana.flows").joinpath("demo.yaml").read_text(), SMALL, SMALL_LINEAR, SMALL_SPHERE]
-    texts += [path.read_text() for path in (Path(__file__).parents[2] / "experiments").glob("*.yaml")]
+    texts += [path.read_text() for path in (Path(__file__).parents[3] / "experiments").glob("*.yaml")]
     for text in texts:
         assert not list(validator.iter_errors(yaml.safe_load(text)))
     for old, new in (

@@ -53,7 +53,7 @@ def test_a_record_says_when_with_what_and_by_whom():
     assert record["processor"]
     assert provenance.read(json.loads(json.dumps(record, sort_keys=True))) == record
     assert str(Path.home()) not in json.dumps(record)
-    assert str(Path(__file__).parents[2]) not in json.dumps(record), "no path is recorded"
+    assert str(Path(__file__).parents[3]) not in json.dumps(record), "no path is recorded"
 
 
 def test_a_clock_that_is_set_back_ends_no_computation_before_it_began(monkeypatch):

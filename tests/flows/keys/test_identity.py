@@ -26,7 +26,7 @@ from bandana.flows.suites.benchmark import _run_block
 from bandana.flows.suites.play import benchmark_block
 from bandana.flows.suites.work import audit_cell, audit_key
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDERS = {package: package.rpartition(".")[2] for package in PACKAGES}
 READY = (
     "renyi-linear", "renyi-finite", "renyi-contextual", "contextual-real", "gp-ucb-table-1", "ucrl-vtr", "lsvi-ucb",

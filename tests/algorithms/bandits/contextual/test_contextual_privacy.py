@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from context_tables import context_table
 from doubles import ConstantNoise, OwnNoiseLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_adar_oful_by_hand import context_table
 
 from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint, lin_ucb_local
 from bandana.algorithms.bandits.contextual.oful import adar_oful, oful

@@ -25,7 +25,7 @@ from bandana.flows.tracking.tracker import Tracker, TrackingError
 pytest.importorskip("flask_wtf", reason='no authentication for the server: pip install "mlflow[auth]"')
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PASSWORD = "c0rrect horse/battery"
 QUOTED = "c0rrect%20horse%2Fbattery"
 

@@ -17,7 +17,7 @@ from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites.own import ALGORITHM, FUNCTION, Request, load
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
 CLAIM = "gdp(mu=1, relation=reward)"
 FEW = ("--replays", "1000", "--rounds", "16", "--examples", "10")

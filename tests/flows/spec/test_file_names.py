@@ -20,7 +20,7 @@ from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.tracking.address import TrackingAddress
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 AWKWARD = [
     "böse daten [v1] (final).csv", "böse daten [v1] (final) .csv", "100% #1.csv", "what?.csv", "a'b\"c.csv", "a\\b.csv",
     "$HOME `x`.csv", "データ.csv", "データ2.csv", "..", "-rf", "con:1|2*.csv", "<b>&amp;.csv", "a\nb.csv", "",

@@ -29,7 +29,7 @@ from bandana.flows.tracking.comparison_view import (
 )
 from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 GRID = [1, 10, 100, 1000]
 CELL = CellRecord(
     run_key="a" * 16,

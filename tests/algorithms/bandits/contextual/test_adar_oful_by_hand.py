@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from context_tables import context_table
 from doubles import ConstantNoise, OwnNoiseLedger
 
 from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
@@ -16,14 +17,6 @@ from bandana.privacy_core import Interval, LiveLedger
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 LINE = ContextTable(np.ones((15, 2, 1)), np.ones((15, 2)), SYMMETRIC)
-
-
-def context_table(n_users, n_actions, dimension, reward_range, seed=0):
-    rng = np.random.default_rng(seed)
-    features = rng.standard_normal((n_users, n_actions, dimension))
-    features *= rng.random((n_users, n_actions, 1)) / np.linalg.norm(features, axis=2, keepdims=True)
-    rewards = reward_range.low + reward_range.width * rng.random((n_users, n_actions))
-    return ContextTable(features, rewards, reward_range)
 
 
 def test_one_dimension_by_hand():

@@ -21,7 +21,7 @@ from bandana.flows.running.processes import Process, end
 from bandana.flows.running.service import check_port
 from bandana.flows.spec.mistakes import SpecError
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 
 
 def _command(*arguments):

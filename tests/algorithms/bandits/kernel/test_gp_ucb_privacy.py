@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
+from context_tables import context_table
 from doubles import ConstantNoise, OwnNoiseLedger
-from test_adar_oful_by_hand import context_table
 
 from bandana.algorithms.bandits.kernel.doubling import Doubling
 from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb, gp_ucb_joint, gp_ucb_local
