@@ -48,6 +48,12 @@ def users(n, user=0):
 # --- functions ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_random_function_has_norm_1_unless_told_otherwise():
+    k, centers = SquaredExponential(0.5), np.array([[0.0], [0.3]])
+    x = np.linspace(-1, 1, 7)[:, None]
+    assert random_function(k, centers, seed(1))(x) == pytest.approx(random_function(k, centers, seed(1), 1.0)(x))
+
+
 @pytest.mark.parametrize("kernel", [PAPER, Matern(1.5, 0.4), ProductMatern(0.5, 0.4)], ids=str)
 @given(n=st.integers(1, 10), norm=st.sampled_from([0.5, 1.0, 3.0]), which=st.integers(0, 10**6))
 def test_a_random_function_has_the_norm_and_is_bounded_by_it(kernel, n, norm, which):

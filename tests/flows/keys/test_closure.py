@@ -211,3 +211,9 @@ def test_every_data_file_that_ships_is_named_by_a_module():
 
 def _module(path):
     return ".".join(("bandana", *path.relative_to(ROOT).with_suffix("").parts))
+
+
+def test_all_of_a_module_and_one_of_its_names_may_both_be_roots():
+    whole, part = Name("bandana.flows.keys.content", None), Name("bandana.flows.keys.content", "content_key")
+    found = [Code().closure(roots) for roots in ([whole, part], [part, whole], [whole])]
+    assert found[0] == found[1] == found[2]

@@ -192,3 +192,9 @@ def test_a_cell_does_not_carry_its_data_to_the_workers(write_spec, tmp_path):
     assert b"0.123456" not in carried
     assert pickle.loads(carried).key == cell.blocks()[0].key
     assert os.path.exists(cell.environment.item.path)
+
+
+def test_a_worker_of_a_pool_imports_where_the_tasks_are_defined():
+    """Before it is asked for one: the first tasks would wait for imports of seconds, each in its own worker."""
+    runner = task_runner(Resources(executor=Executor.PROCESSES, workers=2), Executor.LOCAL, "bandana.flows.suites.audit")
+    assert runner._initializer.args == ("bandana.flows.suites.audit",)

@@ -125,3 +125,12 @@ def test_refusals(arguments, message):
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):
         adar_oful(**(usual | arguments))
+
+
+def test_so_many_updates_as_the_determinant_has_grown_have_made_noise():
+    """Each update multiplies it by 1 + C at least: in a growth of 2.9 log(1 + C) there are two."""
+    algorithm = adar_oful(2, 3, 4000, 2.0, 1.0, SYMMETRIC, "tight", failure=0.1, switch=0.5)
+    norms, unit = algorithm.noise_norms, math.log(1.5)
+    assert norms[2] < norms[3] < norms[4]
+    growth = np.array([0.0, 0.9, 1.1, 2.9, 3.1]) * unit
+    assert algorithm._largest_norm(growth).tolist() == [norms[0], norms[0], norms[1], norms[2], norms[3]]

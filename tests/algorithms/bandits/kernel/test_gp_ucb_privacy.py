@@ -10,7 +10,7 @@ import pytest
 from context_tables import context_table
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from bandana.algorithms.bandits.kernel.doubling import Doubling
+from bandana.algorithms.bandits.kernel.doubling import Doubling, _Later
 from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb, gp_ucb_joint, gp_ucb_local
 from bandana.algorithms.catalog import find
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
@@ -23,6 +23,7 @@ from bandana.audits.searches.structural import search
 from bandana.privacy_core import (
     ApproxDP,
     BudgetExceeded,
+    Carried,
     GaussianDP,
     Interval,
     LiveLedger,
@@ -30,6 +31,7 @@ from bandana.privacy_core import (
     Relation,
     ReproducibleNoise,
     ScriptedLedger,
+    Span,
     TrustModel,
 )
 
@@ -305,3 +307,16 @@ def test_less_noise_is_less_regret():
     tight = regret(gp_ucb_joint, 1000, 10.0, 1e-5, "tight")[1]
     printed = regret(gp_ucb_joint, 1000, 10.0, 1e-5, "printed")[1]
     assert 1.2 * twin < tight < 0.8 * printed
+
+
+def test_a_ledger_of_an_epoch_counts_on_from_its_first_record():
+    class Heard:
+        n_reps = 1
+
+        def release(self, mechanism, value, **said):
+            return said
+
+    carried = Carried("sums", np.array([1, 3]))
+    said = _Later(Heard(), 5).release(None, None, records=Span(np.array([2, 4]), np.array([3, 5])), carried=carried)
+    assert (said["records"].start.tolist(), said["records"].stop.tolist()) == ([7, 9], [8, 10])
+    assert (said["carried"].label, said["carried"].start.tolist(), said["reps"]) == ("sums", [6, 8], None)

@@ -274,3 +274,20 @@ def test_a_stranger_is_refused_or_taken_for_the_nearest():
     near, *_ = played(built("joint", is_strict=False), OwnNoiseLedger([0]), strange)
     same, *_ = played(built("joint"), OwnNoiseLedger([0]), table)
     assert np.array_equal(near, same)
+
+
+def test_the_regret_bound_by_hand():
+    """The formula of its docstring, at numbers of rounds where it is less than the trivial bound."""
+    pool = Pool(np.array([[[-0.5], [0.5]]]), np.ones(1))
+    horizon, failure = 40_000, 0.1
+    algorithm = pooled_gp_ucb_joint(pool, KERNEL, horizon, 1e3, 1e-2, SYMMETRIC, failure=failure, ridge=2.0)
+    n, span, half = len(algorithm.gram), 2.0, 1.0
+    q, bound = max(algorithm.bound(1), algorithm.bound(horizon)), algorithm.norm_bound
+    assert q > 0
+    for rounds in (horizon // 2, horizon):
+        gain = n * math.log(1 + rounds / (2.0 * n))
+        width = half * math.sqrt(2 * math.log(2 / failure) + n * math.log(1 + (rounds / n + 2 * q) / 2.0))
+        width += math.sqrt(2.0) * bound + min(bound, half) * math.sqrt(2 * q * n) + half * q * math.sqrt(n)
+        expected = span + max(span, 2 * width) * math.sqrt(rounds * gain / math.log(2))
+        assert expected < span * rounds
+        assert float(algorithm.regret_bound(rounds)) == pytest.approx(expected)

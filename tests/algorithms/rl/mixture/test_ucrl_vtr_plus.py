@@ -46,6 +46,15 @@ def record_of(states, actions):
     return Record(one, one, None, np.array(actions), np.zeros(np.shape(actions)), np.array(states))
 
 
+def test_a_square_is_as_sub_gaussian_as_half_its_range():
+    """Hoeffding: u lies in [0, B^2]; the weighted regressions' scale is in units of the least deviation."""
+    algorithm = BUILDERS["joint tight"](MODEL, K)
+    n = algorithm.targets.n_blocks
+    assert algorithm.noise_scale[n:] == pytest.approx([bound**2 / 2 for bound in algorithm.targets.value_bound])
+    floors = np.sqrt(algorithm.square_bounds.floor)
+    assert algorithm.noise_scale[:n] * floors == pytest.approx(np.array(algorithm.targets.spread))
+
+
 @pytest.mark.parametrize("name", ["joint tree", "joint tight", "local tight", "pure joint tight", "pure local tight"])
 @pytest.mark.parametrize("horizon", [3, 12])
 def test_half_of_the_failure_is_that_of_all_norms_of_noise(name, horizon):
