@@ -12,6 +12,7 @@ from lsvi_cases import (
     LENGTH,
     MODEL,
     N_ACTIONS,
+    N_STATES,
     PRIVATE,
     TABLE,
     TWINS,
@@ -164,3 +165,19 @@ def test_bad_arguments_are_named():
             lsvi_ucb_joint(MODEL, horizon, 1.0, 1e-5, "tight")
     with pytest.raises(ValueError, match="a single batch nothing is ever learned"):
         lsvi_ucb_joint(MODEL, 8, 1.0, 1e-5, "printed")
+
+
+@pytest.mark.parametrize("look", [1, 2])
+def test_the_width_by_hand(look):
+    """A union bound over values on a grid of steps of 1 / sqrt k: ceil(a sqrt k) of them for each state, a the largest."""
+    algorithm = lsvi_ucb(MODEL, HORIZON, batches=1, n_batches=3, failure=0.2)
+    k, n_looks = algorithm.schedule.looks[look - 1], len(algorithm.schedule.looks)
+    ridge = algorithm.regularizer(look).least
+    expected = []
+    for after, center in zip((2.0, 1.0, 0.0), algorithm.centers, strict=True):
+        union = 2 * math.log(3 * LENGTH * n_looks / 0.2)
+        net = 2 * N_STATES * math.log(max(math.ceil(after * math.sqrt(k)), 1))
+        chance = (1 + after) / 2 * math.sqrt(union + net + D * math.log(1 + k / (D * ridge))) + (after > 0)
+        expected.append(math.sqrt(ridge * D) * (1 + after / 2 + abs(center - after / 2)) + chance)
+    assert algorithm.widths(look) == pytest.approx(expected)
+    assert (2.0 * math.sqrt(k)) % 1 > 0
