@@ -71,6 +71,11 @@ class CellRecord:
         content = (self.name, dict(self.params), self.tags, self.metrics, curves, names, self.dataset, self.note)
         return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
+    def made_of(self, tags: Mapping[str, str]) -> dict[str, str]:
+        """Those of a run's tags that say how the record's numbers came to be."""
+        kinds = tuple({f"{key.rpartition('.')[0]}." for key in self.provenance})
+        return {key: value for key, value in tags.items() if key.startswith(kinds)}
+
 
 def is_finite(value: Any) -> bool:
     """Whether a number can be logged: MLflow would store an infinite one as 1.8e308."""

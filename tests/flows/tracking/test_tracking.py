@@ -277,7 +277,7 @@ def test_a_rerun_asks_once_for_all_cells_and_writes_nothing(
     first = [open_tracker().log_cell("demo", cell) for cell in cells]
     asked: list[str] = []
     tracker = open_tracker()
-    client = tracker._impatient
+    client = tracker._store.impatient
     for name in ("search_runs", "log_batch", "log_artifact", "set_tag", "create_run", "get_run", "list_artifacts"):
         real = getattr(client, name)
         monkeypatch.setattr(client, name, lambda *a, _n=name, _r=real, **k: (asked.append(_n), _r(*a, **k))[1])
@@ -519,7 +519,7 @@ def test_a_damaged_database_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_locked_database_is_a_clear_error(tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bandana.flows.tracking.tracker._SQLITE_PATIENCE", 0.1)
+    monkeypatch.setattr("bandana.flows.tracking.client._SQLITE_PATIENCE", 0.1)
     other = sqlite3.connect(tmp_path / "data" / "mlflow" / "mlflow.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     try:

@@ -260,7 +260,7 @@ def test_a_tracker_travels_to_another_process_without_its_connections(tmp_path: 
     tracker = Tracker(tmp_path)
     number = tracker.experiment("demo", "text")
     copied = pickle.loads(pickle.dumps(tracker))
-    assert "_opened" not in vars(copied)
+    assert "_opened" not in vars(copied._store)
     assert copied.experiment("demo", "text") == number
 
 

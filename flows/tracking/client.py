@@ -1,0 +1,136 @@
+"""The MLflow client of a tracking store: opened once in each process, patient, and plain when a call fails."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bandana.flows.tracking.address import TrackingAddress, default_artifacts
+from bandana.flows.tracking.errors import Patient, TrackingError, advice
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+TAG_LENGTH = 8000
+_ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    # Who waits and tries again is `Patient`, the same for every kind of store; MLflow's own patience is four minutes.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "60",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+_SQLITE_PATIENCE = 60  # seconds that a writer waits for another one
+
+
+class TrackingStore:
+    """A tracking store and its MLflow client, which is opened at the first call.
+
+    Args:
+      address: where the store is.
+      root: the folder on this machine that holds the default store.
+    """
+
+    def __init__(self, address: TrackingAddress, root: Path) -> None:
+        self.address, self.root = address, root
+
+    @property
+    def client(self) -> MlflowClient:
+        """MLflow's client, which waits out short outages."""
+        return Patient(self.impatient)  # type: ignore[return-value]
+
+    @property
+    def impatient(self) -> MlflowClient:
+        """MLflow's client itself, whose calls fail at once."""
+        if "_opened" not in self.__dict__:
+            names = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
+            for name, value in zip(names, (self.address.user, self.address.password), strict=True):
+                if value:
+                    os.environ[name] = value
+            for name, value in _ENVIRONMENT.items():
+                os.environ.setdefault(name, value)
+            from mlflow import MlflowClient  # 2 seconds: not when `--help` is all that is asked
+
+            logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # "Creating tables", tracebacks
+            logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
+            with default_artifacts(None if self.address.artifacts is None else self.artifact_location("")):
+                self._opened = MlflowClient(tracking_uri=self.uri)
+        return self._opened
+
+    @property
+    def uri(self) -> str:
+        """The address as MLflow takes it; with PostgreSQL it may hold a password."""
+        return f"{self.address.uri}?timeout={_SQLITE_PATIENCE}" if self.address.kind == "sqlite" else self.address.uri
+
+    def artifact_location(self, suite: str) -> str:
+        """Where a suite's artifacts lie, as a URI; the root of all of them for an empty name."""
+        root = str(self.address.artifacts)
+        location = root if "://" in root else Path(root).absolute().as_uri()
+        return f"{location}/{suite}".rstrip("/")
+
+    def explained(self) -> AbstractContextManager[None]:
+        """See `explained`."""
+        return explained(self.address, self.root)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A client holds connections; each process opens its own.
+        return {name: value for name, value in self.__dict__.items() if name != "_opened"}
+
+
+@contextmanager
+def explained(address: TrackingAddress, root: Path) -> Iterator[None]:
+    """Turns what MLflow, its database and the disk say into one sentence with an advice, without any password."""
+    try:
+        yield
+    except (TrackingError, FileNotFoundError):
+        raise
+    except Exception as error:
+        said = None if isinstance(error, ValueError) else advice(error, address, root)
+        address.clean(error)
+        if said is None:
+            raise
+        raise TrackingError(said) from error
+
+
+def touch(address: TrackingAddress) -> None:
+    """Touches the store once: MLflow itself would try a broken one for minutes before it says so."""
+    if address.kind == "http":
+        try:
+            with urllib.request.urlopen(f"{address.uri}/health", timeout=10):
+                pass
+        except urllib.error.HTTPError:
+            pass  # it answers; what it thinks of us shows at the first call
+    elif address.kind == "postgresql":
+        from sqlalchemy import create_engine
+
+        engine = create_engine(address.uri)
+        try:
+            engine.connect().close()
+        finally:
+            engine.dispose()
+    else:
+        assert address.database is not None
+        with closing(sqlite3.connect(address.database, timeout=_SQLITE_PATIENCE, isolation_level=None)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            database.execute("ROLLBACK")
+            # As durable as SQLite's default, at a third of its waits for the disk; and whoever reads keeps nobody waiting.
+            with suppress(sqlite3.OperationalError):  # a file system that cannot: then as before
+                database.execute("PRAGMA journal_mode = WAL")
+
+
+def pages(search: Any, **arguments: Any) -> list[Any]:
+    """All results of one of MLflow's searches, page after page."""
+    found, token = [], None
+    while True:
+        page = search(**arguments, page_token=token)
+        found += page
+        if not (token := page.token):
+            return found

@@ -1,0 +1,129 @@
+"""The experiments of a store, one a suite, and what is remembered of their current runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bandana.flows.tracking.client import TrackingStore, pages
+from bandana.flows.tracking.comparison_view import run_color
+from bandana.flows.tracking.errors import TrackingError
+from bandana.flows.tracking.locks import Locks
+from bandana.flows.tracking.record import CellRecord
+
+if TYPE_CHECKING:
+    from mlflow.entities import Experiment, Run
+
+CONTENT_TAG = "bandana.content"
+_PALETTE_TAG = "bandana.palette"
+
+
+class Known(NamedTuple):
+    """What the tracker remembers of a current run."""
+
+    run_id: str
+    name: str
+    contents: frozenset[str]
+    tags: Mapping[str, str]
+
+    def holds(self, record: CellRecord) -> bool:
+        """Whether nothing of the record is to be written."""
+        return record.digest in self.contents and record.provenance == record.made_of(self.tags)
+
+
+class Experiments:
+    """Finds and creates experiments; what it found is remembered for as long as the process lives."""
+
+    def __init__(self, store: TrackingStore, locks: Locks) -> None:
+        self._store, self._locks = store, locks
+        self._forget()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_store": self._store, "_locks": self._locks}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._experiments: dict[str, Experiment] = {}
+        self._current: dict[str, dict[tuple[str, str], Known]] = {}
+        self._families: dict[str, list[str]] = {}
+
+    def of(self, suite: str) -> Experiment:
+        """The suite's experiment, created where missing.
+
+        Raises:
+          ValueError: the name is empty, or holds '/' or a quote.
+          TrackingError: the experiment was deleted, or the server did not keep it.
+        """
+        if not suite or "/" in suite or "'" in suite:
+            raise ValueError(f"suite needs a name without '/' and quotes, got {suite!r}")
+        if suite in self._experiments:
+            return self._experiments[suite]
+        with self._locks.hold(f"suite-{suite}"):
+            found = self._store.client.get_experiment_by_name(suite)
+            if found is None:
+                self._create(suite)
+                found = self._store.client.get_experiment_by_name(suite)
+        if found is None:
+            raise TrackingError(f"MLflow did not keep the experiment {suite!r}: look at the server's log")
+        if found.lifecycle_stage != "active":
+            raise TrackingError(
+                f"the experiment {suite!r} was deleted in MLflow; bring it back with "
+                f"`mlflow experiments restore --experiment-id {found.experiment_id}`, or rename the suite"
+            )
+        self._experiments[suite] = found
+        return found
+
+    def _create(self, suite: str) -> None:
+        from mlflow.exceptions import MlflowException
+
+        # A server decides itself where artifacts go.
+        location = None if self._store.address.kind == "http" else self._store.artifact_location(suite)
+        try:
+            self._store.client.create_experiment(suite, artifact_location=location)
+        except MlflowException as error:
+            # Another machine was faster, or an answer was lost.
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+
+    def current(self, experiment: Experiment) -> dict[tuple[str, str], Known]:
+        """The suite's current runs by role and key: one search tells a rerun what is done."""
+        number = experiment.experiment_id
+        if number not in self._current:
+            runs = pages(self._store.client.search_runs, experiment_ids=[number], filter_string="tags.current = 'true'")
+            self._current[number] = {
+                (run.data.tags.get("role", ""), run.data.tags.get("run_key", "")): Known(
+                    run.info.run_id,
+                    run.info.run_name,
+                    frozenset(contents_of(run) if run.info.status == "FINISHED" else ()),
+                    dict(run.data.tags),
+                )
+                for run in runs
+            }
+        return self._current[number]
+
+    def color(self, experiment_id: str, record: CellRecord) -> str:
+        """The color of a cell's run: a hue for each algorithm, calibration and privacy model, a shade for epsilon."""
+        words = [record.params.get(name, "") for name in ("algorithm", "calibration", "privacy_model")]
+        family = " ".join(map(str, words))
+        families = self._families.setdefault(experiment_id, [])
+        if family not in families:
+            with self._locks.hold(f"palette-{experiment_id}"):
+                tags = self._store.client.get_experiment(experiment_id).tags
+                families[:] = json.loads(tags.get(_PALETTE_TAG, "[]"))
+                if family not in families:
+                    families.append(family)
+                    self._store.client.set_experiment_tag(experiment_id, _PALETTE_TAG, json.dumps(families))
+        epsilon = record.params.get("epsilon")
+        return run_color(families.index(family), float(epsilon) if isinstance(epsilon, int | float) else None)
+
+
+def contents_of(run: Run) -> list[str]:
+    """Digests of the records that a finished run holds."""
+    try:
+        return [str(digest) for digest in json.loads(run.data.tags.get(CONTENT_TAG, "[]"))]
+    except (ValueError, TypeError):
+        return []
