@@ -22,8 +22,8 @@ from bandana.audits.reporting.blocks import (
     table_block,
 )
 from bandana.audits.reporting.drawing import ROLES
-from bandana.audits.reporting.findings import factor_of
 from bandana.audits.reporting.numbers import NONE, number, symbol_of
+from bandana.audits.reporting.power import factor_of
 
 _TONES = {"new": "unsure", "gone": "unsure", "changed": "unsure", "same": "quiet"}
 _STATUS = ("new", "gone", "changed", "same")

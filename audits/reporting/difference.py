@@ -11,8 +11,8 @@ from typing import Any
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import at_least, plain
 from bandana.audits.reporting.document import COMPARISON
-from bandana.audits.reporting.findings import factor_of
 from bandana.audits.reporting.numbers import name_of, number
+from bandana.audits.reporting.power import factor_of
 
 Document = dict[str, Any]
 _NORMAL_95 = 1.959963984540054

@@ -13,9 +13,10 @@ from bandana.audits.bounds import one_run_methods
 from bandana.audits.bounds.methods import METHODS
 from bandana.audits.reporting import (
     audit_plots,
+    counterexamples,
     drawing,
     figures,
-    findings,
+    measurement,
     regret_plots,
     render,
     render_html,
@@ -295,11 +296,11 @@ def test_the_strongest_bound_of_each_kind_is_shown(sample_page):
     text = words_of(sample_page)
     assert "tight eps=0.01: the strongest of each kind, of 40 bounds; all 40 hold together with 95 % confidence." in text
     assert "their_bandit.py:play: the strongest of each kind, of 4 bounds" in text
-    shown = findings.strongest(at_test_budget()["measurement"]["bounds"])
+    shown = measurement.strongest(at_test_budget()["measurement"]["bounds"])
     assert len(shown) == 10
     assert [bound["budget"] for bound in shown] == ["claimed"] * 5 + ["test"] * 5
     taken = bounds("claimed", looks(1.0, 4.37721))
-    assert {bound["lower"] for bound in findings.strongest(taken)} == {look[-1] for look in looks(1.0, 4.37721)}
+    assert {bound["lower"] for bound in measurement.strongest(taken)} == {look[-1] for look in looks(1.0, 4.37721)}
 
 
 def test_bounds_above_the_claim_stand_out(sample_page):
@@ -313,13 +314,13 @@ def test_every_view_is_explained(view):
     for bound in entry["measurement"]["bounds"]:
         bound |= {"view": view, "method": "a new method"}
     text = text_of(entry)
-    assert findings.VIEWS[view] in text
+    assert measurement.VIEWS[view] in text
     assert "Method a new method" in text
     assert ("1 run, 200,000 canaries" in text) == (view == "one_run")
 
 
 def test_every_method_is_explained():
-    assert {*METHODS, *one_run_methods.METHODS} == set(findings.METHODS)
+    assert {*METHODS, *one_run_methods.METHODS} == set(measurement.METHODS)
 
 
 def test_measured_epsilon_says_where_it_comes_from():
@@ -382,7 +383,7 @@ def test_every_kind_of_counterexample_is_told(kind):
     entry = failed()
     entry["structural"]["counterexample"] = found
     text = text_of(entry)
-    assert findings.KINDS[kind] in text
+    assert counterexamples.KINDS[kind] in text
     assert ("Arm played on D′" in text) == ("has ended." in text) == (kind == "decision")
     assert ("2-GDP" in text) == (kind == "book")
     assert ("none allowed" in text) == (kind == "span")

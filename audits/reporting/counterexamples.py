@@ -1,0 +1,275 @@
+"""What the report says of the audit without statistics: its counterexamples, and the audit of the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bandana.audits.reporting.blocks import (
+    Audit,
+    Block,
+    badge,
+    cell_of,
+    column,
+    fact_list,
+    heading,
+    lines_of,
+    paragraph,
+    table_block,
+)
+from bandana.audits.reporting.document import has_ledger
+from bandana.audits.reporting.numbers import NONE, number
+
+KINDS = {
+    "decision": "The two runs saw the same released values and parted all the same: something was decided from data that "
+    "had not been released.",
+    "span": "A value moved although its release declares not to read the record: what it tells of that user is not paid.",
+    "sensitivity": "One record moves a value further than the noise was made for, so that the noise hides less than is paid "
+    "for.",
+    "sequence": "Several releases are paid for once, as one vector, and together they move further than that vector may.",
+    "not a number": "A value is no number, so that nothing bounds what it tells.",
+    "no noise": "A value leaves without any noise: it tells all that it reads.",
+    "book": "One record pays for more releases than the claim allows, together.",
+}
+"""What each kind of counterexample means (`bandana.audits.searches.counterexample`)."""
+_MOST_ROWS = 24
+
+
+def structural(document: dict[str, Any]) -> list[Block]:
+    """Counterexamples, and what the audit of the noise found."""
+    audits = document["audits"]
+    if not audits:
+        return [paragraph("No audit was run.")]
+    said: list[Block] = [
+        paragraph(
+            "Audit without statistics: a run on one data set is recorded, and repeated on a neighbor with the same noisy "
+            "outputs. Every release must then come at the same time; its exact value must not change if the replaced record "
+            "lies outside what the ledger wrote down, and must change by at most the sensitivity if inside; and what one "
+            "record pays for must not exceed the claim. This test has no sampling error: one counterexample refutes the "
+            "code. Pairs are searched, not exhausted."
+        ),
+        paragraph(
+            "Audit of the noise: is every number that leaves hidden by fresh noise of the declared size? Runs are recorded "
+            "with the exact values beside the outputs. What was added must have the declared mean and spread, and must not "
+            "repeat or follow from what was added before. An honest algorithm is accused with a probability of at most one "
+            "in a million."
+        ),
+        table_block(
+            "What they found.",
+            [
+                column("Audit"),
+                column("Pairs tried", right=True),
+                column("Counterexample"),
+                column("Noise"),
+                column("Finding"),
+            ],
+            [_findings(audit) for audit in audits],
+            widths=[2.2, 1.0, 1.5, 1.5, 3.8],
+        ),
+    ]
+    for audit in audits:
+        if audit["structural"]["counterexample"] is not None:
+            said += _counterexample(audit["label"], audit["structural"]["counterexample"])
+    return said
+
+
+def _findings(audit: Audit) -> list[dict[str, Any]]:
+    found, ledger = audit["structural"], has_ledger(audit)
+    counterexample, flaw = found["counterexample"], found["flaw"]
+    told = [words for words in (counterexample and counterexample["told"], flaw) if words]
+    not_run = badge("not run", "quiet")
+    clean = (
+        (badge("none found", "good"), badge("as declared", "good")) if ledger and found["examples"] else (not_run, not_run)
+    )
+    if not told:
+        told = [NONE if ledger else "A plain function shows neither releases nor noise: nothing to look at."]
+    return [
+        cell_of(audit["label"]),
+        cell_of(number(found["examples"])),
+        clean[0] if counterexample is None else badge("FOUND", "bad"),
+        clean[1] if flaw is None else badge("NOT AS DECLARED", "bad"),
+        lines_of(told),
+    ]
+
+
+def _counterexample(label: str, found: dict[str, Any]) -> list[Block]:
+    """For a reader who does not know the code: what changes, which release tells it, and by how much it moves too far."""
+    case = found["case"]
+    said: list[Block] = [
+        heading(f"The counterexample to {label}"),
+        fact_list(
+            [
+                ("What is wrong", KINDS[found["kind"]]),
+                ("In this run", _sentence(found["reason"])),
+                ("What changes", _what_changes(found)),
+                *([("Where they part", _sentence(found["difference"]["told"]))] if found["difference"] else []),
+                *([("Together", _sentence(found["total"]["told"]))] if found["total"] else []),
+                (
+                    "To see it again",
+                    f"Noise seed {case['seed']}; replicate {found['replicate']} of {number(found['n_replicates'])}.",
+                ),
+            ]
+        ),
+        _data_table(found) if case["episode"] is None else _episode_table(found),
+    ]
+    if found["releases"]:
+        said.append(_release_table(found))
+    return said
+
+
+def _what_changes(found: dict[str, Any]) -> str:
+    case, record = found["case"], found["case"]["record"]
+    if case["episode"] is None:
+        brought = "" if case["replaced_brought"] is None else " It brings other contexts in D′, as the file has them."
+        return (
+            f"Record {record}, of a run of {number(case['n_rounds'])} rounds: its rewards, one an arm, are "
+            f"{_values(case['before'])} in the data set D and {_values(case['after'])} in its neighbor D′.{brought} All "
+            "other records are the same. Rounds, records and releases are counted from 0."
+        )
+    row = next(row for row in found["data"] if row["round"] == record)
+    moved = "where its actions lead and what they earn are" if case["replaced_brought"] is not None else "what it earns is"
+    return (
+        f"Record {record}, of a run of {number(case['n_rounds'])} episodes: {moved} not the same in the data set D and in "
+        f"its neighbor D′. In this run it lives through states {_listed(row['states'])} with rewards "
+        f"{_values(row['rewards'])} on D, and through states {_listed(row['neighbor_states'])} with rewards "
+        f"{_values(row['neighbor_rewards'])} on D′. All other records are the same. Episodes, records, states and releases "
+        "are counted from 0."
+    )
+
+
+def _listed(values: Sequence[int]) -> str:
+    return " ".join(str(value) for value in values)
+
+
+def _episode_table(found: dict[str, Any]) -> Block:
+    case, rows = found["case"], found["data"]
+    parted = found["difference"]["round"] if found["difference"] else case["record"]
+    shown = _kept(rows, [row["round"] in (case["record"], parted) for row in rows])
+    columns = [column("Episode and record", right=True)]
+    columns += [column(f"{name} on {side}") for side in ("D", "D′") for name in ("States", "Actions", "Rewards")]
+    cells = []
+    for row in shown:
+        mine, theirs = ([row[f"{side}{name}"] for name in ("states", "actions", "rewards")] for side in ("", "neighbor_"))
+        told = [cell_of(_listed(mine[0])), cell_of(_listed(mine[1])), cell_of(_values(mine[2]))]
+        if mine == theirs:
+            told += [cell_of("the same")] * 3
+        else:
+            told += [badge(text, "bad") for text in (_listed(theirs[0]), _listed(theirs[1]), _values(theirs[2]))]
+        cells.append([cell_of(str(row["round"])), *told])
+    return table_block(
+        f"The data, episode by episode.{_left_out(len(shown), case['n_rounds'], 'episodes')}", columns, cells,
+        widths=[0.9, *[1.2, 1.0, 1.3] * 2], narrow=True,
+    )  # fmt: skip
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:].removesuffix('.')}."
+
+
+def _data_table(found: dict[str, Any]) -> Block:
+    case, rows = found["case"], found["data"]
+    parted = found["difference"]["round"] if found["difference"] else case["record"]
+    shown = _kept(rows, [row["round"] in (case["record"], parted) for row in rows])
+    both = any(row["arm"] != row["neighbor_arm"] for row in rows)
+    columns = [
+        column("Round and record", right=True),
+        column("Arm played on D" if both else "Arm played", right=True),
+        *([column("Arm played on D′", right=True)] if both else []),
+        column("Rewards of the arms on D"),
+        column("Rewards of the arms on D′"),
+    ]
+    cells = []
+    for row in shown:
+        is_changed = row["round"] == case["record"]
+        cells.append(
+            [
+                cell_of(str(row["round"])),
+                *(cell_of(_whole(row[key])) for key in ("arm", *(("neighbor_arm",) if both else ()))),
+                cell_of(_values(row["rewards"])),
+                badge(_values(row["neighbor_rewards"]), "bad") if is_changed else cell_of("the same"),
+            ]
+        )
+    return table_block(
+        f"The data, round by round.{_left_out(len(shown), case['n_rounds'], 'rounds')}", columns, cells,
+        widths=[0.9, 0.9, *([0.9] if both else []), 1.6, 1.6], narrow=True,
+    )  # fmt: skip
+
+
+def _release_table(found: dict[str, Any]) -> Block:
+    record = found["case"]["record"]
+    shown = _kept(found["releases"], [row["is_offending"] for row in found["releases"]])
+    columns = [
+        column("Release", right=True),
+        column(f"After {'rounds' if found['case']['episode'] is None else 'episodes'}", right=True),
+        column("Noise"),
+        column("Records it reads"),
+        column(f"Reads record {record}"),
+        column("Paid by each"),
+        column("Moved", right=True, role="measured"),
+        column("Allowed", right=True, role="claimed"),
+        column("Times allowed", right=True),
+        column("Finding"),
+    ]
+    rows = [
+        [
+            cell_of(str(row["release"])),
+            cell_of(str(row["rounds"])),
+            cell_of(row["mechanism"]),
+            cell_of(_span(row)),
+            cell_of("yes" if row["reads_record"] else "no"),
+            cell_of(row["price"]),
+            cell_of(number(row["moved"])),
+            cell_of(number(row["allowed"])),
+            cell_of(_times(row)),
+            badge("offends", "bad") if row["is_offending"] else cell_of(NONE),
+        ]
+        for row in shown
+    ]
+    norms = " and ".join(dict.fromkeys(row["norm"] for row in found["releases"]))
+    return table_block(
+        f"The releases of this run. Moved: how far the exact value, before noise, differs between D and D′ ({norms} norm). "
+        "Allowed: the sensitivity that the noise was made for, and 0 for a release that does not read the record."
+        f"{_left_out(len(shown), found['n_releases'], 'releases')}",
+        columns,
+        rows,
+        widths=[1, 0.95, 1.3, 1.25, 1.05, 1.1, 0.95, 1, 1, 1.2],
+    )  # fmt: skip
+
+
+def _kept(rows: list[dict[str, Any]], marked: list[bool]) -> list[dict[str, Any]]:
+    """All rows, or both ends and the marked ones, of many the first."""
+    if len(rows) <= _MOST_ROWS:
+        return rows
+    ends = {0, 1, 2, len(rows) - 2, len(rows) - 1}
+    kept = ends | set([place for place, is_marked in enumerate(marked) if is_marked][: _MOST_ROWS - len(ends)])
+    return [row for place, row in enumerate(rows) if place in kept]
+
+
+def _left_out(n_shown: int, n_all: int, what: str) -> str:
+    return (
+        "" if n_shown >= n_all else f" {number(n_shown)} of {number(n_all)} {what} are shown, those that matter among them."
+    )
+
+
+def _span(row: dict[str, Any]) -> str:
+    first, last = row["start"], row["stop"] - 1
+    told = NONE if last < first else str(first) if first == last else f"{first} to {last}"
+    return told if row["carried"] in (None, first) else f"{told}; carries {row['carried']} to {first - 1}"
+
+
+def _times(row: dict[str, Any]) -> str:
+    if row["times"] is None:
+        return "none allowed"
+    return number(row["times"]) if row["moved"] or row["allowed"] else NONE
+
+
+def _values(values: Sequence[float]) -> str:
+    """Numbers in brackets; of many that are all equal their count."""
+    shown = [number(value) for value in values]
+    if len(shown) > 4 and len(set(shown)) == 1:
+        return f"[{shown[0]}, {len(shown)} times]"
+    return f"[{', '.join(shown)}]"
+
+
+def _whole(value: int | None) -> str:
+    return NONE if value is None else str(value)

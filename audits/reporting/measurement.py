@@ -1,0 +1,242 @@
+"""What the report says of measuring: how an audit replayed, its bounds, and what they assume."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bandana.audits.reporting import audit_plots
+from bandana.audits.reporting.blocks import (
+    Audit,
+    Block,
+    at_least,
+    badge,
+    cell_of,
+    column,
+    fact_list,
+    figure_block,
+    heading,
+    paragraph,
+    shared_facts,
+    table_block,
+)
+from bandana.audits.reporting.numbers import DIVERGENCE, EPSILON, MU, PURE, RHO, kind_of, name_of, number
+
+VIEWS = {
+    "transcript": "Sees every noisy value that was released, and every action; it also knows all other records. No "
+    "adversary sees more.",
+    "actions": "Sees the actions that the other users received, and nothing else; it also knows all other records.",
+    "report": "Sees the message that one user sends; under local privacy nobody else is trusted.",
+    "one_run": "Sees a single run that holds many planted records, each put in or left out by a fair coin of its own.",
+}
+"""What the adversary of each view sees."""
+
+METHODS = {
+    "mu-curve": "Many thresholds on the score at once, weighted into one contrast that every µ limits: the tangents of the "
+    "trade-off curve (Dong, Roth, Su 2022).",
+    "mu-band": "All thresholds on the score at once, by a confidence band around both kinds of errors (Massart 1990).",
+    "mu-threshold": "One threshold, chosen on other replays, and exact limits of its two error rates (Nasr et al. 2023).",
+    "epsilon-coins": "A fair coin decides from which data set each score comes; under the claim nobody guesses the coins "
+    "right so often. The test is exact (Kairouz, Oh, Viswanath 2015; Steinke, Nasr, Jagielski 2023).",
+    "epsilon-e-process": "A bet against the claim, which would make nobody rich if it held; it may be watched at any time "
+    "(Grünwald, de Heide, Koolen 2024).",
+    "pure-event": "One event, found on other replays, and exact limits of its two probabilities (Bichsel et al. 2021).",
+    "hockey-stick": "The mass by which one law exceeds exp(ε) times the other (Balle and Wang 2018).",
+    "renyi": "Two functions of the score, learned on other replays, whose means differ by no more than the divergence lets "
+    "them (Birrell et al. 2021).",
+    "rho": "The bound on the Rényi divergence at several orders, each over its order (Birrell et al. 2021).",
+    "one-run-mu": "How many of the surest guesses, which canaries were in, are right: no more than the trade-off curve of µ "
+    "lets them (Mahloujifar, Melis, Chaudhuri 2024).",
+    "one-run-epsilon": "How many of the surest guesses, which canaries were in, are right: no more than as many coins of "
+    "bias exp(ε)/(1 + exp(ε)), but for δ (Steinke, Nasr, Jagielski 2023).",
+    "one-run-sequential": "A bet on each canary's coin before the next is tossed (Grünwald, de Heide, Koolen 2024). Assumes "
+    "a release of its own for each canary, private given all before, as a local promise is.",
+    "one-run-sequential-mu": "The same for µ (Waudby-Smith and Ramdas 2023).",
+}
+"""What each bound of `bandana.audits.bounds.methods` and `bandana.audits.replays.one_run` does, in one line."""
+
+_TESTS = {
+    MU: "Assumes that the promise is a Gaussian-DP one, and is then the sharpest.",
+    EPSILON: "Assumes nothing of the mechanism, and tests any promise of an ε at this δ. It is usually smaller than the ε "
+    "to which the bound on µ converts.",
+    PURE: "Assumes nothing of the mechanism, and tests a promise of pure differential privacy.",
+    DIVERGENCE: "Assumes nothing of the mechanism, and tests a promise of Rényi differential privacy at this order.",
+    RHO: "Assumes nothing of the mechanism, and tests a promise of zero-concentrated differential privacy.",
+}
+
+
+def measurement(document: dict[str, Any]) -> list[Block]:
+    """How each audit replayed, the strongest bounds, and what they assume."""
+    audits = document["audits"]
+    if not audits:
+        return [paragraph("No audit was run.")]
+    said: list[Block] = [
+        paragraph(
+            "The algorithm was replayed many times on a data set and on a neighbor that differs in one record. An attack "
+            "gave each replay a score: the larger, the likelier the neighbor. The further apart the scores of the two data "
+            "sets lie, the larger the privacy loss must be; a lower bound says how large, at least, after what chance can "
+            "do. If it exceeds the claim, the claim is refuted."
+        )
+    ]
+    shared, differing = shared_facts(
+        audits,
+        [
+            ("Replayed data", lambda a: a["measurement"]["table"]),
+            ("Replays per side", lambda a: number(a["measurement"]["replays_per_side"])),
+            ("Confidence", lambda a: _confidence(a)),
+            ("Seed", lambda a: str(a["measurement"]["seed"])),
+            ("Validity", lambda a: a["measurement"]["text"]),
+        ],
+        "Set-up of the audits, as far as it differs.",
+    )
+    said += ([fact_list(shared)] if shared else []) + differing
+    said += [
+        heading("Lower bounds"),
+        paragraph(
+            "A bound was taken for each budget, view, quantity and neighbor. Shown is the strongest of each budget, view "
+            "and quantity; all of them stand in the JSON file of this report. The failure probability is split between all, "
+            "so that those shown were not picked at the price of their confidence."
+        ),
+    ]
+    said += [block for audit in audits for block in _bounds(audit)]
+    said += [heading("What each bound assumes"), fact_list(_assumptions(audits))]
+    curves = [audit for audit in audits if audit["tradeoff"] is not None]
+    if curves:
+        said += [
+            heading("Trade-off between the two errors"),
+            paragraph(
+                "In the shaded region the claim says that no attack can be. A curve on the dotted diagonal means that the "
+                "attack does no better than guessing. Axes are shortened where the claim is weak. Where the claim is so "
+                "strong that all curves lie on the diagonal, the test budget decides."
+            ),
+            figure_block(
+                "Errors of the sharpest attack of each audit at its claimed budget, the limit that the claim sets, and the "
+                "curve of the measured lower bound on µ.",
+                [(audit_plots.tradeoff_curve(audit), _describe_tradeoff(audit)) for audit in curves],
+                titles=[audit["label"] for audit in curves],
+                size="small",
+            ),
+        ]
+    return said
+
+
+def _confidence(audit: Audit) -> str:
+    return f"{number(100 * audit['measurement']['confidence'])} %"
+
+
+def strongest(bounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The largest of the bounds of each budget, view and quantity, in the order in which these were first looked at."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for bound in bounds:
+        key = (bound["budget"], bound["view"], bound["quantity"])
+        if key not in found or (bound["lower"] or 0.0) > (found[key]["lower"] or 0.0):
+            found[key] = bound
+    return list(found.values())
+
+
+def _bounds(audit: Audit) -> list[Block]:
+    taken = audit["measurement"]["bounds"]
+    if not taken:
+        return [paragraph(f"{audit['label']}: no bound was taken.")]
+    shown = strongest(taken)
+    has_budgets = any(bound["budget"] == "test" for bound in taken)
+    columns = [
+        *([column("Budget")] if has_budgets else []),
+        column("View"),
+        column("Quantity"),
+        column("measured", right=True, role="measured"),
+        column("claimed", right=True, role="claimed"),
+        column("Neighbor"),
+        column("Attack; method"),
+        column("Replays", right=True),
+    ]
+    rows = [
+        [
+            *([cell_of(bound["budget"])] if has_budgets else []),
+            cell_of(bound["view"]),
+            cell_of(name_of(bound["quantity"])),
+            _compared(bound),
+            cell_of(number(bound["claimed"])),
+            cell_of(bound["neighbor"]),
+            cell_of(f"{bound['attack']}; {bound['method']}"),
+            cell_of(_sizes(bound)),
+        ]
+        for bound in shown
+    ]
+    all_of = f"the one bound taken holds with {_confidence(audit)} confidence"
+    if len(taken) > 1:
+        all_of = f"the strongest of each kind, of {len(taken)} bounds; all {len(taken)} hold together with "
+        all_of += f"{_confidence(audit)} confidence"
+    return [
+        table_block(
+            f"{audit['label']}: {all_of}.",
+            columns,
+            rows,
+            widths=[*([1.1] if has_budgets else []), 1.4, 1.5, 1.2, 1.1, 2.8, 2.2, 1.4],
+        )
+    ]
+
+
+def _compared(bound: dict[str, Any]) -> dict[str, Any]:
+    lower, claimed = bound["lower"], bound["claimed"]
+    is_above = lower is not None and claimed is not None and lower > claimed
+    return badge(at_least(lower), "bad") if is_above else cell_of(at_least(lower))
+
+
+def _sizes(bound: dict[str, Any]) -> str:
+    data, neighbor = bound["n_data"], bound["n_neighbor"]
+    if bound["view"] == "one_run":
+        return f"1 run, {number(data + neighbor)} canaries"
+    return f"2 × {number(data)}" if data == neighbor else f"{number(data)} + {number(neighbor)}"
+
+
+def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
+    """A line for each view, quantity and method that was used."""
+    taken = [bound for audit in audits for bound in audit["measurement"]["bounds"]]
+    facts: list[tuple[str, Any]] = [(f"View “{view}”", VIEWS[view]) for view in _seen(taken, "view")]
+    if any(bound["budget"] == "test" for bound in taken):
+        facts.append(("Budget “test”", "The same algorithm with noise of another size, see section 4."))
+    facts += [(f"A bound on {name_of(quantity)}", _TESTS[kind_of(quantity)]) for quantity in _seen(taken, "quantity")]
+    facts += [
+        (
+            f"Method {name}",
+            METHODS.get(
+                name, "See its name in the package, module bandana.audits.bounds.methods or bandana.audits.replays.one_run."
+            ),
+        )
+        for name in _seen(taken, "method")
+    ]
+    facts.append(("All of them", "Replays are independent of each other and made alike."))
+    converted = [audit["label"] for audit in audits if _is_converted(audit)]
+    if any(audit["epsilon"]["measured"] is not None for audit in audits):
+        told = "The measured ε in the table of verdicts is the larger of two: the bound on ε at δ, and what the bound on µ "
+        told += "converts to (section 2). "
+        if converted:
+            told += "It is the converted one" + ("" if len(converted) == len(audits) else f" for {', '.join(converted)}")
+            told += ", and assumes what a bound on µ assumes."
+        else:
+            told += "Here it is the bound on ε itself, which assumes nothing."
+        facts.append(("ε at a glance", told))
+    return facts
+
+
+def _seen(bounds: Sequence[dict[str, Any]], key: str) -> list[str]:
+    return list(dict.fromkeys(bound[key] for bound in bounds))
+
+
+def _is_converted(audit: Audit) -> bool:
+    """Whether the measured epsilon is larger than each bound on it."""
+    direct = [
+        bound["lower"]
+        for bound in audit["measurement"]["bounds"]
+        if bound["budget"] == "claimed" and kind_of(bound["quantity"]) == EPSILON and bound["lower"] is not None
+    ]
+    measured = audit["epsilon"]["measured"]
+    return measured is not None and audit["mu"]["measured"] is not None and measured > max(direct, default=0) * 1.0001
+
+
+def _describe_tradeoff(audit: Audit) -> str:
+    return (
+        f"Trade-off curves of {audit['label']}: false-negative against false-positive rate. Claimed µ "
+        f"{number(audit['claim']['mu'])}; measured µ {at_least(audit['tradeoff']['mu_lower'])}."
+    )

@@ -1,0 +1,182 @@
+"""What the report says of an audit's power: the smallest fault that it sees, and what became of the planted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bandana.audits.reporting import audit_plots
+from bandana.audits.reporting.blocks import (
+    Audit,
+    Block,
+    at_least,
+    badge,
+    cell_of,
+    column,
+    fact_list,
+    figure_block,
+    heading,
+    paragraph,
+    table_block,
+)
+from bandana.audits.reporting.numbers import MU, NONE, PURE, kind_of, name_of, number
+
+_CHECKS = {
+    "sampling": "Replays and lower bounds, as in section 3: what is measured must exceed the limit, the smaller of what is "
+    "claimed and what is accounted.",
+    "structural": "The audit without statistics (section 5) must find a counterexample.",
+    "noise": "The audit of the noise (section 5) must find that it is not what is declared.",
+}
+_LONGEST_TITLE = 110
+
+
+def factor_of(factor: float | None) -> str:
+    """The smallest fault that an audit would have caught, as a factor."""
+    return "none" if factor is None else f"× {number(factor)}"
+
+
+def power(document: dict[str, Any]) -> list[Block]:
+    """The smallest fault that each audit would have seen, and what became of the planted ones."""
+    audits = document["audits"]
+    if not audits:
+        return [paragraph("No audit was run.")]
+    said: list[Block] = [
+        heading("The smallest fault that would have been seen"),
+        fact_list([(audit["label"], _power_of(audit)) for audit in audits]),
+    ]
+    if any(audit["measurement"]["test_budget"] is not None for audit in audits):
+        said.append(
+            paragraph(
+                "Test budget: the scale of the noise is proportional to 1/µ (to 1/ε for pure privacy), so a fault of the "
+                "noise, of the sensitivity or of what is charged is the same factor at every budget. At a tiny or huge one "
+                "that factor hides in the sampling error; so the same code is audited once more, with noise for a budget of "
+                "about 1, and the faults are planted there."
+            )
+        )
+    said += _power_curves(audits)
+    said.append(heading("Planted faults"))
+    if not any(audit["controls"] for audit in audits):
+        told = "No planted fault was tried. Without them an audit has no proven power, and no PASS is given."
+        return [*said, paragraph(told)]
+    said.append(
+        paragraph(
+            "Each fault was planted into a copy of the algorithm, which was then audited with the same effort. An audit "
+            "that misses one of them, by a check that must see it, earns no PASS, whatever it measured."
+        )
+    )
+    checks = dict.fromkeys(check for audit in audits for c in audit["controls"] for check in c["expected"] + c["caught_by"])
+    said.append(fact_list([(f"Check “{check}”", _CHECKS[check]) for check in _CHECKS if check in checks]))
+    faults = {(c["name"], c["fault"], _in_order(c["expected"])): None for a in audits for c in a["controls"]}
+    said.append(
+        table_block(
+            "The planted faults.",
+            [column("Name"), column("What is wrong on purpose"), column("Checks that must catch it")],
+            [[cell_of(name), cell_of(fault), cell_of(expected or NONE)] for name, fault, expected in faults],
+            widths=[2, 4.5, 2.2],
+        )
+    )
+    said.append(
+        table_block(
+            "Whether they were caught. Measured: the largest lower bound found on the faulty copy, in the number that the "
+            "claim is held against, at the budget where the faults were planted; sampling catches a fault if it exceeds the "
+            "limit.",
+            [
+                column("Audit"),
+                column("Fault"),
+                column("Caught by"),
+                column("Measured", right=True, role="measured"),
+                column("Limit", right=True, role="claimed"),
+                column("Outcome"),
+            ],
+            [
+                [
+                    cell_of(audit["label"]),
+                    cell_of(control["name"]),
+                    cell_of(_caught_by(control)),
+                    cell_of(at_least(control["measured"])),
+                    cell_of(number(control["limit"])),
+                    badge("caught", "good") if control["caught"] else badge("MISSED", "bad"),
+                ]
+                for audit in audits
+                for control in audit["controls"]
+            ],
+            widths=[2.1, 2.1, 2.4, 1.25, 1.1, 1.25],
+        )
+    )
+    return said
+
+
+def _power_curves(audits: Sequence[Audit]) -> list[Block]:
+    drawn = [audit for audit in audits if audit["power"] is not None]
+    if not drawn:
+        return []
+    told = list(dict.fromkeys(audit["power"]["text"] for audit in drawn))
+    groups: dict[str, list[Audit]] = {}
+    for audit in drawn:  # audits of one effort at one budget have the same curve
+        curve, smallest = audit["power"], audit["measurement"]["smallest_factor"]
+        rounded = [f"{value:.4g}" for value in (*curve["factors"], *curve["caught"], smallest or 0)]
+        groups.setdefault(" ".join([curve["quantity"], *rounded]), []).append(audit)
+    shared = list(groups.values())
+    return [
+        *[paragraph(text) for text in told],
+        figure_block(
+            "Power: of audits like this one, the share that would refute the claim, if the number that it is held against "
+            "were this many times as large as claimed. The diamond marks the smallest factor that 95 % of them catch.",
+            [(audit_plots.power_curve(alike[0]), _describe_power(alike)) for alike in shared],
+            titles=[_title([audit["label"] for audit in alike]) for alike in shared],
+            size="small",
+        ),
+    ]
+
+
+def _title(labels: Sequence[str]) -> str:
+    whole = ", ".join(labels)
+    if len(labels) == 1 or len(whole) <= _LONGEST_TITLE:
+        return whole
+    return f"{labels[0]}, and {len(labels) - 1} other{'s' if len(labels) > 2 else ''} with the same curve"
+
+
+def _describe_power(alike: Sequence[Audit]) -> str:
+    """The curve in words, at the first factor that reaches each of a few shares."""
+    curve = alike[0]["power"]
+    points = list(zip(curve["factors"], curve["caught"], strict=True))
+    reached = [(share, next((factor for factor, caught in points if caught >= share), None)) for share in (0.05, 0.5, 0.95)]
+    said = ", ".join(f"{number(100 * share)} % at × {number(factor)}" for share, factor in reached if factor is not None)
+    return (
+        f"Power curve of {', '.join(audit['label'] for audit in alike)}: share of audits that catch, against the factor by "
+        f"which {name_of(curve['quantity'])} exceeds the claim. "
+        f"{'At least ' + said if said else 'Less than 5 % everywhere'}."
+    )
+
+
+def _power_of(audit: Audit) -> str:
+    found, test = audit["measurement"], audit["measurement"]["test_budget"]
+    main = audit["main"] if test is None else test["main"]
+    name = name_of(main["quantity"])
+    factor, at_claim = found["smallest_factor"], found["smallest_factor_at_claim"]
+    if kind_of(main["quantity"]) in (MU, PURE):
+        fault, faults = f"noise too small by a factor of {number(factor)} or more", "noise that is too small"
+    else:
+        fault, faults = f"{name} at {number(factor)} or more times its claimed value", f"{name} beyond the claim"
+    where = "" if test is None else " at the test budget"
+    told = f"This audit would have caught, with 95 % probability, {fault}{where}"
+    if factor is None:
+        told = f"This audit would have caught no factor with 95 % probability{where}"
+    may = f": {faults} may go unseen" if factor is None else ""
+    if test is None:
+        return f"{told}{may}."
+    numbers = (
+        f"claimed {number(main['claimed'])}, accounted {number(main['accounted'])}, measured {at_least(main['measured'])}"
+    )
+    at = "none" if at_claim is None else number(at_claim)
+    return f"{told} ({at} at the claimed one){may}. Test budget: {test['claim']}; its {name}: {numbers}."
+
+
+def _caught_by(control: dict[str, Any]) -> str:
+    missed = [check for check in control["expected"] if check not in control["caught_by"]]
+    caught = _in_order(control["caught_by"]) or NONE
+    return f"{caught}; not by {_in_order(missed)}" if missed else caught
+
+
+def _in_order(checks: Sequence[str]) -> str:
+    return ", ".join(check for check in _CHECKS if check in checks)

@@ -1,0 +1,175 @@
+"""The verdicts at a glance, with the three epsilons and how to read the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bandana.audits.reporting import audit_plots, origin
+from bandana.audits.reporting.blocks import (
+    Block,
+    at_least,
+    cell_of,
+    column,
+    fact_list,
+    figure_block,
+    heading,
+    link,
+    link_of,
+    paragraph,
+    span,
+    table_block,
+    verdict_badge,
+)
+from bandana.audits.reporting.document import has_ledger
+from bandana.audits.reporting.drawing import ROLES
+from bandana.audits.reporting.numbers import NONE, name_of, number, symbol_of, unit_of
+from bandana.audits.reporting.power import factor_of
+
+
+def summary(document: dict[str, Any]) -> list[Block]:
+    """The table of verdicts, the three epsilons as a figure, and what the numbers mean."""
+    audits, is_catalog = document["audits"], document["kind"] == "catalog"
+    related = _related(document)
+    if not audits:
+        said = paragraph("This report holds no audit. It makes no statement about privacy.")
+        return [*related, *origin.caveat(document["provenance"]), said]
+    own = {entry["label"]: entry["path"] for entry in document["related"]}
+    deltas = {audit["delta"] for audit in audits}
+    one_delta = len(deltas) == 1
+    at = f"ε at δ = {number(next(iter(deltas)))}" if one_delta else "ε at δ"
+    columns = [column("Algorithm or building block" if is_catalog else "Algorithm"), column("Verdict")]
+    columns += [] if is_catalog else [column("Claim")]  # it has no room on a page that holds everything
+    columns += [] if one_delta else [column("δ", right=True)]
+    groups = [("", len(columns))]
+    mains = list(dict.fromkeys(audit["main"]["quantity"] for audit in audits))
+    for title in (at, name_of(mains[0]) if len(mains) == 1 else "Number of the claim"):
+        columns += [column(role, right=True, role=role) for role in ROLES]
+        groups.append((title, 3))
+    columns += [column("Smallest fault seen", right=True), column("Faults caught", right=True)]
+    groups.append(("", 2))
+    rows = []
+    for audit in audits:
+        row = [link_of(audit["label"], own.get(audit["label"])), verdict_badge(audit["verdict"])]
+        row += [] if is_catalog else [cell_of(audit["claim"]["statement"])]
+        row += [] if one_delta else [cell_of(number(audit["delta"]))]
+        row += [cell_of(_role_number(audit["epsilon"], role)) for role in ROLES]
+        row += [cell_of(main_number(audit["main"], role, names=len(mains) > 1)) for role in ROLES]
+        caught = sum(control["caught"] for control in audit["controls"])
+        row += [
+            cell_of(factor_of(audit["measurement"]["smallest_factor"])),
+            cell_of(f"{caught}/{len(audit['controls'])}"),
+        ]
+        rows.append(row)
+    table = table_block(
+        "Verdicts. Claimed: what the source promises. Accounted: what our accountant derives. Measured: a lower bound "
+        f"found by attack. A dash ({NONE}): no finite number, or no ledger to account.",
+        columns,
+        rows,
+        groups=groups,
+        widths=([2.6, 2.0] if is_catalog else [1.9, 2.2, 1.9]) + ([] if one_delta else [0.8]) + [1.25] * 6 + [1.1, 0.95],
+    )
+    blocks = [*related, *origin.caveat(document["provenance"]), table]
+    drawn = [audit for audit in audits if any(value is not None for value in audit["epsilon"].values())]
+    for start in range(0, len(drawn), 10):
+        part = drawn[start : start + 10]
+        blocks.append(
+            figure_block(
+                "The three epsilons of each audit. The claim must be at least what is accounted, and "
+                "that at least what "
+                "is measured: the marks of one audit must not move right from top to bottom.",
+                [(audit_plots.three_epsilons(part), _describe_epsilons(part))],
+                size="medium",
+            )
+        )
+    blocks += [
+        heading("How to read the numbers"),
+        fact_list(
+            [
+                (
+                    "ε (epsilon), δ (delta)",
+                    "Bound on the privacy loss, in nats: with one record replaced, any outcome becomes "
+                    "at most exp(ε) times likelier, except with a probability of about δ. Smaller is "
+                    "more private.",
+                ),
+                (
+                    "µ (mu)",
+                    "The same promise in one number (Gaussian differential privacy): telling two data "
+                    "sets that differ in one record apart is as hard as telling N(0, 1) from N(µ, 1). "
+                    "Smaller is more private.",
+                ),
+                *(
+                    [
+                        (
+                            "Number of the claim",
+                            "What a claim is held against in the first place, in its own definition: µ, ε (without a δ: of "
+                            "pure privacy), D for a Rényi divergence, or ρ of zero-concentrated privacy.",
+                        )
+                    ]
+                    if len(mains) > 1
+                    else []
+                ),
+                (
+                    "Measured",
+                    "A statistical lower bound: with the stated confidence the true privacy loss is at least this. A value "
+                    "below the claim is expected; a value above it refutes the claim.",
+                ),
+                (
+                    "Smallest fault seen",
+                    "The power of the audit. With 95 % probability it would have caught a number of the claim this many "
+                    "times as large as claimed; for µ and for pure ε that is noise too small by this factor. Section 4 says "
+                    "at which budget.",
+                ),
+                (
+                    "Planted fault",
+                    "A deliberately broken copy of the algorithm. An audit that misses it has too little power, and then "
+                    "no PASS is given.",
+                ),
+                *(
+                    [
+                        (
+                            "Regret",
+                            "Reward lost against the best action, summed over the "
+                            f"{unit_of(document['environments'])}. Smaller is better.",
+                        )
+                    ]
+                    if document["benchmark"] is not None
+                    else []
+                ),
+            ]
+        ),
+    ]
+    return blocks
+
+
+def _related(document: dict[str, Any]) -> list[Block]:
+    """Links to the reports that stand in no table."""
+    labels = {audit["label"] for audit in document["audits"]}
+    others = [entry for entry in document["related"] if entry["label"] not in labels or document["kind"] == "audit"]
+    if not others:
+        return []
+    said = [[span(", ")] * (index > 0) + [link(entry["label"], entry["path"])] for index, entry in enumerate(others)]
+    return [paragraph([span("Part of the report: "), *(part for parts in said for part in parts)])]
+
+
+def _describe_epsilons(audits: Sequence[dict[str, Any]]) -> str:
+    said = "; ".join(
+        f"{a['label']}: claimed {number(a['epsilon']['claimed'])}, "
+        f"{'accounted ' + number(a['epsilon']['accounted']) if has_ledger(a) else 'no ledger to account'}, "
+        f"measured {at_least(a['epsilon']['measured'])}"
+        for a in audits
+    )
+    return f"Dot plot of epsilon. {said}."
+
+
+def _role_number(values: dict[str, Any], role: str) -> str:
+    return at_least(values[role]) if role == "measured" else number(values[role])
+
+
+def main_number(main: dict[str, Any], role: str, *, names: bool) -> str:
+    """The number of a claim in one of its roles; `names` puts its symbol in front."""
+    value = main[role]
+    if value is None or not names:
+        return _role_number(main, role)
+    sign = "≥" if role == "measured" else "="
+    return f"{symbol_of(main['quantity'])} {sign} {number(value)}"
