@@ -12,7 +12,7 @@ False
 
 from __future__ import annotations
 
-from bandana.algorithms.papers import azize_basu, dubey, luyo, pavlovic
+from bandana.algorithms.papers import azize_basu, dubey, luyo_calibrations, pavlovic
 from bandana.algorithms.papers.printed import Calibration, Choice, Comparison, Parameter, Row
 
 CALIBRATIONS: dict[str, Calibration] = {
@@ -25,14 +25,14 @@ CALIBRATIONS: dict[str, Calibration] = {
         pavlovic.CAPRI_LOCAL,
         dubey.GP_UCB_JOINT,
         dubey.GP_UCB_LOCAL,
-        luyo.UCRL_VTR_JOINT,
-        luyo.UCRL_VTR_LOCAL,
-        luyo.UCRL_VTR_PLUS_JOINT,
-        luyo.UCRL_VTR_PLUS_LOCAL,
-        luyo.LSVI_UCB_JOINT,
-        luyo.UCRL_VTR_JOINT_PURE,
-        luyo.UCRL_VTR_LOCAL_PURE,
-        luyo.LSVI_UCB_JOINT_PURE,
+        luyo_calibrations.UCRL_VTR_JOINT,
+        luyo_calibrations.UCRL_VTR_LOCAL,
+        luyo_calibrations.UCRL_VTR_PLUS_JOINT,
+        luyo_calibrations.UCRL_VTR_PLUS_LOCAL,
+        luyo_calibrations.LSVI_UCB_JOINT,
+        luyo_calibrations.UCRL_VTR_JOINT_PURE,
+        luyo_calibrations.UCRL_VTR_LOCAL_PURE,
+        luyo_calibrations.LSVI_UCB_JOINT_PURE,
     )
 }
 """Name -> printed formula."""

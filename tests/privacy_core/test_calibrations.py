@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.linalg import toeplitz
 
-from bandana.algorithms.papers import CALIBRATIONS, azize_basu, dubey, find, luyo, pavlovic
+from bandana.algorithms.papers import CALIBRATIONS, azize_basu, dubey, find, luyo, luyo_calibrations, pavlovic
 from bandana.privacy_core import GaussianDP, NoPrivacy, PureDP, Tree, sensitivities
 from bandana.privacy_core.matrices import GOE
 from bandana.privacy_core.sensitivities import INDEPENDENT, pair_mu_squared
@@ -470,7 +470,7 @@ def test_the_last_step_of_lsvi_has_a_worst_pair_of_its_own():
     nodes, updates = 3, 5
     t = np.linspace(0, 1, 10_001)
     steps = [nodes * 2 * (1 - t**2) / sds[0] ** 2 + updates * 2 * m**2 * (1 + t) / sds[1] ** 2 for m in values]
-    exact = luyo.lsvi_mu_squared(updates, values, *sds)
+    exact = luyo_calibrations.lsvi_mu_squared(updates, values, *sds)
     assert exact == pytest.approx(sum(step.max() for step in steps), rel=1e-6)
     assert exact > sum(steps).max() * 1.005
 

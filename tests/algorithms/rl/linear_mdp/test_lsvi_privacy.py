@@ -13,7 +13,8 @@ from lsvi_cases import DELTA, HORIZON, LENGTH, MODEL, PRIVATE, TABLE, TWINS, UNI
 from bandana.algorithms.environments.episodes import EpisodeTable
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import ActionLog
-from bandana.algorithms.papers.luyo import lsvi_mu_squared, lsvi_printed_sds
+from bandana.algorithms.papers.luyo import lsvi_printed_sds
+from bandana.algorithms.papers.luyo_calibrations import lsvi_mu_squared
 from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb_joint, lsvi_ucb_pure_joint
 from bandana.algorithms.run import run
 from bandana.privacy_core import (

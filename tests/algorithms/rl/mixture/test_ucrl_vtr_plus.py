@@ -13,7 +13,7 @@ from test_ucrl_vtr_privacy import MU, neighbors, played
 
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.observers import EpisodicRegretCurve
-from bandana.algorithms.papers.luyo import UCRL_VTR_PLUS_JOINT, UCRL_VTR_PLUS_LOCAL
+from bandana.algorithms.papers.luyo_calibrations import UCRL_VTR_PLUS_JOINT, UCRL_VTR_PLUS_LOCAL
 from bandana.algorithms.protocol import Record
 from bandana.algorithms.rl.mixture import value_targets_numba
 from bandana.algorithms.rl.mixture.forms import ucrl_vtr

@@ -9,7 +9,12 @@ from mixture_models import UNIT, episode_table, mixture
 from test_ucrl_vtr import BUILDERS, MODEL, TABLE, K
 
 from bandana.algorithms.environments.episodes import EpisodeTable
-from bandana.algorithms.papers.luyo import UCRL_VTR_JOINT, UCRL_VTR_JOINT_PURE, UCRL_VTR_LOCAL, UCRL_VTR_LOCAL_PURE
+from bandana.algorithms.papers.luyo_calibrations import (
+    UCRL_VTR_JOINT,
+    UCRL_VTR_JOINT_PURE,
+    UCRL_VTR_LOCAL,
+    UCRL_VTR_LOCAL_PURE,
+)
 from bandana.algorithms.protocol import Record
 from bandana.algorithms.rl.mixture.forms import ucrl_vtr_joint, ucrl_vtr_local
 from bandana.algorithms.rl.mixture.forms_pure import ucrl_vtr_pure_joint, ucrl_vtr_pure_local
