@@ -18,12 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
-from numpy.typing import NDArray
 
 from bandana.algorithms.entry import Claim
-from bandana.algorithms.observers import ActionLog
-from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
-from bandana.algorithms.run import run
+from bandana.algorithms.protocol import Algorithm, FloatArray
 from bandana.audits.neighbors.pairs import Pair, actions_differ
 from bandana.audits.outcome import Effort
 from bandana.audits.searches.cases import SHORT, Case, Menu
@@ -40,9 +37,9 @@ from bandana.audits.searches.counterexample import (
     Move,
     Total,
 )
+from bandana.audits.searches.sides import REPLICATES, Call, Sides, play
 from bandana.audits.trial import Trial
 from bandana.privacy_core import (
-    Carried,
     ConcentratedEvent,
     Event,
     GaussianDP,
@@ -50,23 +47,17 @@ from bandana.privacy_core import (
     Guarantee,
     Interval,
     LaplaceEvent,
-    Ledger,
     LiveLedger,
-    Mechanism,
     NonPrivateEvent,
     NoPrivacy,
     PrivacyCurve,
     PureDP,
     Release,
-    ReproducibleNoise,
     ScriptedLedger,
-    Span,
     account,
 )
 
 _ROUNDING = 1e-9
-_REPLICATES = 32
-"""Runs of each case, alike but for their noise: a batch of 32 takes hardly longer than one run."""
 
 
 # --- one case -------------------------------------------------------------------------------------------------------
@@ -85,7 +76,7 @@ def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: Gau
     Returns:
       what breaks first, or None.
     """
-    sides = _play(algorithm, case, reward_range)
+    sides = play(algorithm, case, reward_range)
     for check in (_decisions, _releases, _sequences):
         if (found := check(case, sides)) is not None:
             return found
@@ -104,98 +95,10 @@ def examine_pair(algorithm: Algorithm, pair: Pair, claim: GaussianDP | None, see
     return examine(algorithm, Case.of(pair, seed), pair.data.reward_range, claim)
 
 
-class _Call(NamedTuple):
-    """A release as it was asked for."""
-
-    phase: int
-    mechanism: Mechanism
-    records: Span
-    reps: IntArray | None
-
-
-class _Noted:
-    """A ledger's door, and in which phase of the run each release was asked for."""
-
-    def __init__(self, ledger: Ledger, log: ActionLog) -> None:
-        self.n_reps = ledger.n_reps
-        self.calls: list[_Call] = []
-        self._ledger, self._log = ledger, log
-
-    def release(
-        self,
-        mechanism: Mechanism,
-        value: FloatArray,
-        *,
-        records: Span,
-        reps: IntArray | None = None,
-        carried: Carried | None = None,
-    ) -> FloatArray:
-        """See `Ledger.release`."""
-        self.calls.append(_Call(len(self._log.user) - 1, mechanism, records, reps))
-        return self._ledger.release(mechanism, value, records=records, reps=reps, carried=carried)
-
-
-class _Side(NamedTuple):
-    """One side of a case: what was played, and what was asked of the ledger."""
-
-    log: ActionLog
-    calls: list[_Call]
-
-    def arms(self, rep: int, n_rounds: int, n_steps: int) -> NDArray[np.int64]:
-        """(n_rounds * n_steps,) of one replicate, step after step; -1 where it did not play."""
-        found = np.full((n_rounds, n_steps), -1, dtype=np.int64)
-        log = self.log
-        for user, count, actions, step in zip(log.user, log.n_records, log.actions, log.step, strict=True):
-            found[user[rep] : user[rep] + count[rep], step] = actions[rep]
-        return found.ravel()
-
-    def states(self, rep: int) -> tuple[tuple[int, ...], ...]:
-        """Of one replicate, episode by episode."""
-        return tuple(tuple(states[rep].tolist()) for states in self.log.states)
-
-    def starts(self, rep: int) -> dict[int, int]:
-        """First round -> length of the phases of one replicate."""
-        phases = zip(self.log.user, self.log.n_records, strict=True)
-        return {int(user[rep]): int(count[rep]) for user, count in phases if count[rep]}
-
-    def own(self, rep: int) -> list[tuple[int, int, int]]:
-        """(call, row, rounds played when it was made) of the releases of one replicate, in order."""
-        found = []
-        for call, asked in enumerate(self.calls):
-            row = rep if asked.reps is None else int(np.searchsorted(asked.reps, rep))
-            if asked.reps is None or (row < len(asked.reps) and asked.reps[row] == rep):
-                rounds = self.log.user[asked.phase][rep] + self.log.n_records[asked.phase][rep]
-                found.append((call, row, int(rounds)))
-        return found
-
-
-class _Sides(NamedTuple):
-    """Both runs of a case."""
-
-    data: _Side
-    neighbor: _Side
-    live: LiveLedger
-    scripted: ScriptedLedger
-
-
-def _play(algorithm: Algorithm, case: Case, reward_range: Interval) -> _Sides:
-    pair = case.pair(reward_range)
-    data, neighbor = pair.data, pair.neighbor
-    noise = ReproducibleNoise(np.random.SeedSequence(case.seed))
-    live = LiveLedger(_REPLICATES, noise, keeps_transcript=True, n_records=data.n_users)
-    first = _Noted(live, ActionLog())
-    run(algorithm, data, first, observers=[first._log])
-    scripted = ScriptedLedger(_REPLICATES, live.transcript, keeps_values=True)
-    second = _Noted(scripted, ActionLog())
-    run(algorithm, neighbor, second, observers=[second._log])
-    scripted.finish()
-    return _Sides(_Side(first._log, first.calls), _Side(second._log, second.calls), live, scripted)
-
-
 # --- what can be wrong ----------------------------------------------------------------------------------------------
 
 
-def _decisions(case: Case, sides: _Sides) -> Counterexample | None:
+def _decisions(case: Case, sides: Sides) -> Counterexample | None:
     """Schedules or actions that differ although both runs saw the same released values."""
     diverged = sides.scripted.diverged
     parted = (diverged >= 0) | actions_differ(sides.data.log, sides.neighbor.log, case.hidden_record)
@@ -210,7 +113,7 @@ def _decisions(case: Case, sides: _Sides) -> Counterexample | None:
     )  # fmt: skip
 
 
-def _releases(case: Case, sides: _Sides) -> Counterexample | None:
+def _releases(case: Case, sides: Sides) -> Counterexample | None:
     """An exact value that moved beyond its span, or by more than its sensitivity, or to what is no number."""
     for call, (release, value) in enumerate(zip(sides.live.transcript, sides.scripted.values, strict=True)):
         change = _change(release, value)
@@ -276,7 +179,7 @@ def _outgrown(live: LiveLedger, scripted: ScriptedLedger) -> _Outgrown | None:
     return None
 
 
-def _sequences(case: Case, sides: _Sides) -> Counterexample | None:
+def _sequences(case: Case, sides: Sides) -> Counterexample | None:
     """Rows of one sequence that together moved by more than is paid for once."""
     found = _outgrown(sides.live, sides.scripted)
     if found is None:
@@ -293,7 +196,7 @@ def _sequences(case: Case, sides: _Sides) -> Counterexample | None:
     )  # fmt: skip
 
 
-def _book(case: Case, sides: _Sides, claim: GaussianDP | None) -> Counterexample | None:
+def _book(case: Case, sides: Sides, claim: GaussianDP | None) -> Counterexample | None:
     """Charges on one record that compose to more than the claim, or a release without noise."""
     derived = account(sides.live.worst_record())
     if isinstance(derived, NoPrivacy):
@@ -334,19 +237,19 @@ def _as_mu(derived: Guarantee | PrivacyCurve | None) -> float:
 
 def _dearest(transcript: list[Release], n_records: int) -> tuple[int, int]:
     """The replicate, and the record in it, that pays most."""
-    paid = np.zeros((_REPLICATES, n_records + 1))
+    paid = np.zeros((REPLICATES, n_records + 1))
     is_pure = all(isinstance(release.mechanism.event, LaplaceEvent) for release in transcript)
     for release in transcript:
         event = release.mechanism.event
         price = event.epsilon if is_pure and isinstance(event, LaplaceEvent) else event.rho
-        rows = np.arange(_REPLICATES) if release.reps is None else release.reps
+        rows = np.arange(REPLICATES) if release.reps is None else release.reps
         np.add.at(paid, (rows, release.records.start), price)
         np.add.at(paid, (rows, release.records.stop), -price)
     place = int(np.argmax(np.round(np.cumsum(paid, axis=1), 12)))
     return place // (n_records + 1), place % (n_records + 1)
 
 
-def _first_difference(sides: _Sides, rep: int, case: Case) -> Difference:
+def _first_difference(sides: Sides, rep: int, case: Case) -> Difference:
     """Where the runs of one replicate part: an arm, the length of a phase, or a release, whichever comes first."""
     n_rounds, n, besides = len(case.rewards), case.n_steps, case.hidden_record
     mine, theirs = (side.arms(rep, n_rounds, n) for side in (sides.data, sides.neighbor))
@@ -376,7 +279,7 @@ def _first_difference(sides: _Sides, rep: int, case: Case) -> Difference:
     return at(phase * n, f"they part in round {phase}: a phase of {counts[0]} begins on D, one of {counts[1]} on D'")
 
 
-def _asked(call: _Call, row: int) -> str:
+def _asked(call: Call, row: int) -> str:
     name = type(call.mechanism).__name__
     return f"{name} of scale {call.mechanism.scale:.6g} on [{call.records.start[row]}, {call.records.stop[row]})"
 
@@ -389,7 +292,7 @@ def _first(mine: Sequence[Any], theirs: Sequence[Any]) -> int:
 
 def _found(
     case: Case,
-    sides: _Sides,
+    sides: Sides,
     kind: str,
     rep: int,
     release: int,
@@ -426,7 +329,7 @@ def _found(
         reason=reason,
         kind=kind,
         replicate=rep,
-        n_replicates=_REPLICATES,
+        n_replicates=REPLICATES,
         rows=tuple(rows),
         arms=arms,
         neighbor_arms=neighbor_arms,

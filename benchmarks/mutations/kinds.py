@@ -120,7 +120,11 @@ KINDS = (
     Kind(
         "sensitivities", ("privacy_core/*", *_ALGORITHMS), r"sensitivity|norm|width|change", r"sensitivity|norm|width|bound"
     ),
-    Kind("replay", _AUDITS("replays/*", "searches/structural", "neighbors/worst_pair", "external/rescaled"), _EVERY),
+    Kind(
+        "replay",
+        _AUDITS("replays/*", "searches/sides", "searches/structural", "neighbors/worst_pair", "external/rescaled"),
+        _EVERY,
+    ),
     Kind(
         "bounds",
         _AUDITS(

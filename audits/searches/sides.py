@@ -1,0 +1,115 @@
+"""One case of the search played on both data sets: a run on D, then the same run scripted on D'."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.algorithms.run import run
+from bandana.audits.searches.cases import Case
+from bandana.privacy_core import (
+    Carried,
+    Interval,
+    Ledger,
+    LiveLedger,
+    Mechanism,
+    ReproducibleNoise,
+    ScriptedLedger,
+    Span,
+)
+
+REPLICATES = 32
+"""Runs of each case, alike but for their noise: a batch of 32 takes hardly longer than one run."""
+
+
+class Call(NamedTuple):
+    """A release as it was asked for."""
+
+    phase: int
+    mechanism: Mechanism
+    records: Span
+    reps: IntArray | None
+
+
+class _Noted:
+    """A ledger's door, and in which phase of the run each release was asked for."""
+
+    def __init__(self, ledger: Ledger, log: ActionLog) -> None:
+        self.n_reps = ledger.n_reps
+        self.calls: list[Call] = []
+        self._ledger, self._log = ledger, log
+
+    def release(
+        self,
+        mechanism: Mechanism,
+        value: FloatArray,
+        *,
+        records: Span,
+        reps: IntArray | None = None,
+        carried: Carried | None = None,
+    ) -> FloatArray:
+        """See `Ledger.release`."""
+        self.calls.append(Call(len(self._log.user) - 1, mechanism, records, reps))
+        return self._ledger.release(mechanism, value, records=records, reps=reps, carried=carried)
+
+
+class Side(NamedTuple):
+    """One side of a case: what was played, and what was asked of the ledger."""
+
+    log: ActionLog
+    calls: list[Call]
+
+    def arms(self, rep: int, n_rounds: int, n_steps: int) -> NDArray[np.int64]:
+        """(n_rounds * n_steps,) of one replicate, step after step; -1 where it did not play."""
+        found = np.full((n_rounds, n_steps), -1, dtype=np.int64)
+        log = self.log
+        for user, count, actions, step in zip(log.user, log.n_records, log.actions, log.step, strict=True):
+            found[user[rep] : user[rep] + count[rep], step] = actions[rep]
+        return found.ravel()
+
+    def states(self, rep: int) -> tuple[tuple[int, ...], ...]:
+        """Of one replicate, episode by episode."""
+        return tuple(tuple(states[rep].tolist()) for states in self.log.states)
+
+    def starts(self, rep: int) -> dict[int, int]:
+        """First round -> length of the phases of one replicate."""
+        phases = zip(self.log.user, self.log.n_records, strict=True)
+        return {int(user[rep]): int(count[rep]) for user, count in phases if count[rep]}
+
+    def own(self, rep: int) -> list[tuple[int, int, int]]:
+        """(call, row, rounds played when it was made) of the releases of one replicate, in order."""
+        found = []
+        for call, asked in enumerate(self.calls):
+            row = rep if asked.reps is None else int(np.searchsorted(asked.reps, rep))
+            if asked.reps is None or (row < len(asked.reps) and asked.reps[row] == rep):
+                rounds = self.log.user[asked.phase][rep] + self.log.n_records[asked.phase][rep]
+                found.append((call, row, int(rounds)))
+        return found
+
+
+class Sides(NamedTuple):
+    """Both runs of a case."""
+
+    data: Side
+    neighbor: Side
+    live: LiveLedger
+    scripted: ScriptedLedger
+
+
+def play(algorithm: Algorithm, case: Case, reward_range: Interval) -> Sides:
+    """Runs the algorithm on D, and then on D' with the noisy outputs of the first run."""
+    pair = case.pair(reward_range)
+    data, neighbor = pair.data, pair.neighbor
+    noise = ReproducibleNoise(np.random.SeedSequence(case.seed))
+    live = LiveLedger(REPLICATES, noise, keeps_transcript=True, n_records=data.n_users)
+    first = _Noted(live, ActionLog())
+    run(algorithm, data, first, observers=[first._log])
+    scripted = ScriptedLedger(REPLICATES, live.transcript, keeps_values=True)
+    second = _Noted(scripted, ActionLog())
+    run(algorithm, neighbor, second, observers=[second._log])
+    scripted.finish()
+    return Sides(Side(first._log, first.calls), Side(second._log, second.calls), live, scripted)
