@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bandana.algorithms.bandits.capri.capri import ProjectedElimination, capri, capri_joint, capri_local
+from bandana.algorithms.bandits.capri.capri import ProjectedElimination
+from bandana.algorithms.bandits.capri.forms import capri, capri_joint, capri_local
 from bandana.algorithms.environments.kernel_functions import PooledFunction, product_pool, random_function
 from bandana.algorithms.observers import ContextualRegretCurve, log_grid
 from bandana.algorithms.rkhs.kernels import SquaredExponential

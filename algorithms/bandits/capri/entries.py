@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bandana.algorithms.bandits.capri.capri import NEAREST, capri, capri_joint, capri_local
+from bandana.algorithms.bandits.capri.capri import NEAREST
+from bandana.algorithms.bandits.capri.forms import capri, capri_joint, capri_local
 from bandana.algorithms.entry import Claim, Entry, Settings, approx_of, calibration_of, claim_of
 from bandana.algorithms.problem import POOLED
 from bandana.algorithms.protocol import Algorithm

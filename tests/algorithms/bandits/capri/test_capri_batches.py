@@ -9,7 +9,7 @@ import pytest
 from doubles import OwnNoiseLedger
 from pools import KERNEL, SYMMETRIC, UNIT, pool_of, stream_of, table_of
 
-from bandana.algorithms.bandits.capri.capri import capri, capri_joint, capri_local
+from bandana.algorithms.bandits.capri.forms import capri, capri_joint, capri_local
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
 from bandana.algorithms.run import run
 from bandana.privacy_core import LiveLedger, NoPrivacy, ReproducibleNoise, ScriptedLedger

@@ -12,7 +12,7 @@ from pools import KERNEL, SYMMETRIC, UNIT, pool_of, table_of
 from scipy.special import ndtri
 
 from bandana.algorithms.bandits.capri import projection
-from bandana.algorithms.bandits.capri.capri import capri, capri_joint, capri_local, printed_betas
+from bandana.algorithms.bandits.capri.forms import capri, capri_joint, capri_local, printed_betas
 from bandana.algorithms.bandits.capri.projection import drawn_coins
 from bandana.algorithms.bandits.capri.widths import Epoch, ExactWidth
 from bandana.algorithms.environments.tables import ContextTable
