@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from bandana.algorithms.bandits.linear.phased_elimination import checked_features
-from bandana.algorithms.environments.kernel_functions import Benchmark, camelback, michalewicz, styblinski_tang
+from bandana.algorithms.environments.benchmark_functions import Benchmark, camelback, michalewicz, styblinski_tang
 from bandana.algorithms.environments.logged import N_PATIENTS
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, POOLED
 from bandana.algorithms.rkhs import kernels
@@ -257,7 +257,7 @@ class GapSpec(_KernelSpec):
 
 
 class FunctionSpec(_KernelSpec):
-    """A known function, with a fixed decision set of random points and the best one; see `kernel_functions`."""
+    """A known function, with a fixed decision set of random points and the best one; see `benchmark_functions`."""
 
     kind: Literal["camelback", "styblinski-tang", "michalewicz"]
     actions: Annotated[int, Field(ge=2)] = Field(400, description="Points that can be chosen, the same in all rounds.")

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from bandana.algorithms.entry import Entry
+from bandana.algorithms.environments.benchmark_functions import Benchmark, decision_set
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.kernel_functions import (
-    Benchmark,
     GapFunctions,
     PooledFunction,
-    decision_set,
     gap_points,
     product_pool,
     random_function,

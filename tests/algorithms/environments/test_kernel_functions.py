@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bandana.algorithms.environments.benchmark_functions import camelback, decision_set, michalewicz, styblinski_tang
 from bandana.algorithms.environments.kernel_functions import (
     GOOD,
     OTHERS,
@@ -16,14 +17,10 @@ from bandana.algorithms.environments.kernel_functions import (
     KernelFunction,
     PooledFunction,
     ball_points,
-    camelback,
     clipping_bias,
-    decision_set,
     gap_function,
-    michalewicz,
     product_pool,
     random_function,
-    styblinski_tang,
 )
 from bandana.algorithms.environments.logged import diabetes_table
 from bandana.algorithms.protocol import ContextualStream
