@@ -13,8 +13,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bandana.audits.cross_checks.accountants import Expected
 from bandana.audits.cross_checks.library_defects import Finding, Kind, Status
-from bandana.audits.cross_checks.second_opinions import LIBRARIES, REFERENCE, CrossCheck, Expected, Opinion, crosscheck
+from bandana.audits.cross_checks.second_opinions import LIBRARIES, REFERENCE, CrossCheck, Opinion, crosscheck
 from bandana.flows.spec.mistakes import SpecError
 
 DEFAULT_DELTAS = (1e-5,)

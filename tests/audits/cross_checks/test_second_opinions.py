@@ -11,20 +11,10 @@ from nightly import first
 
 from bandana.algorithms.catalog import CATALOG, find
 from bandana.audits.cross_checks import second_opinions as module
+from bandana.audits.cross_checks.accountants import Expected
+from bandana.audits.cross_checks.ledgers import LEVELS, Case, catalog_cases, named_cases
 from bandana.audits.cross_checks.library_defects import KNOWN_DEFECTS, Kind, Status
-from bandana.audits.cross_checks.second_opinions import (
-    LEVELS,
-    LIBRARIES,
-    Case,
-    CrossCheck,
-    Expected,
-    allows,
-    catalog_cases,
-    crosscheck,
-    named_cases,
-    quiet,
-    second_opinions,
-)
+from bandana.audits.cross_checks.second_opinions import LIBRARIES, CrossCheck, allows, crosscheck, quiet, second_opinions
 from bandana.privacy_core import (
     ApproxDP,
     ConcentratedEvent,
@@ -170,7 +160,7 @@ def test_what_an_older_dp_accounting_lacks_is_not_asked(monkeypatch):
 
 @pytest.mark.parametrize("expected", Expected)
 def test_a_library_that_answers_nan_is_a_failed_check(monkeypatch, expected):
-    monkeypatch.setattr(module, "_ACCOUNTANTS", (("opacus", "planted", expected, lambda events, delta: math.nan),))
+    monkeypatch.setattr(module, "ACCOUNTANTS", (("opacus", "planted", expected, lambda events, delta: math.nan),))
     _, opinion = second_opinions(GAUSSIAN, [DELTA])
     assert (opinion.holds, opinion.epsilon) == (False, None)
 
@@ -185,7 +175,7 @@ def test_a_library_that_answers_nan_is_a_failed_check(monkeypatch, expected):
     ],
 )
 def test_an_answer_that_could_contradict_nothing_is_no_check(monkeypatch, expected, answer, reason):
-    monkeypatch.setattr(module, "_ACCOUNTANTS", (("opacus", "planted", expected, lambda events, delta: answer),))
+    monkeypatch.setattr(module, "ACCOUNTANTS", (("opacus", "planted", expected, lambda events, delta: answer),))
     _, opinion = second_opinions(GAUSSIAN, [DELTA])
     assert opinion.holds is None
     assert reason in opinion.note

@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from bandana.audits.cross_checks.ledgers import named_cases
 from bandana.audits.cross_checks.library_defects import KNOWN_DEFECTS, Kind, Status
-from bandana.audits.cross_checks.second_opinions import CrossCheck, named_cases, second_opinions
+from bandana.audits.cross_checks.second_opinions import CrossCheck, second_opinions
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.queries import crosscheck as command
