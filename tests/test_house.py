@@ -141,6 +141,13 @@ def test_the_folder_mlflow_does_not_shadow_the_library():
     assert not list((ROOT / "mlflow").rglob("__init__.py"))
 
 
+@pytest.mark.parametrize("folder", PRODUCT)
+def test_no_product_file_has_more_than_500_lines(folder):
+    """A folder is a question and a file one answer: what is longer answers several."""
+    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in (ROOT / folder).rglob("*.py")}
+    assert {path.name: n for path, n in lengths.items() if n > 500} == {}
+
+
 FLOORS = ("privacy_core", "algorithms", "audits", "flows")
 
 

@@ -6,8 +6,9 @@ import sys
 import jsonschema
 import pytest
 
-from benchmarks import comparison
-from benchmarks.comparison import BEGIN, END, OURS, PUBLIC, Plan
+from benchmarks import comparison, comparison_page, comparison_runs
+from benchmarks.comparison_page import BEGIN, END
+from benchmarks.comparison_runs import OURS, PUBLIC, Plan
 
 VALUE = {"type": "number", "minimum": 0}
 CELLS = {"type": "object", "patternProperties": {"^1e?0+$": VALUE}, "additionalProperties": False}
@@ -41,8 +42,8 @@ SCHEMA = {
 
 
 def test_the_recorded_values_are_whole():
-    provenance, rows = comparison.recorded_rows()
-    jsonschema.validate(json.loads(comparison.RECORDED.read_text()), SCHEMA)
+    provenance, rows = comparison_page.recorded_rows()
+    jsonschema.validate(json.loads(comparison_runs.RECORDED.read_text()), SCHEMA)
     assert provenance.startswith("recorded")
     assert len({row["key"] for row in rows}) == len(rows)
     known = {row.key for row in PUBLIC}
@@ -65,14 +66,14 @@ def fixed_result():
         },
         "tests": {
             "coins-learned": {"a1": {"false": 11, "repeats": 400, "error": ""}},
-            "jax-split": {"a1": {"false": 0, "repeats": 0, "error": comparison.STOPPED}},
+            "jax-split": {"a1": {"false": 0, "repeats": 0, "error": comparison_runs.STOPPED}},
             "jax-raw": {"a1": {"false": 60, "repeats": 400, "error": ""}},
         },
     }  # fmt: skip
 
 
 def test_the_tables_of_a_fixed_result():
-    shown = comparison.render(fixed_result())
+    shown = comparison_page.render(fixed_result())
     first = shown.split("###")[1].splitlines()
     assert first[2] == "| tool | method | a1, 1e5 | a1, 1e6 | a2, 1e5 | a2, 1e6 | b, 1e5 | b, 1e6 | s at 1e6 |"
     assert "| Bandana | Neyman-Pearson with coins | 0.610 | **0.820** |  |  |  |  | 0.3 |" in first
@@ -96,14 +97,14 @@ def test_the_tables_of_a_fixed_result():
 
 
 def test_few_false_bounds_do_not_make_a_tool_invalid():
-    assert not any(comparison.is_invalid(*count) for count in [(0, 0), (0, 400), (20, 400), (30, 400), (1, 1), (2, 4)])
-    assert comparison.is_invalid(40, 400)
-    assert comparison.is_invalid(4, 4)
+    assert not any(comparison_page.is_invalid(*count) for count in [(0, 0), (0, 400), (20, 400), (30, 400), (1, 1), (2, 4)])
+    assert comparison_page.is_invalid(40, 400)
+    assert comparison_page.is_invalid(4, 4)
 
 
 @pytest.fixture(scope="module")
 def quick():
-    return comparison.measure(Plan({2000: 1}, 200, 1, 5.0))
+    return comparison_runs.measure(Plan({2000: 1}, 200, 1, 5.0))
 
 
 def test_our_own_rows_on_small_samples(quick):
@@ -115,7 +116,7 @@ def test_our_own_rows_on_small_samples(quick):
             (bound,) = sizes["2000"]["epsilon"]
             assert 0 <= bound < 1.6, (key, case)
     assert 0.4 < quick["cells"]["coins"]["b"]["2000"]["epsilon"][0] < 1.1
-    assert set(quick["tests"]["coins"]) == {case.name for case in comparison.TESTS}
+    assert set(quick["tests"]["coins"]) == {case.name for case in comparison_runs.TESTS}
 
 
 def test_a_gaussian_claim_is_not_bounded_on_laplace_noise(quick):
@@ -125,13 +126,13 @@ def test_a_gaussian_claim_is_not_bounded_on_laplace_noise(quick):
 
 
 def test_public_tools_are_taken_from_an_earlier_run(quick, monkeypatch):
-    monkeypatch.setattr(comparison, "OURS", ())
+    monkeypatch.setattr(comparison_runs, "OURS", ())
     earlier = {**quick, "versions": {"jax-split": "9.8.7"}, "cells": {"jax-split": {"a1": {}}}, "tests": {}}
-    found = comparison.measure(Plan({2000: 1}, 200, 1, 5.0), earlier=earlier)
+    found = comparison_runs.measure(Plan({2000: 1}, 200, 1, 5.0), earlier=earlier)
     assert found["cells"] == earlier["cells"]
     assert found["versions"] == earlier["versions"]
     with pytest.raises(ValueError, match="another plan"):
-        comparison.measure(Plan({2000: 2}, 200, 1, 5.0), earlier=earlier)
+        comparison_runs.measure(Plan({2000: 2}, 200, 1, 5.0), earlier=earlier)
 
 
 def test_the_command_says_what_is_wrong_with_an_interpreter(tmp_path, capsys):
@@ -153,26 +154,26 @@ def test_a_tool_is_run_by_the_interpreter_that_has_it(tmp_path, monkeypatch):
     body = "import sys, time\nsys.stdin.read()\n" + "".join(f"print({a!r})\n" for a in answers)
     stand_in.write_text(f"#!{sys.executable}\n{body}")
     stand_in.chmod(0o755)
-    cell = comparison.run_public(PUBLIC[0], str(stand_in), tmp_path, comparison.CASES[0], 30.0)
+    cell = comparison_runs.run_public(PUBLIC[0], str(stand_in), tmp_path, comparison_runs.CASES[0], 30.0)
     assert cell == ([0.5], [0.1], "ValueError: no")
     stand_in.write_text(f"#!{sys.executable}\n{body}sys.stdout.flush()\ntime.sleep(60)\n")
-    cell = comparison.run_public(PUBLIC[0], str(stand_in), tmp_path, comparison.CASES[0], 1.0)
+    cell = comparison_runs.run_public(PUBLIC[0], str(stand_in), tmp_path, comparison_runs.CASES[0], 1.0)
     assert cell == ([0.5], [0.1], "ValueError: no")
 
 
 def test_tables_go_between_the_marks(tmp_path):
     path = tmp_path / "x.md"
     path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    comparison.write(path, "new\n")
-    comparison.write(path, "newer\n")
+    comparison_page.write(path, "new\n")
+    comparison_page.write(path, "newer\n")
     assert path.read_text() == f"before\n{BEGIN}\n\nnewer\n\n{END}\nafter\n"
     path.write_text("no marks\n")
     with pytest.raises(ValueError, match="must hold the lines"):
-        comparison.write(path, "new\n")
+        comparison_page.write(path, "new\n")
 
 
 def test_the_document_shows_what_was_measured():
     """Every figure in docs/comparison.md is in the file that the command wrote."""
-    measured = comparison.RECORDED.with_name("comparison.json")
-    text = (comparison.RECORDED.parents[2] / "docs" / "comparison.md").read_text(encoding="utf-8")
-    assert text.split(BEGIN)[1].split(END)[0].strip() == comparison.render(json.loads(measured.read_text())).strip()
+    measured = comparison_runs.RECORDED.with_name("comparison.json")
+    text = (comparison_runs.RECORDED.parents[2] / "docs" / "comparison.md").read_text(encoding="utf-8")
+    assert text.split(BEGIN)[1].split(END)[0].strip() == comparison_page.render(json.loads(measured.read_text())).strip()
