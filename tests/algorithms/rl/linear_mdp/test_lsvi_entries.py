@@ -145,6 +145,18 @@ def test_the_bound_by_hand():
     assert regret_bound(algorithm, k) == pytest.approx(1000 * (1 + growth) + np.sqrt(8) * width * np.sqrt(k * growth))
 
 
+def test_the_bound_of_three_steps_by_hand():
+    """Values of at most 3, 2 and 1; after the first step and after the second one they are what chance decides on."""
+    k, n = 10**6, 1000
+    algorithm = lsvi_ucb(LinearModel(np.ones((1, 2, 1)), 3), k, batches=1, n_batches=1000, failure=0.1)
+    growth = np.log1p(k) / np.log(2)
+    widths = np.max([algorithm.widths(look) for look in range(1, len(algorithm.schedule.looks) + 1)], axis=0)
+    cost = sum(max(cap, np.sqrt(8) * width) for cap, width in zip((3, 2, 1), widths, strict=True)) * np.sqrt(k * growth)
+    expected = 6 * n * (1 + growth) + cost + np.sqrt(k * (2**2 + 1**2) * np.log(10) / 2)
+    assert expected < 6 * k
+    assert regret_bound(algorithm, k) == pytest.approx(expected, rel=1e-9)
+
+
 def test_what_is_not_proved_is_not_bounded():
     for algorithm in (
         lsvi_ucb(TABULAR, 100), lsvi_ucb(TABULAR, 100, batches=3), lsvi_ucb(TABULAR, 100, batches=1, beta_scale=0.5)
