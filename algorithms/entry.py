@@ -118,7 +118,7 @@ def _as_asked(settings: Settings) -> Settings:
 
 @dataclass(frozen=True)
 class Entry:
-    """One catalog line.
+    """One line of the catalog: an algorithm with a guarantee, and how to build it.
 
     Attributes:
       name: the algorithm's name.
@@ -213,7 +213,7 @@ _PURE_OF_UNIT_MU = 0.8069  # just below log(Phi(1/2) / Phi(-1/2)) = 0.80697
 
 
 def kind_of(privacy: Guarantee) -> str:
-    """renyi, pure or approximate."""
+    """Kind of a guarantee: renyi, pure or approximate."""
     match privacy:
         case RenyiDP():
             return "renyi"

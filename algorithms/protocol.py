@@ -82,7 +82,7 @@ class Algorithm(Protocol):
         ...
 
     def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:
-        """Both states after the record."""
+        """The sensitive and the released state after the record."""
         ...
 
 

@@ -42,7 +42,7 @@ class ClaimError(ValueError):
 
 
 def parse(text: str, *, relation: str | None = None, trust: str | None = None, source: str = "the user") -> Claim:
-    """Reads a claim.
+    """Reads a claim from its text.
 
     Args:
       text: such as `rdp(alpha=2, epsilon=1, relation=reward, trust=central)`.
@@ -238,7 +238,7 @@ def binary_rho(fpr: float, fnr: float) -> float:
 
 
 def _divergences(fpr: float, fnr: float, alpha: FloatArray) -> FloatArray:
-    """(n_orders,) see `binary_divergence`."""
+    """(n_orders,) Renyi divergences of both sides; see `binary_divergence`."""
     if fpr + fnr >= 1:
         return np.zeros(len(alpha))
 

@@ -82,7 +82,7 @@ class Verification:
 
     @property
     def is_verified(self) -> bool:
-        """No line differs."""
+        """Whether all lines agree."""
         return all(line.is_ok is not False for line in self.lines)
 
     @property

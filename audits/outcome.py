@@ -169,7 +169,7 @@ def accounted_as(quantity: Quantity, events: tuple[tuple[Event, int], ...]) -> f
 
 @dataclass(frozen=True)
 class Outcome:
-    """One audit's outcome.
+    """What one audit found, and its verdict.
 
     Attributes:
       subject: what was audited: kind, name, source.
@@ -346,7 +346,7 @@ class Outcome:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Of the verdict, in words."""
+        """Reasons for the verdict, in words."""
         if self.broken:
             return self.broken
         if self.all_doubts:

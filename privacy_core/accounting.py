@@ -1,4 +1,4 @@
-"""From the events that touch one record to its guarantee, and from a guarantee to the noise that keeps it.
+"""Guarantees derived from the events that touch one record, and the noise that keeps a given guarantee.
 
 The core accountant is exact where exactness exists: Gaussians compose to one mu = sqrt(sum mu_i^2) (Dong, Roth, Su 2022,
 Corollary 3.3), also when each is chosen after the outputs before it. Pure events add. Everything else is a `PrivacyCurve`.

@@ -191,7 +191,7 @@ class Book:
 
 
 def _families(events: Sequence[Event]) -> list[NDArray[np.longdouble]]:
-    """For each family, what each event adds to it: all Gaussian ones are one, and each kind of Laplace noise by itself."""
+    """What each event adds to each family of noise: all Gaussian events are one, and each kind of Laplace noise another."""
     families: list[list[float]] = [
         [event.rho if isinstance(event, GaussianEvent) else 0.0 for event in events],
         [event.rho if isinstance(event, ConcentratedEvent) else 0.0 for event in events],

@@ -120,7 +120,7 @@ def _responses(events: Events) -> tuple[FloatArray, FloatArray] | None:
 
 
 def optimal_delta(events: Events, epsilon: float) -> float:
-    """Of all mechanisms with these pure epsilons; 1 where there are too many outcomes, or other events among them."""
+    """The least delta that covers all mechanisms with these pure epsilons; 1 for too many outcomes or other events."""
     outcomes = _responses(events)
     if outcomes is None:
         return 1.0
@@ -172,7 +172,7 @@ def _distribution(events: Events) -> Any:
 
 
 def pld_epsilon(events: Events, delta: float) -> float:
-    """By the privacy loss distribution; infinite where that is not to be relied on."""
+    """Epsilon by the privacy loss distribution; infinite where that is not to be relied on."""
     accountant = _distribution(events) if delta >= PLD_DELTA else None
     return math.inf if accountant is None else max(0.0, float(accountant.get_epsilon(delta)))
 

@@ -152,7 +152,7 @@ class PrivacyCurve:
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any]) -> Self:
-        """What `to_dict` wrote.
+        """Reads a curve that `to_dict` wrote.
 
         Raises:
           ValueError: something is missing, unknown, doubled, or out of range; the message says what.

@@ -32,7 +32,7 @@ class Segments(NamedTuple):
     n_steps: IntArray
     """(n_reps,) steps taken."""
     memories: list[Any]
-    """Of the segments' sums, in order; None once every replicate has left the segment."""
+    """Memories of the segments' sums, in order; None once every replicate has left the segment."""
     finished: FloatArray
     """(n_reps, ...) noisy total of the finished segments."""
 
@@ -55,7 +55,7 @@ class DoublingSum(RunningSum[Segments]):
 
     @property
     def mechanism(self) -> Mechanism:
-        """The first segment's."""
+        """The mechanism of the first segment."""
         first: Mechanism = self._segment(0).mechanism
         return first
 
@@ -70,15 +70,15 @@ class DoublingSum(RunningSum[Segments]):
         return self.first * ((1 << segment) - 1)
 
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Segments:
-        """No step yet."""
+        """The memory before the first step."""
         return Segments(np.zeros(n_reps, dtype=np.int64), [], np.zeros((n_reps, *shape)))
 
     def close(
         self, state: RunningState[Segments], ledger: Ledger, reps: IntArray | None = None
     ) -> tuple[RunningState[Segments], FloatArray, IntArray]:
-        """See `RunningSum.close`; replicates in different segments are closed one segment after the other.
+        """Takes the open phase in as one step and answers the noisy sums; replicates are closed segment by segment.
 
-        Of a release that the budget refuses, the replicates of earlier segments have taken their step, the others have not.
+        Where the budget refuses a release, replicates of earlier segments have taken their step, and the others have not.
         """
         owners = np.arange(len(state.memory.n_steps)) if reps is None else reps
         segment = self._segment_of(state.memory.n_steps[owners])
@@ -92,7 +92,7 @@ class DoublingSum(RunningSum[Segments]):
         return state, noisy, n_records
 
     def push(self, memory: Segments, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
-        """See `RunningSum.push`; all rows are in one segment."""
+        """Takes in one step and answers the noisy running sum; all rows are in one segment."""
         n_reps, shape = memory.finished.shape[0], memory.finished.shape[1:]
         owners = np.arange(n_reps) if reps is None else reps
         if not len(owners):

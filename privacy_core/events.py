@@ -96,11 +96,11 @@ class NonPrivateEvent:
 
     @property
     def rho(self) -> float:
-        """Infinite."""
+        """Rho of zCDP, which is infinite."""
         return math.inf
 
     def rdp(self, alpha: float) -> float:
-        """Infinite."""
+        """Renyi divergence bound, which is infinite at every order."""
         order("alpha", alpha)
         return math.inf
 

@@ -37,7 +37,7 @@ _SHORT = 32
 MOST_BUFFERS = 8
 TABLE = Path(__file__).with_name("factorization.csv")
 DIGEST = "01702b6481ee1080"
-"""Of the table: whatever is stored under a key of this code is then stored under a key of the table too."""
+"""Digest of the table: whatever is stored under a key of this code is then stored under a key of the table too."""
 
 
 def square_root_coefficients(n_steps: int) -> FloatArray:
@@ -197,7 +197,7 @@ def optimal_buffers(n_steps: int, n_buffers: int) -> tuple[tuple[float, ...], tu
 
 
 def _rounded(value: float) -> float:
-    """To six significant digits, which differences in the last bits of a logarithm do not reach."""
+    """A value to six significant digits, which differences in the last bits of a logarithm do not reach."""
     return float(f"{value:.6g}")
 
 

@@ -95,7 +95,7 @@ class FactorizedSum(RunningSum[Rows]):
 
     @property
     def factorization(self) -> Factorization:
-        """B and C."""
+        """The decoder B and the encoder C."""
         return factorize(self.n_steps, self.n_buffers)
 
     @cached_property
@@ -103,7 +103,7 @@ class FactorizedSum(RunningSum[Rows]):
         return _isotropic(self.mechanism)
 
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Rows:
-        """Nothing seen."""
+        """The memory before the first step."""
         factors = self.factorization
         n_free = self.mechanism.whiten(np.zeros((1, *shape))).shape[1]
         n_rows = self.n_steps if isinstance(factors, DenseFactorization) else len(factors.theta)
@@ -112,7 +112,7 @@ class FactorizedSum(RunningSum[Rows]):
         return Rows(counts, counts.copy(), encoder, decoder, np.zeros((n_reps, n_free)))
 
     def push(self, memory: Rows, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
-        """See `RunningSum.push`."""
+        """Takes in one step, releases its row, and answers the noisy running sum decoded from all rows."""
         rows = slice(None) if reps is None else reps
         step = memory.n_steps[rows]
         now = int(step[0]) if len(step) else 0

@@ -70,23 +70,23 @@ class _Promise(ABC):
     trust: TrustModel = TrustModel.CENTRAL
 
     def pure(self) -> PureDP:
-        """As pure DP."""
+        """Pure DP guarantee that follows from this one."""
         self._refuse("pure DP", "its likelihood ratios are not bounded")
 
     def gdp(self) -> GaussianDP:
-        """As GDP: the smallest mu that follows from the definition."""
+        """GDP guarantee with the smallest mu that follows from the definition."""
         self._refuse("GDP", "the definition allows trade-off functions below every Gaussian one")
 
     def zcdp(self) -> ZCDP:
-        """As zCDP."""
+        """The zCDP guarantee that follows from this one."""
         self._refuse("zCDP", "it bounds no Renyi divergence of high order")
 
     def renyi(self, alpha: float) -> RenyiDP:
-        """As RDP of order alpha: the smallest divergence that follows from the definition."""
+        """RDP guarantee of order alpha: the smallest divergence that follows from the definition."""
         self._refuse(f"RDP of order {order('alpha', alpha):g}", "it bounds no Renyi divergence of that order")
 
     def approx(self, delta: float) -> ApproxDP:
-        """As (epsilon, delta)-DP, at the given delta."""
+        """(epsilon, delta)-DP guarantee that follows from this one, at the given delta."""
         epsilon = self.epsilon_at(delta)
         if not math.isfinite(epsilon):
             self._refuse(f"(epsilon, {delta:g})-DP", "no finite epsilon follows at that delta")
@@ -119,7 +119,7 @@ class _Promise(ABC):
 
     @abstractmethod
     def _twice(self) -> Self:
-        """For two steps of the relation (group privacy)."""
+        """The guarantee for two steps of the relation (group privacy)."""
 
     def _scope(self) -> dict[str, Any]:
         return {"relation": self.relation, "trust": self.trust}
@@ -185,7 +185,7 @@ class GaussianDP(_Promise):
         return order("alpha", alpha) * self.mu**2 / 2
 
     def gdp(self) -> GaussianDP:
-        """Itself."""
+        """This guarantee itself."""
         return self
 
     def zcdp(self) -> ZCDP:
@@ -223,7 +223,7 @@ class ZCDP(_Promise):
         return order("alpha", alpha) * self.rho
 
     def zcdp(self) -> ZCDP:
-        """Itself."""
+        """This guarantee itself."""
         return self
 
     def renyi(self, alpha: float) -> RenyiDP:
@@ -316,7 +316,7 @@ class PureDP(_Promise):
         return max(0.0, self.epsilon + math.log1p(-loss)) if loss < 1 else 0.0
 
     def pure(self) -> PureDP:
-        """Itself."""
+        """This guarantee itself."""
         return self
 
     def gdp(self) -> GaussianDP:
@@ -351,7 +351,7 @@ class PureDP(_Promise):
         return RenyiDP(alpha, self.rdp(alpha), **self._scope())
 
     def _twice(self) -> Self:
-        """2 epsilon."""
+        """The guarantee for two steps of the relation: 2 epsilon."""
         return replace(self, epsilon=2 * self.epsilon)
 
     def __str__(self) -> str:
@@ -402,12 +402,12 @@ class NoPrivacy(_Promise):
     mu: float = math.inf
 
     def epsilon_at(self, delta: float) -> float:
-        """Infinity."""
+        """Epsilon, which is infinite at every delta."""
         probability("delta", delta)
         return math.inf
 
     def _twice(self) -> Self:
-        """Itself."""
+        """The guarantee for two steps of the relation: none either."""
         return self
 
     def __str__(self) -> str:

@@ -357,7 +357,7 @@ class LiveLedger:
         return self._book.worst(before, rep)
 
     def worst_record(self, before: int | None = None, rep: int | None = None, delta: float = 1e-5) -> Counter[Event]:
-        """Of `worst_records`, the one with the largest epsilon at `delta`; empty if nothing was charged."""
+        """The one of `worst_records` with the largest epsilon at `delta`; empty if nothing was charged."""
         found = self.worst_records(before, rep)
         if len(found) < 2:
             return found[0] if found else Counter()

@@ -129,7 +129,7 @@ class _Triangular(ABC):
 
     @property
     def deviation(self) -> float:
-        """The scale."""
+        """Standard deviation of the noise off the diagonal: the scale."""
         return self.scale
 
     @property
@@ -204,13 +204,13 @@ class SymmetricGaussian(_Triangular):
 
     @classmethod
     def of_frobenius(cls, frobenius: float, noise_multiplier: float, diagonal_ratio: float = GOE) -> SymmetricGaussian:
-        """For a sum of which one record changes at most `frobenius` in the Frobenius norm."""
+        """The mechanism for a sum of which one record changes at most `frobenius` in the Frobenius norm."""
         factor = frobenius_factor(diagonal_ratio)
         return cls(positive("frobenius", frobenius) * factor, noise_multiplier, diagonal_ratio)
 
     @classmethod
     def of_outer_products(cls, norm_bound: float, noise_multiplier: float, diagonal_ratio: float = GOE) -> SymmetricGaussian:
-        """For a sum of x x^T with |x| <= R, one x replaced.
+        """The mechanism for a sum of x x^T with |x| <= R, one x replaced.
 
         |xx^T - x'x'^T|_F^2 = |x|^4 + |x'|^4 - 2 (x.x')^2 <= 2 R^4, attained by orthogonal x, x'.
         """
@@ -238,12 +238,12 @@ class SymmetricGaussian(_Triangular):
 
     @property
     def norm(self) -> str:
-        """Of the upper triangle, each entry in units of its noise."""
+        """Norm of the sensitivity: of the upper triangle, each entry in units of its noise."""
         return "weighted L2 of the upper triangle"
 
     @property
     def sensitivity(self) -> float:
-        """In that norm."""
+        """The sensitivity in the mechanism's norm."""
         return self.sensitivity_weighted
 
     def scaled(self, factor: float) -> SymmetricGaussian:
@@ -291,7 +291,7 @@ class JointGaussian(_Triangular):
 
     @property
     def norm(self) -> str:
-        """Of upper triangle and vector, each entry in units of its noise."""
+        """Norm of the sensitivity: of upper triangle and vector, each entry in units of its noise."""
         return "weighted L2 of the upper triangle and the vector"
 
     @property

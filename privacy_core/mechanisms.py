@@ -27,7 +27,7 @@ class Mechanism(Protocol):
 
     @property
     def relation(self) -> Relation | None:
-        """Between which data sets the sensitivity bounds the change; None if nothing is bounded."""
+        """Neighboring relation for which the sensitivity bounds the change; None if nothing is bounded."""
         ...
 
     @property
@@ -42,7 +42,7 @@ class Mechanism(Protocol):
 
     @property
     def scale(self) -> float:
-        """Of the noise in each coordinate: a Gaussian's standard deviation, a Laplace's b, 0 for none."""
+        """Scale of the noise in each coordinate: a Gaussian's standard deviation, a Laplace's b, 0 for none."""
         ...
 
     @property
@@ -117,12 +117,12 @@ class Gaussian(_Isotropic):
 
     @property
     def norm(self) -> str:
-        """L2."""
+        """Norm of the sensitivity: L2."""
         return "L2"
 
     @property
     def sensitivity(self) -> float:
-        """In L2."""
+        """L2 sensitivity."""
         return self.sensitivity_l2
 
     @property
@@ -132,7 +132,7 @@ class Gaussian(_Isotropic):
 
     @property
     def deviation(self) -> float:
-        """The scale."""
+        """Standard deviation of the noise, which is the scale."""
         return self.scale
 
     @property
@@ -176,12 +176,12 @@ class Laplace(_Isotropic):
 
     @property
     def norm(self) -> str:
-        """L1."""
+        """Norm of the sensitivity: L1."""
         return "L1"
 
     @property
     def sensitivity(self) -> float:
-        """In L1."""
+        """L1 sensitivity."""
         return self.sensitivity_l1
 
     @property
@@ -239,12 +239,12 @@ class DiscreteGaussian(_Isotropic):
 
     @property
     def norm(self) -> str:
-        """L2."""
+        """Norm of the sensitivity: L2."""
         return "L2"
 
     @property
     def sensitivity(self) -> float:
-        """In L2."""
+        """L2 sensitivity."""
         return self.sensitivity_l2
 
     @property
@@ -298,27 +298,27 @@ class Exact(_Isotropic):
 
     @property
     def relation(self) -> None:
-        """It bounds nothing."""
+        """Neighboring relation: none, as no change is bounded."""
         return None
 
     @property
     def norm(self) -> str:
-        """It bounds nothing."""
+        """Norm of the sensitivity: none, as no change is bounded."""
         return "none"
 
     @property
     def sensitivity(self) -> float:
-        """No bound is needed."""
+        """Sensitivity: infinite, as no bound is needed."""
         return math.inf
 
     @property
     def scale(self) -> float:
-        """No noise."""
+        """Scale of the noise: 0."""
         return 0.0
 
     @property
     def deviation(self) -> float:
-        """No noise."""
+        """Standard deviation of the noise: 0."""
         return 0.0
 
     @property
@@ -327,7 +327,7 @@ class Exact(_Isotropic):
         return NonPrivateEvent()
 
     def scaled(self, factor: float) -> Exact:
-        """Itself: no noise, however often."""
+        """The same mechanism: no noise stays no noise."""
         positive("factor", factor)
         return self
 

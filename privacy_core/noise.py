@@ -68,24 +68,24 @@ class ContinuousNoise(ABC):
 
     @abstractmethod
     def discrete_gaussian(self, scale: float, shape: Shape) -> IntArray:
-        """See `NoiseSource`."""
+        """Independent draws from the discrete Gaussian on the whole numbers."""
 
     def add_gaussian(self, value: FloatArray, scale: Scale, noise_multiplier: float) -> FloatArray:
-        """See `NoiseSource`."""
+        """`value` plus continuous Gaussian noise, in a new array."""
         drawn = self.normal(value.shape)
         drawn *= scale
         drawn += value
         return drawn
 
     def add_laplace(self, value: FloatArray, scale: float, noise_multiplier: float) -> FloatArray:
-        """See `NoiseSource`."""
+        """`value` plus continuous Laplace noise, in a new array."""
         drawn = self.laplace(value.shape)
         drawn *= scale
         drawn += value
         return drawn
 
     def price(self, event: Event) -> Event:
-        """The event itself."""
+        """The price of a release: the event itself, as in real numbers."""
         return event
 
 
@@ -110,7 +110,7 @@ class ReproducibleNoise(ContinuousNoise):
         return self._generator.laplace(size=shape)
 
     def discrete_gaussian(self, scale: float, shape: Shape) -> IntArray:
-        """See `NoiseSource`; by rejection from a discrete Laplace (Canonne, Kamath, Steinke 2020, Algorithm 3)."""
+        """Discrete Gaussian draws, by rejection from a discrete Laplace (Canonne, Kamath, Steinke 2020, Algorithm 3)."""
         positive("scale", scale)
         drawn = np.empty(math.prod(shape) if isinstance(shape, tuple) else shape, dtype=np.int64)
         width = math.floor(scale) + 1
@@ -154,7 +154,7 @@ class SecureNoise:
     _MOST_STEPS = 2.0**40
 
     def add_gaussian(self, value: FloatArray, scale: Scale, noise_multiplier: float) -> FloatArray:
-        """See `NoiseSource`.
+        """`value` rounded to a grid, plus discrete Gaussian noise on that grid.
 
         Raises:
           ValueError: a value lies more than 2^40 steps of the grid from 0.
@@ -165,14 +165,14 @@ class SecureNoise:
         return np.asarray(whole * (step * scale))
 
     def add_laplace(self, value: FloatArray, scale: float, noise_multiplier: float) -> FloatArray:
-        """See `NoiseSource` and `add_gaussian`."""
+        """`value` rounded to a grid, plus discrete Laplace noise on that grid."""
         step = self._laplace_step(noise_multiplier, _dimension(value))
         whole = self._on_grid(value, scale, step)
         whole += _opendp("laplace", 1 / step, value.shape)
         return np.asarray(whole * (step * scale))
 
     def discrete_gaussian(self, scale: float, shape: Shape) -> IntArray:
-        """See `NoiseSource`."""
+        """Independent draws from the discrete Gaussian, from OpenDP."""
         return _opendp("gaussian", positive("scale", scale), shape)
 
     def price(self, event: Event) -> Event:

@@ -72,7 +72,7 @@ class _Stacked(ABC):
 
     @property
     def scale(self) -> float:
-        """Of the noise off the diagonals, in a block of share 1."""
+        """Scale of the noise off the diagonals, in a block of share 1."""
         return self.sensitivity * self.noise_multiplier
 
     def whiten(self, value: FloatArray) -> FloatArray:
@@ -131,12 +131,12 @@ class StackedGaussian(_Stacked):
 
     @property
     def norm(self) -> str:
-        """Of upper triangles and vectors, each entry in units of its noise."""
+        """Norm of the sensitivity: of upper triangles and vectors, each entry in units of its noise."""
         return "weighted L2 of the upper triangles and the vectors"
 
     @cached_property
     def sensitivity(self) -> float:
-        """In that norm, at share 1."""
+        """The sensitivity in the mechanism's norm, at share 1."""
         pairs = zip(self.norm_bounds, self.value_bounds, self.shares, strict=True)
         alone = [
             JointGaussian(r, y, 1.0, self.vector_ratio, self.diagonal_ratio).sensitivity / share for r, y, share in pairs
@@ -145,7 +145,7 @@ class StackedGaussian(_Stacked):
 
     @property
     def deviation(self) -> float:
-        """The scale."""
+        """Standard deviation of the noise off the diagonals in a block of share 1, which is the scale."""
         return self.scale
 
     @property
@@ -211,7 +211,7 @@ class StackedLaplace(_Stacked):
 
     @property
     def norm(self) -> str:
-        """Of upper triangles and vectors, each entry in units of its noise."""
+        """Norm of the sensitivity: of upper triangles and vectors, each entry in units of its noise."""
         return "weighted L1 of the upper triangles and the vectors"
 
     @cached_property

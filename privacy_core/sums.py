@@ -173,11 +173,11 @@ class PhaseTotal:
 
     @property
     def mechanism(self) -> Mechanism:
-        """The phases'."""
+        """The mechanism of the phases."""
         return self.phases.mechanism
 
     def init(self, n_reps: int, shape: tuple[int, ...] = ()) -> AddedPhases:
-        """No phase yet."""
+        """The state before the first phase."""
         return AddedPhases(self.phases.init(n_reps, shape), np.zeros((n_reps, *shape)))
 
     def add(self, state: AddedPhases, value: FloatArray, n_records: IntArray) -> AddedPhases:
@@ -194,7 +194,7 @@ class PhaseTotal:
         return AddedPhases(phase, state.total), np.asarray(state.total[rows].copy()), n_records
 
     def noise_deviation(self, step: int) -> float:
-        """One variance a phase."""
+        """Standard deviation of the noise in the sum after `step` phases: each adds its variance."""
         return math.sqrt(at_least("step", step, 1)) * self.phases.noise_deviation(1)
 
 
@@ -292,11 +292,11 @@ class LocalSum(RunningSum[Counted]):
     mechanism: Mechanism
 
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Counted:
-        """No message yet."""
+        """The memory before the first message."""
         return Counted(np.zeros(n_reps, dtype=np.int64), np.zeros((n_reps, *shape)))
 
     def push(self, memory: Counted, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
-        """See `RunningSum.push`.
+        """Releases the record's own noisy message and answers the sum of all messages.
 
         Raises:
           ValueError: a step holds more than one record, whose messages would be one.
@@ -314,5 +314,5 @@ class LocalSum(RunningSum[Counted]):
         return np.asarray(memory.total[rows].copy())
 
     def noise_variance(self, step: int) -> float:
-        """One a message."""
+        """Variance of the noise after `step` messages, in units of one message's: each adds its own."""
         return float(at_least("step", step, 1))

@@ -80,7 +80,7 @@ class TreeSum(RunningSum[Nodes]):
         return Tree(self.n_steps)
 
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Nodes:
-        """An empty tree."""
+        """The memory before the first step: an empty tree."""
         levels = (self.structure.n_nodes, n_reps)
         estimate = np.zeros((*levels, *shape) if self.honaker else (0, n_reps, *shape))
         return Nodes(
@@ -92,7 +92,7 @@ class TreeSum(RunningSum[Nodes]):
         )
 
     def push(self, memory: Nodes, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
-        """See `RunningSum.push`."""
+        """Takes in one step, releases its node (with `honaker`, all that it completes), and answers the running sum."""
         step = (memory.n_steps if reps is None else memory.n_steps[reps]) + 1
         if len(step) and step.max() > self.n_steps:
             raise ValueError(f"the tree was built for {self.n_steps} steps, this is step {int(step.max())}; use DoublingSum")

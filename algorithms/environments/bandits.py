@@ -46,7 +46,7 @@ class BernoulliArms:
         self._generator = np.random.Generator(np.random.SFC64(seed))
 
     def clipped(self, reward_range: Interval) -> Self:
-        """Itself: the rewards 0 and 1 must lie in the range.
+        """The same environment, whose rewards 0 and 1 must lie in the range.
 
         Raises:
           ValueError: they do not; a binomial draw cannot clip its single rewards.

@@ -72,7 +72,7 @@ def uniform_sphere_law(dimension: int, n_actions: int) -> ContextLaw:
 
 
 def check_assumption_2(features: ArrayLike) -> ContextLaw:
-    """Of the law that draws each action of the given contexts with the same probability.
+    """Checks Assumption 2 for the law that draws each action of the given contexts with the same probability.
 
     Args:
       features: (n_users, n_actions, d); of more than 4096 users evenly spaced ones are looked at.
@@ -197,7 +197,7 @@ class SphereContexts:
         return (self.reward_range.low + self.reward_range.high) / 2
 
     def clipped(self, reward_range: Interval) -> Self:
-        """Itself: its rewards must lie in the range.
+        """The same environment, whose rewards must lie in the range.
 
         Raises:
           ValueError: they do not; clipping would move their means.

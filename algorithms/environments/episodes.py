@@ -65,7 +65,7 @@ class EpisodeTable(DataSet):
         return np.concatenate([self.first_states[:, None], self.next_states.reshape(self.n_users, -1)], axis=1)
 
     def with_rows(self, rewards: ArrayLike, brought: ArrayLike | None, reward_range: Interval | None = None) -> Self:
-        """See `DataSet.with_rows`; users bring trees, as `brought` shows them.
+        """A table of the same kind with other rows; users bring trees, in the form of `brought`.
 
         Args:
           rewards: (n_users, horizon, n_states, n_actions)

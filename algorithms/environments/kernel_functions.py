@@ -60,7 +60,7 @@ class KernelFunction:
 
     @property
     def norm(self) -> float:
-        """Of f in the kernel's space: the root of weights^T K weights, which bounds |f| where k(x, x) <= 1."""
+        """Norm of f in the kernel's space, the root of weights^T K weights; it bounds |f| where k(x, x) <= 1."""
         return math.sqrt(max(0.0, float(self.weights @ gram(self.kernel, self.centers, self.centers) @ self.weights)))
 
 

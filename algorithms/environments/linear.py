@@ -77,7 +77,7 @@ class LinearArms:
         self._generator = np.random.Generator(np.random.SFC64(seed))
 
     def clipped(self, reward_range: Interval) -> Self:
-        """Itself: the rewards must lie in the range.
+        """The same environment, whose rewards must lie in the range.
 
         Raises:
           ValueError: they do not; a sum that is drawn at once cannot clip its single rewards.

@@ -91,9 +91,9 @@ def people_table(seed: np.random.SeedSequence, n_users: int | None = None) -> Re
 
 DIGIT_NAMES = tuple(f"digit {a}" for a in range(10))
 N_IMAGES = 1797
-"""Of the digits."""
+"""Number of images of digits."""
 N_PATIENTS = 442
-"""Of the diabetes data."""
+"""Number of patients in the diabetes data."""
 RANDHIE_ARMS = ("free", "25 %", "50 %", "95 %", "100 %")
 _RANDHIE_CODES = (0.0, 3.258096, 3.931826, 4.564348, 4.615120)
 _RANDHIE_COVARIATES = ("lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp", "idp")

@@ -65,7 +65,7 @@ class FiniteMDP:
         return plan(self.transitions, self.mean_rewards)
 
     def clipped(self, reward_range: Interval) -> Self:
-        """Itself: its rewards must lie in the range.
+        """The same environment, whose rewards must lie in the range.
 
         Raises:
           ValueError: they do not; clipping would move their means.

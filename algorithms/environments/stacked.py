@@ -212,7 +212,7 @@ class Tables(Generic[T]):
 
     @staticmethod
     def of(data: Table, in_: Table, records: IntArray, is_in: BoolArray, is_local: bool) -> Streams:
-        """Both paths' tables; `in_` holds the rows of canaries that are in.
+        """The tables of both paths; `in_` holds the rows of canaries that are in.
 
         Where releases read many records the other canaries are half way between in and out, as far as rewards go: what they
         bring is what they bring when they are out.
@@ -245,7 +245,7 @@ class ArmTables(Tables[RewardTable]):
     """Such a stream of arms."""
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
-        """See `Stream.respond`."""
+        """(n_reps,) sums of the users' rewards to the given actions, each from its own replicate's table."""
         sides = self._sides()
         answers = [table.respond(user[part], n_records[part], actions[part]) for table, part in sides]
         if self.rest is None:
@@ -264,12 +264,12 @@ class ContextTables(ArmTables):
 
     @property
     def context_dimension(self) -> int:
-        """That of the tables."""
+        """Dimension of the tables' contexts."""
         assert isinstance(self.mixed, ContextTable)
         return self.mixed.context_dimension
 
     def contexts(self, user: IntArray) -> FloatArray:
-        """See `ContextualStream.contexts`."""
+        """(n_reps, n_actions, d) features of the actions that user[r] may choose."""
         assert isinstance(self.mixed, ContextTable)
         return self.mixed.contexts(user)
 
@@ -284,11 +284,11 @@ class EpisodeTables(Tables[EpisodeTable]):
         self.n_states, self.episode_length = mixed.n_states, mixed.episode_length
 
     def first(self, user: IntArray) -> IntArray:
-        """See `EpisodicStream.first`."""
+        """(n_reps,) states that the users begin in."""
         return self._asked(lambda table, part: table.first(user[part]), user)
 
     def advance(self, user: IntArray, step: int, states: IntArray, actions: IntArray) -> tuple[IntArray, FloatArray]:
-        """See `EpisodicStream.advance`."""
+        """(n_reps,) the next states and (n_reps,) the rewards of the users who take these actions in these states."""
 
         def answer(table: EpisodeTable, part: slice | IntArray, which: int) -> NDArray[Any]:
             return table.advance(user[part], step, states[part], actions[part])[which]

@@ -142,7 +142,7 @@ class RewardTable(DataSet):
 
     @property
     def brought(self) -> NDArray[Any] | None:
-        """Nothing."""
+        """What users bring besides rewards: nothing."""
         return None
 
     @cached_property
@@ -157,7 +157,7 @@ class RewardTable(DataSet):
         return sums
 
     def with_rows(self, rewards: ArrayLike, brought: ArrayLike | None, reward_range: Interval | None = None) -> Self:
-        """See `DataSet.with_rows`."""
+        """A table with other rewards and the same names; `reward_range` None keeps the declared range."""
         return type(self)(rewards, reward_range or self.reward_range, self.names)
 
     @property
@@ -200,7 +200,7 @@ class ContextTable(RewardTable):
         return self.features
 
     def with_rows(self, rewards: ArrayLike, brought: ArrayLike | None, reward_range: Interval | None = None) -> Self:
-        """See `DataSet.with_rows`; users bring features."""
+        """A table with other features, which users bring, and other rewards; `reward_range` None keeps the range."""
         if brought is None:
             raise ValueError("users of this table bring features; brought must not be None")
         return type(self)(brought, rewards, reward_range or self.reward_range, self.names)

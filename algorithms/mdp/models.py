@@ -55,22 +55,22 @@ class MixtureModel:
 
     @property
     def n_states(self) -> int:
-        """S."""
+        """Number of states S."""
         return int(self.features.shape[0])
 
     @property
     def n_actions(self) -> int:
-        """A."""
+        """Number of actions A."""
         return int(self.features.shape[1])
 
     @property
     def dimension(self) -> int:
-        """The features' d."""
+        """Dimension d of the features."""
         return int(self.features.shape[3])
 
     @property
     def horizon(self) -> int:
-        """H."""
+        """Steps H of an episode."""
         return len(self.rewards)
 
     def transitions(self, parameters: ArrayLike) -> FloatArray:
@@ -118,17 +118,17 @@ class LinearModel:
 
     @property
     def n_states(self) -> int:
-        """S."""
+        """Number of states S."""
         return int(self.features.shape[0])
 
     @property
     def n_actions(self) -> int:
-        """A."""
+        """Number of actions A."""
         return int(self.features.shape[1])
 
     @property
     def dimension(self) -> int:
-        """The features' d."""
+        """Dimension d of the features."""
         return int(self.features.shape[2])
 
     def transitions(self, measures: ArrayLike) -> FloatArray:

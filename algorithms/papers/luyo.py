@@ -140,7 +140,7 @@ def lsvi_printed_sds(epsilon: float, delta: float, episode_length: int, batches:
 
 
 def lsvi_pure_printed_scales(epsilon: float, episode_length: int, batches: int) -> Pair:
-    """Of Appendix E.3, with the constants of E.2's proof and its L2 sensitivities.
+    """Printed noise scales of Appendix E.3, with the constants of E.2's proof and its L2 sensitivities.
 
     Half of epsilon / H for each statistic of a step; the matrix takes B partial sums of B_0 nodes, "L1-sensitivity 2", the
     vector B releases, sensitivity 2 (H + 1) <= 4 H: 4 H B B_0 / epsilon and 8 H^2 B / epsilon.

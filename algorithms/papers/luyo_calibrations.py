@@ -76,7 +76,7 @@ def lsvi_mu_squared(updates: int, values: Sequence[float], matrix_sd: float, vec
 
 
 def _bounds(episode_length: int) -> tuple[list[float], list[float]]:
-    """Of the steps that carry data: the printed bound H, and the known one H - h."""
+    """Value bounds of the steps that carry data: the printed bound H, and the known one H - h."""
     active = range(1, episode_length)
     return [float(episode_length) for _ in active], [float(episode_length - h) for h in active]
 

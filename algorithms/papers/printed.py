@@ -119,7 +119,7 @@ class Comparison:
 
     @property
     def delta(self) -> float | None:
-        """At which the (epsilon, delta) figures stand; None for pure DP."""
+        """Delta at which the (epsilon, delta) figures hold; None for pure DP."""
         value = self.parameters.get("delta")
         return None if value is None else float(value)
 

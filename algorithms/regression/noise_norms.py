@@ -14,7 +14,7 @@ from bandana.privacy_core.checks import probability
 
 
 class NoiseNorms(Protocol):
-    """With the probability that widths count on: how large noise can be after so many steps of a sum, in every block."""
+    """Bounds on the noise of a sum after so many steps, in every block, with the probability that widths count on."""
 
     def bounds(self, sums: Any, step: int) -> tuple[float, float]:
         """Bounds on the spectral norm of the matrix's noise, and on the norm of the vector's."""
@@ -23,10 +23,10 @@ class NoiseNorms(Protocol):
 
 @dataclass(frozen=True)
 class NoNoise:
-    """The twin's."""
+    """Norms of no noise, for the non-private twin."""
 
     def bounds(self, sums: Any, step: int) -> tuple[float, float]:
-        """Zeros."""
+        """Bounds of 0 on matrix and vector, at every step."""
         return 0.0, 0.0
 
 
@@ -43,7 +43,7 @@ class ConstantNorms:
     vector: float
 
     def bounds(self, sums: Any, step: int) -> tuple[float, float]:
-        """As given."""
+        """The given bounds on matrix and vector, at every step."""
         return self.matrix, self.vector
 
 
@@ -89,6 +89,6 @@ class LaplaceNorms:
         probability("failure", self.failure)
 
     def bounds(self, sums: Any, step: int) -> tuple[float, float]:
-        """By how many noises the sum adds up."""
+        """Bounds on the norms of matrix and vector, by the number of noises that the sum adds up."""
         d, b, n = self.dimension, sums.mechanism.scale, sums.noise_variance(step)
         return b * laplace_matrix_norm(d, n, self.failure), b * laplace_sum_norm(d, n, self.failure)

@@ -34,17 +34,17 @@ class NoisySums(NamedTuple):
     """A sum, and what bounds its noise with the probability that the width counts on."""
 
     sums: PrivateSum
-    """Of (x x^T, y x), in the shape (d, d + 1), closed after every round."""
+    """Sum of (x x^T, y x), in the shape (d, d + 1), closed after every round."""
     matrix_norm: float = 0.0
     """Bound on the matrix's noise, in units of the deviation of one entry off the diagonal."""
     vector_norm: float = 0.0
     """Bound on the vector's noise, in the same units."""
     deviation: float | None = None
-    """Of the noise in one entry, for all t; None: what `sums` says for each t."""
+    """Standard deviation of the noise in one entry, for all t; None: what `sums` says for each t."""
 
 
 def exact_sums() -> NoisySums:
-    """Without noise: the twin's."""
+    """Sums without noise, for the non-private twin."""
     return NoisySums(LocalSum(Exact()))
 
 

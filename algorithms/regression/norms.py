@@ -10,7 +10,7 @@ from bandana.privacy_core.checks import at_least, positive, probability
 
 
 def goe_norm(dimension: int, failure: float) -> float:
-    r"""Of (Z + Z^T)/sqrt 2, Z of independent standard normal entries: 2 sqrt d + 2 sqrt(log(2 / failure)).
+    r"""Norm bound of (Z + Z^T)/sqrt 2, Z of independent standard normal entries: 2 sqrt d + 2 sqrt(log(2 / failure)).
 
     The largest eigenvalue is sqrt 2-Lipschitz in Z, with a mean of at most 2 sqrt d (Slepian); and so is the smallest one.
 
@@ -23,12 +23,12 @@ def goe_norm(dimension: int, failure: float) -> float:
 
 
 def normal_norm(dimension: int, failure: float) -> float:
-    """Of d independent standard normal numbers: the exact quantile of chi with d degrees of freedom."""
+    """Norm bound of d independent standard normal numbers: the exact quantile of chi with d degrees of freedom."""
     return math.sqrt(chdtri(at_least("dimension", dimension, 1), probability("failure", failure)))
 
 
 def laplace_matrix_norm(dimension: int, n_summed: float, failure: float) -> float:
-    """Of a symmetric matrix whose entries, up to symmetry, are independent sums of n Laplace numbers of scale 1.
+    """Norm bound of a symmetric matrix whose entries are, up to symmetry, independent sums of n Laplace(1) numbers.
 
     Its entries' patterns are E_ii and E_ij + E_ji, whose squares add up to d I: `laplace_series_norm`. (Luyo and others,
     Claim 29, has 2 d + 2 sqrt(d l) + l for n = 1, l = log(2 d / failure).)
@@ -42,7 +42,7 @@ def laplace_matrix_norm(dimension: int, n_summed: float, failure: float) -> floa
 
 
 def laplace_sum_norm(dimension: int, n_summed: float, failure: float) -> float:
-    """Of d independent sums of n Laplace numbers of scale 1.
+    """Norm bound of d independent sums of n Laplace numbers of scale 1.
 
     The norm of a vector is that of its dilation, a matrix of size d + 1 with patterns E_0i + E_i0: `laplace_series_norm`.
     For n = 1, `laplace_norm` is smaller.
@@ -53,7 +53,7 @@ def laplace_sum_norm(dimension: int, n_summed: float, failure: float) -> float:
 
 
 def laplace_series_norm(most: float, size: int, failure: float) -> float:
-    r"""Of sum_i X_i A_i, X_i independent Laplace numbers of scale 1: (l + m log(1 + l/m)) sqrt((m + l)/l).
+    r"""Norm bound of sum_i X_i A_i, X_i independent Laplace(1) numbers: (l + m log(1 + l/m)) sqrt((m + l)/l).
 
     The A_i are symmetric, of a common size, with projections as squares, which add up to at most m I; l = log(2 size /
     failure). E exp(t X_i A_i) = (1 - t^2)^-1 on the projection, so that by the matrix Laplace transform the largest
@@ -74,7 +74,7 @@ def laplace_series_norm(most: float, size: int, failure: float) -> float:
 
 
 def laplace_norm(dimension: int, failure: float) -> float:
-    """Of d independent Laplace numbers of scale 1: the smaller one of two bounds.
+    """Norm bound of d independent Laplace numbers of scale 1: the smaller one of two bounds.
 
     Their L1 norm has a gamma law, whose quantile is exact; and each is at most log(d / failure), which gives sqrt d times
     that.

@@ -19,11 +19,11 @@ _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _LANES = 16
 """Replicates that one vectorized loop runs over."""
 _FEW = 8
-"""Of fewer actions a loop over them is not worth vectorizing."""
+"""Number of actions below which a loop over them is not worth vectorizing."""
 _LARGE = 24
 """From here on LAPACK is faster than a loop."""
 _PIVOT = 1e-14
-"""Of a diagonal entry: a pivot that is not above it is taken for 0."""
+"""Share of a diagonal entry: a pivot that is not above it is taken for 0."""
 
 
 @_kernel
@@ -83,7 +83,7 @@ def optimistic_actions(theta, inverse, width, contexts, out):  # type: ignore[no
 def optimistic_actions_reference(
     theta: FloatArray, inverse: FloatArray, width: FloatArray, contexts: FloatArray
 ) -> IntArray:
-    """The same in NumPy."""
+    """`optimistic_actions` in plain NumPy, for tests."""
     mean = np.einsum("ri,rai->ra", theta, contexts)
     square = np.einsum("rai,rij,raj->ra", contexts, inverse, contexts)
     return np.asarray(np.argmax(mean + width[:, None] * np.sqrt(np.maximum(square, 0.0)), axis=1))

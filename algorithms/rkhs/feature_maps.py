@@ -21,12 +21,12 @@ class FeatureMap(Protocol):
 
     @property
     def dimension(self) -> int:
-        """D, of the points."""
+        """Dimension d of the points."""
         ...
 
     @property
     def n_features(self) -> int:
-        """M, of the vectors."""
+        """Dimension m of the vectors."""
         ...
 
     @property
@@ -36,16 +36,16 @@ class FeatureMap(Protocol):
 
     @property
     def low(self) -> float:
-        """The domain is [low, high]^d."""
+        """Lower end of the domain [low, high]^d."""
         ...
 
     @property
     def high(self) -> float:
-        """See `low`."""
+        """Upper end of the domain [low, high]^d."""
         ...
 
     def __call__(self, points: FloatArray) -> FloatArray:
-        """(..., n_features) of the points (..., d).
+        """(..., n_features) features of the points (..., d).
 
         Points that are shared by the replicates, (n_reps, ...) with stride 0, are mapped once, and the result is shared
         in the same way. Not to be written to.
@@ -73,7 +73,7 @@ class DomainMap(ABC):
     _last: list[_Remembered] = field(default_factory=list, repr=False, init=False)
 
     def __call__(self, points: FloatArray) -> FloatArray:
-        """See `FeatureMap`."""
+        """(..., n_features) features of the points (..., d), which are checked against the domain."""
         array = np.asarray(points, dtype=float)
         if array.ndim > 1 and array.shape[0] > 1 and array.strides[0] == 0:
             shared = self(array[0])

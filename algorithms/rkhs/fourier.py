@@ -323,7 +323,7 @@ def _student_mean(smoothness: float) -> float:
 
 
 def _uniform_error(n_pairs: int, dimension: int, width: float, mean_norm: float) -> float:
-    """See `random_fourier`: the best of a few nets; slopes of k and k~ are at most E |w| / chance and E |w|."""
+    """Uniform error bound of `random_fourier`, the best of a few nets; k and k~ have slopes <= E |w| / chance and E |w|."""
     if not math.isfinite(mean_norm):
         return 2.0
     slope = mean_norm * (1 + 2 / _CHANCE)

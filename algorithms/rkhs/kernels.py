@@ -27,7 +27,7 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.privacy_core.checks import positive
 
 SMOOTHNESS = (0.5, 1.5, 2.5)
-"""Of Matern kernels."""
+"""Smoothness values for which Matern kernels are known."""
 
 
 class Kernel(Protocol):
@@ -59,11 +59,11 @@ class SquaredExponential:
         return f"squared exponential, lengthscale {self.lengthscale:g}"
 
     def __call__(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        """See `Kernel`."""
+        """(...) values exp(-|x - y|^2 / (2 lengthscale^2)) at the points x and y, each (..., d)."""
         return np.asarray(np.exp(-0.5 * _squared_distance(x, y) / self.lengthscale**2))
 
     def spectral_density(self, frequencies: FloatArray) -> FloatArray:
-        """See `Kernel`."""
+        """(...) normal density of the frequencies (..., d), a product over the coordinates."""
         w = np.asarray(frequencies, dtype=float) * self.lengthscale
         each = self.lengthscale / math.sqrt(2 * math.pi) * np.exp(-0.5 * w**2)
         return np.asarray(each.prod(axis=-1))
@@ -83,11 +83,11 @@ class Matern:
         return f"Matern {2 * self.smoothness:.0f}/2, lengthscale {self.lengthscale:g}"
 
     def __call__(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        """See `Kernel`."""
+        """(...) values of the Matern function of |x - y| / lengthscale at the points x and y, each (..., d)."""
         return matern(self.smoothness, np.sqrt(_squared_distance(x, y)) / self.lengthscale)
 
     def spectral_density(self, frequencies: FloatArray) -> FloatArray:
-        """See `Kernel`: on a line only."""
+        """(...) density of the frequencies (..., 1): on a line only."""
         array = np.asarray(frequencies, dtype=float)
         if array.shape[-1] != 1:
             raise ValueError(
@@ -111,11 +111,11 @@ class ProductMatern:
         return f"product Matern {2 * self.smoothness:.0f}/2, lengthscale {self.lengthscale:g}"
 
     def __call__(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        """See `Kernel`."""
+        """(...) products over coordinates of Matern functions of |x_i - y_i| / lengthscale; x and y are each (..., d)."""
         return np.asarray(matern(self.smoothness, np.abs(np.subtract(x, y)) / self.lengthscale).prod(axis=-1))
 
     def spectral_density(self, frequencies: FloatArray) -> FloatArray:
-        """See `Kernel`."""
+        """(...) density of the frequencies (..., d), a product over the coordinates."""
         each = _matern_spectrum(self.smoothness, self.lengthscale, np.asarray(frequencies, dtype=float))
         return np.asarray(each.prod(axis=-1))
 
@@ -133,11 +133,11 @@ class Linear:
         return f"linear, lengthscale {self.lengthscale:g}"
 
     def __call__(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        """See `Kernel`."""
+        """(...) inner products <x, y> / lengthscale^2 of the points x and y, each (..., d)."""
         return np.asarray(np.multiply(x, y).sum(axis=-1) / self.lengthscale**2)
 
     def spectral_density(self, frequencies: FloatArray) -> FloatArray:
-        """It has none."""
+        """Raises ValueError: the linear kernel has no spectrum."""
         raise ValueError(
             "the linear kernel is not stationary and has no spectrum: its features are the points, see feature_map"
         )
@@ -179,7 +179,7 @@ class Additive:
         return f"additive over {len(self.groups)} groups of coordinates, {self.part}"
 
     def __call__(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        """See `Kernel`."""
+        """(...) means over the groups of the kernel of each group's coordinates; x and y are each (..., d)."""
         x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         if x.shape[-1] < self.dimension:
             raise ValueError(f"points must have {self.dimension} coordinates, as groups name them; got {x.shape[-1]}")

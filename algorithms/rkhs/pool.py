@@ -51,17 +51,17 @@ class Pool:
 
     @property
     def n_contexts(self) -> int:
-        """How many there are."""
+        """Number of contexts."""
         return len(self.points)
 
     @property
     def n_actions(self) -> int:
-        """Of each context."""
+        """Number of actions of each context."""
         return int(self.points.shape[1])
 
     @property
     def dimension(self) -> int:
-        """D of the points."""
+        """Dimension d of the points."""
         return int(self.points.shape[2])
 
     def index_of(self, contexts: FloatArray) -> IntArray:

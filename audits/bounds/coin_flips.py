@@ -165,7 +165,7 @@ class Guesses:
         asked = [self._objection(self.plan.predicted, given, allowed) or 0]
 
         def excess(epsilon: float) -> float:
-            """By how much those that are asked object; above 0 where too few guesses are right."""
+            """The largest excess of the bound over what is allowed; above 0 where too few guesses are right."""
             if epsilon >= high:
                 return 1.0
             log_f = np.minimum(self._log_hoeffding(epsilon, given[asked]), self._log_tails(epsilon, given[asked]))

@@ -1,4 +1,4 @@
-"""From scores to lower confidence bounds on the privacy loss.
+"""Lower confidence bounds on the privacy loss, computed from scores.
 
 A test says "neighbor" where the score reaches a threshold. If a mechanism is f-DP, its false-positive and
 false-negative rates obey fnr >= f(fpr). With upper confidence limits on both rates, a violated inequality refutes the
@@ -48,7 +48,7 @@ def _every_upper(n: int, level: float) -> FloatArray:
 
 
 def _upper(counts: IntArray, n: int, level: float) -> FloatArray:
-    """As `clopper_pearson_upper`, of counts in [0, n]; many choices from few scores share a table."""
+    """`clopper_pearson_upper` of integer counts in [0, n]; small n share a table of all values."""
     return _every_upper(n, level)[counts] if n <= _MOST_TABULATED else clopper_pearson_upper(counts, n, level)
 
 

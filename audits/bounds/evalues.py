@@ -57,7 +57,7 @@ class Claims(Protocol):
         ...
 
     def pairs(self, log_ratio: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Logarithms of e_P and e_Q, each (n_claims, bins), from past replays.
+        """Logarithms of e_P and e_Q, each (n_claims, bins), chosen from past replays.
 
         Args:
           log_ratio: (bins,) not falling, the log-likelihood ratio log q/p that the past gives to a bin of scores.
@@ -101,7 +101,7 @@ class ApproxClaims:
         return self.epsilons
 
     def pairs(self, log_ratio: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """See `Claims`."""
+        """Logarithms of the e-pairs against each (epsilon, delta)-DP claim, each (n_claims, bins)."""
         grow = np.exp(self.epsilons)[:, None]
         r = expit(log_ratio)
         pooled = counts.sum(axis=0)
@@ -234,7 +234,7 @@ class EProcess:
 
 
 def lower_of(values: FloatArray, history: FloatArray, level: float) -> float:
-    """As `EProcess.lower`, from (n_claims,) values and (n_blocks, n_claims) log wealths."""
+    """`EProcess.lower` computed from (n_claims,) values and (n_blocks, n_claims) log wealths."""
     refuted = history.max(axis=0) >= -math.log(probability("level", level))
     first = len(refuted) if refuted.all() else int(np.argmin(refuted))
     return float(values[first - 1]) if first else 0.0
@@ -285,7 +285,7 @@ class GaussianClaims:
         return self.mus
 
     def pairs(self, log_ratio: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """See `Claims`."""
+        """Logarithms of the e-pairs against each Gaussian DP claim, each (n_claims, bins)."""
         bins = np.arange(float(counts.shape[1]))
         contrast = design_contrast(bins[1:] - 0.5, counts, _TYPICAL_LEVEL, counts.sum() / 2)
         if contrast is None:
@@ -325,7 +325,7 @@ class RenyiClaims:
         return self.rhos
 
     def pairs(self, log_ratio: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """See `Claims`."""
+        """Logarithms of the e-pairs against each Renyi DP claim, each (n_claims, bins)."""
         plan = plan_renyi(log_ratio, counts, self.alpha, counts.sum() / 2)
         gain, loss = plan.values(log_ratio)
         log_gain, log_loss = _bets(

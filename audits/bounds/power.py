@@ -48,7 +48,7 @@ def _gaussian_pair(mu: float, n: int, generator: np.random.Generator) -> tuple[F
 
 
 def _laplace_pair(epsilon: float, n: int, generator: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Of noise around 0 or around epsilon; a difference of distances would leave roundings by which to tell the sides."""
+    """Log-likelihood ratios of Laplace noise around 0 and around epsilon, in a form whose rounding tells no sides apart."""
     data, neighbor = generator.laplace(0, 1, n), generator.laplace(epsilon, 1, n)
     return np.clip(2 * data - epsilon, -epsilon, epsilon), np.clip(2 * neighbor - epsilon, -epsilon, epsilon)
 

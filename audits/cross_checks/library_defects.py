@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 
 class Status(StrEnum):
-    """Of a known defect in the installed version."""
+    """State of a known defect in the installed version."""
 
     PRESENT = "present"
     FIXED = "fixed in this version"
@@ -63,7 +63,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Defect:
-    """One known defect.
+    """One known defect of an installed library, and whether it is still there.
 
     Attributes:
       library: distribution name.

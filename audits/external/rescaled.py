@@ -44,7 +44,7 @@ class Rescaled(Behind):
         positive("factor", self.factor)
 
     def remember_nothing(self, n_reps: int) -> dict[int, tuple[Any, Any]]:
-        """No mechanism seen: identity -> (the mechanism, what it was replaced by), to build each once."""
+        """An empty memory: identity -> (the mechanism, what replaced it), so that each is built once."""
         return {}
 
     def hands(self, ledger: Ledger, memory: dict[int, tuple[Any, Any]]) -> _Rescaling:
@@ -68,7 +68,7 @@ class _Rescaling:
         reps: IntArray | None = None,
         carried: Carried | None = None,
     ) -> FloatArray:
-        """See `Ledger.release`."""
+        """Releases through the ledger with the mechanism's noise rescaled."""
         # By identity: mechanisms that compare equal may still hold a state of their own.
         known = self._known.get(id(mechanism))
         if known is None:

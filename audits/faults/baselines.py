@@ -37,27 +37,27 @@ class SharedLaplace:
 
     @property
     def relation(self) -> Relation:
-        """As the honest mechanism's."""
+        """The honest mechanism's neighboring relation."""
         return self.laplace.relation
 
     @property
     def norm(self) -> str:
-        """As the honest mechanism's."""
+        """The honest mechanism's norm."""
         return self.laplace.norm
 
     @property
     def sensitivity(self) -> float:
-        """As the honest mechanism declares it."""
+        """The sensitivity that the honest mechanism declares."""
         return self.laplace.sensitivity
 
     @property
     def scale(self) -> float:
-        """As the honest mechanism's."""
+        """The honest mechanism's noise scale."""
         return self.laplace.scale
 
     @property
     def deviation(self) -> float:
-        """As the honest mechanism's."""
+        """The honest mechanism's noise deviation."""
         return self.laplace.deviation
 
     @property
@@ -66,11 +66,11 @@ class SharedLaplace:
         return self.laplace.event
 
     def whiten(self, value: FloatArray) -> FloatArray:
-        """As the honest mechanism's."""
+        """Whitens a value as the honest mechanism does."""
         return self.laplace.whiten(value)
 
     def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-        """As the honest mechanism's."""
+        """Colors a whitened value as the honest mechanism does."""
         return self.laplace.color(whitened, shape)
 
     def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
@@ -78,7 +78,7 @@ class SharedLaplace:
         return np.asarray(value + self.laplace.draw(noise, np.zeros((len(value), 1))))
 
     def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,), L1 distance."""
+        """(n_rows,) L1 distance."""
         return self.laplace.change(value, neighbor)
 
     def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
@@ -166,7 +166,7 @@ class _RemembersEpochs(SuccessiveElimination):
         self.take_in(released, ended, noisy / kept.n_samples[ended, arm] * n, n)
 
     def take_in(self, released: Released, ended: IntArray, noisy: FloatArray, n_samples: IntArray) -> None:
-        """As the honest algorithm."""
+        """Takes a noisy sum into the estimates as the honest algorithm does."""
         elimination_numba.finish_pulls(
             ended, noisy, n_samples, released.mean, released.active, released.arm, released.left, released.epoch,
             self.failure, self.noise, self.reward_range.width, self.length_scale,
@@ -203,7 +203,7 @@ class _Redrawn(RepeatedSum):
     """A tree's prefixes, of which each read draws noise of their size anew."""
 
     def mechanism_at(self, step: int) -> Any:
-        """Of the deviation of as many nodes as the step has binary digits 1."""
+        """The mechanism with the noise of as many nodes as the step has binary digits 1."""
         return self.mechanism.scaled(step.bit_count() ** 0.5)
 
 

@@ -63,7 +63,7 @@ class _OtherCoordinates(ProjectedElimination):
 
     @property
     def n_outputs(self) -> int:
-        """One a point."""
+        """Number of released values: one for each point."""
         return len(self.features)
 
 
@@ -122,7 +122,7 @@ class _WatchesUsers(ProjectedElimination):
         return sensitive, Watching(*released, users=nobody.astype(np.int64), sums=nobody)
 
     def watch(self, released: Watching, record: Record) -> None:
-        """Counts one more."""
+        """Counts one more user and adds the reward."""
         at = np.arange(len(released.users)), self._place(record.contexts) * self.n_actions + record.actions[:, 0]
         released.users[at] += 1
         released.sums[at] += record.rewards[:, 0] - self._middle

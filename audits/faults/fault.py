@@ -16,7 +16,7 @@ def _always(honest: Any) -> bool:
 
 @dataclass(frozen=True)
 class Control:
-    """One planted fault.
+    """One planted fault, which an audit must catch.
 
     Attributes:
       name: short name.

@@ -126,27 +126,27 @@ class SharedNoise:
 
     @property
     def relation(self) -> Relation:
-        """As the honest mechanism's."""
+        """The honest mechanism's neighboring relation."""
         return self.gaussian.relation
 
     @property
     def norm(self) -> str:
-        """As the honest mechanism's."""
+        """The honest mechanism's norm."""
         return self.gaussian.norm
 
     @property
     def sensitivity(self) -> float:
-        """As the honest mechanism declares it."""
+        """The sensitivity that the honest mechanism declares."""
         return self.gaussian.sensitivity
 
     @property
     def scale(self) -> float:
-        """As the honest mechanism's."""
+        """The honest mechanism's noise scale."""
         return self.gaussian.scale
 
     @property
     def deviation(self) -> float:
-        """As the honest mechanism's."""
+        """The honest mechanism's noise deviation."""
         return self.gaussian.deviation
 
     @property
@@ -155,11 +155,11 @@ class SharedNoise:
         return self.gaussian.event
 
     def whiten(self, value: FloatArray) -> FloatArray:
-        """As the honest mechanism's."""
+        """Whitens a value as the honest mechanism does."""
         return self.gaussian.whiten(value)
 
     def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-        """As the honest mechanism's."""
+        """Colors a whitened value as the honest mechanism does."""
         return self.gaussian.color(whitened, shape)
 
     def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
@@ -168,7 +168,7 @@ class SharedNoise:
         return value + drawn
 
     def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,), L2 distance."""
+        """(n_rows,) L2 distance."""
         return self.gaussian.change(value, neighbor)
 
     def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
 
 
 class _ShiftFromNoise(ShiftFromNoise, GPUCB):
-    """`contextual_controls.ShiftFromNoise`, on features."""
+    """`ShiftFromNoise` on features of a kernel."""
 
 
 class _GramBeforeRelease(ShiftFromNoise, GPUCB):
@@ -43,7 +43,7 @@ class _LongFeatures(GPUCB):
     """Takes |Phi| <= 1 on trust from a map whose features have norm 2: cosines and sines that nobody divided."""
 
     def contribution(self, record: Record) -> tuple[FloatArray, FloatArray]:
-        """Of twice the length."""
+        """The honest contribution with features of twice the length."""
         x, y = super().contribution(record)
         return 2 * x, y
 
@@ -52,7 +52,7 @@ class _Cents(GPUCB):
     """Takes rewards in a unit a hundred times as small as the declared range's."""
 
     def contribution(self, record: Record) -> tuple[FloatArray, FloatArray]:
-        """Of a hundred times the reward."""
+        """The honest contribution with a hundred times the reward."""
         x, y = super().contribution(record)
         return x, 100 * y
 

@@ -116,7 +116,7 @@ class _Uneven(Pretending):
 
 
 def _no_diagonal(honest: Any) -> Any:
-    """Of the matrices, the diagonal stays exact."""
+    """A fault that releases the diagonals of the matrices without noise."""
     d, length = honest.model.dimension, honest.episode_length
     rows, columns = np.triu_indices(d)
     mask = np.tile((rows == columns).astype(float), length)
@@ -146,26 +146,26 @@ class _AnswersExactly:
 
     @property
     def mechanism(self) -> Mechanism:
-        """The honest sum's."""
+        """The honest sum's mechanism."""
         return self.honest.mechanism  # type: ignore[no-any-return]
 
     def init(self, n_reps: int, shape: tuple[int, ...] = ()) -> tuple[Any, FloatArray]:
-        """Nothing yet."""
+        """Empty states of both sums."""
         return self.honest.init(n_reps, shape), np.zeros((n_reps, *shape))
 
     def add(self, state: tuple[Any, FloatArray], value: FloatArray, n_records: IntArray) -> tuple[Any, FloatArray]:
-        """Adds records to both."""
+        """Adds records to both sums."""
         return self.honest.add(state[0], value, n_records), state[1] + value
 
     def close(
         self, state: tuple[Any, FloatArray], ledger: Ledger, reps: IntArray | None = None
     ) -> tuple[tuple[Any, FloatArray], FloatArray, IntArray]:
-        """Releases the one, answers the other."""
+        """Releases the noisy sum and answers with the exact one."""
         inner, _, n_records = self.honest.close(state[0], ledger, reps)
         return (inner, state[1]), state[1].copy(), n_records
 
     def noise_deviation(self, step: int) -> float:
-        """As the honest sum's."""
+        """The honest sum's noise deviation."""
         return float(self.honest.noise_deviation(step))
 
 
@@ -188,7 +188,7 @@ class _BacksUpExactly(BatchedLSVI):
     """Values that are backed up come from exact data, of as few users as can be: the first one's returns, without noise."""
 
     def init(self, n_reps: int) -> tuple[Any, Released]:
-        """With nobody's returns."""
+        """The honest states, with no exact returns kept yet."""
         sensitive, released = super().init(n_reps)
         return Keeping(*sensitive, pilot=np.zeros_like(released.values)), released
 
@@ -240,7 +240,7 @@ class _UpdatesByRewards(BatchedLSVI):
     """Updates where exact rewards are above one half on average, not where what was released says so."""
 
     def init(self, n_reps: int) -> tuple[Sensitive, Any]:
-        """With a sum of rewards where it must not be."""
+        """The honest states, with a sum of rewards kept in the released one."""
         sensitive, released = super().init(n_reps)
         return sensitive, Telling(*released, exact=np.zeros(n_reps))
 

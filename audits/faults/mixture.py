@@ -29,7 +29,7 @@ BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
 _TIMES = 4.0
 """How many times what can be earned values may grow to where nothing bounds them."""
 _TINY = 0.01
-"""Of the honest floor."""
+"""Share of the honest floor."""
 
 
 # --- noise that is wrong ---------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ class _OneStepGaussian(StackedGaussian):
 
     @property
     def sensitivity(self) -> float:
-        """Of the last block."""
+        """Sensitivity of the last block alone."""
         last = (self.norm_bounds[-1],), (self.value_bounds[-1],), (self.shares[-1],)
         return StackedGaussian(*last, 1.0, self.vector_ratio, self.diagonal_ratio).sensitivity
 
@@ -50,7 +50,7 @@ class _OneStepLaplace(StackedLaplace):
 
     @property
     def sensitivity(self) -> float:
-        """Of the last block."""
+        """Sensitivity of the last block alone."""
         last = (self.norm_bounds[-1],), (self.value_bounds[-1],), (self.shares[-1],)
         return StackedLaplace(*last, self.dimension, 1.0, self.vector_ratio).sensitivity
 
@@ -135,7 +135,7 @@ def _half_the_matrix(d: int) -> FloatArray:
 
 
 def _no_diagonal(d: int) -> FloatArray:
-    """None on the matrices' diagonals."""
+    """Factors on the noise: 0 on the matrices' diagonals, 1 elsewhere."""
     rows, columns = np.triu_indices(d)
     return np.concatenate([(rows != columns).astype(float), np.ones(d)])
 
@@ -195,7 +195,7 @@ class _LongFeatures(UCRLVTR):
     """Takes the norm of features on trust, and is told ones three times as long as the noise is made for."""
 
     def contribution(self, released: Released, record: Record) -> FloatArray:
-        """Of three times the length."""
+        """The honest contribution with features of three times the length."""
         found = super().contribution(released, record)
         found[..., :-1] *= 9.0
         found[..., -1] *= 3.0
@@ -203,7 +203,7 @@ class _LongFeatures(UCRLVTR):
 
 
 class _LongFeaturesPlus(_LongFeatures, UCRLVTRPlus):
-    """The same."""
+    """UCRL-VTR+ with features of three times the length."""
 
 
 def _long_features(honest: Any) -> Any:
@@ -230,7 +230,7 @@ class _NoFloor(UCRLVTRPlus):
     """Divides by an estimate of the variance without the floor, without what it may be wrong by, and without its center."""
 
     def contribution(self, released: Released, record: Record) -> FloatArray:
-        """With weights up to a hundred times as large."""
+        """The honest contribution with weights up to a hundred times as large."""
         assert record.states is not None
         out = np.empty((len(record.user), self.n_blocks, self.model.dimension, self.model.dimension + 1))
         steps, center, norm, value = self._aims
@@ -263,23 +263,23 @@ class _ShiftFromNoise(UCRLVTR):
     """
 
     def radius(self, log_det: FloatArray, shift: Shift, step: int) -> FloatArray:
-        """Zeros."""
+        """A radius of zero."""
         return np.zeros_like(log_det)
 
     def init(self, n_reps: int) -> tuple[Sensitive, Any]:
-        """With exact sums that are kept where they must not be."""
+        """The honest states, with exact sums kept in the released one."""
         sensitive, released = super().init(n_reps)
         d = self.model.dimension
         return sensitive, _Watching(*released, exact=np.zeros((n_reps, self.n_blocks, d, d + 1)))
 
     def contribution(self, released: Any, record: Record) -> FloatArray:
-        """As the honest one; exact sums grow beside."""
+        """The honest contribution, which is also added to an exact sum."""
         found = super().contribution(released, record)
         released.exact[:] += found
         return found
 
     def learn(self, released: Any, statistic: FloatArray, step: int) -> None:
-        """With the noise's own eigenvalue in place of the bound."""
+        """Learns with the noise's own eigenvalue in place of the bound."""
         if isinstance(released, _Watching):
             d = self.model.dimension
             least = np.linalg.eigvalsh((statistic - released.exact)[..., :d])[..., 0]
@@ -289,7 +289,7 @@ class _ShiftFromNoise(UCRLVTR):
 
 
 class _ShiftFromNoisePlus(_ShiftFromNoise, UCRLVTRPlus):
-    """The same."""
+    """UCRL-VTR+ whose shift follows the noise's own eigenvalue."""
 
 
 def _shift_from_noise(honest: Any) -> Any:
@@ -361,7 +361,7 @@ _SMALL: dict[str, tuple[str, ...]] = {
 its price; the worst pair has x' = -x, which no matrix tells; and what is decided moves the other users' pairs by little."""
 
 _WEIGHTED = _SMALL | {"noise-halved": (NOISE,)}
-"""Of variances nothing is known in few episodes: one moves the weighted sums by a d-th of what their noise is made for."""
+"""In few episodes nothing is known of variances: one moves the weighted sums by a d-th of what their noise is made for."""
 
 _IN_L1: dict[str, tuple[str, ...]] = {
     "noise-halved": (NOISE,), "sum-noised-anew": (STRUCTURAL,), "features-not-clipped": (STRUCTURAL,),

@@ -36,7 +36,7 @@ _PUBLIC = {
 
 
 def markdown() -> str:
-    """The page."""
+    """The page of planted faults, in Markdown."""
     parts = [_HEAD.rstrip()]
     for name, controls in CONTROLS.items():
         parts += [f"\n## Of {name}\n", *_table(controls)]

@@ -34,14 +34,14 @@ class _CountsTakenForPublic(PooledGPUCB):
     """Weighs points by exact counts: which actions were played is known, but not in which users' decision sets."""
 
     def init(self, n_reps: int) -> tuple[Sensitive, Any]:
-        """With exact counts that are kept where they must not be."""
+        """The honest states, with exact counts kept in the released one."""
         sensitive, released = super().init(n_reps)
         return sensitive, _Counting(*released, exact=np.zeros_like(released.weights))
 
     def absorb(  # type: ignore[override]
         self, sensitive: Sensitive, released: _Counting, record: Record, ledger: Ledger
     ) -> tuple[Sensitive, Any]:
-        """As the honest algorithm; the exact counts grow beside."""
+        """Absorbs a record as the honest algorithm does, and keeps exact counts as well."""
         released.exact[:] += self.contribution(record)[:, :, 0]
         return super().absorb(sensitive, released, record, ledger)  # type: ignore[arg-type]
 
@@ -59,7 +59,7 @@ class _Cents(PooledGPUCB):
     """Sums rewards in a unit a hundred times as small as the one that their noise is made for."""
 
     def contribution(self, record: Record) -> FloatArray:
-        """Of a hundred times the reward."""
+        """The honest contribution with a hundred times the reward."""
         return super().contribution(record) * (1.0, 100.0)
 
 

@@ -39,7 +39,7 @@ class NoisedAnew(RunningSum[Counted]):
         return ledger.release(self.mechanism, memory.total[rows].copy(), records=records, reps=reps)
 
     def noise_variance(self, step: int) -> float:
-        """One release's."""
+        """Variance of one release's noise, at every step."""
         return 1.0
 
 
@@ -64,7 +64,7 @@ class NoiseOneLate:
     mechanism: Mechanism
 
     def init(self, n_reps: int, shape: tuple[int, ...] = ()) -> LateState:
-        """Nothing yet."""
+        """An empty state."""
         return LateState(empty_phase(n_reps, shape), np.zeros((n_reps, *shape)), np.zeros((n_reps, *shape)))
 
     def add(self, state: LateState, value: FloatArray, n_records: IntArray) -> LateState:
@@ -84,7 +84,7 @@ class NoiseOneLate:
         return state, answer, span.stop - span.start
 
     def noise_deviation(self, step: int) -> float:
-        """As the honest sum's."""
+        """The noise deviation that the honest sum would have."""
         return math.sqrt(step) * self.mechanism.deviation
 
 
@@ -103,14 +103,14 @@ class ShiftFromNoise(LinUCB):
     """Shifts the Gram matrix by the least eigenvalue of the noise that was drawn, in place of a public bound on it."""
 
     def init(self, n_reps: int) -> tuple[Sensitive, Any]:
-        """With an exact Gram matrix that is kept where it must not be."""
+        """The honest states, with an exact Gram matrix kept in the released one."""
         sensitive, model = super().init(n_reps)
         return sensitive, Watching(*model, exact=np.zeros_like(model.inverse))
 
     def absorb(  # type: ignore[override]
         self, sensitive: Sensitive, released: Watching, record: Record, ledger: Ledger
     ) -> tuple[Sensitive, Any]:
-        """As the honest algorithm; the exact matrix grows beside."""
+        """Absorbs a record as the honest algorithm does, and keeps an exact matrix as well."""
         x, _ = self.contribution(record)
         released.exact[:] += x[:, :, None] * x[:, None, :]
         return super().absorb(sensitive, released, record, ledger)  # type: ignore[arg-type]

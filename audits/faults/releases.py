@@ -46,27 +46,27 @@ class Pretending:
 
     @property
     def relation(self) -> Relation | None:
-        """As declared."""
+        """The declared mechanism's neighboring relation."""
         return self.declared.relation  # type: ignore[no-any-return]
 
     @property
     def norm(self) -> str:
-        """As declared."""
+        """The declared mechanism's norm."""
         return str(self.declared.norm)
 
     @property
     def sensitivity(self) -> float:
-        """As declared."""
+        """The declared mechanism's sensitivity."""
         return float(self.declared.sensitivity)
 
     @property
     def scale(self) -> float:
-        """As declared."""
+        """The declared mechanism's noise scale."""
         return self.declared.scale  # type: ignore[no-any-return]
 
     @property
     def deviation(self) -> float:
-        """As declared."""
+        """The declared mechanism's noise deviation."""
         return float(self.declared.deviation)
 
     @property
@@ -75,15 +75,15 @@ class Pretending:
         return self.declared.event  # type: ignore[no-any-return]
 
     def whiten(self, value: FloatArray) -> FloatArray:
-        """As declared."""
+        """Whitens a value as the declared mechanism does."""
         return np.asarray(self.declared.whiten(value))
 
     def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-        """As declared."""
+        """Colors a whitened value as the declared mechanism does."""
         return np.asarray(self.declared.color(whitened, shape))
 
     def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,) as declared."""
+        """(n_rows,) size of a change, as the declared mechanism measures it."""
         return np.asarray(self.declared.change(value, neighbor))
 
 
@@ -113,7 +113,7 @@ class Weakened(Pretending):
 
 @dataclass(frozen=True, eq=False)
 class ExactInSome(Pretending):
-    """No noise in some rows.
+    """A mechanism that adds no noise to some rows.
 
     Attributes:
       is_exact: (n_rows,) where the value leaves as it is.
@@ -215,7 +215,7 @@ class FaultyView:
         reps: IntArray | None = None,
         carried: Carried | None = None,
     ) -> FloatArray:
-        """See `Ledger.release`; the fault decides what happens."""
+        """Releases through the ledger in the way that the fault decides."""
         output = self.fault(self.ledger, self.memory, mechanism, value, records, reps, carried)
         self.memory.n_releases[slice(None) if reps is None else reps] += 1
         return output
@@ -232,7 +232,7 @@ class Planted(Behind):
     fault: Fault
 
     def remember_nothing(self, n_reps: int) -> Memory:
-        """No releases, no noise."""
+        """An empty memory: no releases, no noise."""
         return Memory(np.zeros(n_reps, dtype=np.int64), {})
 
     def hands(self, ledger: Ledger, memory: Memory) -> FaultyView:
@@ -251,7 +251,7 @@ class Unclipped(Wrapped):
         return Interval(span.low - 1e3 * span.width, span.high + 1e3 * span.width)
 
     def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:
-        """As the honest algorithm."""
+        """Absorbs a record as the honest algorithm does."""
         inner, outer = self.honest.absorb(sensitive, released, record, ledger)
         return inner, outer
 
@@ -378,7 +378,7 @@ def half_the_matrix(d: int) -> FloatArray:
 
 
 def no_diagonal_variance(d: int) -> FloatArray:
-    """None on the matrix's diagonal."""
+    """Factors on the variance: 0 on the matrix's diagonal, 1 elsewhere."""
     rows, columns = np.triu_indices(d)
     return np.concatenate([(rows != columns).astype(float), np.ones(d)])
 

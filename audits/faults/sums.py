@@ -87,7 +87,7 @@ class _Redrawn(RepeatedSum):
     """A tree's prefixes, of which each read draws the noise of all its nodes anew."""
 
     def mechanism_at(self, step: int) -> Any:
-        """As many nodes as the step has binary digits 1."""
+        """The mechanism with the noise of as many nodes as the step has binary digits 1."""
         return self.mechanism.scaled(math.sqrt(step.bit_count()))
 
 
@@ -166,12 +166,12 @@ class _SquaresToo(GramBed):
         return np.asarray(both[:, :, None] * both[:, None, :])
 
     def decide(self, released: Released) -> IntArray:
-        """As before, from the same parts."""
+        """The next action, decided from the part of the statistic that the honest algorithm releases."""
         return self.prefer(released.statistic[:, : self.dimension])
 
 
 def _squares_too(honest: GramBed) -> GramBed:
-    """With the pair that is worst for it: y = Y against the orthogonal (-x, 1/Y)."""
+    """The fault on the pair that is least favorable to it: y = Y against the orthogonal (-x, 1/Y)."""
     sums: Any = honest.sums
     noise = SymmetricGaussian(sums.mechanism.sensitivity, sums.mechanism.noise_multiplier)
     planted: GramBed = planted_as(_SquaresToo)(
@@ -191,7 +191,7 @@ class _DecidesFromExact(GramBed):
     """The next action is chosen from the un-noised Gram matrix."""
 
     def init(self, n_reps: int) -> tuple[Any, Released]:
-        """Nothing seen."""
+        """The honest states, with exact sums kept as well."""
         sensitive, released = super().init(n_reps)
         return _Peeking(sensitive.sum, np.zeros((n_reps, *self.shape))), released
 
@@ -219,7 +219,7 @@ class _Doubled(GramBed):
     """Doubles the length of every x that it absorbs."""
 
     def features(self, record: Record) -> tuple[FloatArray, FloatArray]:
-        """Of norm 2 R."""
+        """The honest features with x doubled, of norm up to 2 R."""
         x, y = super().features(record)
         return 2 * x, y
 
@@ -415,7 +415,7 @@ class _NeverEnds:
     """Phases whose condition is never met."""
 
     def ends(self, left: IntArray, clock: IntArray) -> np.ndarray:
-        """Never."""
+        """(n_reps,) whether a phase ends now: never."""
         return np.zeros(len(left), dtype=bool)
 
 

@@ -38,7 +38,7 @@ class Misdrawn:
         return getattr(self.honest, name)
 
     def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
-        """Not what was declared."""
+        """The value with noise that is not the declared one."""
         return self.drawing(self.honest, noise, value)
 
 
@@ -78,7 +78,7 @@ class _Hands:
         reps: IntArray | None = None,
         carried: Carried | None = None,
     ) -> FloatArray:
-        """See `Ledger.release`."""
+        """Releases through the ledger with the mechanism that the tampering chooses."""
         call = self._memory["calls"] = self._memory.get("calls", -1) + 1
         used, keep = self._tamper(self._memory, call, mechanism, records)
         output = self._ledger.release(used, value, records=records, reps=reps, carried=carried)
@@ -170,7 +170,7 @@ def made_positive(mechanism: Any, noise: NoiseSource, value: FloatArray) -> Floa
 
 
 def same_for_matrix_and_vector(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
-    """Both parts from one seed: the vector's draws are the matrix's first ones."""
+    """Noise of both parts from one seed: the vector's draws are the matrix's first ones."""
     drawn = mechanism.whiten(noise_of(mechanism, noise, value))
     drawn[:, -value.shape[-2] :] = drawn[:, : value.shape[-2]]
     return np.asarray(value + mechanism.color(drawn, value.shape))

@@ -37,54 +37,54 @@ class Wrapped(ABC):
 
     @property
     def n_actions(self) -> int:
-        """As the algorithm's."""
+        """The wrapped algorithm's number of actions."""
         return int(self.honest.n_actions)
 
     @property
     def reward_range(self) -> Interval:
-        """As the algorithm's."""
+        """The wrapped algorithm's reward range."""
         span: Interval = self.honest.reward_range
         return span
 
     @property
     def context_dimension(self) -> int | None:
-        """As the algorithm's; None where it decides without contexts."""
+        """The wrapped algorithm's context dimension; None where it decides without contexts."""
         dimension: int | None = getattr(self.honest, "context_dimension", None)
         return dimension
 
     @property
     def episode_length(self) -> int | None:
-        """As the algorithm's; None where it plays no episodes."""
+        """The wrapped algorithm's episode length; None where it plays no episodes."""
         length: int | None = getattr(self.honest, "episode_length", None)
         return length
 
     @property
     def n_states(self) -> int | None:
-        """As the algorithm's; None where it plays no episodes."""
+        """The wrapped algorithm's number of states; None where it plays no episodes."""
         n_states: int | None = getattr(self.honest, "n_states", None)
         return n_states
 
     def init(self, n_reps: int) -> tuple[Any, Any]:
-        """As the algorithm."""
+        """Initial states of the wrapped algorithm."""
         sensitive, released = self.honest.init(n_reps)
         return sensitive, released
 
     def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
-        """As the algorithm."""
+        """Actions of the wrapped algorithm."""
         return np.asarray(self.honest.act(released, context, step))
 
     def hold(self, released: Any, actions: IntArray) -> IntArray:
-        """As the algorithm."""
+        """Number of rounds for which the wrapped algorithm holds its actions."""
         return np.asarray(self.honest.hold(released, actions))
 
     @abstractmethod
     def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:
-        """As the algorithm, but for one thing."""
+        """Absorbs a record as the wrapped algorithm does, with one change."""
 
 
 @dataclass(frozen=True)
 class Behind(Wrapped):
-    """An algorithm whose releases go through somebody's hands."""
+    """An algorithm that sees its ledger through a wrapper."""
 
     @abstractmethod
     def remember_nothing(self, n_reps: int) -> Any:
@@ -95,11 +95,11 @@ class Behind(Wrapped):
         """The ledger that the algorithm gets in place of the given one."""
 
     def init(self, n_reps: int) -> tuple[Remembering, Any]:
-        """As the algorithm, and nothing remembered."""
+        """Initial states of the wrapped algorithm, with an empty memory."""
         sensitive, released = super().init(n_reps)
         return Remembering(sensitive, self.remember_nothing(n_reps)), released
 
     def absorb(self, sensitive: Remembering, released: Any, record: Record, ledger: Ledger) -> tuple[Remembering, Any]:
-        """As the algorithm, with the other ledger."""
+        """Absorbs a record as the wrapped algorithm does, through the wrapper's ledger."""
         inner, released = self.honest.absorb(sensitive.inner, released, record, self.hands(ledger, sensitive.memory))
         return sensitive._replace(inner=inner), released

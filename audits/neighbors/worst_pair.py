@@ -80,9 +80,9 @@ class Losses(NamedTuple):
     """The analytic privacy loss of each replay; each (n_candidates, n_replays)."""
 
     mu: FloatArray
-    """As a mu: that of the Gaussian releases, and of the smallest GDP claim that pure releases allow."""
+    """The loss as a mu: that of the Gaussian releases, and of the smallest GDP claim that pure releases allow."""
     epsilon: FloatArray
-    """As a pure epsilon: infinite where a Gaussian release tells."""
+    """The loss as a pure epsilon: infinite where a Gaussian release tells."""
 
 
 def losses(
@@ -231,7 +231,7 @@ class _Search:
         self._stage = 0
 
     def play(self, tried: Sequence[Candidate], n_replays: int) -> Losses:
-        """With seeds that no other look has."""
+        """Plays the candidates with seeds of their own."""
         needed = {candidate.context: self.contexts[candidate.context] for candidate in tried}
         self._stage += 1
         return losses(self.algorithm, needed, tried, n_replays, self.seed, self._stage)

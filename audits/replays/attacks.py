@@ -193,7 +193,7 @@ def _layout(data: Replays, neighbor: Replays) -> Layout:
 
 
 def _examples(data: Replays, neighbor: Replays, columns: Callable[[Features], Matrix]) -> tuple[Matrix, FloatArray]:
-    """At most 2^13 replays of each side as (n, n_features), and which side each is of."""
+    """Features of at most 2^13 replays of each side, (n, n_features), and which side each is of."""
     sides = [columns(side.actions[:_MOST_LEARNED]) for side in (data, neighbor)]
     return np.concatenate(sides), np.repeat([0.0, 1.0], [len(side) for side in sides])
 

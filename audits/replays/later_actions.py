@@ -54,28 +54,28 @@ class Layout:
 
     @property
     def counts(self) -> slice:
-        """Columns: all actions."""
+        """Columns of the counts of all actions."""
         return slice(0, self.n_actions)
 
     @property
     def early(self) -> slice:
-        """Columns: all actions but the last, window after window."""
+        """Columns of the counts of all actions but the last, window after window."""
         start = self.n_actions
         return slice(start, start + len(self.windows) * (self.n_actions - 1))
 
     @property
     def arms(self) -> slice:
-        """Columns: the actions of the first runs."""
+        """Columns of the actions of the first runs."""
         return slice(self.early.stop, self.early.stop + RUNS)
 
     @property
     def starts(self) -> slice:
-        """Columns: where the second and later runs begin."""
+        """Columns of the rounds at which the second and later runs begin."""
         return slice(self.arms.stop, self.arms.stop + RUNS - 1)
 
     @property
     def switches(self) -> slice:
-        """The last column."""
+        """The last column, the number of switches."""
         return slice(self.starts.stop, self.starts.stop + 1)
 
     @property

@@ -104,7 +104,7 @@ def method_of(quantity: Quantity, seed: int, is_learned: bool) -> tuple[str, dic
 def state(
     look: Look, attack: str, pair: Pair, scores: tuple[FloatArray, FloatArray], name: str, level: float, effort: Effort
 ) -> StatedBound:
-    """Takes one bound."""
+    """Takes one bound and states it with its method and parameters."""
     is_learned = look.view == ACTIONS
     method, parameters = method_of(look.quantity, effort.seed, is_learned)
     lower = methods.bound(method, *scores, level, **parameters)
@@ -228,6 +228,6 @@ def _score(
 
 
 def rounded(scores: FloatArray) -> FloatArray:
-    """As single precision keeps them; infinite only where they were."""
+    """Scores rounded to single precision; infinite only where they were infinite before."""
     finite = np.isfinite(scores)
     return np.where(finite, np.clip(scores, -_LARGEST_RATIO, _LARGEST_RATIO), scores).astype(np.float32).astype(np.float64)

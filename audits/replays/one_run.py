@@ -240,7 +240,7 @@ class _Heard:
         reps: IntArray | None = None,
         carried: Carried | None = None,
     ) -> FloatArray:
-        """See `Ledger.release`."""
+        """Releases through the live ledger and keeps what one-run scores need."""
         # A copy: a foreign mechanism may answer with the value's own memory.
         output = np.array(self._live.release(mechanism, value, records=records, reps=reps, carried=carried))
         begins = records.start if carried is None else carried.start

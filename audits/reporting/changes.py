@@ -163,7 +163,7 @@ def _main(role: str, side: dict[str, Any]) -> str:
 
 
 def _pair(before: Any, after: Any, words: Callable[[Any], str]) -> str:
-    """Before → after, or one of them where they agree or only one is there."""
+    """A text "before → after", or one of them where they agree or only one is there."""
     told = [words(side) for side in (before, after) if side is not None]
     return " → ".join(dict.fromkeys(told))
 

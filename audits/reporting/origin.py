@@ -41,7 +41,7 @@ def computed(document: dict[str, Any]) -> str:
 
 
 def _between(began: str, ended: str) -> str:
-    """From when to when, to the minute; once where both are the same."""
+    """The time span in words, to the minute; one moment where both are the same."""
     first, last = (time_of(datetime.fromisoformat(moment).astimezone(UTC).isoformat()) for moment in (began, ended))
     if first == last:
         return first

@@ -114,7 +114,7 @@ _CELLS = 256
 
 
 _LARGEST_SUM = 2.0**23
-"""Of a table's rewards; beyond, sums would not be exact."""
+"""Limit on a table's rewards, beyond which sums would not be exact."""
 
 
 @dataclass(frozen=True)

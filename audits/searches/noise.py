@@ -71,7 +71,7 @@ class Flaw:
 
 @dataclass
 class _Columns:
-    """What was added, in order, standardized.
+    """The added noise in order, standardized.
 
     Attributes:
       z: (n_reps, n_columns), NaN beyond a replicate's end.

@@ -52,7 +52,7 @@ class _Noted:
         reps: IntArray | None = None,
         carried: Carried | None = None,
     ) -> FloatArray:
-        """See `Ledger.release`."""
+        """Releases through the ledger, and notes the call."""
         self.calls.append(Call(len(self._log.user) - 1, mechanism, records, reps))
         return self._ledger.release(mechanism, value, records=records, reps=reps, carried=carried)
 
@@ -72,7 +72,7 @@ class Side(NamedTuple):
         return found.ravel()
 
     def states(self, rep: int) -> tuple[tuple[int, ...], ...]:
-        """Of one replicate, episode by episode."""
+        """States of one replicate, episode by episode."""
         return tuple(tuple(states[rep].tolist()) for states in self.log.states)
 
     def starts(self, rep: int) -> dict[int, int]:

@@ -84,7 +84,7 @@ def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: Gau
 
 
 def examine_pair(algorithm: Algorithm, pair: Pair, claim: GaussianDP | None, seed: int) -> Counterexample | None:
-    """As `examine`, on a pair of data sets that was found elsewhere.
+    """Examines a pair of data sets that was found elsewhere, as `examine` does.
 
     Args:
       algorithm: what to audit.

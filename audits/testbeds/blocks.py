@@ -51,7 +51,7 @@ UNIT = Interval(0.0, 1.0)
 
 
 class Sensitive(NamedTuple):
-    """Exact statistics."""
+    """Sensitive state: exact statistics, which decisions never read."""
 
     sum: Any
     """The state of the bed's sum."""
@@ -88,7 +88,7 @@ class Bed(ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one contribution."""
+        """Shape of one contribution."""
         return ()
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Bed(ABC):
         return np.asarray(left == 0)
 
     def init(self, n_reps: int) -> tuple[Any, Released]:
-        """Nothing played yet."""
+        """The states before the first round."""
         zeros = np.zeros(n_reps, dtype=np.int64)
         released = Released(np.zeros((n_reps, *self.shape)), zeros, zeros.copy(), zeros.copy())
         return Sensitive(self.sums.init(n_reps, self.shape)), released
@@ -289,7 +289,7 @@ class RepeatedSum(RunningSum[Counted]):
     n_steps: int
 
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Counted:
-        """An empty exact sum."""
+        """The memory before the first step: an empty exact sum."""
         return Counted(np.zeros(n_reps, dtype=np.int64), np.zeros((n_reps, *shape)))
 
     def mechanism_at(self, step: int) -> Any:
@@ -297,7 +297,7 @@ class RepeatedSum(RunningSum[Counted]):
         return self.mechanism
 
     def push(self, memory: Counted, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
-        """See `RunningSum.push`.
+        """Takes in one step and releases the whole running sum anew, with fresh noise.
 
         Raises:
           ValueError: there are more steps than the noise was calibrated for.
@@ -314,7 +314,7 @@ class RepeatedSum(RunningSum[Counted]):
         return noisy
 
     def noise_variance(self, step: int) -> float:
-        """One release's."""
+        """Variance of one release's noise, at every step."""
         return 1.0
 
 

@@ -175,7 +175,7 @@ def _run(
 
 
 def begin(folder: DataFolder) -> None:
-    """Before Prefect is imported: its settings, its server, and how the command stops."""
+    """Sets up what must precede the import of Prefect: its settings, its server, and how the command stops."""
     folder.prepare()
     gc.disable()  # while everything is imported: nothing of that is garbage
     from bandana.flows.running import temporary_server

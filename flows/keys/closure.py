@@ -80,7 +80,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class _Module:
-    """A parsed module."""
+    """A parsed module: its definitions and imports."""
 
     is_package: bool
     whole: _Part
@@ -315,7 +315,7 @@ def _parsed(name: str, text: bytes, is_package: bool) -> _Module:
 
 
 class _Parser:
-    """Takes one file apart."""
+    """Splits one file into its parts."""
 
     def __init__(self, name: str, is_package: bool) -> None:
         self._name, self._is_package = name, is_package

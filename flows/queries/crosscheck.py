@@ -125,7 +125,7 @@ def _letter(index: int) -> str:
 
 
 def _number(value: float | None, digits: int | None = None) -> str:
-    """Of 5 digits, or of 4 below 1: as wide as it must be in a table of 100 columns."""
+    """A number with 5 digits, or 4 below 1, which is as wide as a table of 100 columns allows."""
     if value is None or math.isnan(value):
         return "-"
     if math.isinf(value) or not value:

@@ -120,7 +120,7 @@ def _shown(what: list[str]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people."""
+    """A number of seconds in words for people."""
     if seconds < 1:
         return "< 1 s" if seconds > 0 else "0 s"
     if seconds < 120:

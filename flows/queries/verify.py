@@ -46,7 +46,7 @@ def told(path: Path) -> list[str]:
 
 
 def conclude(path: Path, verification: Verification) -> str:
-    """In one sentence."""
+    """One sentence on whether the evidence holds."""
     n_checked = sum(line.is_ok is not None for line in verification.lines)
     if verification.is_verified:
         return f"{path.name}: verified, {n_checked} lines recomputed and none differs"

@@ -11,7 +11,7 @@ _FIELDS = "minute hour day month weekday"
 
 @dataclass(frozen=True)
 class Times:
-    """When things run.
+    """Cron schedules of what runs unattended, and their time zone.
 
     Attributes:
       nightly: cron of the benchmarks.

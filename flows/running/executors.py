@@ -39,9 +39,13 @@ class Resources(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    executor: Executor | None = Field(None, description="None: processes, but for small benchmarks.")
-    workers: int | None = Field(None, ge=1, description="Side by side; None: one a core, of `local` one.")
-    dask_address: str | None = Field(None, description="Of a running cluster's scheduler; None: a cluster of this machine.")
+    executor: Executor | None = Field(None, description="Where blocks run; None: in processes, except for small benchmarks.")
+    workers: int | None = Field(
+        None, ge=1, description="Blocks that run side by side; None: one per core, or one for `local`."
+    )
+    dask_address: str | None = Field(
+        None, description="Address of a running cluster's scheduler; None: a cluster on this machine."
+    )
 
     def check(self) -> None:
         """Refuses what cannot work, before any work starts.

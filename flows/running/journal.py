@@ -55,5 +55,5 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """To the millisecond."""
+        """Seconds since the start, to the millisecond."""
         return round(time.perf_counter() - self._start, 3)

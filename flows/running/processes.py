@@ -44,7 +44,7 @@ def end(processes: Sequence[Process], patience: float = 5.0) -> None:
 
 
 def end_with_parent() -> None:
-    """For a worker of a pool: makes it end when the process that started it does, however that ends.
+    """Makes a pool's worker end when the process that started it does, however that ends.
 
     Workers hold both ends of their queues and would wait for work forever.
     """

@@ -95,7 +95,7 @@ class Environment(ABC, Generic[Item]):
 
     @abstractmethod
     def about(self) -> tuple[str, str, str]:
-        """For the report: name, description, and what regret is."""
+        """Name and description for the report, and what regret means here."""
 
     def problem(self, horizon: int) -> Problem:
         """What an algorithm is told of it."""
@@ -160,7 +160,7 @@ class Environment(ABC, Generic[Item]):
         return self.label
 
     def describe(self) -> dict[str, Any]:
-        """For the report."""
+        """Description of the environment for the report."""
         name, text, estimator = self.about()
         return {
             "label": self.label,

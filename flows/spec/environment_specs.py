@@ -29,7 +29,7 @@ class BernoulliSpec(Labelled):
     """Arms that answer 1 with a given probability."""
 
     kind: Literal["bernoulli"]
-    means: list[Annotated[float, Field(ge=0, le=1)]] = Field(min_length=2, description="One probability an arm.")
+    means: list[Annotated[float, Field(ge=0, le=1)]] = Field(min_length=2, description="Success probability of each arm.")
 
 
 class ThorntonSpec(Labelled):
@@ -54,9 +54,9 @@ class TableSpec(Labelled):
     """
 
     kind: Literal["table"]
-    path: Path = Field(description="Relative to the spec.")
-    low: float = Field(0.0, description="Least reward that the range declares.")
-    high: float = Field(1.0, description="Largest one.")
+    path: Path = Field(description="Path of the CSV file, relative to the spec.")
+    low: float = Field(0.0, description="Lower end of the declared reward range.")
+    high: float = Field(1.0, description="Upper end of the declared reward range.")
     public: Annotated[list[Literal["values", "means", "regret"]], AfterValidator(distinct)] = Field(
         [],
         description="What may be shown: `values` (the rows; audits replay them), `means` of the arms, `regret` curves. "
@@ -104,8 +104,8 @@ class LinearSpec(_LinearSpec):
 
     kind: Literal["linear"]
     features: list[list[float]] | None = Field(None, description="One vector an arm, of norm at most 1; they must span.")
-    arms: Annotated[int, Field(ge=2)] | None = Field(None, description="How many to draw.")
-    dimension: Annotated[int, Field(ge=1)] | None = Field(None, description="Of arms that are drawn.")
+    arms: Annotated[int, Field(ge=2)] | None = Field(None, description="Number of arms to draw.")
+    dimension: Annotated[int, Field(ge=1)] | None = Field(None, description="Dimension of the arms that are drawn.")
     rewards: Literal["bernoulli", "uniform"] = Field("bernoulli", description="Law of a reward.")
     low: float = Field(0.0, description="Least reward.")
     high: float = Field(1.0, description="Largest reward.")
@@ -139,8 +139,8 @@ class SphereSpec(_LinearSpec):
     """Users who bring actions drawn from the uniform unit sphere."""
 
     kind: Literal["sphere"]
-    actions: Annotated[int, Field(ge=2)] = Field(description="Of each user.")
-    dimension: Count = Field(description="Of the vectors.")
+    actions: Annotated[int, Field(ge=2)] = Field(description="Actions of each user.")
+    dimension: Count = Field(description="Dimension of the action vectors.")
     rewards: Literal["two-point", "uniform"] = Field("two-point", description="Law of a reward.")
     low: float = Field(-1.0, description="Least reward.")
     high: float = Field(1.0, description="Largest reward.")
@@ -174,33 +174,33 @@ Stationary = Literal[
     "product-matern-5/2",
 ]  # fmt: skip
 KernelName = Stationary | Literal["linear"]
-_OF_KERNEL = "Of the space of the mean reward; known to algorithms."
+_OF_KERNEL = "Kernel whose space holds the mean reward; known to algorithms."
 
 
 class _KernelSpec(Labelled, ABC):
-    """Points of [-1, 1]^d, and a kernel that says how alike two of them are."""
+    """Points of [-1, 1]^d and a kernel that measures how alike two of them are."""
 
     kernel: KernelName = Field("squared-exponential", description=_OF_KERNEL)
-    lengthscale: Positive | None = Field(None, description="Of the kernel, where points lie in [-1, 1]^d.")
-    additive: bool | None = Field(None, description="Whether it is the mean over coordinates of the kernel on each.")
+    lengthscale: Positive | None = Field(None, description="Lengthscale of the kernel, for points in [-1, 1]^d.")
+    additive: bool | None = Field(None, description="Whether the kernel is the mean, over coordinates, of a kernel on each.")
 
     @property
     @abstractmethod
     def points_dimension(self) -> int:
-        """D of the points."""
+        """Dimension d of the points."""
 
     @property
     @abstractmethod
     def usual(self) -> tuple[float, bool]:
-        """The lengthscale that is taken if none is given, and whether the kernel is additive."""
+        """Default lengthscale, and whether the kernel is additive by default."""
 
     @property
     def scale(self) -> float:
-        """The lengthscale."""
+        """The lengthscale in use: the given one, or the default."""
         return self.usual[0] if self.lengthscale is None else self.lengthscale
 
     def public_kernel(self) -> kernels.Kernel:
-        """The kernel."""
+        """The kernel that algorithms are told."""
         scale, is_additive = self.scale, self.usual[1]
         family, _, halves = self.kernel.rpartition("-") if "/" in self.kernel else (self.kernel, "", "")
         smoothness = {"1/2": 0.5, "3/2": 1.5, "5/2": 2.5}.get(halves, 0.0)
@@ -242,17 +242,17 @@ class GapSpec(_KernelSpec):
 
     kind: Literal["rkhs-gap"]
     kernel: Stationary = Field("squared-exponential", description=_OF_KERNEL)
-    actions: Annotated[int, Field(ge=2)] = Field(25, description="Of each user.")
-    dimension: Count = Field(2, description="Of the points, which lie in the unit ball.")
+    actions: Annotated[int, Field(ge=2)] = Field(25, description="Actions of each user.")
+    dimension: Count = Field(2, description="Dimension of the points, which lie in the unit ball.")
 
     @property
     def points_dimension(self) -> int:
-        """D of the points."""
+        """Dimension d of the points."""
         return self.dimension
 
     @property
     def usual(self) -> tuple[float, bool]:
-        """See `_KernelSpec`."""
+        """Default lengthscale 0.5, and a kernel that is not additive."""
         return 0.5, False
 
 
@@ -264,17 +264,17 @@ class FunctionSpec(_KernelSpec):
     noise: Annotated[float, Field(ge=0)] = Field(0.1, description="Standard deviation of a reward.")
 
     def function(self) -> Benchmark:
-        """What is maximized."""
+        """The function to maximize."""
         return {"camelback": camelback, "styblinski-tang": styblinski_tang, "michalewicz": michalewicz}[self.kind]()
 
     @property
     def points_dimension(self) -> int:
-        """D of the points."""
+        """Dimension d of the points."""
         return self.function().dimension
 
     @property
     def usual(self) -> tuple[float, bool]:
-        """See `_KernelSpec`."""
+        """The function's own lengthscale, and whether its kernel is additive."""
         function = self.function()
         return function.lengthscale, function.is_additive
 
@@ -283,24 +283,26 @@ class RkhsSpec(_KernelSpec):
     """A random function of a kernel's space on a finite pool: contexts are drawn, and each has the same actions."""
 
     kind: Literal["rkhs"]
-    contexts: Count = Field(10, description="How many there are, drawn with the same probability.")
-    unseen: Annotated[int, Field(ge=0)] = Field(0, description="Of them, never drawn: a record may hold them all the same.")
-    actions: Annotated[int, Field(ge=2)] = Field(50, description="Of each context.")
+    contexts: Count = Field(10, description="Number of contexts, drawn with equal probability.")
+    unseen: Annotated[int, Field(ge=0)] = Field(
+        0, description="How many of the contexts are never drawn; a record may hold them all the same."
+    )
+    actions: Annotated[int, Field(ge=2)] = Field(50, description="Actions of each context.")
     context_dimension: Count = Field(1, description="Coordinates of a context.")
     action_dimension: Count = Field(1, description="Coordinates of an action.")
     centers: Count | None = Field(None, description="Points of the pool whose kernels the function sums; 8 if left out.")
-    norm: Positive = Field(1.0, description="Of the function in the kernel's space: a bound on mean rewards.")
+    norm: Positive = Field(1.0, description="Norm of the function in the kernel's space, which bounds mean rewards.")
     rewards: Literal["two-point", "gaussian"] = Field("two-point", description="Law of a reward.")
     noise: Annotated[float, Field(ge=0)] | None = Field(None, description="Standard deviation of Gaussian rewards.")
 
     @property
     def points_dimension(self) -> int:
-        """D of the points."""
+        """Dimension d of the points."""
         return self.context_dimension + self.action_dimension
 
     @property
     def usual(self) -> tuple[float, bool]:
-        """See `_KernelSpec`."""
+        """Default lengthscale, sqrt(d) for the linear kernel and 0.3 for others, and a kernel that is not additive."""
         return (math.sqrt(self.points_dimension) if self.kernel == "linear" else 0.3), False
 
     @property
@@ -329,12 +331,12 @@ class DiabetesSpec(_KernelSpec):
 
     @property
     def points_dimension(self) -> int:
-        """D of the points."""
+        """Dimension d of the points."""
         return 10
 
     @property
     def usual(self) -> tuple[float, bool]:
-        """See `_KernelSpec`."""
+        """Default lengthscale and whether the kernel is additive: sqrt(10) and no if it is linear, 0.8 and yes if not."""
         return (math.sqrt(10.0), False) if self.kernel == "linear" else (0.8, True)
 
 

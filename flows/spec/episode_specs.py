@@ -29,26 +29,26 @@ class EpisodesSpec(Labelled, ABC):
     @property
     @abstractmethod
     def problem_kind(self) -> str:
-        """linear-mixture or linear-mdp."""
+        """Kind of problem: linear-mixture or linear-mdp."""
 
 
 class _KnownSpec(EpisodesSpec):
-    """Whose numbers all stand in the spec: what does not fit is refused where it is read."""
+    """Episodes whose numbers are all given in the spec; numbers that do not fit are refused when the spec is read."""
 
     structure: Structure = Field("linear-mixture", description=_STRUCTURE)
 
     @abstractmethod
     def mixture(self) -> Instance:
-        """As a linear mixture."""
+        """The model as a linear mixture."""
 
     def instance(self) -> Instance:
-        """In the structure that is asked for."""
+        """The model in the structure that the spec names."""
         mixture = self.mixture()
         return mixture if self.structure == MIXTURE else one_hot(mixture)
 
     @property
     def problem_kind(self) -> str:
-        """See `EpisodesSpec`."""
+        """Kind of problem: the structure that the spec names."""
         return self.structure
 
     @model_validator(mode="after")
@@ -62,14 +62,16 @@ class HypercubeSpec(_KnownSpec):
 
     kind: Literal["hypercube"]
     dimension: Annotated[int, Field(ge=2, le=8)] = Field(2, description="d; there are 2^(d - 1) actions.")
-    steps: Annotated[int, Field(ge=2)] = Field(2, description="Of an episode.")
+    steps: Annotated[int, Field(ge=2)] = Field(2, description="Steps in each episode.")
     base: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Chance to reach the good state at a step, on average over actions; 1 / steps if left out."
     )
-    gap: Positive = Field(0.2, description="By how much the best and the worst action change it: the larger, the easier.")
+    gap: Positive = Field(
+        0.2, description="How much the best and the worst action change that chance: the larger, the easier."
+    )
 
     def mixture(self) -> Instance:
-        """As a linear mixture."""
+        """The hypercube chain as a linear mixture."""
         return hypercube_chain(self.dimension, self.steps, self.gap, self.base)
 
 
@@ -79,11 +81,12 @@ class PatientsSpec(_KnownSpec):
     kind: Literal["patients"]
     steps: Count = Field(4, description="Visits of a patient.")
     shares: Annotated[list[Chance], Field(min_length=3, max_length=3)] = Field(
-        [0.2, 0.2, 0.6], description="Of patients whose disease passes by itself, responds to drug A, responds to drug B."
+        [0.2, 0.2, 0.6],
+        description="Shares of patients whose disease passes by itself, responds to drug A, or responds to drug B.",
     )
 
     def mixture(self) -> Instance:
-        """As a linear mixture."""
+        """The patients as a linear mixture."""
         return patients(self.steps, (self.shares[0], self.shares[1], self.shares[2]))
 
 
@@ -92,16 +95,19 @@ class KernelsSpec(_KnownSpec):
 
     kind: Literal["kernel-mixture"]
     kernels: list[list[list[list[float]]]] = Field(
-        min_length=1, description="Of each kind, state and action the chances of all next states."
+        min_length=1, description="Transition probabilities to all next states, for each kind, state and action."
     )
-    weights: list[Chance] | list[list[Chance]] = Field(description="Shares of the kinds, unknown; for all steps, or each.")
+    weights: list[Chance] | list[list[Chance]] = Field(
+        description="Unknown shares of the kinds, the same at all steps or one list a step."
+    )
     mean_rewards: list[list[list[Chance]]] = Field(
-        min_length=1, description="Public, of each step, state and action; their number of steps is an episode's."
+        min_length=1,
+        description="Public mean rewards of each step, state and action; they fix the number of steps of an episode.",
     )
     start: list[Chance] | None = Field(None, description="Chances of the first state; the first one if left out.")
 
     def mixture(self) -> Instance:
-        """As a linear mixture."""
+        """The mixture of the given kernels."""
         return kernel_mixture(self.kernels, self.weights, self.mean_rewards, self.start, told="mixture of given kernels")
 
 
@@ -109,13 +115,13 @@ class ModesSpec(EpisodesSpec):
     """A linear process of low rank: each action mixes a few modes, which have laws of the next state; features are drawn."""
 
     kind: Literal["modes"]
-    states: Annotated[int, Field(ge=2)] = Field(4, description="Their number.")
-    actions: Annotated[int, Field(ge=2)] = Field(2, description="Their number.")
-    dimension: Annotated[int, Field(ge=2)] = Field(2, description="Modes.")
-    steps: Count = Field(2, description="Of an episode.")
+    states: Annotated[int, Field(ge=2)] = Field(4, description="Number of states.")
+    actions: Annotated[int, Field(ge=2)] = Field(2, description="Number of actions.")
+    dimension: Annotated[int, Field(ge=2)] = Field(2, description="Number of modes.")
+    steps: Count = Field(2, description="Steps in each episode.")
     sharpness: Positive = Field(4.0, description="How near features are to single modes: the larger, the easier.")
 
     @property
     def problem_kind(self) -> str:
-        """See `EpisodesSpec`."""
+        """Kind of problem: linear-mdp."""
         return LINEAR_MDP

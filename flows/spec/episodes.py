@@ -27,7 +27,7 @@ REGRET = (
 
 
 class _Episodes(Environment[Item]):
-    """Users live through episodes."""
+    """An environment whose users live through episodes."""
 
     unit = "episodes"
 
@@ -38,11 +38,11 @@ class _Episodes(Environment[Item]):
 
     @abstractmethod
     def _instance(self) -> Instance:
-        """Built anew."""
+        """The instance, built anew."""
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        """linear-mixture or linear-mdp."""
+        """Kind of problem: linear-mixture or linear-mdp."""
         found: str = self.item.problem_kind  # type: ignore[attr-defined]
         return found
 
@@ -65,7 +65,7 @@ class _Episodes(Environment[Item]):
         return random_episodes(self.spec.audit.rounds, length, n_states, n_actions, self.reward_range, self.spec.seed)
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
-        """With features that hide least: the claim holds for all, and those of few processes reach what it allows."""
+        """The problem with features that hide least: the claim holds for all, and few processes bring the loss near it."""
         model = bed_like(self.instance.model, entry.guarantee == "pure")
         return replace(super().audit_problem(problem, entry), model=model)
 

@@ -35,7 +35,7 @@ OneOrSeveral = Annotated[list[T], BeforeValidator(_several), Field(min_length=1)
 
 
 class Strict(BaseModel):
-    """No field that is not known, nothing that is not finite."""
+    """A model that refuses unknown fields and numbers that are not finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -44,5 +44,5 @@ class Labelled(Strict):
     """What may be called something else than what it is."""
 
     label: Annotated[str | None, Field(pattern=NAME, max_length=40)] = Field(
-        None, description="What cells and reports call it; needed only to tell two of one kind apart."
+        None, description="Label in cells and reports; needed only to tell two of one kind apart."
     )

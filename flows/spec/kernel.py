@@ -57,7 +57,7 @@ class _Kernel(Environment[Item]):
         return ContextualRegretCurve(stream, grid, n_reps)
 
     def describe(self) -> dict[str, Any]:
-        """For the report, which lists no hundreds of points."""
+        """Description for the report, which does not list hundreds of points."""
         return super().describe() | ({"actions": []} if self.n_actions > _MOST_LISTED else {})
 
     def _at_the_ends(self, points: FloatArray) -> ContextTable:
@@ -167,7 +167,7 @@ class _Rkhs(_Pooled[RkhsSpec]):
 
     @cached_property
     def audit_pool(self) -> Pool:
-        """As small as it can be, at the kernel's lengthscale: a claim holds for all pools, and on this one faults show."""
+        """The smallest pool at the kernel's lengthscale: a claim holds for all pools, and faults show on this one."""
         return extrapolating_pool(_FEW_ACTIONS, self.pool.dimension, self.item.scale)
 
     def audit_table(self) -> RewardTable:
@@ -175,7 +175,7 @@ class _Rkhs(_Pooled[RkhsSpec]):
         return self._at_the_ends(self.audit_pool.points[self.audit_pool.drawn(self.spec.audit.rounds, generator)])
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
-        """On the pool of audits; who regresses features of any points, on those that canaries bring."""
+        """The problem on the pool of audits; who regresses features of any points gets the points that canaries bring."""
         pool = turned_pool(_FEW_ACTIONS, self.pool.dimension) if KERNEL in entry.plays_on else self.audit_pool
         return replace(super().audit_problem(problem, entry), n_actions=_FEW_ACTIONS, pool=pool)
 

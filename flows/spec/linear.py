@@ -81,7 +81,7 @@ class _Contextual(Environment[Item]):
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """D of the vectors."""
+        """Dimension d of the vectors."""
 
     @property
     @abstractmethod

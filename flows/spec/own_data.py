@@ -148,7 +148,7 @@ def _hold(path: Path, pin: Pin, held: _Held) -> None:
 
 @cache
 def _passing_secret() -> bytes:
-    """Of this process alone, where there is no data folder: such keys find nothing, and nothing is stored under them."""
+    """A secret of this process alone, used without a data folder: its keys find nothing, and nothing is kept under them."""
     return secrets.token_bytes(_LENGTH)
 
 

@@ -1,4 +1,4 @@
-"""From a spec to work: cells (algorithm x calibration x privacy level), and blocks of replicates of each."""
+"""The work that a spec means: cells (algorithm x calibration x privacy level), and blocks of replicates of each."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Cell:
         return self.entry.promise is not None
 
     def algorithm(self) -> Algorithm:
-        """Built anew; it holds no state."""
+        """The algorithm, built anew; it holds no state."""
         return self.entry.build(self.settings)
 
     def claim(self) -> Claim:
@@ -157,12 +157,12 @@ class Block:
 
     @property
     def noise_seed(self) -> np.random.SeedSequence:
-        """Of the privacy noise."""
+        """Seed of the privacy noise."""
         return self.cell.seed(NOISE, self.index)
 
     @property
     def reward_seed(self) -> np.random.SeedSequence:
-        """Of the environment."""
+        """Seed of the environment."""
         return self.cell.seed(REWARDS, self.index)
 
 

@@ -37,9 +37,9 @@ _GRIDS = ("environment", "alpha", "epsilon", "delta", *PARAMETERS, "calibrations
 class PrivacySpec(Strict):
     """Levels of privacy: every combination of what is given. Which fields an algorithm takes, follows from its guarantee."""
 
-    epsilon: OneOrSeveral[Positive] = Field(description="What is promised, one or several.")
-    alpha: OneOrSeveral[Annotated[float, Field(gt=1)]] | None = Field(None, description="Renyi order, of a renyi guarantee.")
-    delta: OneOrSeveral[Share] | None = Field(None, description="Of an approximate guarantee.")
+    epsilon: OneOrSeveral[Positive] = Field(description="Epsilon that the algorithm promises, one or several.")
+    alpha: OneOrSeveral[Annotated[float, Field(gt=1)]] | None = Field(None, description="Order of a Renyi guarantee.")
+    delta: OneOrSeveral[Share] | None = Field(None, description="Delta of an approximate guarantee.")
 
     def levels(self) -> list[Guarantee]:
         """Each combination, as the guarantee that its fields make."""
@@ -53,14 +53,18 @@ class PrivacySpec(Strict):
 class AlgorithmSpec(Strict):
     """One algorithm of the catalog: every parameter with every calibration and privacy level."""
 
-    name: str = Field(description="As `bandana list` shows it.")
+    name: str = Field(description="Algorithm name, as `bandana list` shows it.")
     beta: OneOrSeveral[Positive] | None = Field(None, description="Exploration of an index, one or several.")
-    failure: OneOrSeveral[Share] | None = Field(None, description="Of confidence intervals; 1 / horizon if left out.")
-    beta_scale: OneOrSeveral[Positive] | None = Field(None, description="Factor on widths; 1 is what theorems ask for.")
-    ridge: OneOrSeveral[Positive] | None = Field(None, description="Lambda of a regression.")
-    switch: OneOrSeveral[Positive] | None = Field(None, description="C: updates when the determinant grew by 1 + C.")
+    failure: OneOrSeveral[Share] | None = Field(
+        None, description="Failure probability of confidence intervals; 1 / horizon if left out."
+    )
+    beta_scale: OneOrSeveral[Positive] | None = Field(None, description="Factor on confidence widths; theorems require 1.")
+    ridge: OneOrSeveral[Positive] | None = Field(None, description="Regularizer lambda of a regression.")
+    switch: OneOrSeveral[Positive] | None = Field(
+        None, description="C: the policy is updated when the determinant has grown by a factor of 1 + C."
+    )
     length_scale: OneOrSeveral[Positive] | None = Field(None, description="Factor on the length of epochs.")
-    n_features: OneOrSeveral[Count] | None = Field(None, description="Of a kernel, at most so many.")
+    n_features: OneOrSeveral[Count] | None = Field(None, description="Largest number of features of a kernel.")
     norm_bound: OneOrSeveral[Positive] | None = Field(
         None, description="B: the norm of the mean reward in the kernel's space."
     )
@@ -68,14 +72,19 @@ class AlgorithmSpec(Strict):
         None, description="Factor on the parts of widths that are not privacy noise."
     )
     reading: OneOrSeveral[Annotated[int, Field(ge=1, le=5)]] | None = Field(
-        None, description="Which of a paper's own formulas for the printed noise; the last is what its proof asks for."
+        None,
+        description="Which of a paper's own formulas for the printed noise to use; the last one is what its proof requires.",
     )
     batches: OneOrSeveral[Annotated[int, Field(ge=0, le=3)]] | None = Field(
-        None, description="When episodes are looked at: 1 evenly, 2 ever more rarely, 3 as the determinant grows; 0: usual."
+        None, description="When the policy is updated: 1 evenly, 2 ever more rarely, 3 as the determinant grows; 0: default."
     )
-    n_batches: OneOrSeveral[Count] | None = Field(None, description="How many batches; as many as usual if left out.")
-    calibrations: OneOrSeveral[str] | None = Field(None, description="One or several; all of the algorithm's if left out.")
-    privacy: PrivacySpec | None = Field(None, description="Of a private algorithm.")
+    n_batches: OneOrSeveral[Count] | None = Field(
+        None, description="Number of batches; the algorithm's default if left out."
+    )
+    calibrations: OneOrSeveral[str] | None = Field(
+        None, description="Noise calibrations, one or several; all of the algorithm's if left out."
+    )
+    privacy: PrivacySpec | None = Field(None, description="Guarantee of a private algorithm.")
 
     @field_validator("name")
     @classmethod
@@ -117,7 +126,7 @@ class AlgorithmSpec(Strict):
         return [dict(zip(given, values, strict=True)) for values in product(*given.values())]
 
     def told(self) -> tuple[str, ...]:
-        """What the name of a cell must tell, because there are several of it."""
+        """Parameters with several values, which the cell's label must show."""
         level = {} if self.privacy is None else {"alpha": self.privacy.alpha, "delta": self.privacy.delta}
         given = {name: getattr(self, name) for name in PARAMETERS} | level
         return tuple(name for name, values in given.items() if values is not None and len(values) > 1)
@@ -131,28 +140,34 @@ _EXAMPLES = {
 
 
 class AuditSpec(Strict):
-    """How hard the audits look."""
+    """Audit effort."""
 
-    rounds: Count = Field(64, description="Users of a replay: rounds or episodes.")
-    replays: Annotated[int, Field(ge=MIN_REPLAYS)] = Field(100_000, description="On each side of each neighboring pair.")
-    confidence: Annotated[float, Field(gt=0.5, lt=1)] = Field(0.95, description="Of all bounds of one audit together.")
-    delta: Annotated[float, Field(gt=0, lt=1)] = Field(1e-5, description="At which epsilons are stated.")
-    examples: Count = Field(200, description="Cases of the audit without statistics.")
+    rounds: Count = Field(64, description="Users in each replay: rounds or episodes.")
+    replays: Annotated[int, Field(ge=MIN_REPLAYS)] = Field(
+        100_000, description="Replays on each side of each neighboring pair."
+    )
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] = Field(
+        0.95, description="Joint confidence level of all bounds of one audit."
+    )
+    delta: Annotated[float, Field(gt=0, lt=1)] = Field(1e-5, description="Delta at which epsilons are stated.")
+    examples: Count = Field(200, description="Cases tried by the deterministic audit.")
 
 
 class ReportSpec(Strict):
     """Which files a report is written as."""
 
-    formats: OneOrSeveral[Literal["html", "pdf", "json"]] = Field(["html", "pdf", "json"], description="One or several.")
+    formats: OneOrSeveral[Literal["html", "pdf", "json"]] = Field(
+        ["html", "pdf", "json"], description="File formats, one or several."
+    )
 
 
 class ExecutionSpec(Strict):
     """How patient an experiment is; no number depends on it."""
 
-    block_timeout: Positive = Field(3600.0, description="Seconds for one block of replicates; longer ones fail.")
-    audit_timeout: Positive = Field(3600.0, description="Seconds for one audit.")
+    block_timeout: Positive = Field(3600.0, description="Time limit for one block of replicates, in seconds.")
+    audit_timeout: Positive = Field(3600.0, description="Time limit for one audit, in seconds.")
     retries: Annotated[int, Field(ge=0, le=10)] = Field(
-        2, description="After a fault of the infrastructure; a mistake in the spec or the code is never tried again."
+        2, description="Retries after an infrastructure fault; a mistake in the spec or the code is never retried."
     )
 
 
@@ -160,20 +175,20 @@ class Spec(Strict):
     """One experiment: every environment with every algorithm, calibration and privacy level."""
 
     name: Annotated[str, Field(pattern=NAME, max_length=80)] = Field(
-        description="Of the suite: folder and MLflow experiment."
+        description="Suite name; also names its folder and MLflow experiment."
     )
-    title: str = Field("", description="Of the report.")
-    description: str = Field("", description="What it shows, in one line.")
+    title: str = Field("", description="Title of the report.")
+    description: str = Field("", description="What the experiment shows, in one line.")
     seed: Annotated[int, Field(ge=0)] = Field(description="Root of all seeds.")
-    environment: OneOrSeveral[EnvironmentSpec] = Field(description="What is played on, one or several.")
+    environment: OneOrSeveral[EnvironmentSpec] = Field(description="Environments to play on, one or several.")
     horizon: Count = Field(description="Rounds or episodes, one user each.")
-    replications: Count = Field(description="Of each cell.")
-    block_size: Count = Field(100, description="Replicates that are computed and kept together.")
-    algorithms: list[AlgorithmSpec] = Field(min_length=1, description="What plays.")
-    audit: AuditSpec = Field(AuditSpec(), description="How hard audits look.")
-    report: ReportSpec = Field(ReportSpec(), description="Which files are written.")
+    replications: Count = Field(description="Independent replications of each cell.")
+    block_size: Count = Field(100, description="Replicates that are computed and stored together.")
+    algorithms: list[AlgorithmSpec] = Field(min_length=1, description="Algorithms to compare.")
+    audit: AuditSpec = Field(AuditSpec(), description="Audit effort.")
+    report: ReportSpec = Field(ReportSpec(), description="Report files to write.")
     execution: ExecutionSpec = Field(ExecutionSpec(), description="Timeouts and retries.")
-    baseline: Path | None = Field(None, description="Results that later ones are held against; relative to the spec.")
+    baseline: Path | None = Field(None, description="File of results to compare with; path relative to the spec.")
 
     @model_validator(mode="after")
     def _fits(self) -> Spec:

@@ -106,7 +106,7 @@ def raise_alarm(findings: Findings) -> None:
 
 
 def slug(text: str) -> str:
-    """As artifact keys want it: lower-case letters, digits and dashes."""
+    """A text turned into a valid artifact key: lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "suite"
 
 

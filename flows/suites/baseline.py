@@ -45,12 +45,12 @@ class Estimate(_Strict):
     value: float
     standard_error: float = Field(ge=0)
     freedom: int = Field(ge=1, description="Degrees of freedom of the standard error.")
-    low: float = Field(description="Of the 95 % interval, by the normal approximation.")
+    low: float = Field(description="Lower end of the 95 % interval, by the normal approximation.")
     high: float
 
     @classmethod
     def of(cls, quantity: str, value: float, standard_error: float, freedom: int) -> Estimate:
-        """With its 95 % interval."""
+        """An estimate with its 95 % interval."""
         half = _NORMAL_95 * standard_error
         return cls(quantity=quantity, value=value, standard_error=standard_error, freedom=freedom,
                    low=value - half, high=value + half)  # fmt: skip
@@ -81,7 +81,7 @@ class CellFacts(_Strict):
 
 
 class Baseline(_Strict):
-    """What was recorded."""
+    """Recorded results that later ones are compared with."""
 
     schema_: Literal["bandana/baseline/1"] = Field(SCHEMA, alias="schema")
     suite: str
@@ -172,7 +172,7 @@ def _setting(cell: Cell) -> dict[str, Any]:
 
 
 def _regret_of(cell: Cell, store: Store) -> Regret | None:
-    """None where a block is missing, or where one replication says nothing of the spread."""
+    """Final regret of a cell; None where a block is missing, or where one replication says nothing about the spread."""
     finals = []
     for block in cell.blocks():
         if (found := store.load(BENCHMARK, block.key)) is None:

@@ -18,7 +18,7 @@ _SAME = 1e-9
 
 
 class Row(TypedDict):
-    """One comparison.
+    """One comparison of a result with the baseline's.
 
     Attributes:
       label: the cell.
@@ -163,7 +163,7 @@ def _row(label: str, before: Estimate, after: Estimate, share: float) -> Row:
 
 
 def lines(found: Mapping[str, Any] | None) -> list[str]:
-    """For the terminal, what the suite's gate returned; nothing where it did not run."""
+    """What the terminal shows of the suite's gate; nothing where it did not run."""
     if found is None:
         return []
     if found["baseline"] is None:

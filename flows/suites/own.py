@@ -82,7 +82,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What `FILE.py:NAME` is.
+    """The algorithm or function that `FILE.py:NAME` names.
 
     Attributes:
       kind: algorithm or function.

@@ -31,7 +31,7 @@ NIGHTLY_STEPS = ("benchmark", "gate", "report")
 
 
 def _run_name() -> str:
-    """Of a night: the spec and the day, not a path."""
+    """Name of a nightly run: the spec and the day, not a path."""
     scheduled = flow_run.scheduled_start_time
     return f"{Path(flow_run.parameters['spec']).stem} {scheduled:%Y-%m-%d %H:%M}"
 

@@ -29,7 +29,7 @@ _DEFAULT_ARTIFACTS = "_MLFLOW_SERVER_ARTIFACT_ROOT"  # what its own server tells
 
 @dataclass(frozen=True)
 class TrackingAddress:
-    """One tracking store.
+    """Address of one MLflow tracking store.
 
     Attributes:
       kind: what answers there.

@@ -76,7 +76,7 @@ class TrackingStore:
         return f"{location}/{suite}".rstrip("/")
 
     def explained(self) -> AbstractContextManager[None]:
-        """See `explained`."""
+        """Turns failures of MLflow, its database and the disk into one sentence with an advice."""
         return explained(self.address, self.root)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def is_loggable(value: Any) -> bool:
 
 
 ACCOUNTED = ("privacy/mu_accounted", "privacy/epsilon_accounted")
-"""Of the benchmark's rounds; where there is none, of the audit's."""
+"""Accounted privacy after the benchmark's rounds; without a benchmark, after the audit's."""
 
 
 def audit_metrics(entry: Mapping[str, Any]) -> dict[str, float]:

@@ -86,7 +86,7 @@ class Runs:
         self._contents.send(run_id, tags=run_tags({"current": "false", **({"superseded_by": by} if by else {})}))
 
     def mark_dead(self) -> int:
-        """See `Tracker.mark_dead_runs`."""
+        """Marks as KILLED the runs that a dead process of this machine left RUNNING, and counts them."""
         experiments = [e.experiment_id for e in pages(self._store.client.search_experiments)]
         running = pages(
             self._store.client.search_runs,

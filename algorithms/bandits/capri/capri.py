@@ -27,7 +27,7 @@ from bandana.privacy_core.checks import at_least, non_negative, positive
 _MOST_REMEMBERED = 2**27
 """Bytes of plans that are kept for other replicates."""
 _SPREAD = 1e3
-"""Of a noisy sum, so that what is left modulo 1 differs between replicates."""
+"""Factor on a noisy sum, so that what is left modulo 1 differs between replicates."""
 REFUSE, NEAREST = "refuse", "nearest"
 
 
@@ -35,7 +35,7 @@ class Sensitive(NamedTuple):
     """Exact statistics."""
 
     sum: Any
-    """Of y v(w) over the epoch: the state of what gathers it."""
+    """Sum of y v(w) over the epoch: the state of what gathers it."""
 
 
 class Released(NamedTuple):
@@ -52,7 +52,7 @@ class Released(NamedTuple):
     which: IntArray
     """(n_reps,) the plan that the replicate is in."""
     plans: tuple[Plan, ...]
-    """Of the epoch under way, one for each set of active actions that some replicate has."""
+    """Plans of the epoch under way, one for each set of active actions that some replicate has."""
     codes: FloatArray
     """(n_plans, n_points, n_outputs) of the plans."""
     clock: IntArray
@@ -177,22 +177,22 @@ class ProjectedElimination:
 
     @property
     def n_actions(self) -> int:
-        """Of each context."""
+        """Number of actions of each context."""
         return int(self.pool.points.shape[1])
 
     @property
     def n_contexts(self) -> int:
-        """Of the pool."""
+        """Number of contexts of the pool."""
         return int(self.pool.points.shape[0])
 
     @property
     def context_dimension(self) -> int:
-        """Of the points."""
+        """Dimension of the points."""
         return int(self.pool.points.shape[2])
 
     @property
     def n_outputs(self) -> int:
-        """Of a released sum."""
+        """Number of values in a released sum."""
         return int(self.features.shape[1])
 
     @cached_property

@@ -46,7 +46,7 @@ def _capri_local(settings: Settings) -> Algorithm:
 
 
 def _eliminating(settings: Settings) -> Settings:
-    """With widths so short that the few rounds of a replay drop actions."""
+    """Settings with widths so short that the few rounds of a replay drop actions."""
     return settings.with_parameters(failure=0.1, beta_scale=_NARROW[settings.calibration or "tight"])
 
 

@@ -22,7 +22,7 @@ class Gathering(Protocol):
         ...
 
     def init(self, n_reps: int, n_outputs: int) -> Any:
-        """Nothing gathered yet."""
+        """The state before the first record."""
         ...
 
     def take(
@@ -54,13 +54,13 @@ class Together:
         return PhaseSum(self.mechanism)
 
     def init(self, n_reps: int, n_outputs: int) -> Any:
-        """See `Gathering`."""
+        """An empty sum of `n_outputs` numbers for each replicate."""
         return self._sums.init(n_reps, (n_outputs,))
 
     def take(
         self, state: Any, value: FloatArray, n_records: IntArray, is_last: bool, ledger: Ledger
     ) -> tuple[Any, FloatArray]:
-        """See `Gathering`."""
+        """Adds the next record's contribution; where it is the epoch's last, releases the sum and answers it."""
         state = self._sums.add(state, value, n_records)
         if not is_last:
             return state, _NOTHING
@@ -68,7 +68,7 @@ class Together:
         return state, noisy
 
     def noise_deviation(self, n_records: int) -> float:
-        """One draw."""
+        """Standard deviation of one draw of noise."""
         return self._sums.noise_deviation(1)
 
 
@@ -92,13 +92,13 @@ class EachAlone:
     mechanism: Mechanism
 
     def init(self, n_reps: int, n_outputs: int) -> Messages:
-        """See `Gathering`."""
+        """The state before the first message."""
         return Messages(np.zeros((n_reps, n_outputs)), np.zeros(n_reps, dtype=np.int64))
 
     def take(
         self, state: Messages, value: FloatArray, n_records: IntArray, is_last: bool, ledger: Ledger
     ) -> tuple[Messages, FloatArray]:
-        """See `Gathering`.
+        """Releases the next record's own noisy message; where it is the epoch's last, answers the sum of all messages.
 
         Raises:
           ValueError: it is the contribution of more than one record, whose messages would be one.
@@ -113,5 +113,5 @@ class EachAlone:
         return Messages(np.zeros_like(state.total), after), state.total
 
     def noise_deviation(self, n_records: int) -> float:
-        """One draw a message."""
+        """Standard deviation of the sum of one draw of noise a message."""
         return math.sqrt(n_records) * self.mechanism.deviation

@@ -27,7 +27,7 @@ class Epoch(NamedTuple):
     is_active: np.ndarray
     """(n_points,) bool, in any context."""
     deviation: float
-    """Of the noise in the sum of y v(w), in each coordinate."""
+    """Standard deviation of the noise in the sum of y v(w), in each coordinate."""
 
 
 class Width(Protocol):
@@ -38,7 +38,7 @@ class Width(Protocol):
         ...
 
     def half_widths(self, epoch: Epoch) -> FloatArray:
-        """(n_points,) of the intervals, at `beta_scale` 1."""
+        """(n_points,) half-widths of the intervals, at `beta_scale` 1."""
         ...
 
 
@@ -74,11 +74,11 @@ class ExactWidth:
     error_scale: float = 1.0
 
     def unit(self, found: Projection, is_active: np.ndarray) -> float:
-        """s_max itself."""
+        """The exact sensitivity s_max."""
         return float(found.norm[is_active].max())
 
     def half_widths(self, epoch: Epoch) -> FloatArray:
-        """See the class."""
+        """(n_points,) half-widths by Bernstein's inequality, or with the noise's own quantile where that is shorter."""
         found = projection.error(epoch.features, epoch.projection.vectors, epoch.rounds)
         share = self.failure / (2 * len(found.bias) * self.n_epochs)
         bound = self.error_scale * self.reward_bound
@@ -116,7 +116,7 @@ class PrintedWidth:
         return float(found.spread[is_active].max())
 
     def half_widths(self, epoch: Epoch) -> FloatArray:
-        """See the class."""
+        """(n_points,) half-widths, all equal to the paper's 2 Delta_r."""
         largest = self.unit(epoch.projection, epoch.is_active)
         beta_1 = self.beta_1 * (math.sqrt(epoch.length) if self.is_local else 1.0)
         return np.full(len(epoch.rounds), 2 * (self.error_scale * self.beta * largest + beta_1 * largest**2))

@@ -114,7 +114,7 @@ class LinUCB:
 
     @property
     def n_features(self) -> int:
-        """Of x, what is learned from: here the context itself."""
+        """Dimension of x, what is learned from: here the context itself."""
         return self.context_dimension
 
     def offered(self, context: FloatArray) -> FloatArray:
@@ -144,7 +144,7 @@ class LinUCB:
         return self.inaccuracy * min(math.sqrt(step), step / math.sqrt(least))
 
     def init(self, n_reps: int) -> tuple[Sensitive, Model]:
-        """No round yet."""
+        """The states before the first round."""
         d = self.n_features
         model = Model(
             np.zeros((n_reps, d)),
@@ -178,7 +178,7 @@ class LinUCB:
         return self.ridge + 2 * norm, self.ridge + norm, self.ridge + 3 * norm
 
     def _deviation(self, step: int) -> float:
-        """Of the noise in one entry; before the first release there is none."""
+        """Standard deviation of the noise in one entry; before the first release there is none."""
         if step == 0:
             return 0.0
         return self.sums.noise_deviation(step) if self.deviation is None else self.deviation
@@ -209,7 +209,7 @@ class LinUCB:
         return None, self.horizon
 
     def _radius(self, log_det: FloatArray, least: FloatArray | float) -> FloatArray:
-        """Of what rewards' own randomness adds, where V has this log-determinant and its regularizer is at least `least`."""
+        """Confidence radius for the randomness of rewards, where V has this log-determinant and a regularizer >= `least`."""
         floor, n = self.regularizers
         growth = np.maximum(log_det - self.n_features * np.log(least if floor is None else floor), 0.0)
         return np.asarray(self.reward_scale * np.sqrt(2 * math.log(2 * n / self.failure) + growth))

@@ -15,10 +15,10 @@ UNIT_BALL = Ball(1.0)
 
 
 class Sensitive(NamedTuple):
-    """Exact statistics."""
+    """Sensitive state: exact statistics, which decisions never read."""
 
     sum: Any
-    """Of y x since the last release, or of (x x^T, y x): the state of the algorithm's sum."""
+    """Sum of y x since the last release, or of (x x^T, y x): the state of the algorithm's sum."""
 
 
 def check_shape(n_actions: int, dimension: int, horizon: int) -> None:

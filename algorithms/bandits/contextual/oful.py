@@ -40,7 +40,7 @@ from bandana.privacy_core import (
 from bandana.privacy_core.checks import at_least, failure_of, non_negative, order, positive, probability
 
 _ROUNDING = 1e-12
-"""Of log-determinants: one that has grown by exactly 1 + C is not due."""
+"""Slack on log-determinants: one that has grown by exactly 1 + C is not due."""
 
 
 # --- AdaR-OFUL -------------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class RarelySwitchingOFUL:
         non_negative("beta_scale", self.beta_scale)
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
-        """No round yet: the estimate is 0, the ellipsoid a ball."""
+        """The states before the first round: the estimate is 0, the ellipsoid a ball."""
         d = self.context_dimension
         inverse = np.tile(np.eye(d) / self.ridge, (n_reps, 1, 1))
         log_det = np.full(n_reps, d * math.log(self.ridge))
@@ -196,7 +196,7 @@ class RarelySwitchingOFUL:
         released.width[reps] = self._width(log_det, released.n_updates[reps], released.clock[reps], least)
 
     def _width(self, log_det: FloatArray, n_updates: IntArray, clock: IntArray, least: FloatArray) -> FloatArray:
-        """(n_rows,) see the class."""
+        """(n_rows,) radii of the confidence ellipsoids; see the class."""
         growth = np.maximum(log_det - self.context_dimension * math.log(self.ridge), 0.0)
         found = self.reward_scale * np.sqrt(2 * math.log(1 / self.failure) + growth)
         found += math.sqrt(self.ridge) * self.parameter_bound

@@ -81,7 +81,7 @@ def _dp_se(settings: Settings) -> SuccessiveElimination:
 
 
 def _short_epochs(build: Callable[[Settings], SuccessiveElimination]) -> Callable[[Settings], Settings]:
-    """With epochs of which several fit into the rounds."""
+    """Settings with epochs of which several fit into the rounds of an audit."""
 
     def first(chosen: Settings) -> int:
         _, released = build(chosen).init(1)

@@ -41,7 +41,7 @@ def optimistic_arms(mean, deviation, arm, left, clock, confidence, out):  # type
 def optimistic_arms_reference(
     mean: FloatArray, deviation: FloatArray, arm: IntArray, left: IntArray, clock: IntArray, confidence: float
 ) -> IntArray:
-    """The same in NumPy."""
+    """`optimistic_arms` in plain NumPy, for tests."""
     factor = np.sqrt(2 * confidence * np.log(np.maximum(clock + 1, 2)))
     index = mean + factor[:, None] * deviation
     return np.where(left > 0, arm, np.argmax(index, axis=1))

@@ -30,7 +30,7 @@ from bandana.privacy_core.checks import positive
 
 
 class Sensitive(NamedTuple):
-    """Exact statistics."""
+    """Sensitive state: exact statistics, which decisions never read."""
 
     phase: OpenPhase
     """The reward sum of the episode under way."""
@@ -97,7 +97,7 @@ class EpisodicUCB:
             raise ValueError(f"{self.index} looks at the last episode alone, and at whole samples: it can combine none")
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
-        """Nothing pulled yet."""
+        """The states before the first pull."""
         table = (n_reps, self.n_actions)
         released = Released(
             mean=np.zeros(table),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Ended(NamedTuple):
-    """Episodes that ended."""
+    """Episodes that have ended, with their noisy sums."""
 
     reps: IntArray
     """(n_rows,) the replicates."""
@@ -36,9 +36,9 @@ class Ended(NamedTuple):
     share: float
     """The part of the samples that the bonus counts."""
     scale: float
-    """Of the noise on a sum, as its mechanism says it."""
+    """Scale of the noise on a sum, as its mechanism states it."""
     width: float
-    """Of the reward range."""
+    """Width of the reward range."""
     combines: bool
     """Whether past episodes count too."""
 
@@ -53,7 +53,7 @@ class Index(Protocol):
     at most c t^-beta."""
 
     def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
-        """How far the index is above the noisy mean at most, where log t is `logarithm`; all of shapes that broadcast."""
+        """The most by which the index exceeds the noisy mean, where log t is `logarithm`; all of shapes that broadcast."""
         ...
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
@@ -73,17 +73,17 @@ class SubGaussianIndex:
     misses: ClassVar[float] = 1.0
 
     def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
-        """See `Index.width`."""
+        """The excess of the index over the noisy mean: sqrt(2 beta log t) deviations."""
         return np.asarray(np.sqrt(2 * beta * logarithm) * deviation)
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
-        """See `Index.choose`."""
+        """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
         episodes_numba.optimistic_arms(
             released.mean, released.deviation, released.arm, released.left, released.clock, beta, out
         )  # fmt: skip
 
     def learn(self, released: Released, ended: Ended) -> None:
-        """See `Index.learn`; the variance of the noise is scale^2."""
+        """Takes ended episodes into their arms' estimates, in place; the variance of the noise is scale^2."""
         episodes_numba.estimate(
             released.mean, released.deviation, ended.reps, ended.arm, ended.noisy, ended.n_samples,
             ended.share, ended.scale**2, ended.width, ended.combines,
@@ -96,7 +96,10 @@ class _LastEpisode:
     combines: ClassVar[bool] = False
 
     def learn(self, released: Released, ended: Ended) -> None:
-        """See `Index.learn`; the noise's Laplace scale on the mean is scale / n. A sample counts as a whole one."""
+        """Takes ended episodes into their arms' estimates, in place; the noise's Laplace scale on the mean is scale / n.
+
+        A sample counts as a whole one.
+        """
         indices_numba.laplace_estimate(
             released.mean, released.deviation, released.tail, ended.reps, ended.arm, ended.noisy, ended.n_samples,
             ended.scale, ended.width,
@@ -116,11 +119,11 @@ class LaplaceIndex(_LastEpisode):
     misses: ClassVar[float] = 1.5
 
     def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
-        """See `Index.width`."""
+        """The excess of the index over the noisy mean, with log 2 + log t in the deviation's term."""
         return _tailed_width(deviation, tail, beta, logarithm, _LOG_2)
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
-        """See `Index.choose`."""
+        """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
         indices_numba.tailed_optimistic_arms(
             released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta, _LOG_2, out
         )  # fmt: skip
@@ -141,17 +144,17 @@ class SubGammaIndex:
     misses: ClassVar[float] = 1.0
 
     def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
-        """See `Index.width`."""
+        """The excess of the index over the noisy mean: a sub-gamma tail bound at log t."""
         return _tailed_width(deviation, tail, beta, logarithm, 0.0)
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
-        """See `Index.choose`."""
+        """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
         indices_numba.tailed_optimistic_arms(
             released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta, 0.0, out
         )  # fmt: skip
 
     def learn(self, released: Released, ended: Ended) -> None:
-        """See `Index.learn`; a sample counts as a whole one."""
+        """Takes ended episodes into their arms' estimates, in place; a sample counts as a whole one."""
         indices_numba.sub_gamma_estimate(
             released.mean, released.deviation, released.tail, ended.reps, ended.arm, ended.noisy, ended.n_samples,
             ended.scale, ended.width, ended.combines,
@@ -171,11 +174,11 @@ class KullbackLeiblerIndex(_LastEpisode):
     misses: ClassVar[float] = 1.5
 
     def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
-        """See `Index.width`; by Pinsker's inequality, and as means lie in the range that p is moved into."""
+        """A bound on the excess of the index, by Pinsker's inequality and as means lie in the range that p is moved into."""
         return _tailed_width(deviation, tail, beta, logarithm, 0.0)
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
-        """See `Index.choose`."""
+        """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
         indices_numba.kl_optimistic_arms(
             released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta,
             reward_range.low, reward_range.width, out,
@@ -183,7 +186,7 @@ class KullbackLeiblerIndex(_LastEpisode):
 
 
 def _tailed_width(deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray, more: float) -> FloatArray:
-    """As `upper_bounds.tailed_optimistic_arms` has it."""
+    """The width that `indices_numba.tailed_optimistic_arms` adds to the noisy mean."""
     return np.asarray(np.sqrt(2 * beta * (more + logarithm)) * deviation + beta * logarithm * tail)
 
 

@@ -49,7 +49,7 @@ def tailed_optimistic_arms_reference(
     confidence: float,
     more: float,
 ) -> IntArray:
-    """The same in NumPy."""
+    """`tailed_optimistic_arms` in plain NumPy, for tests."""
     logarithm = np.log(np.maximum(clock + 1, 2))
     factor = np.sqrt(2.0 * confidence * (more + logarithm))
     index = mean + factor[:, None] * deviation + (confidence * logarithm)[:, None] * tail
@@ -264,7 +264,7 @@ def tree_optimistic_arms(total, pulls, clock, confidence, scale, width, out):  #
 def tree_optimistic_arms_reference(
     total: FloatArray, pulls: IntArray, clock: IntArray, confidence: float, scale: float, width: float
 ) -> IntArray:
-    """The same in NumPy."""
+    """`tree_optimistic_arms` in plain NumPy, for tests."""
     level = confidence * np.log(np.maximum(clock + 1, 2))
     noise = [
         scale * laplace_sum_quantile_reference(int(t).bit_count(), x)

@@ -158,7 +158,7 @@ def tree_bound(algorithm: TreeUCB, horizon: ArrayLike, means: ArrayLike) -> Floa
 
 
 def _largest_quantile(rounds: float, level: float) -> float:
-    """Of the noise on a prefix of at most so many rounds, in units of a node's scale."""
+    """The largest quantile of the noise on any prefix of at most so many rounds, in units of a node's scale."""
     return max(float(laplace_sum_quantile(m, level)) for m in range(1, int(math.log2(rounds + 1)) + 1))
 
 

@@ -19,7 +19,7 @@ from bandana.privacy_core.checks import positive, probability
 
 
 class Sensitive(NamedTuple):
-    """Exact statistics."""
+    """Sensitive state: exact statistics, which decisions never read."""
 
     phase: OpenPhase
     """The reward sum of the pulls under way."""
@@ -134,7 +134,7 @@ class SuccessiveElimination:
 def successive_elimination(
     n_arms: int, failure: float, reward_range: Interval, length_scale: float = 1.0
 ) -> SuccessiveElimination:
-    """The non-private twin."""
+    """Successive elimination without noise, the non-private twin."""
     return SuccessiveElimination(n_arms, reward_range, PhaseSum(Exact()), failure, length_scale)
 
 

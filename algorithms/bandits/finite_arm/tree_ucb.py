@@ -21,7 +21,7 @@ from bandana.privacy_core.tree import Nodes
 
 
 class Sensitive(NamedTuple):
-    """Exact statistics."""
+    """Sensitive state: exact statistics, which decisions never read."""
 
     sums: RunningState[Nodes]
     """The tree over rounds; each of its nodes holds one sum an arm."""
@@ -87,7 +87,7 @@ class TreeUCB:
             raise ValueError("sums must be a plain tree: the width counts its nodes, got one with honaker=True")
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
-        """Nothing pulled yet."""
+        """The states before the first pull."""
         table = (n_reps, self.n_actions)
         released = Released(np.zeros(table), np.zeros(table, dtype=np.int64), np.zeros(n_reps, dtype=np.int64))
         return Sensitive(self.sums.init(n_reps, (self.n_actions,))), released
@@ -102,7 +102,7 @@ class TreeUCB:
         return chosen
 
     def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) one round."""
+        """(n_reps,) rounds until the next decision: one."""
         return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:

@@ -26,14 +26,14 @@ from bandana.privacy_core.checks import at_least
 
 
 class Sensitive(NamedTuple):
-    """Of the epoch under way."""
+    """Sensitive state of the current epoch."""
 
     inner: Any
     """The sensitive state of its algorithm."""
 
 
 class Released(NamedTuple):
-    """Of the epoch under way."""
+    """Released state of the current epoch, and the clock over all epochs."""
 
     inner: Any
     """The released state of its algorithm."""
@@ -60,17 +60,17 @@ class Doubling:
 
     @property
     def n_actions(self) -> int:
-        """Of each epoch's algorithm."""
+        """Number of actions, the same in each epoch."""
         return self._algorithm(0).n_actions
 
     @property
     def reward_range(self) -> Interval:
-        """Of each epoch's algorithm."""
+        """Reward range, the same in each epoch."""
         return self._algorithm(0).reward_range
 
     @property
     def context_dimension(self) -> int | None:
-        """Of each epoch's algorithm; None where it decides without contexts."""
+        """Context dimension, the same in each epoch; None where it decides without contexts."""
         dimension: int | None = getattr(self._algorithm(0), "context_dimension", None)
         return dimension
 
@@ -83,7 +83,7 @@ class Doubling:
         return self.first * ((1 << epoch) - 1)
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
-        """Before the first epoch."""
+        """The state before the first epoch."""
         sensitive, released = self._algorithm(0).init(n_reps)
         return Sensitive(sensitive), Released(released, np.zeros(n_reps, dtype=np.int64))
 
@@ -92,11 +92,11 @@ class Doubling:
         return self._now(released).act(released.inner, context, step)
 
     def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) one round."""
+        """(n_reps,) rounds until the next decision: one."""
         return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
-        """As the epoch's algorithm, which counts records from the epoch's first; after its last one the next epoch begins.
+        """Absorbs a record with the epoch's algorithm, counting from the epoch's first; the last one starts the next epoch.
 
         Raises:
           ValueError: replicates are asked for different numbers of rounds, or for several at once.
@@ -150,7 +150,7 @@ class _Later:
         reps: IntArray | None = None,
         carried: Carried | None = None,
     ) -> FloatArray:
-        """See `Ledger.release`."""
+        """Releases through the ledger under the records' numbers in the whole run, where the epoch counts from 0."""
         own = Span(records.start + self.start, records.stop + self.start)
         if carried is not None:
             carried = carried._replace(start=carried.start + self.start)

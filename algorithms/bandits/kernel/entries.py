@@ -31,7 +31,7 @@ def _given(settings: Settings) -> dict[str, Any]:
 
 
 def _features(problem: Problem, n_features: int) -> FeatureMap:
-    """By quadrature; on a pool with a kernel that has no product spectrum, those of the pool's points."""
+    """Features by quadrature; on a pool with a kernel that has no product spectrum, those of the pool's points."""
     kernel, d, pool = problem.kernel, problem.dimension, problem.pool
     assert kernel is not None
     assert d is not None

@@ -83,7 +83,7 @@ class GPUCB(LinUCB):
 
     @property
     def n_features(self) -> int:
-        """Of Phi: m."""
+        """Number of features of Phi: m."""
         return self.feature_map.n_features
 
     def offered(self, context: FloatArray) -> FloatArray:

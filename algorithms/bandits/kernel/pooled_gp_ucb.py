@@ -40,17 +40,17 @@ from bandana.privacy_core import (
 from bandana.privacy_core.checks import at_least, failure_of, non_negative, positive, probability
 
 SENSITIVITY = 2.0
-"""Of the pair (1, y / Y) at one point, in L2: a record that moves to another point changes four numbers by at most 1 each,
+"""L2 sensitivity of the sums of (1, y / Y): a record that moves to another point changes four numbers by at most 1 each,
 one that stays changes one by at most 2."""
 _LEAST = 1.0
 """Counts are whole: where the bound on one is below 1, it is 0."""
 
 
 class Sensitive(NamedTuple):
-    """Exact statistics."""
+    """Sensitive state: exact statistics, which decisions never read."""
 
     sum: Any
-    """Of (1, y / Y) at each point: the state of the algorithm's sum."""
+    """Sums of (1, y / Y) at each point: the state of the algorithm's sum."""
 
 
 class Released(NamedTuple):
@@ -128,12 +128,12 @@ class PooledGPUCB:
 
     @property
     def n_actions(self) -> int:
-        """Of each user."""
+        """Number of actions of each user."""
         return self.pool.n_actions
 
     @property
     def context_dimension(self) -> int:
-        """Of the points."""
+        """Dimension of the points."""
         return self.pool.dimension
 
     @cached_property
@@ -145,7 +145,7 @@ class PooledGPUCB:
         return self.reward_range.width / 2
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
-        """No round yet."""
+        """The states before the first round."""
         n_points = len(self.gram)
         weights, sums, upper = np.zeros((3, n_reps, n_points))
         released = Released(weights, sums, upper, np.zeros(n_reps, dtype=np.int64))

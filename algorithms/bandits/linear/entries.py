@@ -58,7 +58,7 @@ def _adar_gope_pure(settings: Settings) -> PhasedElimination:
 
 
 def _short_phases(build: Callable[[Settings], PhasedElimination]) -> Callable[[Settings], Settings]:
-    """With phases of which several fit into the rounds."""
+    """Settings with phases of which several fit into the rounds of an audit."""
 
     def first(chosen: Settings) -> int:
         algorithm = build(chosen)
@@ -76,7 +76,7 @@ def _discussion_2(settings: Settings) -> Claim:
 
 
 def _phase_bound(build: Callable[[Settings], PhasedElimination], source: str) -> Bound:
-    """With the calibration's own phase lengths."""
+    """A regret bound with the calibration's own phase lengths."""
 
     def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
         given = settings.parameters

@@ -38,7 +38,7 @@ class Goal(NamedTuple):
 
     @property
     def printed_log_term(self) -> float:
-        """As in eq. (8), for all K arms and two sources of noise apart: log(4 K l (l + 1) / delta)."""
+        """The log term of eq. (8), for all K arms and two separate sources of noise: log(4 K l (l + 1) / delta)."""
         return math.log(4 * self.n_arms * self.phase * (self.phase + 1) / self.delta)
 
 
@@ -94,7 +94,7 @@ class PrintedNoise:
     mechanism: Mechanism
 
     def n_outputs(self, n_slots: int, dimension: int) -> int:
-        """One a played arm."""
+        """Number of released values: one for each played arm."""
         return n_slots
 
     def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
@@ -132,7 +132,7 @@ class WhitenedNoise:
     mechanism: Mechanism
 
     def n_outputs(self, n_slots: int, dimension: int) -> int:
-        """One a dimension."""
+        """Number of released values: one for each dimension."""
         return dimension
 
     def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
@@ -168,7 +168,7 @@ class LaplaceNoise:
     mechanism: Mechanism
 
     def n_outputs(self, n_slots: int, dimension: int) -> int:
-        """One a played arm."""
+        """Number of released values: one for each played arm."""
         return n_slots
 
     def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:

@@ -30,7 +30,7 @@ _MOST_REMEMBERED = 2**27
 
 
 class Sensitive(NamedTuple):
-    """Exact statistics."""
+    """Sensitive state: exact statistics, which decisions never read."""
 
     phase: OpenPhase
     """The reward sums of the phase under way, one a slot: total is (n_reps, n_slots)."""
@@ -137,7 +137,7 @@ class PhasedElimination:
 
     @property
     def dimension(self) -> int:
-        """d, of the features."""
+        """Dimension d of the features."""
         return len(self.features[0])
 
     @property

@@ -164,22 +164,22 @@ class BatchedLSVI:
 
     @property
     def n_actions(self) -> int:
-        """A."""
+        """Number of actions A."""
         return self.model.n_actions
 
     @property
     def n_states(self) -> int:
-        """S."""
+        """Number of states S."""
         return self.model.n_states
 
     @property
     def episode_length(self) -> int:
-        """H."""
+        """Steps H of an episode."""
         return self.model.horizon
 
     @property
     def reward_range(self) -> Interval:
-        """[0, 1]."""
+        """Range of a reward: [0, 1]."""
         return UNIT
 
     @cached_property
@@ -192,7 +192,7 @@ class BatchedLSVI:
         return (*self.caps[1:], 0.0)
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
-        """No episode yet: every value is the largest possible one."""
+        """The states before the first episode: every value is the largest possible one."""
         length, n, d = self.episode_length, self.n_states, self.model.dimension
         triangles = (length, d * (d + 1) // 2)
         sensitive = Sensitive(
@@ -256,7 +256,7 @@ class BatchedLSVI:
         return np.asarray(is_left & (log_det > released.log_det + growth).any(axis=1))
 
     def regularizer(self, look: int) -> Regularizer:
-        """Of the matrices at the look-th look."""
+        """What is added to the matrices at the look-th look, with bounds on the eigenvalues that result."""
         q = self.matrix_norms[look]
         return Regularizer(*(self.ridge + (self.margin + more) * q for more in (1, 0, 2)))
 

@@ -41,7 +41,7 @@ _LOOKS_A_DOUBLING = 4
 
 @dataclass(frozen=True)
 class Schedule:
-    """Looks and updates.
+    """When matrices are released, and when the policy is updated.
 
     Attributes:
       looks: after how many episodes the matrices are released, increasing.

@@ -54,7 +54,7 @@ from bandana.privacy_core.sensitivities import matrix_l1_bound
 SCHEMES = ("static", "geometric", "determinant")
 """By number, from 1 on."""
 GOE_WEIGHT = math.sqrt(0.5)
-"""Of diagonal entries: noise of deviation s on D_ij and on D_ii / sqrt 2 is the GOE's, and moves by |D|_F / sqrt 2."""
+"""Weight of diagonal entries: noise of deviation s on D_ij and D_ii / sqrt 2 is the GOE's, and moves by |D|_F / sqrt 2."""
 _UP = 1 + 1e-12
 
 
@@ -122,7 +122,7 @@ def lsvi_ucb_joint(
     failure: float | None = None,
     beta_scale: float = 1.0,
 ) -> BatchedLSVI:
-    """Under (epsilon, delta)-joint DP.
+    """LSVI-UCB under (epsilon, delta)-joint DP.
 
     Args: as of `lsvi_ucb`, and
       epsilon: of the claim.
@@ -172,7 +172,7 @@ def lsvi_ucb_pure_joint(
     failure: float | None = None,
     beta_scale: float = 1.0,
 ) -> BatchedLSVI:
-    """Under epsilon-joint DP, by Laplace noise on the upper triangles and on the vectors.
+    """LSVI-UCB under epsilon-joint DP, by Laplace noise on the upper triangles and on the vectors.
 
     Args: as of `lsvi_ucb`, and
       epsilon: of the claim.
@@ -218,7 +218,7 @@ def _clipped(
     failure: float | None,
     beta_scale: float,
 ) -> BatchedLSVI:
-    """With values in [0, H - h + 1], centered targets and the proved width."""
+    """The algorithm with values in [0, H - h + 1], centered targets and the proved width."""
     caps = _targets(model)
     return BatchedLSVI(
         model, horizon, schedule, *noise, caps, tuple(cap / 2 for cap in caps), positive("ridge", ridge) * model.dimension,
@@ -235,7 +235,7 @@ def _as_printed(
     failure: float,
     beta_scale: float,
 ) -> BatchedLSVI:
-    """With values in [0, H], c_K = d Upsilon, and beta of Appendix E.1."""
+    """The algorithm with values in [0, H], c_K = d Upsilon, and beta of Appendix E.1."""
     length, d = model.horizon, model.dimension
     least = positive("ridge", ridge) * d + d * noise.matrix_norms[1]
     longest = max(1.0, 2 * length * math.sqrt(d * horizon / least) + noise.vector_norms[0] / least)
@@ -284,7 +284,7 @@ def _gaussian_noise(
     parts = [bound ** (2 / 3) for bound in _targets(model)]
 
     def at(share: float, scale: float = 1 / mu) -> Noise:
-        """With this share of mu^2 for the matrices, and all multipliers times `scale`."""
+        """The noise with this share of mu^2 for the matrices, and all multipliers times `scale`."""
         node, vectors = _gaussian_multipliers(share, parts, schedule.most_updates)
         matrices = FactorizedSum(Gaussian(math.sqrt(model.horizon), node * scale), len(schedule.looks))
         mechanisms = tuple(Gaussian(y, m * scale) for y, m in zip(_targets(model), vectors, strict=True))
@@ -303,7 +303,7 @@ def _gaussian_noise(
 
 
 def _gaussian_multipliers(share: float, parts: list[float], updates: int) -> tuple[float, tuple[float, ...]]:
-    """Of the matrices, and of each step's vector, so that all together are 1-GDP."""
+    """Noise multipliers of the matrices and of each step's vector, so that all together are 1-GDP."""
     total = sum(parts)
     vectors = tuple(math.sqrt(updates * total / ((1 - share) * part)) for part in parts)
     return 1 / math.sqrt(share), vectors

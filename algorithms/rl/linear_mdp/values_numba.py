@@ -95,7 +95,7 @@ def responses(counts, sums, step, rows, values, center, features, out):  # type:
 def responses_reference(
     counts: IntArray, sums: FloatArray, step: int, rows: IntArray, values: FloatArray, center: float, features: FloatArray
 ) -> FloatArray:
-    """The same in NumPy."""
+    """`responses` in plain NumPy, for tests."""
     found = counts[rows, step].astype(float)
     totals = sums[rows, step] + np.einsum("nsat,nt->nsa", found, values) - center * found.sum(axis=3)
     return np.asarray(np.einsum("nsa,sad->nd", totals, features))

@@ -126,7 +126,7 @@ def _local(theorem: str) -> Any:
 
 
 def _bound(build: Any, source: str) -> Any:
-    """Of UCRL-VTR, its constants those of the algorithm that is built; none for the printed width."""
+    """Makes the regret bound of UCRL-VTR, with the constants of the algorithm that is built; none for the printed width."""
 
     def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
         algorithm = build(settings)

@@ -251,7 +251,7 @@ def printed_vtr(
     failure: float,
     beta_scale: float,
 ) -> UCRLVTR:
-    """With Theorem 7's width as both corollaries choose it, `upsilon` their bound on the noise; else as of the builders."""
+    """UCRL-VTR with Theorem 7's width as both corollaries choose it; `upsilon` is their bound on the noise."""
     length, square = model.horizon, float(model.horizon) ** 2
     log = math.log(3 * length / failure) + model.dimension / 2 * math.log1p(horizon * length)
     beta = 3 * (model.parameter_bound + 1) * math.sqrt(ridge * square + upsilon) + math.sqrt(2 * square * log)
@@ -271,7 +271,7 @@ def tight_vtr(
     failure: float | None,
     beta_scale: float,
 ) -> UCRLVTR:
-    """With the width of `UCRLVTR`; arguments as of the builders."""
+    """UCRL-VTR with the proved width of `UCRLVTR`; arguments as in the builders."""
     return UCRLVTR(
         model, at_least("horizon", horizon, 1), reward_range, *noisy[:2], targets, noisy.shares, ridge=ridge,
         failure=failure_of(failure, horizon), beta_scale=beta_scale,

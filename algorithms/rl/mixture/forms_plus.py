@@ -28,7 +28,7 @@ from bandana.privacy_core import (
 from bandana.privacy_core.checks import at_least, failure_of, positive, probability
 
 _WEIGHTED_PART = 0.8
-"""Of the price, mu^2 or epsilon, what the weighted regressions get: plans are made from them alone."""
+"""Share of the price, mu^2 or epsilon, that the weighted regressions get: plans are made from them alone."""
 
 
 def ucrl_vtr_plus(
@@ -229,7 +229,7 @@ def _printed_gaussian(model: MixtureModel, sds: tuple[float, float], diagonal_ra
 
 
 def _printed_laplace(model: MixtureModel, epsilon: float, reading: str) -> StackedLaplace:
-    """For 4 H statistics, the weighted ones with |x|, |y| <= sqrt(d)."""
+    """The printed Laplace noise for 4 H statistics, the weighted ones with |x|, |y| <= sqrt(d)."""
     bounds, shares = _printed_blocks(model)
     d = model.dimension
     return printed_laplace(bounds, shares, d, float(d), epsilon / (4 * model.horizon), reading)
@@ -244,7 +244,7 @@ def _share(model: MixtureModel, horizon: int, failure: float) -> float:
 
 
 def _gaussian_norm(model: MixtureModel, horizon: int, failure: float) -> float:
-    """Of one noise's matrix, over its deviation (Claim 26)."""
+    """Norm bound of one noise matrix, over its deviation (Claim 26)."""
     return 4 * math.sqrt(model.dimension) + 2 * math.log(1 / _share(model, horizon, failure))
 
 
@@ -266,7 +266,7 @@ def _printed(
     failure: float,
     beta_scale: float,
 ) -> UCRLVTRPlus:
-    """With the widths of eqs. 6 and 7; `growth` times a scale is their bound on the noise's norm."""
+    """UCRL-VTR+ with the widths of eqs. 6 and 7; `growth` times a scale is their bound on the noise's norm."""
     targets = printed_targets(model)
     upsilons = scales[0] * growth, scales[1] * growth
     return UCRLVTRPlus(

@@ -22,7 +22,7 @@ from bandana.privacy_core.checks import failure_of, positive, probability
 from bandana.privacy_core.sensitivities import matrix_l1_bound
 
 READINGS = ("l2-constants", "l1-constants")
-"""Of the printed noise: with the sensitivities of the Gaussian proof, or with those that Laplace noise needs."""
+"""Readings of the printed noise: with the sensitivities of the Gaussian proof, or with those that Laplace noise needs."""
 
 
 def ucrl_vtr_pure_joint(
@@ -110,7 +110,7 @@ def ucrl_vtr_pure_local(
 
 
 def _printed_noise(model: MixtureModel, targets: Targets, epsilon: float, reading: str) -> StackedLaplace:
-    """For 2 H statistics with |x|, |y| <= H."""
+    """The printed Laplace noise for 2 H statistics with |x|, |y| <= H."""
     share = epsilon / (2 * model.horizon)
     return printed_laplace(
         targets.bounds, (1.0,) * targets.n_blocks, model.dimension, float(model.horizon) ** 2, share, reading
@@ -142,7 +142,7 @@ def printed_laplace(
 
 
 def printed_laplace_norm(scale: float, dimension: int, n_noises: int, failure: float) -> float:
-    """As published, see `ucrl_vtr_pure_joint`; the failure is that of one bound, without its division by d."""
+    """The published norm bound, see `ucrl_vtr_pure_joint`; `failure` is that of one bound, without its division by d."""
     log = math.log(dimension / failure)
     return scale * math.sqrt(n_noises) * (2 * dimension + 2 * math.sqrt(dimension * log) + log)
 

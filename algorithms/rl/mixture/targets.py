@@ -56,7 +56,7 @@ class Targets:
 
 
 def printed_targets(model: MixtureModel) -> Targets:
-    """As the algorithm box has it: all values in [0, H], all steps but the last, |x|, y <= H, nothing is centered.
+    """The targets of the algorithm box: all values in [0, H], all steps but the last, |x|, y <= H, nothing is centered.
 
     Raises:
       ValueError: there is one step only, and nothing to learn.

@@ -30,10 +30,10 @@ from bandana.privacy_core.checks import at_least, non_negative, positive, probab
 
 
 class Sensitive(NamedTuple):
-    """Exact statistics."""
+    """Sensitive state: exact statistics, which decisions never read."""
 
     sum: Any
-    """Of (x x^T, y x) in all blocks: the state of the algorithm's sum."""
+    """Sums of (x x^T, y x) in all blocks: the state of the algorithm's sum."""
 
 
 class Released(NamedTuple):
@@ -137,17 +137,17 @@ class UCRLVTR:
 
     @property
     def n_actions(self) -> int:
-        """A."""
+        """Number of actions A."""
         return self.model.n_actions
 
     @property
     def n_states(self) -> int:
-        """S."""
+        """Number of states S."""
         return self.model.n_states
 
     @property
     def episode_length(self) -> int:
-        """H."""
+        """Steps H of an episode."""
         return self.model.horizon
 
     @property
@@ -162,11 +162,11 @@ class UCRLVTR:
 
     @property
     def ridges(self) -> FloatArray:
-        """(n_blocks,) lambda R^2."""
+        """(n_blocks,) regularizers lambda R^2."""
         return np.asarray(self.ridge * self.regressor_bounds**2)
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
-        """No episode yet."""
+        """The state before the first episode."""
         shape, d = (n_reps, self.n_blocks), self.model.dimension
         released = Released(
             np.zeros((n_reps, self.episode_length, self.n_states), dtype=np.int64),
@@ -184,7 +184,7 @@ class UCRLVTR:
         return np.asarray(released.policy[np.arange(len(context)), step, context])
 
     def hold(self, released: Released, actions: IntArray) -> IntArray:
-        """(n_reps,) one episode."""
+        """(n_reps,) episodes until the next decision: one."""
         return np.ones(len(actions), dtype=np.int64)
 
     def contribution(self, released: Released, record: Record) -> FloatArray:
@@ -234,7 +234,7 @@ class UCRLVTR:
         return self.self_normalized(log_det, shift) + self.fixed(shift)
 
     def self_normalized(self, log_det: FloatArray, shift: Shift) -> FloatArray:
-        """Of what next states' own randomness adds."""
+        """Confidence radius for the randomness of next states."""
         floor, n = self.regularizers
         least = np.where(np.isnan(floor), shift.least, floor)
         growth = np.maximum(log_det - self.model.dimension * np.log(least), 0.0)
@@ -242,21 +242,21 @@ class UCRLVTR:
         return np.asarray(self.noise_scale * np.sqrt(log + growth))
 
     def fixed(self, shift: Shift) -> FloatArray:
-        """Of what noise and shift add."""
+        """Confidence radius for noise and shift."""
         return np.asarray(self.model.parameter_bound * np.sqrt(shift.largest) + shift.vector / np.sqrt(shift.least))
 
     @property
     def noise_scale(self) -> FloatArray:
-        """(n_blocks,) S."""
+        """(n_blocks,) sub-Gaussian scales S of the regressions' targets."""
         return np.array(self.targets.spread)
 
     def shift(self, step: int) -> Shift:
-        """Of each block, after `step` episodes; before the first release there is no noise."""
+        """Shift of each block after `step` episodes; before the first release there is no noise."""
         matrix, vector = self.norms.bounds(self.sums, step) if step else (0.0, 0.0)
         return self._shift(matrix, vector)
 
     def _shift(self, matrix: FloatArray | float, vector: FloatArray | float) -> Shift:
-        """Of noise within these bounds, which may be columns (n, 1): then all are (n, n_blocks)."""
+        """Shift for noise within these bounds, which may be columns (n, 1): then all are (n, n_blocks)."""
         shares = np.array(self.shares)
         ridge, norm = self.ridges, matrix * shares
         return Shift(ridge + 2 * norm, ridge + norm, ridge + 3 * norm, vector * self.vector_ratio * shares)
@@ -280,7 +280,7 @@ class UCRLVTR:
 
     @cached_property
     def _aims(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Of the regressions, for the kernels."""
+        """Steps, centers and bounds of the regressions, as arrays for compiled code."""
         t = self.targets
         return np.array(t.steps, dtype=np.int64), np.array(t.center), np.array(t.norm_bound), np.array(t.value_bound)
 

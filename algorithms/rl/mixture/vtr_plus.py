@@ -34,7 +34,7 @@ class Squares(NamedTuple):
 
 
 def printed_squares(targets: Targets, dimension: int) -> Squares:
-    """As the algorithm box has it, of values in [0, H]: squares in [0, H^2], a floor of H^2 / d, no top."""
+    """The squares of the algorithm box, of values in [0, H]: squares in [0, H^2], a floor of H^2 / d, no top."""
     squares = tuple(bound**2 for bound in targets.value_bound)
     return Squares(
         (0.0,) * len(squares), squares, squares, tuple(s / dimension for s in squares), (math.inf,) * len(squares)
@@ -42,7 +42,7 @@ def printed_squares(targets: Targets, dimension: int) -> Squares:
 
 
 def centered_squares(targets: Targets, dimension: int) -> Squares:
-    """Of values m at most from the middle: squares in [0, m^2] measured from m^2 / 2; variances are at most m^2."""
+    """Squares in [0, m^2], measured from m^2 / 2, of values at most m from the middle; variances are at most m^2."""
     squares = tuple(bound**2 for bound in targets.value_bound)
     half = tuple(s / 2 for s in squares)
     reach = [norm / value for norm, value in zip(targets.norm_bound, targets.value_bound, strict=True)]
@@ -93,12 +93,12 @@ class UCRLVTRPlus(UCRLVTR):
 
     @property
     def n_blocks(self) -> int:
-        """Two a step."""
+        """Number of regressions: two a step."""
         return 2 * self.targets.n_blocks
 
     @property
     def square_bounds(self) -> Squares:
-        """The second regressions.
+        """The bounds of the second regressions, of squares.
 
         Raises:
           ValueError: they were not given.
@@ -174,5 +174,5 @@ class UCRLVTRPlus(UCRLVTR):
         return np.array(s.center), np.array(s.norm_bound), np.array(s.value_bound), np.array(s.floor), np.array(s.top)
 
     def regret_bound(self, horizon: ArrayLike) -> Any:
-        """None is proved with constants: that of Theorem 9 hides them, and its widths are Bernstein's."""
+        """Raises ValueError: Theorem 9 hides its constants, and its widths are Bernstein's."""
         raise ValueError("no regret bound with constants is proved for UCRL-VTR+")
