@@ -1,7 +1,10 @@
 """What the README and the docs promise exists."""
 
+import ast
 import re
 from pathlib import Path
+
+import pytest
 
 from bandana.audits.faults import page
 from bandana.audits.faults.catalog import CONTROLS
@@ -60,3 +63,50 @@ def test_the_page_of_planted_faults_is_what_the_code_plants():
     planted = {(name, fault.name) for faults in (CONTROLS, CONTROLS_OF_SUMS, page.COSTLY) for name in faults
                for fault in faults[name]}  # fmt: skip
     assert set(page._PUBLIC.values()) <= planted
+
+
+PRODUCT = ("flows", "audits", "algorithms", "privacy_core")
+
+
+def fragments(tree):
+    """Lines of docstrings, help and descriptions that begin in the middle of a sentence."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))) if re.match(r"\s*(Of|See|As) ", text):
+                yield node.lineno
+            case ast.Call(args=args, keywords=keywords):
+                shown = [keyword.value for keyword in keywords if keyword.arg in {"description", "help"}]
+                shown += args[:1] if getattr(node.func, "id", "") == "option" else []
+                yield from (
+                    one.lineno for one in shown if isinstance(one, ast.Constant) and str(one.value).startswith("Of ")
+                )
+
+
+def test_every_docstring_and_description_can_stand_alone():
+    trees = {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8"))
+        for folder in PRODUCT
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert len(trees) > 200
+    assert {path: lines for path, tree in trees.items() if (lines := sorted(fragments(tree)))} == {}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'def f():\n    """Of each user."""',
+        'class A:\n    """See `B`."""',
+        'class A:\n    b: int\n    """Of the noise."""',
+        '"""As the algorithm has it."""',
+        'low: float = Field(0.0, description="Of each user.")',
+        'confidence: Annotated[float, option("Of all bounds together.")]',
+        'port: Annotated[int, typer.Option(help="Of the pages.")]',
+    ],
+)
+def test_a_planted_fragment_is_seen(planted):
+    assert list(fragments(ast.parse(planted)))
+
+
+def test_a_whole_sentence_is_no_fragment():
+    assert not list(fragments(ast.parse('def f():\n    """Offers a sum; see `g`."""')))
