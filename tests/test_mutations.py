@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 from fnmatch import fnmatch
 from pathlib import Path
@@ -388,3 +389,21 @@ def test_equivalent_mutations_are_left_out_of_the_score():
     assert page.score(items, reasons) == (3, 1, 1, 2)
     assert page.score(items, reasons).changing == 2
     assert page.score([*items, planted("d", "survived")], reasons).test_all is None  # not all were tried at night
+
+
+def test_the_page_shows_what_is_stored():
+    tree = json.loads(page.MEASURED.read_text(encoding="utf-8"))
+    assert page.PAGE.read_text(encoding="utf-8") == page.markdown(tree, page.read_reasons())
+    assert len(tree["mutations"]) >= 120
+
+
+def test_every_survivor_has_a_reason_and_every_reason_a_survivor():
+    stored = [Planted(**item) for item in json.loads(page.MEASURED.read_text(encoding="utf-8"))["mutations"]]
+    assert set(page.read_reasons()) == {item.name for item in stored if item.test != CAUGHT}
+    assert all(len(reason.why) > 20 for reason in page.read_reasons().values())
+
+
+def test_the_tests_catch_nineteen_of_twenty():
+    stored = [Planted(**item) for item in json.loads(page.MEASURED.read_text(encoding="utf-8"))["mutations"]]
+    found = page.score(stored, page.read_reasons())
+    assert found.test >= 0.95 * found.changing

@@ -83,8 +83,11 @@ def stored(chosen: dict[str, list[Mutation]], book: Book, seed: int) -> dict[str
             by = last.by.partition("[")[0]
             outcome = later.outcome if later else CAUGHT if found.outcome == CAUGHT else ""
             items.append(Planted(kind, mutation.name, mutation.operator, found.outcome, outcome, by, last.how)._asdict())
+    before = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    caught = sum(item["test"] == CAUGHT for item in items)
+    at_first = before["caught_at_first"] if before.get("seed") == seed else caught
     header = {"seed": seed, "date": date.today().isoformat(), "machine": f"{os.cpu_count()} cores of {machine()}"}
-    return {**header, "processor_minutes": round(spent / 60), "mutations": items}
+    return {**header, "caught_at_first": at_first, "processor_minutes": round(spent / 60), "mutations": items}
 
 
 def main() -> int:

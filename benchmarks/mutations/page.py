@@ -104,6 +104,7 @@ def markdown(tree: Mapping[str, Any], reasons: Mapping[str, Reason]) -> str:
     text = _TEXT.format(
         n=whole.planted, seed=tree["seed"], date=tree["date"], machine=tree["machine"], minutes=tree["processor_minutes"],
         test=_share(whole.test, whole.changing), test_all=_share(whole.test_all, whole.changing), rows="\n".join(rows),
+        at_first=_share(tree["caught_at_first"], whole.changing),
         endless=sum(item.how == "endless" for item in planted),
     )  # fmt: skip
     return text + ("\n".join(_survivor(item, reasons.get(item.name)) for item in left) if left else "None.\n")
@@ -130,8 +131,11 @@ lines that carry privacy or correctness, and runs the tests that reach the line.
 |---|---|
 | `make test` | {test} |
 | `make test-all` | {test_all} |
+| `make test`, before survivors of this sample got tests | {at_first} |
 
-Measured on {date} on {machine}, in {minutes} processor minutes, with seed {seed}.
+Measured on {date} on {machine}, in {minutes} processor minutes, with seed {seed}. What survived got a test, unless a reason
+is given below, and that test was seen to fail with the mistake. So the last row is what to expect of mistakes that were
+never tried; a new sample, `--seed 2`, measures it anew.
 
 ## How it is measured
 

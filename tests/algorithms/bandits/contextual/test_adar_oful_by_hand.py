@@ -9,6 +9,7 @@ import pytest
 from context_tables import context_table
 from doubles import ConstantNoise, OwnNoiseLedger
 
+from bandana.algorithms.bandits.contextual.offers import optimistic
 from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog
@@ -134,3 +135,8 @@ def test_so_many_updates_as_the_determinant_has_grown_have_made_noise():
     assert norms[2] < norms[3] < norms[4]
     growth = np.array([0.0, 0.9, 1.1, 2.9, 3.1]) * unit
     assert algorithm._largest_norm(growth).tolist() == [norms[0], norms[0], norms[1], norms[2], norms[3]]
+
+
+def test_whoever_plays_it_without_contexts_is_told():
+    with pytest.raises(ValueError, match="decides from contexts, and the stream offers none"):
+        optimistic(np.zeros((1, 1)), np.ones((1, 1, 1)), np.ones(1), None)
