@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -191,6 +192,45 @@ def test_every_module_says_what_it_is_for():
     found = modules("privacy_core", "algorithms", "audits", "flows")
     silent = [path for path, tree in found if not ast.get_docstring(tree)]
     assert silent == []
+
+
+def test_the_drawing_shows_the_rooms_that_exist(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "hooks"))
+    import architecture_figure
+
+    drawing = architecture_figure.svg(ROOT)
+    drawn = set(re.findall('data-room="([a-z_/]+)"', drawing))
+    assert drawn == {f"{floor}/{path.parent.name}" for floor in FLOORS for path in (ROOT / floor).glob("*/*.py")}
+    assert len(drawn) > 20
+    assert all(f">{floor}</text>" in drawing for floor in FLOORS)
+
+
+def test_the_drawing_s_arrows_are_imports(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "hooks"))
+    import architecture_figure
+
+    sources = {
+        "__init__.py": '"""A floor."""',
+        "top.py": "from bandana.floor.a import one",
+        "other.py": "import json",
+        "a/__init__.py": "",
+        "a/one.py": "def f():\n    from bandana.floor import b, c",
+        "b/__init__.py": "import bandana.floor.c.three",
+        "c/__init__.py": "",
+        "c/three.py": "from bandana.elsewhere.a import x",
+    }
+    for name, text in sources.items():
+        path = tmp_path / "floor" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    floor = architecture_figure.floor_of(tmp_path, "floor")
+    assert floor.about == "A floor."
+    assert floor.arrows == (("a", "b"), ("b", "c"), ("top.py", "a"))  # a's import of c follows from the others
+    assert floor.rooms == ("top.py", "a", "b", "c")
+    assert floor.files == ("other",)
+    (tmp_path / "floor" / "c" / "three.py").write_text("from bandana.floor.a import one")
+    with pytest.raises(ValueError, match="in a circle: a, b, c"):
+        architecture_figure.floor_of(tmp_path, "floor")
 
 
 def test_the_import_contracts_hold():

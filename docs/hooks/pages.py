@@ -1,4 +1,4 @@
-"""MkDocs hook: the reference pages that are written from the code at each build, so that they cannot go stale."""
+"""MkDocs hook: reference pages and a drawing that are made from the code at each build, so that they cannot go stale."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # the code beside the documentation, whatever is installed
 
+import architecture_figure  # noqa: E402
 import catalog_page  # noqa: E402
 import command_line  # noqa: E402
 import python_api  # noqa: E402
@@ -37,8 +38,9 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages."""
+    """Adds the pages and the drawing."""
     written = {place: writer() for place, writer in WRITERS.items()} | python_api.pages(ROOT)
+    written["reference/architecture.svg"] = architecture_figure.svg(ROOT)
     for place, text in written.items():
         files.append(File.generated(config, place, content=text))
     return files
