@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Iterable
@@ -14,9 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from bandana.algorithms.bandits.linear.designs import optimal_design, reduced_support
 from bandana.algorithms.catalog import CATALOG, find
 from bandana.algorithms.entry import Entry
+from bandana.algorithms.environments.benchmark_functions import michalewicz
+from bandana.algorithms.environments.linear import random_arms
+from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.rkhs.features import quadrature_fourier
+from bandana.algorithms.rkhs.kernels import Matern, SquaredExponential
+from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb_joint
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.claims import parse
@@ -122,6 +130,26 @@ def calibrations() -> list[float]:
     return found
 
 
+def designs() -> tuple[list[list[int]], list[float]]:
+    """Which arms carry optimal designs, and how much: arms at random, and symmetric ones with many equal choices."""
+    lattice = np.array([p for p in itertools.product((-1.0, 0.0, 1.0), repeat=3) if any(p)])
+    arms = [lattice, *(random_arms(200, d, np.random.SeedSequence(d)) for d in (3, 5, 8))]
+    found = [optimal_design(features).weights for features in arms]
+    found += [reduced_support(features, np.full(len(features), 1 / len(features)), 6) for features in arms[:2]]
+    return [np.flatnonzero(weights).tolist() for weights in found], np.concatenate(found).tolist()
+
+
+def optimized() -> list[float]:
+    """Frequencies whose step is optimized, places of optima, and shares of a budget."""
+    rules = [
+        quadrature_fourier(kernel, 1, 8, rule="equally-spaced") for kernel in (SquaredExponential(0.5), Matern(2.5, 0.3))
+    ]
+    found = [*(float(x) for rule in rules for x in rule.frequencies.ravel()), *michalewicz(3).best.tolist()]
+    model = LinearModel(np.eye(4).reshape(2, 2, 4), 3)
+    found += [float(x) for x in lsvi_ucb_joint(model, 400, 2.0, 1e-5, "tight", batches=1).vector_norms]
+    return found
+
+
 def few() -> dict[str, dict[str, Any]]:
     """The first of `results`: one spec's keys, calibrations, and runs of a few entries."""
     exact: dict[str, Any] = {"keys": keys("smoke.yaml")}
@@ -129,6 +157,8 @@ def few() -> dict[str, dict[str, Any]]:
 
 
 def _with_runs(exact: dict[str, Any], close: dict[str, Any], entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
+    exact["designs"], close["designs"] = designs()
+    close["optimized"] = optimized()
     for entry in entries:
         name = f"run of {entry.name}"
         exact[name], close[name] = transcript(entry, entry.calibrations[-1] if entry.calibrations else None)
