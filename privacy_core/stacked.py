@@ -216,7 +216,7 @@ class StackedLaplace(_Stacked):
 
     @cached_property
     def sensitivity(self) -> float:
-        """In that norm, at share 1."""
+        """Sensitivity in `norm`, at share 1."""
         pairs = zip(self.norm_bounds, self.value_bounds, self.shares, strict=True)
         return math.fsum(pair_l1_bound(self.dimension, r * r, r * y / self.vector_ratio) / share for r, y, share in pairs)
 

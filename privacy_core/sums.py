@@ -146,7 +146,7 @@ class PhaseSum:
         return phase, noisy, span.stop - span.start
 
     def noise_deviation(self, step: int) -> float:
-        """That of one release, whichever step."""
+        """Deviation of one release's noise, the same at every step."""
         at_least("step", step, 1)
         return self.mechanism.deviation
 

@@ -242,7 +242,7 @@ class Tables(Generic[T]):
 
 
 class ArmTables(Tables[RewardTable]):
-    """Such a stream of arms."""
+    """`Tables` of finite arms."""
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) sums of the users' rewards to the given actions, each from its own replicate's table."""
@@ -275,7 +275,7 @@ class ContextTables(ArmTables):
 
 
 class EpisodeTables(Tables[EpisodeTable]):
-    """Such a stream of episodes."""
+    """`Tables` of episodes."""
 
     def __init__(
         self, mixed: EpisodeTable, out: EpisodeTable, in_: EpisodeTable, rest: EpisodeTable | None, records: IntArray

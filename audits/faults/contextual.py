@@ -54,7 +54,7 @@ class _SwitchesByRewards(RarelySwitchingOFUL):
         return super().absorb(sensitive, released, record, ledger)  # type: ignore[arg-type]
 
     def is_due(self, released: Released | Telling) -> np.ndarray:
-        """(n_reps,) from exact rewards."""
+        """Whether each replicate updates, (n_reps,), decided from exact rewards: the fault."""
         assert isinstance(released, Telling)
         due = released.exact > 0.6 * self.reward_range.width
         released.exact[due] = 0.0

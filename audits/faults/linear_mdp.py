@@ -252,7 +252,7 @@ class _UpdatesByRewards(BatchedLSVI):
         return super().absorb(sensitive, released, record, ledger)  # type: ignore[arg-type]
 
     def is_due(self, released: Any, log_det: FloatArray) -> np.ndarray:
-        """(n_reps,) from exact rewards."""
+        """Whether each replicate updates, (n_reps,), decided from exact rewards: the fault."""
         due = released.exact > 0.5 * self.episode_length * released.clock
         return np.asarray(due & (released.n_updates < self.schedule.most_updates))
 

@@ -60,7 +60,7 @@ class _L2Laplace(StackedLaplace):
 
     @property
     def sensitivity(self) -> float:
-        """Their sum over the blocks."""
+        """The sum of these sensitivities over the blocks."""
         blocks = zip(self.norm_bounds, self.value_bounds, self.shares, strict=True)
         return math.fsum((2 * r * r + 2 * r * y / self.vector_ratio) / share for r, y, share in blocks)
 

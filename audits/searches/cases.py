@@ -285,7 +285,7 @@ class Menu:
 
 
 def _bytes(draw: Callable[[Any], Any], size: int) -> bytes:
-    """So many bytes, or 256 of more."""
+    """Draws `size` bytes; of more than 256, a pattern of 256."""
     few = min(size, _CELLS)
     drawn: bytes = draw(st.binary(min_size=few, max_size=few))
     return drawn

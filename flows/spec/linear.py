@@ -139,7 +139,7 @@ class _Logged(_Contextual[Item]):
 
     @abstractmethod
     def _rows(self, seed: np.random.SeedSequence, rounds: int) -> ContextTable:
-        """So many of them."""
+        """The rows of `rounds` users, chosen with the seed."""
 
     @cached_property
     def table(self) -> ContextTable:

@@ -32,7 +32,7 @@ REFUSE, NEAREST = "refuse", "nearest"
 
 
 class Sensitive(NamedTuple):
-    """Exact statistics."""
+    """The exact statistics, which only the ledger sees."""
 
     sum: Any
     """Sum of y v(w) over the epoch: the state of what gathers it."""

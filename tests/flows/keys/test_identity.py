@@ -362,7 +362,7 @@ class Ran:
 
     def _note(self, frame, event, _):
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(str(ROOT)) and "<module>" not in code.co_qualname:
+        if event == "call" and Path(code.co_filename).is_relative_to(ROOT) and "<module>" not in code.co_qualname:
             parts = Path(code.co_filename).relative_to(ROOT).with_suffix("").parts
             if ".".join(parts[:2]) in PACKAGES:
                 self.labels.add((".".join(parts).removesuffix(".__init__"), code.co_qualname))
