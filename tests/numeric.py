@@ -53,6 +53,7 @@ MARKED: dict[str, tuple[str, ...]] = {
     "algorithms/rkhs/test_pool.py": ALL,
     "algorithms/bandits/kernel/test_pooled_gp_ucb.py": ALL,
     "algorithms/bandits/capri/test_projection.py": ALL,
+    "algorithms/regression/test_norms.py": ALL,
     "algorithms/regression/test_ridge_numba.py": ALL,
     "algorithms/test_regret_bounds.py": (
         "test_the_bound_of_oful",
