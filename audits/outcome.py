@@ -176,7 +176,7 @@ class Outcome:
       claim: what it promises.
       effort: how hard the audit looked; its confidence is that of all bounds, those at the test budget included.
       failure: probability with which some bound of this part exceeds the truth, at most.
-      bounds: all that were taken; they hold together but with probability `failure`.
+      bounds: all that were taken; they hold together with probability at least 1 - `failure`.
       scores: name -> scores of the data set and of the neighbor.
       events: on the worst record, with counts; None where there is no ledger.
       counterexample: of the audit without statistics, see `sensitivity.Counterexample.describe`.
@@ -356,7 +356,7 @@ class Outcome:
         else:
             held = (
                 "claimed >= accounted >= measured",
-                f"no counterexample among {self.effort.examples} searched cases, and no noise that is not as declared",
+                f"no counterexample among {self.effort.examples} searched cases, and all noise matches its declaration",
             )
         where = "" if self.at_test_budget is None else f", at the test budget {self.at_test_budget.claim.stated}"
         return (*held, f"all {len(self.all_controls)} planted faults were caught at the same effort{where}")

@@ -79,7 +79,7 @@ class Errors:
         )  # fmt: skip
 
     def upper(self, level: float) -> tuple[float, float]:
-        """Upper limits on the false-positive and false-negative rates; both hold but with probability `level`."""
+        """Upper limits on the false-positive and false-negative rates; both hold with probability at least 1 - `level`."""
         return (
             float(clopper_pearson_upper(self.false_positives, self.n_data, level / 2)),
             float(clopper_pearson_upper(self.false_negatives, self.n_neighbor, level / 2)),

@@ -1,4 +1,4 @@
-"""Whether a stranger's algorithm keeps the protocol, and draws nothing of its own.
+"""Checks that a user-supplied algorithm implements the protocol and uses no randomness of its own.
 
 An audit replays an algorithm a hundred thousand times as independent replicates of one batch. That is worth something only
 if a replicate depends on its own noise and on nothing else: so before an audit the algorithm is watched for a few rounds,

@@ -44,7 +44,7 @@ class Misdrawn:
 
 @dataclass(frozen=True)
 class Tampered(Behind):
-    """A bed whose releases pass through somebody's hands.
+    """A test problem whose releases pass through a wrapper.
 
     Attributes:
       tamper: (memory, call, mechanism, records) -> (the mechanism that is really used, what to do with the noise that it

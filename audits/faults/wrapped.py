@@ -1,6 +1,6 @@
 """An algorithm behind a ledger that is not what it seems: what audits plant faults and other budgets with.
 
-The algorithm stays as it is; each of its releases goes through somebody's hands. What these remember of a run is kept in the
+The algorithm stays as it is; each of its releases goes through a wrapper. What the wrapper remembers of a run is kept in the
 sensitive state, so that nothing outlives the run and replicates stay apart.
 """
 

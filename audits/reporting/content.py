@@ -112,7 +112,7 @@ def _scope(document: dict[str, Any]) -> list[Block]:
                 ("Source", lambda a: a["claim"]["source"]),
                 ("δ", lambda a: number(a["delta"])),
             ],
-            "Claims, as far as they differ.",
+            "Claims by audit.",
         )
         facts += shared
         blocks += table
@@ -153,7 +153,7 @@ def _mechanism(document: dict[str, Any]) -> list[Block]:
         said.append(
             paragraph(
                 f"No ledger to account: {', '.join(without)}. A plain function shows its actions and nothing of its noise. "
-                "There is no accounted number, and only what is claimed and what is measured stand side by side."
+                "There is no accounted number; the report compares the claim with the measurement alone."
             )
         )
     if audits:
@@ -176,7 +176,7 @@ def _accounts(audits: list[Audit]) -> list[Block]:
             ("Derivation", lambda a: a["accountant"]["text"]),
             ("Noise source", lambda a: a["accountant"]["noise_source"]),
         ],
-        "Accountants, as far as they differ.",
+        "Accountants by audit.",
     )
     said = ([fact_list(shared)] if shared else []) + differing
     formulas = list(dict.fromkeys(a["accountant"]["formula"] for a in audits))

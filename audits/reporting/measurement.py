@@ -87,15 +87,15 @@ def measurement(document: dict[str, Any]) -> list[Block]:
             ("Seed", lambda a: str(a["measurement"]["seed"])),
             ("Validity", lambda a: a["measurement"]["text"]),
         ],
-        "Set-up of the audits, as far as it differs.",
+        "Set-up by audit.",
     )
     said += ([fact_list(shared)] if shared else []) + differing
     said += [
         heading("Lower bounds"),
         paragraph(
             "A bound was taken for each budget, view, quantity and neighbor. Shown is the strongest of each budget, view "
-            "and quantity; all of them stand in the JSON file of this report. The failure probability is split between all, "
-            "so that those shown were not picked at the price of their confidence."
+            "and quantity; the JSON file of this report lists all of them. The failure probability covers all bounds, so "
+            "showing only the strongest costs no confidence."
         ),
     ]
     said += [block for audit in audits for block in _bounds(audit)]
@@ -105,7 +105,7 @@ def measurement(document: dict[str, Any]) -> list[Block]:
         said += [
             heading("Trade-off between the two errors"),
             paragraph(
-                "In the shaded region the claim says that no attack can be. A curve on the dotted diagonal means that the "
+                "The claim rules out any attack in the shaded region. A curve on the dotted diagonal means that the "
                 "attack does no better than guessing. Axes are shortened where the claim is weak. Where the claim is so "
                 "strong that all curves lie on the diagonal, the test budget decides."
             ),

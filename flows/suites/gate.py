@@ -75,7 +75,7 @@ def compare(baseline: Baseline, now: Baseline) -> Comparison:
     replications need many replications for that.
 
     A verdict is worse if it went from PASS to INCONCLUSIVE or FAIL, or from INCONCLUSIVE to FAIL. Cells that only one side
-    knows, and cells that were run on other data, with other parameters or another effort, are told and not compared.
+    knows, and cells that were run on other data, with other parameters or another effort, are listed but not compared.
 
     Args:
       baseline: what was recorded.

@@ -83,7 +83,7 @@ class Messages(NamedTuple):
 
 @dataclass(frozen=True)
 class EachAlone:
-    """Each user sends the own contribution with noise, and the epoch's messages are added up: local privacy.
+    """Each user sends their own noisy contribution, and the epoch's messages are added up: local privacy.
 
     Attributes:
       mechanism: with the noise of a message.
