@@ -28,7 +28,6 @@ from bandana.flows.commands.options import (
     open_data,
 )
 from bandana.flows.running.settings import DataFolder
-from bandana.flows.spec.spec import standing_alone
 
 if TYPE_CHECKING:
     from bandana.flows.running.executors import Resources
@@ -160,6 +159,7 @@ def _run(
     begin(folder)
     _warm_up(cells, steps, resources)
     from bandana.flows.running.store import write_whole
+    from bandana.flows.spec.spec import standing_alone
     from bandana.flows.suites.suite import suite
 
     while_the_server_starts(folder)

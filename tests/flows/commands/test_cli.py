@@ -33,6 +33,15 @@ def _as_a_user(*arguments, cwd=None):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("module", ["bandana", "bandana.flows.cli"])
+def test_nothing_heavy_is_imported_before_a_command_wants_it(module):
+    """Help answers at once; and NumPy reads how many threads it may use when it is imported, so `main` must come first."""
+    heavy = ("numpy", "scipy", "numba", "prefect", "mlflow", "pydantic", "matplotlib")
+    program = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_list_json_is_an_array_of_the_agreed_fields(bandana):
     done = bandana("list", "--json")
     assert done.exit_code == 0
