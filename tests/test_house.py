@@ -104,6 +104,35 @@ def test_what_is_no_generator_is_not_taken_for_one():
     assert not list(draws(ast.parse(clean)))
 
 
+KINDS_OF_DATA = {
+    "RewardTable", "ContextTable", "EpisodeTable", "RewardStack", "ContextStack", "EpisodeStack",
+    "Stream", "ContextualStream", "EpisodicStream",
+}  # fmt: skip
+
+
+def kinds_asked_for(tree):
+    """Kinds of data sets and streams that a module asks for, by `isinstance` or in a `case`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, kinds]):
+                yield from (part.id for part in ast.walk(kinds) if isinstance(part, ast.Name) and part.id in KINDS_OF_DATA)
+            case ast.MatchClass(cls=ast.Name(id=kind)) if kind in KINDS_OF_DATA:
+                yield kind
+
+
+def test_nobody_but_the_loop_asks_of_which_kind_a_data_set_is():
+    """A data set knows its own neighbors, its stack and its words, so that a new kind changes no code that uses it."""
+    assert {path for path, tree in modules(*PRODUCT) if list(kinds_asked_for(tree))} == {"algorithms/run.py"}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    ["isinstance(data, EpisodeTable)", "isinstance(x, int | RewardTable)", "match x:\n    case ContextTable(): pass"],
+)
+def test_a_planted_question_for_a_kind_is_seen(planted):
+    assert list(kinds_asked_for(ast.parse(planted)))
+
+
 def test_only_flows_imports_prefect():
     users = {path for path, tree in modules(*PRODUCT) if "prefect" in set(imported(tree))}
     assert all(path.startswith("flows/") for path in users), users

@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from itertools import combinations, product
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bandana.algorithms.environments.tables import DataSet, RewardTable
+from bandana.algorithms.environments.data_sets import Change, DataSet, Stack
+from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
+
+_MOST_STATES, _MOST_NEAR = 6, 48
+
+
+class EpisodeStack(Stack["EpisodeTable"]):
+    """Tables of episodes side by side.
+
+    Attributes:
+      n_states: number of states.
+      episode_length: steps of a record.
+    """
+
+    def __init__(
+        self, tables: Sequence[EpisodeTable], table: IntArray, record: IntArray, canaries: EpisodeTable, canary: IntArray
+    ) -> None:
+        super().__init__(tables, table, record, canaries, canary)
+        self.n_states, self.episode_length = tables[0].n_states, tables[0].episode_length
+        self._first = np.stack([one.first_states for one in tables])
+        self._next = np.stack([one.next_states for one in tables])
+        self._rewards = np.stack([one.rewards for one in tables])
+
+    def first(self, user: IntArray) -> IntArray:
+        """(n_reps,) first states."""
+        states, rows = self._first[self.table, user], self._canary_rows(user)
+        states[rows] = self.canaries.first(self.canary[rows])
+        return states
+
+    def advance(self, user: IntArray, step: int, states: IntArray, actions: IntArray) -> tuple[IntArray, FloatArray]:
+        """(n_reps,) next states and (n_reps,) rewards."""
+        place, rows = (self.table, user, step, states, actions), self._canary_rows(user)
+        after, rewards = self._next[place], self._rewards[place]
+        after[rows], rewards[rows] = self.canaries.advance(self.canary[rows], step, states[rows], actions[rows])
+        return after, rewards
 
 
 class EpisodeTable(DataSet):
@@ -26,6 +62,9 @@ class EpisodeTable(DataSet):
       n_states: S.
       names: what the actions are called.
     """
+
+    rewards_may_be_public = True
+    stack: ClassVar[type[Any]] = EpisodeStack
 
     def __init__(
         self,
@@ -60,24 +99,63 @@ class EpisodeTable(DataSet):
         return f"{self.n_users} episodes of {self.episode_length} steps x {shape}"
 
     @property
-    def brought(self) -> NDArray[Any]:
+    def covariates(self) -> NDArray[Any]:
         """(n_users, 1 + horizon * n_states * n_actions) each user's first state, then all next states, step by step."""
         return np.concatenate([self.first_states[:, None], self.next_states.reshape(self.n_users, -1)], axis=1)
 
-    def with_rows(self, rewards: ArrayLike, brought: ArrayLike | None, reward_range: Interval | None = None) -> Self:
-        """A table of the same kind with other rows; users bring trees, in the form of `brought`.
+    def with_rows(self, rewards: ArrayLike, covariates: ArrayLike | None, reward_range: Interval | None = None) -> Self:
+        """A table of the same kind with other rows; covariates are trees, in the form of `covariates`.
 
         Args:
           rewards: (n_users, horizon, n_states, n_actions)
-          brought: (n_users, 1 + horizon * n_states * n_actions)
+          covariates: (n_users, 1 + horizon * n_states * n_actions)
           reward_range: declared range, this table's if None.
         """
-        if brought is None:
-            raise ValueError("users of this table bring first and next states; brought must not be None")
-        answers, trees = np.asarray(rewards, dtype=float), np.asarray(brought)
+        if covariates is None:
+            raise ValueError("users of this table have first and next states; covariates must not be None")
+        answers, trees = np.asarray(rewards, dtype=float), np.asarray(covariates)
         return type(self)(
             trees[:, 0], trees[:, 1:].reshape(answers.shape), answers, reward_range or self.reward_range, self.names
         )
+
+    def covariates_of(self, short: tuple[float, ...]) -> IntArray:
+        """(1 + horizon * n_states * n_actions,) the tree of a user who walks along the path `short`, whatever is done."""
+        return path_tree(short, self.n_states, self.n_actions)
+
+    def changes(self) -> list[Change]:
+        """A canary that stays in one state for the whole episode, and in another in the neighbor, for all pairs of states.
+
+        So each of its steps contributes what one state and the policy's action there give, with the value of a state that is
+        known to come. Which states are worst depends on the algorithm's model: of more than six, six evenly spaced are
+        paired, and the search for the least favorable pair goes on from there, state by state. Rewards move by the whole
+        range, or stay highest: a target that enters with opposite features moves most where it is large on both sides.
+        """
+        span, length = self.reward_range, self.episode_length + 1
+        shown = np.unique(np.linspace(0, self.n_states - 1, min(self.n_states, _MOST_STATES)).round().astype(int)).tolist()
+        apart = sorted(combinations(shown, 2), key=lambda pair: pair[0] - pair[1])
+        return [
+            change_of_path((mine,) * length, (theirs,) * length, before, span.high)
+            for mine, theirs in apart
+            for before in (span.low, span.high)
+        ]
+
+    def near(self, change: Change) -> list[Change]:
+        """Changes that differ in one state, or in one reward; of many an even selection."""
+        assert change.covariates is not None
+        (mine, theirs), ends = change.covariates, (self.reward_range.low, self.reward_range.high)
+        paths = [(path, theirs) for path in self._one_step_away(mine)]
+        paths += [(mine, path) for path in self._one_step_away(theirs)]
+        return [
+            *(change_of_path(mine, theirs, before, after) for before, after in product(ends, repeat=2)),
+            *(change_of_path(*both, change.before, change.after) for both in paths[:: -(-len(paths) // _MOST_NEAR)]),
+        ]
+
+    def _one_step_away(self, path: tuple[float, ...]) -> list[tuple[float, ...]]:
+        return [
+            (*path[:step], state, *path[step + 1 :])
+            for step, state in product(range(len(path)), range(self.n_states))
+            if state != path[step]
+        ]
 
     def first(self, user: IntArray) -> IntArray:
         """(n_reps,) first states."""
@@ -87,6 +165,21 @@ class EpisodeTable(DataSet):
         """(n_reps,) next states and (n_reps,) rewards."""
         place = user, step, states, actions
         return self.next_states[place], self.rewards[place]
+
+
+def change_of_path(mine: tuple[float, ...], theirs: tuple[float, ...], before: float, after: float) -> Change:
+    """A trajectory that becomes another one: at each step the canary is in a given state, whatever is done.
+
+    Args:
+      mine: (horizon + 1,) states in the data set.
+      theirs: (horizon + 1,) states in the neighbor.
+      before: reward to any action in the data set.
+      after: reward to any action in the neighbor.
+    """
+    shown = (" ".join(str(state) for state in path) for path in (mine, theirs))
+    moved = f" becomes {after:g}" if after != before else ""
+    words = f"states {next(shown)} become {next(shown)}, every reward {before:g}{moved}"
+    return Change(before, after, (mine, theirs), words)
 
 
 Table = RewardTable | EpisodeTable
@@ -105,7 +198,7 @@ def random_episodes(
 
 
 def path_tree(path: ArrayLike, n_states: int, n_actions: int) -> IntArray:
-    """(1 + horizon * n_states * n_actions,) what a user brings who walks along a path whatever is done.
+    """(1 + horizon * n_states * n_actions,) covariates of a user who walks along a path whatever is done.
 
     Args:
       path: (horizon + 1,) states.

@@ -1,121 +1,37 @@
-"""Fixed data sets: what each user would answer to each action."""
+"""Fixed data sets of bandits: what each user would answer to each action."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import math
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandana.algorithms.environments.answers_numba import span_sums
+from bandana.algorithms.environments.data_sets import GRID, Change, DataSet, Stack
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
 
-_GRID = 2.0**-30
-_EXACT = 2**53  # integers up to here are exact in a float
 
+class RewardStack(Stack["RewardTable"]):
+    """Tables of arms side by side; sums are kept for each table once, and exact, as those of `RewardTable`."""
 
-class DataSet(ABC):
-    """What every kind of data set shares: row k holds what user k brings, and what they would answer to all that may happen.
+    def __init__(
+        self, tables: Sequence[RewardTable], table: IntArray, record: IntArray, canaries: RewardTable, canary: IntArray
+    ) -> None:
+        super().__init__(tables, table, record, canaries, canary)
+        self._prefix = np.stack([one.prefix for one in tables]) * GRID
+        self._extra = canaries.rewards[canary] - np.stack([one.rewards for one in tables])[table, record]
 
-    Rewards are rounded to multiples of 2^-30, so that sums of them are exact in any order: a phase absorbed at once and
-    round by round give the same number, and replacing a record changes no sum that does not contain it, to the last bit.
-
-    Attributes:
-      rewards: (n_users, ..., n_actions), on the grid.
-      reward_range: where every reward lies.
-      n_users: number of records.
-      n_actions: number of actions.
-      n_steps: actions that one record takes: 1 in a bandit, the length of an episode.
-    """
-
-    n_steps = 1
-
-    def __init__(self, rewards: FloatArray, reward_range: Interval) -> None:
-        reach = max(abs(reward_range.low), abs(reward_range.high)) * len(rewards) * self.n_steps
-        if reach / _GRID >= _EXACT:
-            raise ValueError(
-                f"{len(rewards)} rewards in {reward_range} can sum to {reach:.4g}; sums are exact up to "
-                f"{_EXACT * _GRID:.4g}: scale the rewards, or use fewer users"
-            )
-        self.reward_range = reward_range
-        # Where an end of the range is off the grid, rewards stay inside it: the sensitivity is never exceeded.
-        steps = np.clip(np.rint(rewards / _GRID), np.ceil(reward_range.low / _GRID), np.floor(reward_range.high / _GRID))
-        self._steps: IntArray = steps.astype(np.int64)
-        self.rewards: FloatArray = steps * _GRID
-        self.n_users, self.n_actions = len(rewards), rewards.shape[-1]
-
-    def __str__(self) -> str:
-        return f"{self.n_users} rounds x {self.n_actions} arms"
-
-    @property
-    @abstractmethod
-    def brought(self) -> NDArray[Any] | None:
-        """(n_users, ...) what users bring beside their rewards; None where there is nothing else in a record."""
-
-    @abstractmethod
-    def with_rows(self, rewards: ArrayLike, brought: ArrayLike | None, reward_range: Interval | None = None) -> Self:
-        """A data set of the same kind with other rows, of any number.
-
-        Args:
-          rewards: (n_users, ..., n_actions)
-          brought: (n_users, ...), None where users bring nothing.
-          reward_range: declared range, this table's if None.
-        """
-
-    def clipped(self, reward_range: Interval) -> Self:
-        """The table with every reward moved into the range; itself if that changes nothing."""
-        if reward_range.low <= self.reward_range.low and self.reward_range.high <= reward_range.high:
-            return self
-        return self.with_rewards(reward_range.clip(self.rewards), reward_range)
-
-    def with_rewards(self, rewards: ArrayLike, reward_range: Interval | None = None) -> Self:
-        """The same users, who bring the same, with other rewards.
-
-        Args:
-          rewards: (n_users, ..., n_actions)
-          reward_range: declared range, this table's if None.
-        """
-        return self.with_rows(rewards, self.brought, reward_range)
-
-    def replaced(
-        self, user: int, row: ArrayLike, reward_range: Interval | None = None, brought: ArrayLike | None = None
-    ) -> Self:
-        """The neighbor in which one user's record is another one.
-
-        Args:
-          user: which row, in [0, n_users).
-          row: (..., n_actions) the new potential rewards.
-          reward_range: the neighbor's declared range, if the new row leaves this table's.
-          brought: what the user brings then; None keeps it, as where it is public.
-        """
-        if not 0 <= user < self.n_users:
-            raise ValueError(f"user must lie in [0, {self.n_users}), got {user!r}")
-        shape = self.rewards.shape[1:]
-        if np.shape(row) != shape:
-            told = f"one reward for each of {shape[0]} actions" if len(shape) == 1 else f"rewards of shape {shape}"
-            raise ValueError(f"row must hold {told}, got shape {np.shape(row)}")
-        rewards, kept = self.rewards.copy(), self.brought
-        rewards[user] = row
-        if brought is not None:
-            if kept is None:
-                raise ValueError("the users of this table bring nothing but rewards; brought must be None")
-            if np.shape(brought) != kept.shape[1:]:
-                raise ValueError(f"brought must be of shape {kept.shape[1:]}, as all users bring, got {np.shape(brought)}")
-            kept = kept.copy()
-            kept[user] = brought
-        return self.with_rows(rewards, kept, reward_range)
-
-    def repeated(self, times: int) -> Self:
-        """The same users so many times over."""
-        rows = (times, *[1] * (self.rewards.ndim - 1))
-        brought = self.brought
-        return self.with_rows(
-            np.tile(self.rewards, rows),
-            None if brought is None else np.tile(brought, (times, *[1] * (brought.ndim - 1))),
-        )
+    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
+        """(n_reps,) the sum of the rewards of users user, ..., user + n_records - 1 to the given actions."""
+        last = user + n_records
+        sums = self._prefix[self.table, last, actions] - self._prefix[self.table, user, actions]
+        holds = (self.canary >= 0) & (user <= self.record) & (self.record < last)
+        return np.asarray(sums + np.where(holds, self._extra[np.arange(len(user)), actions], 0.0))
 
 
 class RewardTable(DataSet):
@@ -125,6 +41,8 @@ class RewardTable(DataSet):
       rewards: (n_users, n_actions), on the grid.
       names: what the actions are called.
     """
+
+    stack: ClassVar[type[Any]] = RewardStack
 
     def __init__(self, rewards: ArrayLike, reward_range: Interval, names: tuple[str, ...] | None = None) -> None:
         array = np.asarray(rewards, dtype=float)
@@ -141,22 +59,22 @@ class RewardTable(DataSet):
         self.names = names or tuple(f"arm {a}" for a in range(self.n_actions))
 
     @property
-    def brought(self) -> NDArray[Any] | None:
-        """What users bring besides rewards: nothing."""
+    def covariates(self) -> NDArray[Any] | None:
+        """None: a record is its rewards."""
         return None
 
     @cached_property
-    def _prefix(self) -> IntArray:
+    def prefix(self) -> IntArray:
         """(n_users + 1, n_actions) prefix sums, in units of the grid."""
         return np.concatenate([np.zeros((1, self.n_actions), dtype=np.int64), np.cumsum(self._steps, axis=0)])
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) the sum of rewards[user : user + n_records, action]."""
         sums = np.empty(len(user))
-        span_sums(self._prefix, _GRID, user, n_records, actions, sums)
+        span_sums(self.prefix, GRID, user, n_records, actions, sums)
         return sums
 
-    def with_rows(self, rewards: ArrayLike, brought: ArrayLike | None, reward_range: Interval | None = None) -> Self:
+    def with_rows(self, rewards: ArrayLike, covariates: ArrayLike | None, reward_range: Interval | None = None) -> Self:
         """A table with other rewards and the same names; `reward_range` None keeps the declared range."""
         return type(self)(rewards, reward_range or self.reward_range, self.names)
 
@@ -177,6 +95,35 @@ _LONG = 1e-9
 """Norms above 1 by no more than this are rounding, and are divided out."""
 
 
+class ContextStack(RewardStack):
+    """Tables with contexts side by side; all share them, but for canaries that have their own.
+
+    Attributes:
+      context_dimension: d.
+    """
+
+    tables: Sequence[ContextTable]
+    canaries: ContextTable
+
+    def __init__(
+        self, tables: Sequence[ContextTable], table: IntArray, record: IntArray, canaries: ContextTable, canary: IntArray
+    ) -> None:
+        super().__init__(tables, table, record, canaries, canary)
+        self.context_dimension = tables[0].context_dimension
+        own = (canaries.features[canary] != tables[0].features[record]).any(axis=(1, 2))
+        self._has_own = own & (canary >= 0)
+
+    def contexts(self, user: IntArray) -> FloatArray:
+        """(n_reps, n_actions, d) of the given users' actions."""
+        offered = self.tables[0].contexts(user)
+        rows = np.flatnonzero((user == self.record) & self._has_own)
+        if not len(rows):
+            return offered
+        offered = offered.copy()
+        offered[rows] = self.canaries.features[self.canary[rows]]
+        return offered
+
+
 class ContextTable(RewardTable):
     """A table whose users show their actions as vectors: row t holds user t's features and potential rewards.
 
@@ -187,6 +134,8 @@ class ContextTable(RewardTable):
       context_dimension: d.
     """
 
+    stack: ClassVar[type[Any]] = ContextStack
+
     def __init__(
         self, features: ArrayLike, rewards: ArrayLike, reward_range: Interval, names: tuple[str, ...] | None = None
     ) -> None:
@@ -195,15 +144,44 @@ class ContextTable(RewardTable):
         self.context_dimension = int(self.features.shape[2])
 
     @property
-    def brought(self) -> NDArray[Any]:
+    def covariates(self) -> NDArray[Any]:
         """(n_users, n_actions, d) the features."""
         return self.features
 
-    def with_rows(self, rewards: ArrayLike, brought: ArrayLike | None, reward_range: Interval | None = None) -> Self:
-        """A table with other features, which users bring, and other rewards; `reward_range` None keeps the range."""
-        if brought is None:
-            raise ValueError("users of this table bring features; brought must not be None")
-        return type(self)(brought, rewards, reward_range or self.reward_range, self.names)
+    def with_rows(self, rewards: ArrayLike, covariates: ArrayLike | None, reward_range: Interval | None = None) -> Self:
+        """A table with other features and other rewards; `reward_range` None keeps the range."""
+        if covariates is None:
+            raise ValueError("users of this table have features; covariates must not be None")
+        return type(self)(covariates, rewards, reward_range or self.reward_range, self.names)
+
+    def covariates_of(self, short: tuple[float, ...]) -> FloatArray:
+        """(n_actions, d) features of a user all of whose actions have the vector `short`, which is then the covariate."""
+        return np.tile(np.array(short), (self.n_actions, 1))
+
+    def changes(self) -> list[Change]:
+        r"""Changes of contexts that cost most.
+
+        All actions of the record have one vector x, so that x is what the record contributes, whichever is chosen. Of the
+        sums of x x^T and y x, with y = r - m for rewards r of middle m and half-width Y, the largest change is that of
+        y = -Y, y' = Y and <x, x'> = min(1, Y^2) for GOE noise of one scale on both, min(1, Y^2/2) for equal variances
+        (`JointGaussian`); of x x^T alone, that of orthogonal vectors. Where the product is 1 the contexts stay. The two lie
+        on either side of (1, 1), so that x x^T - x' x'^T is diagonal, which is what noise of equal variances hides least.
+        """
+        if self.context_dimension < 2:
+            return []
+        low, high = self.reward_range.low, self.reward_range.high
+        axes = np.eye(self.context_dimension)[:2]
+        found = [Change(low, low, (tuple(axes[0]), tuple(axes[1])), "every context e_0 becomes e_1")]
+        for share in ((self.reward_range.width / 2) ** 2, (self.reward_range.width / 2) ** 2 / 2):
+            if share >= 1:
+                continue
+            half = math.acos(share) / 2
+            mine, theirs = (
+                np.array([math.cos(turn), math.sin(turn)]) @ axes for turn in (math.pi / 4 - half, math.pi / 4 + half)
+            )
+            words = f"every context becomes one with product {share:.3g}, every reward {low:g} becomes {high:g}"
+            found.append(Change(low, high, (tuple(mine), tuple(theirs)), words))
+        return found
 
     def contexts(self, user: IntArray) -> FloatArray:
         """(n_reps, n_actions, d) features of the given users' actions; one user's are not copied for each replicate."""

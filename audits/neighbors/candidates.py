@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from bandana.algorithms.environments.data_sets import Change
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.protocol import FloatArray
-from bandana.audits.neighbors.pairs import Change, Pair
+from bandana.audits.neighbors.pairs import Pair
 from bandana.privacy_core import Interval
 
 _BEYOND = 4.0
-
-
-class Value(NamedTuple):
-    """What the canary's rewards are, to any action, in the data set and in its neighbor."""
-
-    data: float
-    neighbor: float
-    change: Change | None = None
-    """What it brings then; None where that stays."""
-
-    def __str__(self) -> str:
-        return f"every reward {self.data:g} becomes {self.neighbor:g}" if self.change is None else str(self.change)
-
-
-def changed_value(change: Change) -> Value:
-    """The value that a change gives a record."""
-    return Value(change.before, change.after, change)
 
 
 @dataclass(frozen=True)
@@ -40,31 +23,20 @@ class Candidate:
 
     Attributes:
       record: the canary's position.
-      value: the canary's rewards.
+      change: what the canary's record becomes.
       context: all other records, in words, a key of the tables that are tried with it.
     """
 
     record: int
-    value: Value
+    change: Change
     context: str
 
     def __str__(self) -> str:
-        return f"record {self.record}: {self.value}; {self.context}"
+        return f"record {self.record}: {self.change}; {self.context}"
 
     def pair(self, table: Table) -> Pair:
         """The two data sets; `table` is the context, whose range the canary's rewards may leave."""
-        span, change = table.reward_range, self.value.change
-        brought = (None, None) if change is None else change.of(table)
-        data, neighbor = (
-            table.replaced(
-                self.record,
-                np.full(table.rewards.shape[1:], reward),
-                Interval(min(span.low, reward), max(span.high, reward)),
-                own,
-            )
-            for reward, own in zip(self.value[:2], brought, strict=True)
-        )
-        return Pair(data, neighbor, self.record, str(self))
+        return Pair.of(table, self.record, self.change, f"; {self.context}")
 
 
 def even_rewards(shape: tuple[int, ...], reward_range: Interval, seed: int) -> dict[str, FloatArray]:
@@ -96,7 +68,8 @@ def even_contexts(rounds: int, n_arms: int, reward_range: Interval, seed: int) -
       seed: of the coins.
     """
     return {
-        told: RewardTable(array, reward_range) for told, array in even_rewards((rounds, n_arms), reward_range, seed).items()
+        words: RewardTable(array, reward_range)
+        for words, array in even_rewards((rounds, n_arms), reward_range, seed).items()
     }
 
 
@@ -118,18 +91,19 @@ def candidate_pairs(
       probes: canary positions; none: see `early_probes`.
       seed: of the context that is drawn.
     """
-    value = Value(reward_range.low, reward_range.high)
+    change = Change(reward_range.low, reward_range.high)
     return [
-        Candidate(record, value, told).pair(table)
-        for told, table in even_contexts(rounds, n_arms, reward_range, seed).items()
+        Candidate(record, change, words).pair(table)
+        for words, table in even_contexts(rounds, n_arms, reward_range, seed).items()
         for record in probes or early_probes(rounds, n_arms)
     ]
 
 
-def values_of(span: Interval) -> tuple[Value, ...]:
-    """What canaries become: the widest change first, then outside the range on either side, then half of it."""
+def reward_changes(span: Interval) -> tuple[Change, ...]:
+    """Changes of rewards alone: the widest change first, then outside the range on either side, then half of it."""
     low, high, middle = span.low, span.high, (span.low + span.high) / 2
     above, below = high + _BEYOND * span.width, low - _BEYOND * span.width
     return (
-        Value(low, high), Value(low, above), Value(high, below), Value(high, low), Value(low, middle), Value(middle, high)
+        Change(low, high), Change(low, above), Change(high, below),
+        Change(high, low), Change(low, middle), Change(middle, high),
     )  # fmt: skip

@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
+from bandana.algorithms.environments.data_sets import Change
 from bandana.algorithms.environments.episodes import Table
-from bandana.algorithms.environments.stacked import stacked
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
-from bandana.audits.neighbors.candidates import Candidate, Value, changed_value, early_probes, even_rewards, values_of
-from bandana.audits.neighbors.pairs import Change, Pair, Paths, actions_differ, own_changes
-from bandana.privacy_core import LaplaceEvent, LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
+from bandana.audits.neighbors.candidates import Candidate, early_probes, even_rewards, reward_changes
+from bandana.audits.neighbors.pairs import Pair, actions_differ
+from bandana.privacy_core import Interval, LaplaceEvent, LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
 from bandana.privacy_core.checks import at_least
 
 _SEED = 0x7061_6972
@@ -101,17 +101,14 @@ def losses(
       stage: a number for each call in one search, so that no seed is used twice.
     """
     at_least("n_replays", n_replays, 2)
-    names = list(contexts)
-    tables = list(contexts.values())
+    names, tables = list(contexts), list(contexts.values())
     context = np.repeat([names.index(candidate.context) for candidate in tried], n_replays)
     record = np.repeat([candidate.record for candidate in tried], n_replays)
+    is_hidden = np.repeat([candidate.change.covariates is not None for candidate in tried], n_replays)
+    canaries, places = _canaries(contexts, tried)
+    data, neighbor = np.repeat(places, n_replays, axis=0).T
     on_neighbor = np.tile(np.arange(n_replays) % 2, len(tried)).astype(bool)
-    values = np.repeat(np.array([candidate.value[:2] for candidate in tried], dtype=float), n_replays, axis=0)
-    own, brought = _own_rows(tables[0], tried)
-    own = np.repeat(own, n_replays, axis=0)
-    mine, theirs = (np.where(on_neighbor, own[:, 1 - s], own[:, s]) for s in (0, 1))
-    here = np.where(on_neighbor, values[:, 1], values[:, 0])
-    there = np.where(on_neighbor, values[:, 0], values[:, 1])
+    here, there = np.where(on_neighbor, neighbor, data), np.where(on_neighbor, data, neighbor)
     table = tables[0]
     size = max(n_replays, _CELLS // (table.n_users * (table.rewards[0].size // table.n_actions)))
     starts = range(0, len(context), size)
@@ -120,17 +117,16 @@ def losses(
     for start, child in zip(starts, seeds, strict=True):
         rows = slice(start, start + size)
         live_side, scripted_side = (
-            stacked(tables, context[rows], record[rows], reward[rows], which[rows], brought)
-            for reward, which in ((here, mine), (there, theirs))
+            table.stack(tables, context[rows], record[rows], canaries, side[rows]) for side in (here, there)
         )
         n_reps = len(context[rows])
-        live = LiveLedger(n_reps, ReproducibleNoise(child), keeps_transcript=True, n_records=tables[0].n_users)
+        live = LiveLedger(n_reps, ReproducibleNoise(child), keeps_transcript=True, n_records=table.n_users)
         actions, shadow = ActionLog(), ActionLog()
         run(algorithm, live_side, live, observers=[actions])
         scripted = LossLedger(n_reps, live.transcript)
         run(algorithm, scripted_side, scripted, observers=[shadow])
         scripted.finish()
-        hidden = np.where(own[rows, 0] >= 0, record[rows], -1)
+        hidden = np.where(is_hidden[rows], record[rows], -1)
         is_lost = (scripted.diverged >= 0) | actions_differ(actions, shadow, hidden)
         pure = 2 * ndtri(expit(scripted.epsilon))
         mus.append(np.where(is_lost, np.inf, np.sqrt(scripted.mu_squared + pure**2)))
@@ -139,19 +135,25 @@ def losses(
     return Losses(np.concatenate(mus).reshape(shape), np.concatenate(epsilons).reshape(shape))
 
 
-def _own_rows(table: Table, tried: Sequence[Candidate]) -> tuple[IntArray, NDArray[Any]]:
-    """(n_candidates, 2) what the canary brings on the data set and in its neighbor, -1 for the table's; and those rows."""
-    found = np.full((len(tried), 2), -1, dtype=np.int64)
-    if table.brought is None:
-        return found, np.zeros((0, 0))
-    rows, places = [table.brought[:1]], dict[Change, int]()
-    for candidate, place in zip(tried, found, strict=True):
-        if (change := candidate.value.change) is not None:
-            if change not in places:
-                places[change] = sum(map(len, rows)) - 1
-                rows.append(np.stack(change.of(table)))
-            place[:] = places[change], places[change] + 1
-    return found, np.concatenate(rows)[1:]
+def _canaries(contexts: Mapping[str, Table], tried: Sequence[Candidate]) -> tuple[Table, IntArray]:
+    """The records that canaries are, as rows of a table, and (n_candidates, 2) the rows on the data set and its neighbor."""
+    rows: dict[tuple[float, bytes], tuple[float, NDArray[Any] | None]] = {}
+    places = []
+    for candidate in tried:
+        for reward, covariates in contexts[candidate.context].rows(candidate.record, candidate.change):
+            key = reward, b"" if covariates is None else covariates.tobytes()
+            rows.setdefault(key, (reward, covariates))
+            places.append(key)
+    order, first = {key: place for place, key in enumerate(rows)}, next(iter(contexts.values()))
+    rewards = np.array([reward for reward, _ in rows.values()])
+    all_covariates = [covariates for _, covariates in rows.values() if covariates is not None]
+    span = Interval(min(first.reward_range.low, rewards.min()), max(first.reward_range.high, rewards.max()))
+    table = first.with_rows(
+        np.broadcast_to(rewards.reshape(-1, *[1] * (first.rewards.ndim - 1)), (len(rewards), *first.rewards.shape[1:])),
+        np.stack(all_covariates) if all_covariates else None,
+        span,
+    )
+    return table, np.array([order[key] for key in places]).reshape(-1, 2)
 
 
 def visible_mu(mus: FloatArray) -> float:
@@ -274,22 +276,22 @@ def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, p
     rounds, span = table.n_users, table.reward_range
     if any(not 0 <= probe < rounds for probe in probes):
         raise ValueError(f"probes must lie in [0, {rounds}), got {tuple(probes)}")
-    contexts = {told: table.with_rewards(even) for told, even in even_rewards(table.rewards.shape, span, seed).items()}
+    contexts = {words: table.with_rewards(even) for words, even in even_rewards(table.rewards.shape, span, seed).items()}
     first = next(iter(contexts))
     contexts["all others as in the table"] = table
     late = {rounds // 2, 3 * rounds // 4, max(rounds - 2, 0), rounds - 1}
     positions = sorted({*early_probes(rounds, table.n_actions), *probes, *late})
-    plain, *others = values_of(span)
+    plain, *others = reward_changes(span)
     if private_records:
-        others += [changed_value(change) for change in own_changes(table)]
+        others += table.changes()
     state = _Search(algorithm, contexts, seed)
-    tried = [Candidate(record, plain, told) for record in positions for told in contexts]
-    tried += [Candidate(record, value, first) for value in others for record in positions[:3]]
+    tried = [Candidate(record, plain, words) for record in positions for words in contexts]
+    tried += [Candidate(record, change, first) for change in others for record in positions[:3]]
     ranked = [candidate for _, candidate in state.look(tried, _FEW)]
     kept = state.look(ranked[:_KEPT], _MORE)[:1]
-    # From the best trajectory too, though another change looks better: states are improved one by one.
-    walks = [candidate for candidate in ranked if isinstance(candidate.value.change, Paths)][:1]
-    kept += state.look([candidate for candidate in walks if candidate != kept[0][1]], _MORE)
+    # From the best change of covariates too, though another one looks better: they are improved one by one.
+    moved = [one for one in ranked if one.change.covariates is not None and table.near(one.change)][:1]
+    kept += state.look([candidate for candidate in moved if candidate != kept[0][1]], _MORE)
     best = max((_improve(state, start, positions, [plain, *others]) for start in kept), key=lambda found: found[0])[1]
     final = state.play([best], _MORE)
     mu = visible_mu(final.mu[0])
@@ -300,7 +302,7 @@ def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, p
 
 
 def _improve(
-    state: _Search, best: tuple[float, Candidate], positions: list[int], values: list[Value]
+    state: _Search, best: tuple[float, Candidate], positions: list[int], changes: list[Change]
 ) -> tuple[float, Candidate]:
     """Coordinate ascent from the best candidate, until nothing near it is worse."""
     place = positions.index(best[1].record)
@@ -311,11 +313,10 @@ def _improve(
         at = best[1]
         near = [replace(at, record=record) for step in ladder for record in (at.record - step, at.record + step)]
         near = [one for one in near if 0 <= one.record < n_users]
-        near += [replace(at, value=value) for value in values]
-        if (change := at.value.change) is not None:
-            table = state.contexts[at.context]
-            near += [replace(at, value=changed_value(other)) for other in change.near(table)]
-        near += [replace(at, context=told) for told in _near(state, at.record)]
+        near += [replace(at, change=change) for change in changes]
+        if at.change.covariates is not None:
+            near += [replace(at, change=change) for change in state.contexts[at.context].near(at.change)]
+        near += [replace(at, context=words) for words in _near(state, at.record)]
         fresh = [one for one in near if one not in state.seen]
         found = state.look([one for _, one in state.look(fresh, _FEW)[:_KEPT]], _MORE)
         if not found or found[0][0] <= best[0] + _EQUAL:
@@ -337,8 +338,8 @@ def _near(state: _Search, record: int) -> list[str]:
         f"arm 0 pays {span.high:g}, others {span.low:g}": np.broadcast_to(best_first, shape),
     }
     names = list(tables)
-    for told, rewards in changing.items():
-        name = f"{told} (record {record})" if "it" in told.split() else told
+    for words, rewards in changing.items():
+        name = f"{words} (record {record})" if "it" in words.split() else words
         if name not in tables:
             tables[name] = first.with_rewards(np.broadcast_to(rewards, shape), span)
             names.append(name)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bandana.algorithms.environments.episodes import EpisodeTable, Table
+from bandana.algorithms.environments.data_sets import Change
+from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm, FloatArray
 from bandana.audits.bounds import methods
 from bandana.audits.claims import Quantity
-from bandana.audits.neighbors.pairs import Pair, own_changes
+from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import ONE_RUN, Effort, Scores, StatedBound, main_quantity
 from bandana.audits.replays import attacks, one_run
 from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
@@ -177,7 +178,7 @@ def measure_one_run(
     Args:
       algorithm: what to audit.
       table: its range and number of arms are played; a short one is repeated until it has 4096 rounds. Rewards go from
-        lowest to highest; in episodes, users walk along other paths too, as `neighbors.own_changes` has it first.
+        lowest to highest; in episodes, users walk along other paths too, as `DataSet.changes` has it first.
       claim: what the algorithm promises of one record.
       effort: seed, and delta.
       level: probability with which some bound exceeds the truth, at most.
@@ -186,13 +187,10 @@ def measure_one_run(
       the bounds; none where the algorithm cannot play so many rounds.
     """
     span, data = table.reward_range, table.repeated(-(-_ONE_RUN_ROUNDS // table.n_users))
-    out, in_ = data.brought, data.brought
-    if isinstance(table, EpisodeTable) and (changes := own_changes(table)):
-        out, in_ = (np.tile(tree, (data.n_users, 1)) for tree in changes[0].of(table))
-    data, neighbor = (
-        data.with_rows(np.full(data.rewards.shape, reward), brought)
-        for reward, brought in ((span.low, out), (span.high, in_))
-    )
+    change = Change(span.low, span.high)
+    if table.rewards_may_be_public and (changes := table.changes()):
+        change = replace(change, covariates=changes[0].covariates)
+    data, neighbor = data.all_changed(change)
     try:
         found = one_run.examine(algorithm, data, neighbor, effort.seed, claim=claim, delta=effort.delta, level=level)
     except ValueError:

@@ -30,9 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bandana.algorithms.environments.data_sets import DataSet
 from bandana.algorithms.environments.episodes import Table
-from bandana.algorithms.environments.stacked import Streams, Tables, brings_another
-from bandana.algorithms.environments.tables import ContextTable, DataSet
 from bandana.algorithms.protocol import Algorithm, BoolArray, FloatArray, IntArray, Record
 from bandana.algorithms.run import run
 from bandana.audits.bounds.one_run_methods import LEAST, RunBound, bound, n_guesses_for
@@ -119,8 +118,10 @@ def examine(
         )
     records = np.unique(np.linspace(0, data.n_users - 1, n_canaries).round().astype(np.int64))
     is_in = np.random.Generator(np.random.SFC64(for_coins)).integers(0, 2, len(records)).astype(bool)
-    tables = Tables.of(data, in_, records, is_in, is_local)
-    heard = _Heard(tables, ReproducibleNoise(for_noise))
+    is_hidden = np.zeros(data.n_users, dtype=bool)
+    is_hidden[records] = data.moved(in_)[records]
+    tables = data.one_run(in_, records, is_in, is_local)
+    heard = _Heard(1 if is_local else len(records), is_local, is_hidden, ReproducibleNoise(for_noise))
     run(algorithm, tables, heard, observers=[heard])
     scores = heard.scores().astype(np.float32).astype(np.float64)
     bounds = _bounds(scores, is_in, claim, delta, level, is_sequential=is_local and heard.is_prompt)
@@ -156,10 +157,10 @@ def _in_table(algorithm: Algorithm, data: Table, neighbor: ArrayLike | Table) ->
         raise ValueError(f"data must have the algorithm's {algorithm.n_actions} arms, got {data.n_actions}")
     if span.low < own.low or span.high > own.high:
         raise ValueError(f"data must lie in the algorithm's range {own}, as a canary that is clipped is none; got {span}")
-    brought = data.brought
+    covariates = data.covariates
     if isinstance(neighbor, DataSet):
-        rows, brought = neighbor.rewards, neighbor.brought
-        if isinstance(data, ContextTable) and neighbor.brought is not None and (data.features != neighbor.brought).any():
+        rows, covariates = neighbor.rewards, neighbor.covariates
+        if not data.rewards_may_be_public and data.moved(neighbor).any():
             raise ValueError(
                 "neighbor must bring the contexts of data: only rewards are canaries where users bring contexts"
             )
@@ -171,8 +172,8 @@ def _in_table(algorithm: Algorithm, data: Table, neighbor: ArrayLike | Table) ->
     wrong = ~((rows >= span.low) & (rows <= span.high))
     if wrong.any():
         raise ValueError(f"neighbor must hold rewards in {span}, the range of data; got {float(rows[wrong][0])!r}")
-    in_ = data.with_rows(rows, brought)
-    same = (in_.rewards == data.rewards).reshape(data.n_users, -1).all(axis=1) & ~brings_another(data, in_)
+    in_ = data.with_rows(rows, covariates)
+    same = (in_.rewards == data.rewards).reshape(data.n_users, -1).all(axis=1) & ~data.moved(in_)
     if same.any():
         raise ValueError(f"neighbor must differ from data in every row, got the same in row {int(np.argmax(same))}")
     return in_
@@ -204,13 +205,13 @@ class _Heard:
     back and scores nothing. Releases may come for the whole batch at once or replicate by replicate.
     """
 
-    def __init__(self, tables: Streams, noise: ReproducibleNoise) -> None:
-        self.n_pairs, self.n_reps = tables.n_pairs, 1 + 2 * tables.n_pairs
+    def __init__(self, n_pairs: int, is_local: bool, is_hidden: BoolArray, noise: ReproducibleNoise) -> None:
+        self.n_pairs, self.n_reps = n_pairs, 1 + 2 * n_pairs
         self.parted = np.zeros(self.n_reps, dtype=bool)
         self.is_prompt = True
-        self._is_local = tables.rest is None
-        self._live = LiveLedger(self.n_reps, noise, n_records=tables.n_users)
-        self._scores = np.zeros(tables.n_users if self._is_local else self.n_pairs)
+        self._is_local = is_local
+        self._live = LiveLedger(self.n_reps, noise, n_records=len(is_hidden))
+        self._scores = np.zeros(len(is_hidden) if is_local else self.n_pairs)
         self._script: dict[int, _Asked] = {}
         self._made = np.zeros(self.n_reps, dtype=np.int64)
         self._is_in_step = True
@@ -218,7 +219,7 @@ class _Heard:
         self._waiting: list[tuple[int, FloatArray, FloatArray, FloatArray]] = []
         self._mechanism: Mechanism | None = None
         self._played = 0
-        self._is_hidden, self._last = tables.is_hidden, tables.n_users - 1
+        self._is_hidden, self._last = is_hidden, len(is_hidden) - 1
 
     def observe(self, record: Record) -> None:
         """Sees who acts otherwise than the live replicate.

@@ -27,8 +27,8 @@ class Case:
       record: which one is replaced.
       replacement: its rewards then.
       seed: of the noise.
-      brought: what each user brings beside rewards, as `Table.brought` has it: features of the actions, or a tree of states;
-        None where users bring nothing.
+      brought: covariates of each user, as `Table.covariates` has them: features of the actions, or a tree of states; None
+        where there are none.
       replaced_brought: what the record brings then; None where that stays.
       episode: horizon, number of states and of actions, in episodes.
     """
@@ -47,12 +47,12 @@ class Case:
         data, neighbor, record = pair.data, pair.neighbor, pair.record
         rows = data.rewards.reshape(data.n_users, -1).tolist()
         replacement = neighbor.rewards[record].ravel().tolist()
-        theirs = None if neighbor.brought is None else neighbor.brought[record]
+        theirs = None if neighbor.covariates is None else neighbor.covariates[record]
         return cls(
             tuple(map(tuple, rows)), record, tuple(replacement), seed,
-            None if data.brought is None else as_tuples(data.brought),
+            None if data.covariates is None else as_tuples(data.covariates),
             None if theirs is None or pair.hidden_record < 0 else as_tuples(theirs),
-            data.rewards.shape[1:] if isinstance(data, EpisodeTable) else None,
+            data.rewards.shape[1:] if data.rewards.ndim > 2 else None,
         )  # fmt: skip
 
     def pair(self, reward_range: Interval) -> Pair:

@@ -68,11 +68,11 @@ def test_neighbors_keep_contexts_unless_told():
     assert isinstance(other, ContextTable)
     assert np.array_equal(other.features, TABLE.features)
     assert other.rewards[5].tolist() == [0.0, 0.5, 1.0]
-    moved = TABLE.replaced(5, [0.0, 0.5, 1.0], brought=np.zeros((3, 2)))
+    moved = TABLE.replaced(5, [0.0, 0.5, 1.0], covariates=np.zeros((3, 2)))
     assert (moved.features[5] == 0).all()
     assert np.array_equal(np.delete(moved.features, 5, axis=0), np.delete(TABLE.features, 5, axis=0))
-    with pytest.raises(ValueError, match=r"brought must be of shape \(3, 2\), as all users bring, got \(2, 2\)"):
-        TABLE.replaced(5, [0.0, 0.5, 1.0], brought=np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"covariates must be of shape \(3, 2\), as all users' are, got \(2, 2\)"):
+        TABLE.replaced(5, [0.0, 0.5, 1.0], covariates=np.zeros((2, 2)))
     half = TABLE.clipped(Interval(0.0, 0.5))
     assert isinstance(half, ContextTable)
     assert half.rewards.max() <= 0.5

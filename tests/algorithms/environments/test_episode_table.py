@@ -54,14 +54,14 @@ def test_a_neighbor_differs_in_one_tree():
     for actions in ((0, 0, 0), (1, 0, 1)):
         assert walked(moved, 1, actions) == ([2, 0, 3, 1], [1.0, 1.0, 1.0])
     others = np.arange(5) != 1
-    assert (moved.brought[others] == TABLE.brought[others]).all()
+    assert (moved.covariates[others] == TABLE.covariates[others]).all()
     assert (moved.rewards[others] == TABLE.rewards[others]).all()
     kept = TABLE.replaced(1, np.ones(SHAPE[1:]))
-    assert (kept.brought == TABLE.brought).all()
+    assert (kept.covariates == TABLE.covariates).all()
     assert (kept.rewards[1] == 1).all()
     wide = TABLE.replaced(1, np.full(SHAPE[1:], 7.0), Interval(0.0, 7.0))
     assert wide.clipped(UNIT).rewards[1].max() == 1.0
-    assert (wide.clipped(UNIT).brought == TABLE.brought).all()
+    assert (wide.clipped(UNIT).covariates == TABLE.covariates).all()
     assert TABLE.clipped(Interval(-1.0, 1.0)) is TABLE
     for user, row, told in (
         (5, np.ones(SHAPE[1:]), "user must lie"),
@@ -69,14 +69,14 @@ def test_a_neighbor_differs_in_one_tree():
     ):
         with pytest.raises(ValueError, match=told):
             TABLE.replaced(user, row)
-    with pytest.raises(ValueError, match=r"brought must be of shape \(25,\), as all users bring, got \(24,\)"):
+    with pytest.raises(ValueError, match=r"covariates must be of shape \(25,\), as all users' are, got \(24,\)"):
         TABLE.replaced(0, np.ones(SHAPE[1:]), None, tree[1:])
-    with pytest.raises(ValueError, match="bring nothing but rewards"):
+    with pytest.raises(ValueError, match="no covariates, only rewards"):
         RewardTable([[0.0, 1.0]], UNIT).replaced(0, [1.0, 1.0], None, [1.0])
 
 
-def test_what_users_bring_says_all_but_the_rewards():
-    again = TABLE.with_rows(TABLE.rewards, TABLE.brought)
+def test_covariates_are_all_but_the_rewards():
+    again = TABLE.with_rows(TABLE.rewards, TABLE.covariates)
     assert (again.first_states == FIRST).all()
     assert (again.next_states == NEXT).all()
     assert (again.rewards == TABLE.rewards).all()
@@ -84,7 +84,7 @@ def test_what_users_bring_says_all_but_the_rewards():
     assert twice.n_users == 10
     assert (twice.next_states[5:] == NEXT).all()
     assert (twice.first_states[:5] == FIRST).all()
-    with pytest.raises(ValueError, match="brought must not be None"):
+    with pytest.raises(ValueError, match="covariates must not be None"):
         TABLE.with_rows(TABLE.rewards, None)
     with pytest.raises(ValueError, match="read-only"):
         TABLE.next_states[0, 0, 0, 0] = 1
@@ -92,7 +92,7 @@ def test_what_users_bring_says_all_but_the_rewards():
 
 def test_random_episodes_are_fair_and_repeatable():
     table = random_episodes(400, 2, 4, 3, Interval(-1.0, 1.0), 7)
-    assert (table.brought == random_episodes(400, 2, 4, 3, Interval(-1.0, 1.0), 7).brought).all()
+    assert (table.covariates == random_episodes(400, 2, 4, 3, Interval(-1.0, 1.0), 7).covariates).all()
     assert set(np.unique(table.rewards)) == {-1.0, 1.0}
     counts = np.bincount(table.next_states.ravel(), minlength=4)
     # 9600 draws, each with probability 1/4: seven deviations of sqrt(1800) are 297; a false alarm has probability 1e-11.

@@ -17,7 +17,7 @@ from bandana.audits.audit import audit
 from bandana.audits.external.rescaled import rescaled
 from bandana.audits.faults.contextual import CONTEXTUAL_CONTROLS
 from bandana.audits.neighbors import worst_pair
-from bandana.audits.neighbors.pairs import Pair, actions_differ, canary_pairs, own_changes
+from bandana.audits.neighbors.pairs import Pair, actions_differ, canary_pairs
 from bandana.audits.outcome import SAMPLING, Effort
 from bandana.audits.replays.measure import measure_one_run
 from bandana.audits.replays.replay import replay
@@ -73,10 +73,10 @@ def test_some_canary_reaches_the_sensitivity_of_the_joint_statistic(span, ratio)
     half = span.width / 2
     mechanism = JointGaussian(1.0, half, 1.0, diagonal_ratio=ratio)
     table, reached = context_table(span), []
-    changes = own_changes(table)
+    changes = table.changes()
     for change in changes:
-        assert all((own == own[0]).all() for own in change.of(table))
-    pairs = [(np.array(c.data), np.array(c.neighbor), c.after > c.before) for c in changes]
+        assert all((own == own[0]).all() for own in map(table.covariates_of, change.covariates))
+    pairs = [(*map(np.array, c.covariates), c.after > c.before) for c in changes]
     for x, other, moves in [*pairs, (np.eye(3)[0], np.eye(3)[0], True)]:
         one, two = (
             JointGaussian.statistic(v[None], np.array([y])) for v, y in ((x, -half), (other, half if moves else -half))
@@ -86,7 +86,7 @@ def test_some_canary_reaches_the_sensitivity_of_the_joint_statistic(span, ratio)
 
 
 def test_contexts_of_one_dimension_cannot_turn():
-    assert own_changes(ContextTable(np.ones((2, 2, 1)), np.zeros((2, 2)), UNIT)) == []
+    assert ContextTable(np.ones((2, 2, 1)), np.zeros((2, 2)), UNIT).changes() == []
 
 
 def test_the_canarys_own_action_does_not_count_where_its_contexts_differ():

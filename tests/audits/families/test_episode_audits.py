@@ -28,8 +28,7 @@ from nightly import first
 from scipy.stats import kstest
 
 from bandana.algorithms.entry import Claim
-from bandana.algorithms.environments.episodes import EpisodeTable, path_tree, random_episodes
-from bandana.algorithms.environments.stacked import StackedEpisodeTables
+from bandana.algorithms.environments.episodes import EpisodeTable, change_of_path, path_tree, random_episodes
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
@@ -37,8 +36,8 @@ from bandana.audits.external import conformance
 from bandana.audits.external.rescaled import rescaled
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors import worst_pair
-from bandana.audits.neighbors.candidates import Candidate, Value
-from bandana.audits.neighbors.pairs import Paths, actions_differ, canary_pairs, own_changes
+from bandana.audits.neighbors.candidates import Candidate
+from bandana.audits.neighbors.pairs import actions_differ, canary_pairs
 from bandana.audits.outcome import SAMPLING, STRUCTURAL, Effort
 from bandana.audits.replays import one_run as one_run_audit
 from bandana.audits.replays.later_actions import later_features
@@ -54,14 +53,14 @@ from bandana.privacy_core import GaussianDP, Interval, LiveLedger, Relation, Rep
 TABLE = table()
 CLAIM = GaussianDP(1 + 1e-9)
 FAULTS = {control.name: control for control in GENERIC}
-FULL = Paths((0,) * 4, (2,) * 4, 1.0, 1.0)
+FULL = change_of_path((0,) * 4, (2,) * 4, 1.0, 1.0)
 """Three places are left with a reward of 1, and three others entered: the whole sensitivity."""
 
 
 def rows_moved(pair):
     """Which rows differ, in rewards or in trees."""
     rewards = (pair.data.rewards != pair.neighbor.rewards).reshape(N_USERS, -1).any(axis=1)
-    return np.flatnonzero(rewards | (pair.data.brought != pair.neighbor.brought).any(axis=1)).tolist()
+    return np.flatnonzero(rewards | (pair.data.covariates != pair.neighbor.covariates).any(axis=1)).tolist()
 
 
 # --- pairs -----------------------------------------------------------------------------------------------------------
@@ -78,7 +77,7 @@ def test_canaries_change_rewards_and_private_ones_their_whole_trajectory():
         assert rows_moved(pair) == [pair.record]
     moved = private[2]
     assert moved.description == "record 0: states 0 0 0 0 become 2 2 2 2, every reward 0 becomes 1"
-    assert moved.data.brought[0].tolist() == path_tree((0, 0, 0, 0), N_STATES, N_ACTIONS).tolist()
+    assert moved.data.covariates[0].tolist() == path_tree((0, 0, 0, 0), N_STATES, N_ACTIONS).tolist()
     assert (moved.neighbor.next_states[0] == 2).all()
     assert (moved.data.rewards[0].max(), moved.neighbor.rewards[0].min()) == (0.0, 1.0)
     assert private[3].description == "record 0: states 0 0 0 0 become 2 2 2 2, every reward 1"
@@ -86,16 +85,16 @@ def test_canaries_change_rewards_and_private_ones_their_whole_trajectory():
 
 
 def test_changes_pair_all_states_the_farthest_first_and_then_go_step_by_step():
-    changes = own_changes(TABLE)
-    assert [(change.data[0], change.neighbor[0]) for change in changes[::2]] == [(0, 2), (0, 1), (1, 2)]
-    near = FULL.near(TABLE)
+    changes = TABLE.changes()
+    assert [tuple(path[0] for path in change.covariates) for change in changes[::2]] == [(0, 2), (0, 1), (1, 2)]
+    near = TABLE.near(FULL)
     assert len(set(near)) == len(near) == 4 + 2 * 4 * 2
-    assert all(len(change.data) == len(change.neighbor) == HORIZON + 1 for change in near)
+    assert all(len(path) == HORIZON + 1 for change in near for path in change.covariates)
     for change in near[4:]:
-        assert sum(a != b for a, b in zip(change.data + change.neighbor, FULL.data + FULL.neighbor, strict=True)) == 1
+        assert (np.array(change.covariates) != np.array(FULL.covariates)).sum() == 1
     many = EpisodeTable(np.zeros(2), np.zeros((2, 30, 20, 2)), np.zeros((2, 30, 20, 2)), UNIT)
-    assert len(own_changes(many)) == 2 * 15
-    assert len(Paths((0,) * 31, (1,) * 31, 0.0, 0.0).near(many)) <= 4 + 48
+    assert len(many.changes()) == 2 * 15
+    assert len(many.near(change_of_path((0,) * 31, (1,) * 31, 0.0, 0.0))) <= 4 + 48
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
@@ -107,16 +106,17 @@ def test_a_stack_answers_as_each_table_does(seed, clips):
         EpisodeTable(rng.integers(0, 3, 5), rng.integers(0, 3, shape), rng.uniform(-0.3, 1.7, shape), span) for _ in range(2)
     ]
     context, record = rng.integers(0, 2, n_reps), rng.integers(0, 5, n_reps)
-    reward = rng.choice([-0.25, 0.5, 6.0, -3.0], n_reps)
-    brought = rng.integers(0, 3, (3, contexts[0].brought.shape[1]))
-    own, limits = rng.integers(-1, 3, n_reps), Interval(0.1, 0.9) if clips else Interval(-9.0, 9.0)
-    stack = StackedEpisodeTables(contexts, context, record, reward, own, brought).clipped(limits)
+    rewards, trees = rng.uniform(-3.0, 6.0, (3, *SHAPE)), rng.integers(0, 3, (3, contexts[0].covariates.shape[1]))
+    canaries = contexts[0].with_rows(rewards, trees, Interval(-3.0, 6.0))
+    canary, limits = rng.integers(-1, 3, n_reps), Interval(0.1, 0.9) if clips else Interval(-9.0, 9.0)
+    stack = contexts[0].stack(contexts, context, record, canaries, canary).clipped(limits)
     assert (stack.n_users, stack.episode_length, stack.n_states, stack.n_actions) == shape
     alone = []
     for r in range(n_reps):
-        wide = Interval(min(span.low, reward[r]), max(span.high, reward[r]))
-        tree = None if own[r] < 0 else brought[own[r]]
-        alone.append(contexts[context[r]].replaced(record[r], np.full(SHAPE, reward[r]), wide, tree).clipped(limits))
+        table, own = contexts[context[r]], canary[r]
+        if own >= 0:
+            table = table.replaced(record[r], rewards[own], Interval(-3.0, 6.0), trees[own])
+        alone.append(table.clipped(limits))
     user = np.where(rng.random(n_reps) < 0.5, record, rng.integers(0, 5, n_reps))
     states = stack.first(user)
     assert states.tolist() == [int(alone[r].first(user[[r]])[0]) for r in range(n_reps)]
@@ -152,7 +152,7 @@ def test_the_search_walks_to_states_that_no_start_has():
     found = worst_pair.find(central(kind=Picky), TABLE, (0,), 0, private_records=True)
     assert "0 1 2 " in found.pair.description
     assert " 2 0 1 " in found.pair.description
-    starts = [Candidate(0, Value(c.before, c.after, c), "c") for c in own_changes(TABLE)]
+    starts = [Candidate(0, change, "c") for change in TABLE.changes()]
     best = max(worst_pair.losses(central(kind=Picky), {"c": TABLE}, starts, 8, 0, 1).mu.mean(axis=1))
     assert found.mu_analytic == pytest.approx(1.0, abs=1e-6)
     assert best < 0.2
@@ -165,14 +165,14 @@ def test_the_search_walks_to_states_that_no_start_has():
 @pytest.mark.parametrize("on_neighbor", [False, True])
 def test_the_likelihood_ratio_is_that_of_the_claim(build, on_neighbor):
     """log p'/p of a 1-GDP Gaussian release is N(-1/2, 1) on D and N(1/2, 1) on D' (p > 1e-6)."""
-    pair = Candidate(0, Value(1.0, 1.0, FULL), "").pair(TABLE)
+    pair = Candidate(0, FULL, "").pair(TABLE)
     seen = replay(build(), pair, on_neighbor, 20_000, np.random.SeedSequence(1))
     assert kstest(seen.log_ratio, "norm", args=(0.5 if on_neighbor else -0.5, 1.0)).pvalue > 1e-6
     assert ((seen.report_log_ratio == seen.log_ratio).all()) == (build is local)
 
 
 def test_a_replay_keeps_the_later_users_actions_step_by_step():
-    pair = Candidate(5, Value(1.0, 1.0, FULL), "").pair(TABLE)
+    pair = Candidate(5, FULL, "").pair(TABLE)
     seed, n_reps = np.random.SeedSequence(3), 50
     seen = replay(central(), pair, False, n_reps, seed)
     log = ActionLog()
@@ -186,7 +186,7 @@ def test_a_replay_keeps_the_later_users_actions_step_by_step():
 
 def test_a_canarys_own_actions_do_not_count_but_those_of_others_do():
     """The policy differs by state, so that the canary acts otherwise in another state; nobody else does."""
-    pair = Candidate(7, Value(1.0, 1.0, FULL), "").pair(TABLE)
+    pair = Candidate(7, FULL, "").pair(TABLE)
     logs = []
     for side in (pair.data, pair.neighbor):
         logs.append(ActionLog())
@@ -194,14 +194,14 @@ def test_a_canarys_own_actions_do_not_count_but_those_of_others_do():
     assert actions_differ(*logs).any()
     assert not actions_differ(*logs, pair.hidden_record).any()
     assert np.isfinite(replay(central(), pair, False, 500, np.random.SeedSequence(0)).log_ratio).all()
-    early = Candidate(2, Value(0.0, 1.0, FULL), "").pair(TABLE)
+    early = Candidate(2, replace(FULL, before=0.0), "").pair(TABLE)
     assert np.isneginf(replay(central(kind=Peeking), early, False, 500, np.random.SeedSequence(0)).log_ratio).any()
 
 
 def test_algorithms_behind_other_ledgers_keep_their_episodes():
     other = rescaled(central(), 2.0)
     assert (other.episode_length, other.n_states) == (HORIZON, N_STATES)
-    pair = Candidate(0, Value(1.0, 1.0, FULL), "").pair(TABLE)
+    pair = Candidate(0, FULL, "").pair(TABLE)
     weak = replay(other, pair, True, 4000, np.random.SeedSequence(0)).log_ratio.mean()
     assert weak == pytest.approx(0.125, abs=6 * 0.5 / math.sqrt(4000))
 
@@ -269,7 +269,7 @@ def test_a_pair_is_a_case_and_back():
     for pair in canary_pairs(TABLE, (0, 5), private_records=True):
         again = Case.of(pair, 3).pair(pair.data.reward_range)
         for mine, theirs in ((pair.data, again.data), (pair.neighbor, again.neighbor)):
-            assert np.array_equal(mine.brought, theirs.brought)
+            assert np.array_equal(mine.covariates, theirs.covariates)
             assert np.array_equal(mine.rewards, theirs.rewards)
         assert (again.record, again.hidden_record) == (pair.record, pair.hidden_record)
 
@@ -292,7 +292,7 @@ def test_one_state_leaves_rewards_to_change():
     """Of the H places with a reward all move by 1: sqrt(H) of sqrt(2 H)."""
     single = Cheapest(local().sums, n_states=1)
     alone = random_episodes(8, HORIZON, 1, N_ACTIONS, UNIT, 0)
-    assert own_changes(alone) == []
+    assert alone.changes() == []
     found = worst_pair.find(single, alone, (0,), 0, private_records=True)
     assert found.mu_analytic == pytest.approx(math.sqrt(0.5), abs=1e-6)
     promise, effort = GaussianDP(1.0, trust=TrustModel.LOCAL), Effort(1000, 0.95, 1e-5, 1, 0)

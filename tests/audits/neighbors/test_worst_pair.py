@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr, ndtri
 
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
-from bandana.algorithms.environments.stacked import StackedTables
+from bandana.algorithms.environments.data_sets import Change
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors import worst_pair
-from bandana.audits.neighbors.candidates import Candidate, Value, candidate_pairs, early_probes, even_contexts
+from bandana.audits.neighbors.candidates import Candidate, candidate_pairs, early_probes, even_contexts
 from bandana.audits.neighbors.worst_pair import find, losses, visible_mu
 from bandana.audits.testbeds.blocks import UNIT, PhaseTotal, RunningSumBed, trials
 from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, LocalSum, PhaseSum, ReproducibleNoise
@@ -36,13 +36,13 @@ def _adar(calibration="tight", epsilon=1.0, n_arms=2):
 
 def test_a_candidate_is_a_pair_that_says_what_it_is():
     table = _even(5)
-    pair = Candidate(3, Value(0.0, 5.0), "all others 1/2").pair(table)
+    pair = Candidate(3, Change(0.0, 5.0), "all others 1/2").pair(table)
     assert pair.record == 3
     assert pair.data.rewards[:, 0].tolist() == [0.5, 0.5, 0.5, 0.0, 0.5]
     assert pair.neighbor.rewards[:, 1].tolist() == [0.5, 0.5, 0.5, 5.0, 0.5]
     assert (pair.data.reward_range, pair.neighbor.reward_range) == (UNIT, Interval(0.0, 5.0))
     assert pair.description == "record 3: every reward 0 becomes 5; all others 1/2"
-    below = Candidate(0, Value(1.0, -4.0), "c").pair(table)
+    below = Candidate(0, Change(1.0, -4.0), "c").pair(table)
     assert below.neighbor.reward_range == Interval(-4.0, 1.0)
 
 
@@ -75,17 +75,19 @@ def test_a_stack_answers_as_each_table_does(seed, clips):
     contexts = [RewardTable(rng.uniform(-0.3, 1.7, (12, 3)), span) for _ in range(2)]
     n_reps = 8
     context, record = rng.integers(0, 2, n_reps), rng.integers(0, 12, n_reps)
-    reward = rng.choice([-0.25, 0.5, 1.5, 6.0, -3.0], n_reps)
+    wide = Interval(-3.0, 6.0)
+    canaries, canary = RewardTable(rng.uniform(-3.0, 6.0, (4, 3)), wide), rng.integers(-1, 4, n_reps)
     user = rng.integers(0, 12, n_reps)
     n_records, actions = rng.integers(0, 13 - user), rng.integers(0, 3, n_reps)
     limits = Interval(0.1, 0.9) if clips else Interval(-9.0, 9.0)
-    stack = StackedTables(contexts, context, record, reward).clipped(limits)
+    stack = contexts[0].stack(contexts, context, record, canaries, canary).clipped(limits)
     assert (stack.n_users, stack.n_actions) == (12, 3)
     got = stack.respond(user, n_records, actions)
     for r in range(n_reps):
-        wide = Interval(min(span.low, reward[r]), max(span.high, reward[r]))
-        table = contexts[context[r]].replaced(record[r], np.full(3, reward[r]), wide).clipped(limits)
-        assert got[r] == table.respond(user[[r]], n_records[[r]], actions[[r]])[0]
+        table = contexts[context[r]]
+        if canary[r] >= 0:
+            table = table.replaced(record[r], canaries.rewards[canary[r]], wide)
+        assert got[r] == table.clipped(limits).respond(user[[r]], n_records[[r]], actions[[r]])[0]
 
 
 # --- losses ----------------------------------------------------------------------------------------------------------
@@ -97,7 +99,7 @@ def _losses(algorithm, tried, contexts, n=16, stage=0):
 
 def test_losses_of_gaussian_and_laplace_messages_are_the_calibrated_ones():
     contexts = {"c": _even(8)}
-    tried = [Candidate(3, Value(0.0, top), "c") for top in (1.0, 0.5, 0.0, 7.0)]
+    tried = [Candidate(3, Change(0.0, top), "c") for top in (1.0, 0.5, 0.0, 7.0)]
     shares = np.array([1.0, 0.5, 0.0, 1.0])  # of the sensitivity; what lies outside the range is clipped
     gaussian = _losses(RunningSumBed(2, UNIT, LocalSum(Gaussian(1.0, 0.5))), tried, contexts)
     assert gaussian.mu == pytest.approx(np.tile(2 * shares[:, None], 16))
@@ -117,7 +119,7 @@ def test_no_two_calls_of_a_search_draw_the_same_noise(monkeypatch):
 
     monkeypatch.setattr(worst_pair, "ReproducibleNoise", noted)
     for seed, stage in ((0, 0), (0, 1), (1, 0), (0, 0)):
-        losses(_adar(), {"c": _even(8)}, [Candidate(3, Value(0.0, 1.0), "c")], 2, seed, stage)
+        losses(_adar(), {"c": _even(8)}, [Candidate(3, Change(0.0, 1.0), "c")], 2, seed, stage)
     assert drawn[3] == drawn[0]
     assert len(set(drawn)) == 3
     audits = tuple(
@@ -129,13 +131,13 @@ def test_no_two_calls_of_a_search_draw_the_same_noise(monkeypatch):
 def test_losses_of_several_releases_add_up():
     """A record of `repeated` lies in all later releases: mu^2 / 24 each."""
     bed = TRIALS["repeated"]
-    got = _losses(bed.algorithm, [Candidate(record, Value(0.0, 1.0), "c") for record in range(24)], {"c": bed.table}, 2)
+    got = _losses(bed.algorithm, [Candidate(record, Change(0.0, 1.0), "c") for record in range(24)], {"c": bed.table}, 2)
     assert got.mu == pytest.approx(np.sqrt((24 - np.arange(24)) / 24)[:, None] * np.ones(2))
 
 
 def test_what_the_other_side_cannot_do_is_an_infinite_loss():
     contexts = {"c": _even(24)}
-    tried = [Candidate(0, Value(0.0, 1.0), "c"), Candidate(0, Value(0.0, 0.0), "c")]
+    tried = [Candidate(0, Change(0.0, 1.0), "c"), Candidate(0, Change(0.0, 0.0), "c")]
     for name in ("noise-reused", "first-release-exact"):
         got = _losses(FAULTS[name].plant(_adar()), tried, contexts)
         assert np.isinf(got.mu[0]).all()
@@ -149,13 +151,13 @@ def test_what_the_other_side_cannot_do_is_an_infinite_loss():
 
 @pytest.mark.parametrize(("name", "factor"), [("noise-halved", 2.0), ("noise-sqrt2", 2**0.5), ("released-again", 2**0.5)])
 def test_the_loss_is_that_of_the_noise_that_is_drawn(name, factor):
-    got = _losses(FAULTS[name].plant(_adar()), [Candidate(0, Value(0.0, 1.0), "c")], {"c": _even(24)})
+    got = _losses(FAULTS[name].plant(_adar()), [Candidate(0, Change(0.0, 1.0), "c")], {"c": _even(24)})
     assert got.mu == pytest.approx(factor * np.ones((1, 16)))
 
 
 def test_losses_do_not_depend_on_how_they_are_batched(monkeypatch):
     """Of a run whose decisions do not change the loss; with other seeds for other batches."""
-    tried = [Candidate(record, Value(0.0, 1.0), "c") for record in range(24)]
+    tried = [Candidate(record, Change(0.0, 1.0), "c") for record in range(24)]
     whole = _losses(TRIALS["tree"].algorithm, tried, {"c": _even(24)})
     monkeypatch.setattr("bandana.audits.neighbors.worst_pair._CELLS", 24 * 20)
     assert np.allclose(_losses(TRIALS["tree"].algorithm, tried, {"c": _even(24)}).mu, whole.mu, atol=1e-12)

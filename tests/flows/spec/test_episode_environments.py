@@ -83,7 +83,7 @@ def test_algorithms_are_told_the_model_and_audits_replay_what_fits_it(name):
     assert table.rewards.shape == (8, model.horizon, model.n_states, model.n_actions)
     assert (problem.reward_range, problem.horizon) == (Interval(0.0, 1.0), 40)
     again = built(KINDS[name])
-    assert (again.audit_table().brought == table.brought).all()
+    assert (again.audit_table().covariates == table.covariates).all()
     assert (again.problem(40).model.features == model.features).all()
     assert (pickle.loads(pickle.dumps(environment)).problem(40).model.features == model.features).all()
     environment.check()

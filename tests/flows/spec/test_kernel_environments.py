@@ -22,7 +22,6 @@ from bandana.algorithms.problem import KERNEL, POOLED
 from bandana.algorithms.rkhs.features import exact_on, feature_map
 from bandana.algorithms.rkhs.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential
 from bandana.algorithms.run import run
-from bandana.audits.neighbors.pairs import own_changes
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
@@ -226,8 +225,9 @@ def test_a_large_pool_is_audited_on_a_small_one_at_the_kernels_lengthscale():
         assert (found.pool.law == 0).sum() == 1
         pools.append(found.pool.points)
     turned = environment.audit_problem(environment.problem(1), catalog.find("gp-ucb-joint")).pool
-    for change in own_changes(environment.audit_table()):
-        mine, theirs = (side[None] for side in change.of(environment.audit_table()))
+    table = environment.audit_table()
+    for change in table.changes():
+        mine, theirs = (table.covariates_of(side)[None] for side in change.covariates)
         assert all(np.linalg.norm(turned.points[turned.nearest(x)] - x, axis=2).max() < 0.11 for x in (mine, theirs))
     np.testing.assert_allclose(pools[1], 2 * pools[0])
     assert 0.7 < np.linalg.norm(pools[2], axis=2).max() <= 1, "they stay in the unit ball"

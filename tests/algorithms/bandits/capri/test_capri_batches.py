@@ -84,7 +84,7 @@ def test_the_neighbor_script_acts_alike_and_moves_by_no_more_than_the_sensitivit
     largest, declared = 0.0, algorithm.gathering.mechanism.sensitivity
     for record in range(24):
         other = POOL.points[(int(POOL.index_of(TABLE.features[[record]])[0]) + 1 + record % 3) % 4]
-        neighbor = TABLE.replaced(record, 1.0 - TABLE.rewards[record], brought=other)
+        neighbor = TABLE.replaced(record, 1.0 - TABLE.rewards[record], covariates=other)
         scripted, shadow = ScriptedLedger(4, live.transcript, keeps_values=True), ActionLog()
         run(algorithm, neighbor, scripted, observers=[shadow])
         scripted.finish()

@@ -132,7 +132,7 @@ def test_the_neighbor_script_acts_alike(name):
     """Given what was released, a changed record changes nothing that others see."""
     algorithm, table = PRIVATE[name](SYMMETRIC), TABLES[SYMMETRIC]
     own = None if "oful" in name else -table.features[9]
-    neighbor = table.replaced(9, np.full(N_ACTIONS, -1.0), brought=own)
+    neighbor = table.replaced(9, np.full(N_ACTIONS, -1.0), covariates=own)
     live = LiveLedger(8, ReproducibleNoise(np.random.SeedSequence(3)), keeps_transcript=True)
     first, second = ActionLog(), ActionLog()
     run(algorithm, table, live, observers=[first])

@@ -115,7 +115,7 @@ def test_the_twin_has_no_privacy_and_says_so():
 def test_the_neighbor_script_acts_alike(name):
     """Given what was released, a changed record changes nothing that others see."""
     algorithm, table = built(name), TABLES[SYMMETRIC]
-    neighbor = table.replaced(9, np.full(N_ACTIONS, -1.0), brought=-table.features[9])
+    neighbor = table.replaced(9, np.full(N_ACTIONS, -1.0), covariates=-table.features[9])
     live = LiveLedger(8, ReproducibleNoise(np.random.SeedSequence(3)), keeps_transcript=True)
     first, second = ActionLog(), ActionLog()
     run(algorithm, table, live, observers=[first])
