@@ -5,20 +5,20 @@ In CPU time: other work on the machine changes it little.
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.mdp.models import MixtureModel
-from bandana.algorithms.rl.mixture.forms import ucrl_vtr_joint, ucrl_vtr_local
-from bandana.algorithms.rl.mixture.forms_plus import ucrl_vtr_plus_local
+from bandana.algorithms.rl.mixture.forms import VTR
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.outcome import Effort
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial
-from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.privacy_core import ApproxDP, Interval, LiveLedger, ReproducibleNoise, TrustModel
 from benchmarks.result import Result
 
 UNIT = Interval(0.0, 1.0)
@@ -46,11 +46,11 @@ def _model() -> tuple[MixtureModel, np.ndarray]:
     return model, np.full((HORIZON, DIMENSION), root / DIMENSION)
 
 
-def _play(build: Callable[..., object], calibration: str, n_reps: int, episodes: int) -> None:
+def _play(is_plus: bool, trust: TrustModel, calibration: str, n_reps: int, episodes: int) -> None:
     model, parameters = _model()
-    algorithm = build(model, episodes, 1.0, 1e-5, UNIT, calibration)
+    algorithm = VTR(model, episodes, UNIT, is_plus).private(ApproxDP(1.0, 1e-5), trust, calibration)
     stream = FiniteMDP(model.transitions(parameters), model.rewards, episodes, np.random.SeedSequence(2))
-    run(algorithm, stream, LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(3))))  # type: ignore[arg-type]
+    run(algorithm, stream, LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(3))))
 
 
 def _audit(replays: int) -> None:
@@ -65,16 +65,12 @@ def _audit(replays: int) -> None:
 
 def measure() -> list[Result]:
     told = f"d = {DIMENSION}, H = {HORIZON}, S = {N_STATES}, A = {N_ACTIONS}"
-    builds = (
-        ("UCRL-VTR", ucrl_vtr_local, "local"),
-        ("UCRL-VTR", ucrl_vtr_joint, "joint"),
-        ("UCRL-VTR+", ucrl_vtr_plus_local, "local"),
-    )
     results = []
-    for name, build, trust in builds:
-        for calibration in ("tight", "printed") if trust == "local" else ("tight",):
-            _play(build, calibration, 2, 4)  # compiles
-            spent = _least_cpu(lambda b=build, c=calibration: _play(b, c, REPS, EPISODES))  # type: ignore[misc]
+    for name, trust in (("UCRL-VTR", TrustModel.LOCAL), ("UCRL-VTR", TrustModel.JOINT), ("UCRL-VTR+", TrustModel.LOCAL)):
+        for calibration in ("tight", "printed") if trust is TrustModel.LOCAL else ("tight",):
+            play = partial(_play, name == "UCRL-VTR+", trust, calibration)
+            play(2, 4)  # compiles
+            spent = _least_cpu(partial(play, REPS, EPISODES))
             each = spent / (EPISODES * REPS) * 1e6
             results.append(Result(f"{trust} {name}, {calibration}, {told}: an episode of one of {REPS}", each, 100, "us"))
     _audit(1000)

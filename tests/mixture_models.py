@@ -6,9 +6,14 @@ import numpy as np
 
 from bandana.algorithms.environments.episodes import EpisodeTable
 from bandana.algorithms.mdp.models import MixtureModel
-from bandana.privacy_core import Interval
+from bandana.algorithms.rl.mixture.forms import VTR
+from bandana.privacy_core import ApproxDP, Interval, PureDP, TrustModel
 
 UNIT = Interval(0.0, 1.0)
+FORMS = (
+    *("joint printed", "joint tree", "joint tight", "local printed", "local tight"),
+    *("pure joint printed", "pure joint tight", "pure local printed", "pure local tight"),
+)
 
 
 def mixture(n_states=3, n_actions=2, horizon=3, d=3, seed=0, is_sparse=True, concentration=0.3):
@@ -28,3 +33,13 @@ def episode_table(model, n_users, seed=0):
     shape = n_users, model.horizon, model.n_states, model.n_actions
     first = rng.integers(model.n_states, size=n_users)
     return EpisodeTable(first, rng.integers(model.n_states, size=shape), rng.integers(2, size=shape), UNIT)
+
+
+def vtr(name, model, horizon, epsilon=1.0, reading="l1-constants", **settings):
+    """The form of UCRL-VTR that a name of `FORMS` stands for, at delta 1e-5, or the `twin`."""
+    built = VTR(model, horizon, UNIT, **settings)
+    if name == "twin":
+        return built.twin()
+    *pure, trust, calibration = name.split()
+    promise = PureDP(epsilon) if pure else ApproxDP(epsilon, 1e-5)
+    return built.private(promise, TrustModel(trust), calibration, reading)

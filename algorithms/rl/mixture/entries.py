@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
-from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings, approx_of, calibration_of, claim_of, pure_of
+from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings, calibration_of, claim_of
 from bandana.algorithms.mdp.models import MixtureModel
 from bandana.algorithms.problem import MIXTURE
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.rl.mixture.forms import ucrl_vtr, ucrl_vtr_joint, ucrl_vtr_local
-from bandana.algorithms.rl.mixture.forms_plus import (
-    ucrl_vtr_plus,
-    ucrl_vtr_plus_joint,
-    ucrl_vtr_plus_local,
-    ucrl_vtr_plus_pure_joint,
-    ucrl_vtr_plus_pure_local,
-)
-from bandana.algorithms.rl.mixture.forms_pure import READINGS, ucrl_vtr_pure_joint, ucrl_vtr_pure_local
+from bandana.algorithms.rl.mixture.forms import READINGS, VTR
 from bandana.algorithms.rl.mixture.vtr import UCRLVTR
-from bandana.algorithms.rl.mixture.vtr_plus import UCRLVTRPlus
-from bandana.privacy_core import Relation, TrustModel
+from bandana.privacy_core import ApproxDP, PureDP, Relation, TrustModel
 
 _AYOUB = "Ayoub, Jia, Szepesvari, Wang and Yang (2020), Model-based reinforcement learning with value-targeted regression"
 _ZHOU = (
@@ -32,275 +24,121 @@ _LUYO = (
     "representation"
 )
 _EPISODE = "one user's episode (states, actions and rewards of all its steps)"
-_JOINT_WHAT = "the other users' actions and the final policy, replace one episode"
-_LOCAL_WHAT = "a user's message, replace the episode"
+_WHAT = {
+    TrustModel.JOINT: "the other users' actions and the final policy, replace one episode",
+    TrustModel.LOCAL: "a user's message, replace the episode",
+}
+_WHOSE = {TrustModel.JOINT: "the actions of all other users and the final policy", TrustModel.LOCAL: "a user's messages"}
 _PARAMETERS = {"failure": None, "beta_scale": 1.0, "ridge": 1.0}
 _PURE_PARAMETERS = {**_PARAMETERS, "reading": float(len(READINGS))}
 _AUDIT_SHAPE, _PURE_AUDIT_SHAPE, _PLUS_AUDIT_SHAPE = (2, 3), (2, 6), (2, 2)
 """In many dimensions L1 and L2 sensitivities part; in few the floor of the weights is near what they are in few episodes."""
+_PLUS = "ucrl-vtr-plus"
 
 
-def _given(settings: Settings) -> dict[str, Any]:
-    """What every builder takes."""
-    problem, asked = settings.problem, dict(settings.parameters)
+class _Form(NamedTuple):
+    """One row of the table: an algorithm under one trust model with one guarantee, and where it is published."""
+
+    algorithm: str
+    trust: TrustModel | None
+    guarantee: str | None
+    source: str
+    theorem: str = ""
+
+
+_FORMS = (
+    _Form("ucrl-vtr", None, None, f"{_AYOUB}, UCRL-VTR, a regression for each step"),
+    _Form("ucrl-vtr", TrustModel.JOINT, "approximate", f"{_LUYO}, Algorithm 1, Corollary 5", "Corollary 5"),
+    _Form("ucrl-vtr", TrustModel.LOCAL, "approximate", f"{_LUYO}, Algorithm 1, Corollary 6", "Corollary 6"),
+    _Form("ucrl-vtr", TrustModel.JOINT, "pure", f"{_LUYO}, Algorithm 1, Remark 1, Appendix C.4", "Remark 1"),
+    _Form("ucrl-vtr", TrustModel.LOCAL, "pure", f"{_LUYO}, Algorithm 1, Remark 1, Appendix C.4", "Remark 1"),
+    _Form(_PLUS, None, None, f"{_ZHOU}, UCRL-VTR+"),
+    _Form(_PLUS, TrustModel.JOINT, "approximate", f"{_LUYO}, Algorithm 3, Corollary 10", "Corollary 10"),
+    _Form(_PLUS, TrustModel.LOCAL, "approximate", f"{_LUYO}, Algorithm 3, Corollary 11", "Corollary 11"),
+    _Form(_PLUS, TrustModel.JOINT, "pure", f"{_LUYO}, Algorithm 3, Remark 6", "Remark 6"),
+    _Form(_PLUS, TrustModel.LOCAL, "pure", f"{_LUYO}, Algorithm 3, Remark 6", "Remark 6"),
+)
+
+
+def _built(form: _Form, settings: Settings) -> UCRLVTR:
+    problem, given = settings.problem, settings.parameters
     assert isinstance(problem.model, MixtureModel)
-    asked.pop("reading", None)
-    return {"model": problem.model, "horizon": problem.known_horizon, "reward_range": problem.reward_range, **asked}
+    vtr = VTR(
+        problem.model, problem.known_horizon, problem.reward_range, form.algorithm == _PLUS,
+        given["ridge"], given["failure"], given["beta_scale"],
+    )  # fmt: skip
+    if form.trust is None:
+        return vtr.twin()
+    assert isinstance(settings.privacy, ApproxDP | PureDP)
+    reading = (_reading(given["reading"]),) if form.guarantee == "pure" else ()
+    return vtr.private(settings.privacy, form.trust, calibration_of(settings), *reading)
 
 
-def _private(settings: Settings) -> dict[str, Any]:
-    privacy = approx_of(settings)
-    level = {"epsilon": privacy.epsilon, "delta": privacy.delta}
-    return {**_given(settings), **level, "calibration": calibration_of(settings)}
-
-
-def _pure(settings: Settings) -> dict[str, Any]:
-    level = {"epsilon": pure_of(settings).epsilon, "calibration": calibration_of(settings)}
-    return {**_given(settings), **level, "reading": _reading(settings)}
-
-
-def _reading(settings: Settings) -> str:
-    number = settings.parameters["reading"]
+def _reading(number: float) -> str:
     if number not in range(1, len(READINGS) + 1):
         told = ", ".join(f"{i} ({name})" for i, name in enumerate(READINGS, start=1))
         raise ValueError(f"reading must be one of {told}; got {number!r}")
     return READINGS[int(number) - 1]
 
 
-def _vtr(settings: Settings) -> UCRLVTR:
-    return ucrl_vtr(**_given(settings))
+def _promise(form: _Form, settings: Settings) -> Claim:
+    assert settings.privacy is not None
+    assert form.trust is not None
+    stated = replace(settings.privacy, relation=Relation.REPLACE_RECORD, trust=form.trust)
+    return claim_of(stated, _WHOSE[form.trust], form.theorem, _LUYO, _EPISODE)
 
 
-def _vtr_joint(settings: Settings) -> UCRLVTR:
-    return ucrl_vtr_joint(**_private(settings))
-
-
-def _vtr_local(settings: Settings) -> UCRLVTR:
-    return ucrl_vtr_local(**_private(settings))
-
-
-def _vtr_pure_joint(settings: Settings) -> UCRLVTR:
-    return ucrl_vtr_pure_joint(**_pure(settings))
-
-
-def _vtr_pure_local(settings: Settings) -> UCRLVTR:
-    return ucrl_vtr_pure_local(**_pure(settings))
-
-
-def _plus(settings: Settings) -> UCRLVTRPlus:
-    return ucrl_vtr_plus(**_given(settings))
-
-
-def _plus_joint(settings: Settings) -> UCRLVTRPlus:
-    return ucrl_vtr_plus_joint(**_private(settings))
-
-
-def _plus_local(settings: Settings) -> UCRLVTRPlus:
-    return ucrl_vtr_plus_local(**_private(settings))
-
-
-def _plus_pure_joint(settings: Settings) -> UCRLVTRPlus:
-    return ucrl_vtr_plus_pure_joint(**_pure(settings))
-
-
-def _plus_pure_local(settings: Settings) -> UCRLVTRPlus:
-    return ucrl_vtr_plus_pure_local(**_pure(settings))
-
-
-def _joint(theorem: str) -> Any:
-    def promise(settings: Settings) -> Claim:
-        assert settings.privacy is not None
-        stated = replace(settings.privacy, relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
-        return claim_of(stated, "the actions of all other users and the final policy", theorem, _LUYO, _EPISODE)
-
-    return promise
-
-
-def _local(theorem: str) -> Any:
-    def promise(settings: Settings) -> Claim:
-        assert settings.privacy is not None
-        stated = replace(settings.privacy, relation=Relation.REPLACE_RECORD, trust=TrustModel.LOCAL)
-        return claim_of(stated, "a user's messages", theorem, _LUYO, _EPISODE)
-
-    return promise
-
-
-def _bound(build: Any, source: str) -> Any:
-    """Makes the regret bound of UCRL-VTR, with the constants of the algorithm that is built; none for the printed width."""
-
-    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
-        algorithm = build(settings)
-        if algorithm.beta_scale < 1 or algorithm.constant_width is not None:
-            return None
-        shift = algorithm.shift(int(grid[-1]))
-        return RegretBound(
-            algorithm.regret_bound(grid),
-            f"{source}, with constants: sum over steps of D_h + max(D_h, 2 s W_h) sqrt(t d log(1 + t R_h^2 / (a_h d)) / "
-            "log 2), plus sqrt(t sum D_(h+1)^2 log(1 / failure) / 2), W_h = S_h sqrt(2 log(2 B n / failure) + d log((t R_h^2"
-            " / d + b_h) / a')) + C_w sqrt(b_h) + g_h / sqrt(a_h) at its largest, and at most D_1 t, D_h the range of "
-            f"values; d = {algorithm.model.dimension}, B = {algorithm.targets.n_blocks}, C_w = "
-            f"{algorithm.model.parameter_bound:.3g}, s = {algorithm.beta_scale:g}, R = "
-            f"{max(algorithm.targets.norm_bound):.3g}, a = {shift.least.max():.3g} and b = {shift.largest.max():.3g} at "
-            f"most at the end; exceeded with probability at most {2 * algorithm.failure:.3g}",
-        )
-
-    return bound
+def _bound(form: _Form, settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+    """The regret bound of UCRL-VTR, with the constants of the algorithm that is built; none for the printed width."""
+    algorithm = _built(form, settings)
+    if algorithm.beta_scale < 1 or algorithm.constant_width is not None:
+        return None
+    shift = algorithm.shift(int(grid[-1]))
+    source = _AYOUB if form.trust is None else f"{_LUYO}, Theorem 7"
+    return RegretBound(
+        algorithm.regret_bound(grid),
+        f"{source}, with constants: sum over steps of D_h + max(D_h, 2 s W_h) sqrt(t d log(1 + t R_h^2 / (a_h d)) / "
+        "log 2), plus sqrt(t sum D_(h+1)^2 log(1 / failure) / 2), W_h = S_h sqrt(2 log(2 B n / failure) + d log((t R_h^2"
+        " / d + b_h) / a')) + C_w sqrt(b_h) + g_h / sqrt(a_h) at its largest, and at most D_1 t, D_h the range of "
+        f"values; d = {algorithm.model.dimension}, B = {algorithm.targets.n_blocks}, C_w = "
+        f"{algorithm.model.parameter_bound:.3g}, s = {algorithm.beta_scale:g}, R = "
+        f"{max(algorithm.targets.norm_bound):.3g}, a = {shift.least.max():.3g} and b = {shift.largest.max():.3g} at "
+        f"most at the end; exceeded with probability at most {2 * algorithm.failure:.3g}",
+    )
 
 
 def _first(n_actions: int) -> tuple[int, ...]:
     return (0,)
 
 
-ENTRIES = (
-    Entry(
-        name="ucrl-vtr",
+def _entry(form: _Form) -> Entry:
+    algorithm, trust, guarantee, source, _ = form
+    is_plus, is_pure = algorithm == _PLUS, guarantee == "pure"
+    audit_shape = _PLUS_AUDIT_SHAPE if is_plus else _PURE_AUDIT_SHAPE if is_pure else _AUDIT_SHAPE
+    bound = None if is_plus else partial(_bound, form)
+    if trust is None:
+        twins = f"none: the non-private twin of {algorithm}-joint, {algorithm}-local and their pure forms"
+        return Entry(
+            algorithm, "mixture_mdp", "none", None, (), twins, source, partial(_built, form), (MIXTURE,),
+            _PARAMETERS, audit_shape=audit_shape, bound=bound,
+        )  # fmt: skip
+    is_tree = trust is TrustModel.JOINT and not is_pure
+    return Entry(
+        name=f"{algorithm}-pure-{trust}" if is_pure else f"{algorithm}-{trust}",
         family="mixture_mdp",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
-        claim="none: the non-private twin of ucrl-vtr-joint, ucrl-vtr-local and their pure forms",
-        source=f"{_AYOUB}, UCRL-VTR, a regression for each step",
-        build=_vtr,
+        privacy_model=str(trust),
+        guarantee=guarantee,
+        calibrations=("printed", "tree", "tight") if is_tree else ("printed", "tight"),
+        claim=f"{'epsilon' if is_pure else '(epsilon, delta)'}-{trust} DP: {_WHAT[trust]}",
+        source=source,
+        build=partial(_built, form),
         plays_on=(MIXTURE,),
-        parameters=_PARAMETERS,
-        audit_shape=_AUDIT_SHAPE,
-        bound=_bound(_vtr, _AYOUB),
-    ),
-    Entry(
-        name="ucrl-vtr-joint",
-        family="mixture_mdp",
-        privacy_model="joint",
-        guarantee="approximate",
-        calibrations=("printed", "tree", "tight"),
-        claim=f"(epsilon, delta)-joint DP: {_JOINT_WHAT}",
-        source=f"{_LUYO}, Algorithm 1, Corollary 5",
-        build=_vtr_joint,
-        plays_on=(MIXTURE,),
-        parameters=_PARAMETERS,
-        promise=_joint("Corollary 5"),
+        parameters=_PURE_PARAMETERS if is_pure else _PARAMETERS,
+        promise=partial(_promise, form),
         probes=_first,
-        audit_shape=_AUDIT_SHAPE,
-        bound=_bound(_vtr_joint, f"{_LUYO}, Theorem 7"),
-    ),
-    Entry(
-        name="ucrl-vtr-local",
-        family="mixture_mdp",
-        privacy_model="local",
-        guarantee="approximate",
-        calibrations=("printed", "tight"),
-        claim=f"(epsilon, delta)-local DP: {_LOCAL_WHAT}",
-        source=f"{_LUYO}, Algorithm 1, Corollary 6",
-        build=_vtr_local,
-        plays_on=(MIXTURE,),
-        parameters=_PARAMETERS,
-        promise=_local("Corollary 6"),
-        probes=_first,
-        audit_shape=_AUDIT_SHAPE,
-        bound=_bound(_vtr_local, f"{_LUYO}, Theorem 7"),
-    ),
-    Entry(
-        name="ucrl-vtr-pure-joint",
-        family="mixture_mdp",
-        privacy_model="joint",
-        guarantee="pure",
-        calibrations=("printed", "tight"),
-        claim=f"epsilon-joint DP: {_JOINT_WHAT}",
-        source=f"{_LUYO}, Algorithm 1, Remark 1, Appendix C.4",
-        build=_vtr_pure_joint,
-        plays_on=(MIXTURE,),
-        parameters=_PURE_PARAMETERS,
-        promise=_joint("Remark 1"),
-        probes=_first,
-        audit_shape=_PURE_AUDIT_SHAPE,
-        bound=_bound(_vtr_pure_joint, f"{_LUYO}, Theorem 7"),
-    ),
-    Entry(
-        name="ucrl-vtr-pure-local",
-        family="mixture_mdp",
-        privacy_model="local",
-        guarantee="pure",
-        calibrations=("printed", "tight"),
-        claim=f"epsilon-local DP: {_LOCAL_WHAT}",
-        source=f"{_LUYO}, Algorithm 1, Remark 1, Appendix C.4",
-        build=_vtr_pure_local,
-        plays_on=(MIXTURE,),
-        parameters=_PURE_PARAMETERS,
-        promise=_local("Remark 1"),
-        probes=_first,
-        audit_shape=_PURE_AUDIT_SHAPE,
-        bound=_bound(_vtr_pure_local, f"{_LUYO}, Theorem 7"),
-    ),
-    Entry(
-        name="ucrl-vtr-plus",
-        family="mixture_mdp",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
-        claim="none: the non-private twin of ucrl-vtr-plus-joint, ucrl-vtr-plus-local and their pure forms",
-        source=f"{_ZHOU}, UCRL-VTR+",
-        build=_plus,
-        plays_on=(MIXTURE,),
-        parameters=_PARAMETERS,
-        audit_shape=_PLUS_AUDIT_SHAPE,
-    ),
-    Entry(
-        name="ucrl-vtr-plus-joint",
-        family="mixture_mdp",
-        privacy_model="joint",
-        guarantee="approximate",
-        calibrations=("printed", "tree", "tight"),
-        claim=f"(epsilon, delta)-joint DP: {_JOINT_WHAT}",
-        source=f"{_LUYO}, Algorithm 3, Corollary 10",
-        build=_plus_joint,
-        plays_on=(MIXTURE,),
-        parameters=_PARAMETERS,
-        promise=_joint("Corollary 10"),
-        probes=_first,
-        audit_shape=_PLUS_AUDIT_SHAPE,
-    ),
-    Entry(
-        name="ucrl-vtr-plus-local",
-        family="mixture_mdp",
-        privacy_model="local",
-        guarantee="approximate",
-        calibrations=("printed", "tight"),
-        claim=f"(epsilon, delta)-local DP: {_LOCAL_WHAT}",
-        source=f"{_LUYO}, Algorithm 3, Corollary 11",
-        build=_plus_local,
-        plays_on=(MIXTURE,),
-        parameters=_PARAMETERS,
-        promise=_local("Corollary 11"),
-        probes=_first,
-        audit_shape=_PLUS_AUDIT_SHAPE,
-    ),
-    Entry(
-        name="ucrl-vtr-plus-pure-joint",
-        family="mixture_mdp",
-        privacy_model="joint",
-        guarantee="pure",
-        calibrations=("printed", "tight"),
-        claim=f"epsilon-joint DP: {_JOINT_WHAT}",
-        source=f"{_LUYO}, Algorithm 3, Remark 6",
-        build=_plus_pure_joint,
-        plays_on=(MIXTURE,),
-        parameters=_PURE_PARAMETERS,
-        promise=_joint("Remark 6"),
-        probes=_first,
-        audit_shape=_PLUS_AUDIT_SHAPE,
-    ),
-    Entry(
-        name="ucrl-vtr-plus-pure-local",
-        family="mixture_mdp",
-        privacy_model="local",
-        guarantee="pure",
-        calibrations=("printed", "tight"),
-        claim=f"epsilon-local DP: {_LOCAL_WHAT}",
-        source=f"{_LUYO}, Algorithm 3, Remark 6",
-        build=_plus_pure_local,
-        plays_on=(MIXTURE,),
-        parameters=_PURE_PARAMETERS,
-        promise=_local("Remark 6"),
-        probes=_first,
-        audit_shape=_PLUS_AUDIT_SHAPE,
-    ),
-)
+        audit_shape=audit_shape,
+        bound=bound,
+    )
+
+
+ENTRIES = tuple(_entry(form) for form in _FORMS)

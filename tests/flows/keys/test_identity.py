@@ -149,7 +149,7 @@ def test_an_edit_of_an_algorithm_recomputes_what_is_made_of_it(cells, edited):
     for path, names in {
         "algorithms/bandits/finite_arm/successive_elimination.py": {"se", "dp-se"},
         "algorithms/bandits/finite_arm/tree_ucb.py": {"dp-ucb"},
-        "algorithms/rl/mixture/forms_pure.py": {"ucrl-vtr-pure-joint", "ucrl-vtr-pure-local"},
+        "algorithms/rl/mixture/forms.py": {"ucrl-vtr-joint", "ucrl-vtr-plus", "ucrl-vtr-pure-local"},
     }.items():
         found = edited(cells, path, computing)
         assert found, path

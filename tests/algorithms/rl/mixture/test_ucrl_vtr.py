@@ -7,15 +7,14 @@ import math
 import numpy as np
 import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
-from mixture_models import UNIT, episode_table, mixture
+from mixture_models import FORMS, UNIT, episode_table, mixture, vtr
 
 from bandana.algorithms.environments.episodes import EpisodeTable
 from bandana.algorithms.environments.mdp_instances import hypercube_chain
 from bandana.algorithms.mdp.models import MixtureModel
 from bandana.algorithms.observers import ActionLog, EpisodicRegretCurve
 from bandana.algorithms.regression.noise_norms import GaussianNorms, LaplaceNorms
-from bandana.algorithms.rl.mixture.forms import ucrl_vtr, ucrl_vtr_joint, ucrl_vtr_local
-from bandana.algorithms.rl.mixture.forms_pure import READINGS, ucrl_vtr_pure_joint, ucrl_vtr_pure_local
+from bandana.algorithms.rl.mixture.forms import READINGS
 from bandana.algorithms.run import run
 from bandana.privacy_core import EQUAL, GOE, LiveLedger, ReproducibleNoise
 
@@ -23,18 +22,7 @@ K = 12
 MODEL, PARAMETERS = mixture(3, 2, 3, 3, seed=4, is_sparse=False)
 TABLE = episode_table(MODEL, K, seed=1)
 
-BUILDERS = {
-    "joint printed": lambda m, k: ucrl_vtr_joint(m, k, 1.0, 1e-5, UNIT, "printed"),
-    "joint tree": lambda m, k: ucrl_vtr_joint(m, k, 1.0, 1e-5, UNIT, "tree"),
-    "joint tight": lambda m, k: ucrl_vtr_joint(m, k, 1.0, 1e-5, UNIT, "tight"),
-    "local printed": lambda m, k: ucrl_vtr_local(m, k, 1.0, 1e-5, UNIT, "printed"),
-    "local tight": lambda m, k: ucrl_vtr_local(m, k, 1.0, 1e-5, UNIT, "tight"),
-    "pure joint printed": lambda m, k: ucrl_vtr_pure_joint(m, k, 1.0, UNIT, "printed"),
-    "pure joint tight": lambda m, k: ucrl_vtr_pure_joint(m, k, 1.0, UNIT, "tight"),
-    "pure local printed": lambda m, k: ucrl_vtr_pure_local(m, k, 1.0, UNIT, "printed"),
-    "pure local tight": lambda m, k: ucrl_vtr_pure_local(m, k, 1.0, UNIT, "tight"),
-}
-every = pytest.mark.parametrize("name", list(BUILDERS))
+every = pytest.mark.parametrize("name", FORMS)
 
 
 def by_hand(model, table, n_episodes, failure, ridge=1.0):
@@ -77,7 +65,7 @@ def by_hand(model, table, n_episodes, failure, ridge=1.0):
 
 def test_the_twin_against_plain_numpy():
     log = ActionLog()
-    _, released = run(ucrl_vtr(MODEL, K, UNIT, failure=0.05), TABLE, OwnNoiseLedger([0]), observers=[log])
+    _, released = run(vtr("twin", MODEL, K, failure=0.05), TABLE, OwnNoiseLedger([0]), observers=[log])
     actions, values, estimates = by_hand(MODEL, TABLE, K, 0.05)
     assert [int(a[0]) for a in log.actions] == actions
     np.testing.assert_allclose(released.values[0], values, rtol=1e-9)
@@ -90,7 +78,7 @@ def test_one_episode_by_hand():
     model = MixtureModel(features, np.repeat([[[0.0], [0.0]], [[1.0], [0.0]]], 2, axis=2), 1.0)
     table = EpisodeTable([1], np.ones((1, 2, 2, 2)), np.zeros((1, 2, 2, 2)), UNIT)
     ledger = OwnNoiseLedger([0], keeps_transcript=True)
-    algorithm = ucrl_vtr(model, 1, UNIT, failure=0.5)
+    algorithm = vtr("twin", model, 1, failure=0.5)
     _, first = algorithm.init(1)
     # V_2 = (1, 0), c = 1/2, x = (1/2, -1/2), Lambda = 1/4: |x| = 1, beta = (1/2) sqrt(2 log 4) + 1/2 > 1, so V_1 = 1.
     assert first.values[0].tolist() == [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
@@ -108,7 +96,7 @@ def test_one_episode_by_hand():
 @every
 def test_the_model_is_that_of_what_was_released(name):
     """What the sums answered, regressed in NumPy with the public shift."""
-    algorithm = BUILDERS[name](MODEL, K)
+    algorithm = vtr(name, MODEL, K)
     ledger = LiveLedger(1, ConstantNoise(0.25), keeps_transcript=True)
     sums: list[np.ndarray] = []
     answer = type(algorithm.sums).close
@@ -145,7 +133,7 @@ def vars_of(algorithm):
 
 def test_the_printed_constants():
     """Corollaries 5 and 6 at H = 3, d = 3, K = 12, epsilon = 1, delta = 1e-5, p = 1/12, C_w = sqrt 3."""
-    joint, local = (BUILDERS[f"{trust} printed"](MODEL, K) for trust in ("joint", "local"))
+    joint, local = (vtr(f"{trust} printed", MODEL, K) for trust in ("joint", "local"))
     nodes = 5  # ceil(log2 12 + 1)
     sd = 32 * 9 * math.sqrt(2 * 3 * nodes * math.log(24e5) * math.log(4e5) * math.log(16 * 3 * nodes * 1e5))
     assert joint.sums.mechanism.scale == pytest.approx(sd)
@@ -164,32 +152,30 @@ def test_the_printed_constants():
 def test_the_printed_pure_constants(reading):
     """Appendix C.4 by simple composition: 2 H messages or nodes more, each statistic at its sensitivity."""
     matrix, vector = (18.0, 18.0) if reading == "l2-constants" else (9 * 3.0, 18 * math.sqrt(3))
-    joint = ucrl_vtr_pure_joint(MODEL, K, 0.5, UNIT, "printed", reading=reading).sums.mechanism
-    local = ucrl_vtr_pure_local(MODEL, K, 0.5, UNIT, "printed", reading=reading).sums.mechanism
+    joint = vtr("pure joint printed", MODEL, K, 0.5, reading).sums.mechanism
+    local = vtr("pure local printed", MODEL, K, 0.5, reading).sums.mechanism
     assert (local.scale, local.scale * local.vector_ratio) == pytest.approx((6 * matrix / 0.5, 6 * vector / 0.5))
     assert (joint.scale, joint.vector_ratio) == pytest.approx((5 * local.scale, local.vector_ratio))
 
 
 def test_noise_falls_on_steps_by_what_it_costs_there():
-    algorithm = BUILDERS["joint tight"](MODEL, K)
+    algorithm = vtr("joint tight", MODEL, K)
     ratio = algorithm.targets.norm_bound[1] / algorithm.targets.norm_bound[0]
     assert algorithm.shares == pytest.approx((1.0, ratio**1.6))
-    assert BUILDERS["pure local tight"](MODEL, K).shares == pytest.approx((1.0, ratio ** (4 / 3)))
+    assert vtr("pure local tight", MODEL, K).shares == pytest.approx((1.0, ratio ** (4 / 3)))
 
 
-@pytest.mark.parametrize(
-    ("build", "calibration"), [(ucrl_vtr_joint, "tight"), (ucrl_vtr_joint, "tree"), (ucrl_vtr_local, "tight")]
-)
-def test_without_noise_it_is_the_twin(build, calibration):
-    _, twin = run(ucrl_vtr(MODEL, K, UNIT), TABLE, OwnNoiseLedger([0]))
-    _, found = run(build(MODEL, K, 1e13, 1e-5, UNIT, calibration), TABLE, OwnNoiseLedger([0]))
+@pytest.mark.parametrize("name", ["joint tight", "joint tree", "local tight"])
+def test_without_noise_it_is_the_twin(name):
+    _, twin = run(vtr("twin", MODEL, K), TABLE, OwnNoiseLedger([0]))
+    _, found = run(vtr(name, MODEL, K, 1e13), TABLE, OwnNoiseLedger([0]))
     np.testing.assert_allclose(found.values, twin.values, rtol=1e-4)
     np.testing.assert_allclose(found.estimate, twin.estimate, rtol=1e-3)
 
 
 @every
 def test_a_replicate_of_a_batch_is_its_lone_run(name):
-    algorithm = BUILDERS[name](MODEL, K)
+    algorithm = vtr(name, MODEL, K)
     seeds = [3, 1, 4]
     _, batch = run(algorithm, TABLE, OwnNoiseLedger(seeds))
     for r, seed in enumerate(seeds):
@@ -199,7 +185,7 @@ def test_a_replicate_of_a_batch_is_its_lone_run(name):
 
 
 def test_where_the_noise_beats_the_shift_eigenvalues_are_raised():
-    algorithm = BUILDERS["local tight"](MODEL, K)
+    algorithm = vtr("local tight", MODEL, K)
     _, released = algorithm.init(1)
     shift = algorithm.shift(4)
     statistic = np.zeros((1, 2, 3, 4))
@@ -251,9 +237,9 @@ def test_tight_noise_lets_it_learn_where_printed_noise_does_not():
     horizon, ratio, regret = 4000, {}, {}
     instance = hypercube_chain(3, 3, 0.3)
     for name, algorithm in {
-        "twin": ucrl_vtr(instance.model, horizon, UNIT),
-        "tight": ucrl_vtr_joint(instance.model, horizon, 10.0, 1e-5, UNIT, "tight"),
-        "printed": ucrl_vtr_joint(instance.model, horizon, 10.0, 1e-5, UNIT, "printed"),
+        "twin": vtr("twin", instance.model, horizon),
+        "tight": vtr("joint tight", instance.model, horizon, 10.0),
+        "printed": vtr("joint printed", instance.model, horizon, 10.0),
     }.items():
         stream = instance.stream(horizon, np.random.SeedSequence(1))
         curve = EpisodicRegretCurve(stream.best.gaps, np.array([horizon // 2, horizon]), 4)
@@ -271,7 +257,7 @@ class TestTheRegretBound:
         """Two regressions that start at an eigenvalue of 1/4; values in [0, 1], C_w = sqrt 3, d = 3."""
         model, _ = mixture(3, 2, 3, 3)
         k, d = 100_000, 3
-        found = ucrl_vtr(model, k, UNIT, failure=0.1).regret_bound(np.array([1, 10, k]))
+        found = vtr("twin", model, k, failure=0.1).regret_bound(np.array([1, 10, k]))
         assert found[:2].tolist() == [1.0, 10.0]
         growth = d * math.log1p(k / d)
         width = 0.5 * math.sqrt(2 * math.log(4 / 0.1) + growth) + math.sqrt(3) / 2
@@ -282,11 +268,11 @@ class TestTheRegretBound:
     def test_noise_makes_it_larger_and_it_is_never_above_the_trivial_one(self):
         model, _ = mixture(3, 2, 3, 3)
         k = 20_000
-        bounds = [ucrl_vtr_joint(model, k, e, 1e-5, UNIT, "tight", failure=0.1).regret_bound(k) for e in (1e4, 1e3, 0.1)]
-        assert ucrl_vtr(model, k, UNIT, failure=0.1).regret_bound(k) < bounds[0] < bounds[1] <= bounds[2] == k
+        bounds = [vtr("joint tight", model, k, e, failure=0.1).regret_bound(k) for e in (1e4, 1e3, 0.1)]
+        assert vtr("twin", model, k, failure=0.1).regret_bound(k) < bounds[0] < bounds[1] <= bounds[2] == k
 
     def test_where_nothing_is_proved(self):
         with pytest.raises(ValueError, match=r"beta_scale of at least 1, got 0\.5"):
-            ucrl_vtr(MODEL, K, UNIT, beta_scale=0.5).regret_bound(3)
+            vtr("twin", MODEL, K, beta_scale=0.5).regret_bound(3)
         with pytest.raises(ValueError, match="width of 'tight'"):
-            BUILDERS["joint printed"](MODEL, K).regret_bound(3)
+            vtr("joint printed", MODEL, K).regret_bound(3)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from doubles import OwnNoiseLedger
-from mixture_models import UNIT, episode_table, mixture
+from mixture_models import FORMS, episode_table, mixture, vtr
 from test_ucrl_vtr import MODEL, TABLE, K, vars_of
 from test_ucrl_vtr_privacy import MU, neighbors, played
 
@@ -16,29 +17,11 @@ from bandana.algorithms.observers import EpisodicRegretCurve
 from bandana.algorithms.papers.luyo_calibrations import UCRL_VTR_PLUS_JOINT, UCRL_VTR_PLUS_LOCAL
 from bandana.algorithms.protocol import Record
 from bandana.algorithms.rl.mixture import value_targets_numba
-from bandana.algorithms.rl.mixture.forms import ucrl_vtr
-from bandana.algorithms.rl.mixture.forms_plus import (
-    ucrl_vtr_plus,
-    ucrl_vtr_plus_joint,
-    ucrl_vtr_plus_local,
-    ucrl_vtr_plus_pure_joint,
-    ucrl_vtr_plus_pure_local,
-)
 from bandana.algorithms.run import run
 from bandana.privacy_core import LiveLedger, ReproducibleNoise, ScriptedLedger
 
-BUILDERS = {
-    "joint printed": lambda m, k: ucrl_vtr_plus_joint(m, k, 1.0, 1e-5, UNIT, "printed"),
-    "joint tree": lambda m, k: ucrl_vtr_plus_joint(m, k, 1.0, 1e-5, UNIT, "tree"),
-    "joint tight": lambda m, k: ucrl_vtr_plus_joint(m, k, 1.0, 1e-5, UNIT, "tight"),
-    "local printed": lambda m, k: ucrl_vtr_plus_local(m, k, 1.0, 1e-5, UNIT, "printed"),
-    "local tight": lambda m, k: ucrl_vtr_plus_local(m, k, 1.0, 1e-5, UNIT, "tight"),
-    "pure joint printed": lambda m, k: ucrl_vtr_plus_pure_joint(m, k, 1.0, UNIT, "printed"),
-    "pure joint tight": lambda m, k: ucrl_vtr_plus_pure_joint(m, k, 1.0, UNIT, "tight"),
-    "pure local printed": lambda m, k: ucrl_vtr_plus_pure_local(m, k, 1.0, UNIT, "printed"),
-    "pure local tight": lambda m, k: ucrl_vtr_plus_pure_local(m, k, 1.0, UNIT, "tight"),
-}
-every = pytest.mark.parametrize("name", list(BUILDERS))
+plus = partial(vtr, is_plus=True)
+every = pytest.mark.parametrize("name", FORMS)
 
 
 def record_of(states, actions):
@@ -48,7 +31,7 @@ def record_of(states, actions):
 
 def test_a_square_is_as_sub_gaussian_as_half_its_range():
     """Hoeffding: u lies in [0, B^2]; the weighted regressions' scale is in units of the least deviation."""
-    algorithm = BUILDERS["joint tight"](MODEL, K)
+    algorithm = plus("joint tight", MODEL, K)
     n = algorithm.targets.n_blocks
     assert algorithm.noise_scale[n:] == pytest.approx([bound**2 / 2 for bound in algorithm.targets.value_bound])
     floors = np.sqrt(algorithm.square_bounds.floor)
@@ -59,7 +42,7 @@ def test_a_square_is_as_sub_gaussian_as_half_its_range():
 @pytest.mark.parametrize("horizon", [3, 12])
 def test_half_of_the_failure_is_that_of_all_norms_of_noise(name, horizon):
     """Two bounds in each block of each step, in every episode: what each may fail with, summed, is half of 1 / K."""
-    algorithm = BUILDERS[name](MODEL, horizon)
+    algorithm = plus(name, MODEL, horizon)
     assert len(algorithm.shares) > 1
     assert algorithm.norms.failure * 2 * len(algorithm.shares) * horizon == pytest.approx(algorithm.failure / 2)
 
@@ -69,7 +52,7 @@ def test_half_of_the_failure_is_that_of_all_norms_of_noise(name, horizon):
 def test_contributions_against_numpy(name, d):
     """Random regressions; the pair of a step, weighted, and that of its squares."""
     model, _ = mixture(4, 3, 4, d, seed=1, is_sparse=False)
-    algorithm, rng, n_reps = BUILDERS[name](model, K), np.random.default_rng(5), 40
+    algorithm, rng, n_reps = plus(name, model, K), np.random.default_rng(5), 40
     _, released = algorithm.init(n_reps)
     n = algorithm.targets.n_blocks
     x = rng.standard_normal((n_reps, 2 * n, 2 * d, d))
@@ -107,7 +90,7 @@ def test_contributions_against_numpy(name, d):
 def test_the_variance_is_estimated_by_both_regressions():
     """Where both know the truth and are certain, s^2 is the variance of the next value."""
     model, parameters = mixture(4, 3, 4, 8, seed=1, is_sparse=False)
-    algorithm = ucrl_vtr_plus(model, K, UNIT)
+    algorithm = plus("twin", model, K)
     _, released = algorithm.init(1)
     n, rng = algorithm.targets.n_blocks, np.random.default_rng(0)
     released.estimate[0, :n] = released.estimate[0, n:] = parameters[list(algorithm.targets.steps)]
@@ -136,7 +119,7 @@ def test_the_variance_is_estimated_by_both_regressions():
 @pytest.mark.parametrize(("trust", "growth"), [("joint", 5), ("local", K)])
 def test_the_printed_constants(trust, growth):
     """Corollaries 10 and 11 at H = 3, d = 3, K = 12, epsilon = 1, delta = 1e-5, p = 1/12, C_w = sqrt 3."""
-    algorithm = BUILDERS[f"{trust} printed"](MODEL, K)
+    algorithm = plus(f"{trust} printed", MODEL, K)
     common = 64 * math.sqrt(2 * 3 * 5 * math.log(48e5) * math.log(8e5) * math.log(32 * 3 * 5 * 1e5))
     if trust == "local":
         common = 8 * 3 * math.sqrt(2 * math.log(24e5))
@@ -164,12 +147,12 @@ def test_published_noise_costs_what_the_calibration_table_says(name, calibration
     _, printed, _ = calibration.evaluate(
         "printed", epsilon=1.0, delta=1e-5, episode_length=3, dimension=3, **arguments
     )  # fmt: skip
-    assert played(BUILDERS[name](MODEL, K)).guarantee().gdp().mu == pytest.approx(printed.exact.mu, rel=1e-9)
+    assert played(plus(name, MODEL, K)).guarantee().gdp().mu == pytest.approx(printed.exact.mu, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["joint tree", "joint tight", "local tight", "pure joint tight", "pure local tight"])
 def test_exact_calibrations_spend_the_claim_four_fifths_on_the_weighted_ones(name):
-    algorithm = BUILDERS[name](MODEL, K)
+    algorithm = plus(name, MODEL, K)
     found, noise, n = played(algorithm).guarantee(), algorithm.sums.mechanism, 2
     if "pure" in name:
         assert found.epsilon == pytest.approx(1.0, rel=1e-9)
@@ -183,7 +166,7 @@ def test_exact_calibrations_spend_the_claim_four_fifths_on_the_weighted_ones(nam
 
 @every
 def test_no_neighbor_moves_a_release_by_more_than_its_sensitivity(name):
-    algorithm = BUILDERS[name](MODEL, K)
+    algorithm = plus(name, MODEL, K)
     ledger, most = played(algorithm), 0.0
     for seed in range(8):
         scripted = ScriptedLedger(2, ledger.transcript, keeps_values=True)
@@ -198,7 +181,7 @@ def test_no_neighbor_moves_a_release_by_more_than_its_sensitivity(name):
 
 @every
 def test_a_replicate_of_a_batch_is_its_lone_run(name):
-    algorithm = BUILDERS[name](MODEL, K)
+    algorithm = plus(name, MODEL, K)
     seeds = [3, 1, 4]
     _, batch = run(algorithm, TABLE, OwnNoiseLedger(seeds))
     for r, seed in enumerate(seeds):
@@ -207,12 +190,10 @@ def test_a_replicate_of_a_batch_is_its_lone_run(name):
             np.testing.assert_allclose(getattr(alone, field)[0], getattr(batch, field)[r], rtol=1e-11, err_msg=field)
 
 
-@pytest.mark.parametrize(
-    ("build", "calibration"), [(ucrl_vtr_plus_joint, "tight"), (ucrl_vtr_plus_joint, "tree"), (ucrl_vtr_plus_local, "tight")]
-)
-def test_without_noise_it_is_the_twin(build, calibration):
-    _, twin = run(ucrl_vtr_plus(MODEL, K, UNIT), TABLE, OwnNoiseLedger([0]))
-    _, found = run(build(MODEL, K, 1e13, 1e-5, UNIT, calibration), TABLE, OwnNoiseLedger([0]))
+@pytest.mark.parametrize("name", ["joint tight", "joint tree", "local tight"])
+def test_without_noise_it_is_the_twin(name):
+    _, twin = run(plus("twin", MODEL, K), TABLE, OwnNoiseLedger([0]))
+    _, found = run(plus(name, MODEL, K, 1e13), TABLE, OwnNoiseLedger([0]))
     np.testing.assert_allclose(found.values, twin.values, rtol=1e-4)
     np.testing.assert_allclose(found.estimate, twin.estimate, rtol=1e-3, atol=1e-6)
 
@@ -221,10 +202,10 @@ def test_where_all_weights_are_alike_it_is_ucrl_vtr():
     """In dimension 1 the floor is the top; the widths differ by the union over twice as many regressions."""
     model, _ = mixture(3, 2, 3, 1, seed=2, is_sparse=False)
     table = episode_table(model, 30, seed=3)
-    _, plus = run(ucrl_vtr_plus(model, 30, UNIT, failure=0.2), table, OwnNoiseLedger([0]))
-    _, plain = run(ucrl_vtr(model, 30, UNIT, failure=0.1), table, OwnNoiseLedger([0]))
-    np.testing.assert_allclose(plus.values, plain.values, rtol=1e-9)
-    np.testing.assert_allclose(plus.estimate[:, :2], plain.estimate, rtol=1e-9)
+    _, weighted = run(plus("twin", model, 30, failure=0.2), table, OwnNoiseLedger([0]))
+    _, plain = run(vtr("twin", model, 30, failure=0.1), table, OwnNoiseLedger([0]))
+    np.testing.assert_allclose(weighted.values, plain.values, rtol=1e-9)
+    np.testing.assert_allclose(weighted.estimate[:, :2], plain.estimate, rtol=1e-9)
 
 
 def test_the_twin_learns():
@@ -232,7 +213,7 @@ def test_the_twin_learns():
     model, parameters = mixture(3, 2, 3, 3)
     stream = FiniteMDP(model.transitions(parameters), model.rewards, horizon, np.random.SeedSequence(1))
     curve = EpisodicRegretCurve(stream.best.gaps, np.array([horizon // 2, horizon]), 8)
-    algorithm = ucrl_vtr_plus(model, horizon, UNIT, beta_scale=0.5)
+    algorithm = plus("twin", model, horizon, beta_scale=0.5)
     run(algorithm, stream, LiveLedger(8, ReproducibleNoise(np.random.SeedSequence(2))), observers=[curve])
     half, whole = curve.curve.mean(axis=0)
     assert whole - half < 0.7 * half, "linear regret would be 1"
@@ -240,10 +221,10 @@ def test_the_twin_learns():
 
 def test_nothing_with_constants_is_proved():
     with pytest.raises(ValueError, match="no regret bound with constants"):
-        ucrl_vtr_plus(MODEL, K, UNIT).regret_bound(3)
+        plus("twin", MODEL, K).regret_bound(3)
 
 
 def test_squares_must_be_given():
-    algorithm = ucrl_vtr_plus(MODEL, K, UNIT)
+    algorithm = plus("twin", MODEL, K)
     with pytest.raises(ValueError, match="squares must be given"):
         type(algorithm)(**{**vars_of(algorithm), "squares": None}).init(1)

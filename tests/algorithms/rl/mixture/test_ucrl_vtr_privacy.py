@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from doubles import OwnNoiseLedger
-from mixture_models import UNIT, episode_table, mixture
-from test_ucrl_vtr import BUILDERS, MODEL, TABLE, K
+from mixture_models import FORMS, UNIT, episode_table, mixture, vtr
+from test_ucrl_vtr import MODEL, TABLE, K
 
 from bandana.algorithms.environments.episodes import EpisodeTable
 from bandana.algorithms.papers.luyo_calibrations import (
@@ -16,13 +16,12 @@ from bandana.algorithms.papers.luyo_calibrations import (
     UCRL_VTR_LOCAL_PURE,
 )
 from bandana.algorithms.protocol import Record
-from bandana.algorithms.rl.mixture.forms import ucrl_vtr_joint, ucrl_vtr_local
-from bandana.algorithms.rl.mixture.forms_pure import ucrl_vtr_pure_joint, ucrl_vtr_pure_local
+from bandana.algorithms.rl.mixture.forms import VTR
 from bandana.algorithms.run import run
-from bandana.privacy_core import GaussianDP, LiveLedger, PureDP, ReproducibleNoise, ScriptedLedger
+from bandana.privacy_core import GaussianDP, LiveLedger, PureDP, ReproducibleNoise, ScriptedLedger, TrustModel
 
 MU = GaussianDP.from_epsilon_delta(1.0, 1e-5).mu
-every = pytest.mark.parametrize("name", list(BUILDERS))
+every = pytest.mark.parametrize("name", FORMS)
 
 
 def played(algorithm, table=TABLE):
@@ -33,12 +32,12 @@ def played(algorithm, table=TABLE):
 
 @pytest.mark.parametrize("name", ["joint tree", "joint tight", "local tight"])
 def test_exact_calibrations_spend_the_claim(name):
-    assert played(BUILDERS[name](MODEL, K)).guarantee().gdp().mu == pytest.approx(MU, rel=1e-9)
+    assert played(vtr(name, MODEL, K)).guarantee().gdp().mu == pytest.approx(MU, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["pure joint tight", "pure local tight"])
 def test_exact_pure_calibrations_spend_the_claim(name):
-    found = played(BUILDERS[name](MODEL, K)).guarantee()
+    found = played(vtr(name, MODEL, K)).guarantee()
     assert isinstance(found, PureDP)
     assert found.epsilon == pytest.approx(1.0, rel=1e-9)
 
@@ -54,7 +53,7 @@ def test_published_noise_costs_what_the_calibration_table_says(name, calibration
     _, printed, _ = calibration.evaluate(
         next(iter(calibration.readings)), epsilon=1.0, delta=1e-5, episode_length=3, **arguments
     )  # fmt: skip
-    assert played(BUILDERS[name](MODEL, K)).guarantee().gdp().mu == pytest.approx(printed.exact.mu, rel=1e-9)
+    assert played(vtr(name, MODEL, K)).guarantee().gdp().mu == pytest.approx(printed.exact.mu, rel=1e-9)
 
 
 @pytest.mark.parametrize("reading", ["l2-constants", "l1-constants"])
@@ -63,11 +62,11 @@ def test_published_pure_noise_costs_what_the_calibration_table_says(reading, d):
     """With the constants of the Gaussian proof it is more than the claim in many dimensions."""
     model, _ = mixture(3, 2, 5, d, seed=4, is_sparse=False)
     table = episode_table(model, 8)
-    for build, calibration, arguments in (
-        (ucrl_vtr_pure_joint, UCRL_VTR_JOINT_PURE, {"episodes": 8}),
-        (ucrl_vtr_pure_local, UCRL_VTR_LOCAL_PURE, {}),
+    for name, calibration, arguments in (
+        ("pure joint printed", UCRL_VTR_JOINT_PURE, {"episodes": 8}),
+        ("pure local printed", UCRL_VTR_LOCAL_PURE, {}),
     ):
-        found = played(build(model, 8, 1.0, UNIT, "printed", reading=reading), table).guarantee().epsilon
+        found = played(vtr(name, model, 8, reading=reading), table).guarantee().epsilon
         _, printed, _ = calibration.evaluate(reading, epsilon=1.0, episode_length=5, dimension=d, **arguments)
         assert found == pytest.approx(printed.exact.epsilon, rel=1e-9)
         assert (found > 1) == (reading == "l2-constants" and d == 6)
@@ -75,7 +74,7 @@ def test_published_pure_noise_costs_what_the_calibration_table_says(reading, d):
 
 @every
 def test_one_release_an_episode_that_holds_it_alone_or_its_node(name):
-    ledger = played(BUILDERS[name](MODEL, K))
+    ledger = played(vtr(name, MODEL, K))
     assert len(ledger.transcript) == K
     for step, entry in enumerate(ledger.transcript, start=1):
         assert (entry.records.stop == step).all()
@@ -94,7 +93,7 @@ def neighbors(seed):
 @every
 def test_no_neighbor_moves_a_release_by_more_than_its_sensitivity(name):
     """The audit without statistics, by hand: the same outputs on a neighbor, and what each release's value moves by."""
-    algorithm = BUILDERS[name](MODEL, K)
+    algorithm = vtr(name, MODEL, K)
     ledger, most = played(algorithm), 0.0
     for seed in range(12):
         scripted = ScriptedLedger(2, ledger.transcript, keeps_values=True)
@@ -114,13 +113,14 @@ def test_no_neighbor_moves_a_release_by_more_than_its_sensitivity(name):
 def test_tight_noise_is_a_small_part_of_the_printed_one():
     """At H = 5 and K = 1024 the exact price, known values and centers leave a four hundredth of a node's noise."""
     model, _ = mixture(3, 2, 5, 4, is_sparse=False)
-    printed, tree = (ucrl_vtr_joint(model, 1024, 1.0, 1e-5, UNIT, c).sums for c in ("printed", "tree"))
-    tight = ucrl_vtr_joint(model, 1024, 1.0, 1e-5, UNIT, "tight").sums
+    printed, tree = (vtr(f"joint {c}", model, 1024).sums for c in ("printed", "tree"))
+    tight = vtr("joint tight", model, 1024).sums
     assert printed.mechanism.scale / tree.mechanism.scale > 400
     assert tight.noise_deviation(1023) < 0.5 * tree.noise_deviation(1023)
 
 
-@pytest.mark.parametrize("build", [ucrl_vtr_joint, ucrl_vtr_local, ucrl_vtr_pure_joint, ucrl_vtr_pure_local])
+@pytest.mark.parametrize("is_plus", [False, True])
+@pytest.mark.parametrize("form", ["joint", "local", "pure joint", "pure local"])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -130,25 +130,31 @@ def test_tight_noise_is_a_small_part_of_the_printed_one():
         ({"beta_scale": -1.0}, "beta_scale"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"horizon": 0}, "horizon must be a whole number of at least 1"),
-        ({"calibration": "loose"}, "got 'loose'"),
     ],
 )
-def test_refusals(build, arguments, message):
-    usual = {"model": MODEL, "horizon": 10, "epsilon": 1.0, "reward_range": UNIT, "calibration": "tight"}
-    if build in (ucrl_vtr_joint, ucrl_vtr_local):
-        usual["delta"] = 1e-5
+def test_refusals(form, is_plus, arguments, message):
     for calibration in ("tight", "printed"):
         with pytest.raises(ValueError, match=message):
-            build(**({**usual, "calibration": calibration} | arguments))
+            vtr(f"{form} {calibration}", MODEL, **{"horizon": 10, "is_plus": is_plus} | arguments)
+
+
+def test_a_calibration_or_trust_model_that_is_none():
+    for name, known in {"joint": "printed, tree, tight", "local": "printed, tight", "pure joint": "printed, tight"}.items():
+        with pytest.raises(ValueError, match=f"calibration must be one of {known}, got 'loose'"):
+            vtr(f"{name} loose", MODEL, 10)
+    with pytest.raises(ValueError, match="trust must be joint or local, got central"):
+        VTR(MODEL, 10, UNIT).private(PureDP(1.0), TrustModel.CENTRAL, "tight")
+    with pytest.raises(ValueError, match="epsilon must be a finite number above 0, got 0"):
+        vtr("joint printed", MODEL, 10, 0.0)
 
 
 def test_a_reading_that_is_none():
     with pytest.raises(ValueError, match="reading must be one of l2-constants, l1-constants, got 'other'"):
-        ucrl_vtr_pure_joint(MODEL, 10, 1.0, UNIT, "printed", reading="other")
+        vtr("pure joint printed", MODEL, 10, reading="other")
 
 
 def test_a_stream_without_episodes_is_refused():
-    algorithm = BUILDERS["joint tight"](MODEL, K)
+    algorithm = vtr("joint tight", MODEL, K)
     one, ledger = np.ones((1, 3), dtype=np.int64), LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(0)))
     with pytest.raises(ValueError, match="learns from episodes"):
         algorithm.absorb(*algorithm.init(1), Record(one[:, 0], one[:, 0], None, one, one.astype(float)), ledger)
