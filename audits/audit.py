@@ -23,7 +23,7 @@ from bandana.audits.outcome import (
     accounted_as,
     main_quantity,
 )
-from bandana.audits.replays.measure import Look, NotANumber, looks_of, measure, measure_one_run, method_of
+from bandana.audits.replays.measure import NotANumber, PlannedBound, measure, measure_one_run, method_of, plan_bounds
 from bandana.audits.searches.noise import examine_noise
 from bandana.audits.searches.sampling import POWER_TRIALS, attempts, promise, too_few
 from bandana.audits.searches.structural import book_limit, search_trial
@@ -57,7 +57,7 @@ def audit(
     Args:
       trial: what to audit, at the claimed budget.
       controls: its planted faults.
-      effort: how hard to look.
+      effort: replays, confidence and examples.
       at_test_budget: the same algorithm at a budget of about mu = 1.
       subject: kind, name and source of the algorithm.
       about: table, seeds, noise source, code: what a reader needs to repeat the audit.
@@ -97,7 +97,7 @@ def _examine(
     is_spent_enough: bool = False,
 ) -> Outcome:
     algorithm, claim, table = trial.algorithm, trial.claim, trial.table
-    looks = looks_of(claim.stated, effort.delta)
+    plan = plan_bounds(claim.stated, effort.delta)
     canaries = canary_pairs(table, trial.probes, trial.private_records)
     worst = worst_pair.find(algorithm, table, trial.probes, effort.seed, trial.private_records)
     pairs = (*canaries, worst.pair)
@@ -106,20 +106,20 @@ def _examine(
     main = main_quantity(claim.stated)
     claimed = claim.gaussian.mu if main == MU else main.limit(claim.stated)
     try:
-        found = measure(algorithm, pairs, effort, looks, failure=failure)
+        found = measure(algorithm, pairs, effort, plan, failure=failure)
         bounds, scores = found.bounds, dict(found.scores)
-        for look in looks:
-            if look.view == ONE_RUN:
+        for planned in plan:
+            if planned.view == ONE_RUN:
                 promise = claim.stated if isinstance(claim.stated, PureDP) else claim.gaussian
-                single = measure_one_run(algorithm, table, promise, effort, failure * look.share)
+                single = measure_one_run(algorithm, table, promise, effort, failure * planned.share)
                 bounds, scores = (*bounds, *single.bounds), scores | dict(single.scores)
     except NotANumber as error:
         bounds, scores, doubts = (), {}, (*doubts, str(error))
     on_progress("replays")
-    level = failure * looks[0].share / len(pairs)
+    level = failure * plan[0].share / len(pairs)
     # A bound above what is accounted breaks the verdict too.
     reach = min(claimed, accounted_as(main, events) or claimed) if is_spent_enough else claimed
-    doubts += too_few(reach, level, effort.replays, effort, looks[0])
+    doubts += too_few(reach, level, effort.replays, effort, plan[0])
     counterexample = search_trial(trial, lambda: worst.pair, book_limit(claim, events), effort, shrinks=True)
     on_progress("audit without statistics")
     flaw = examine_noise(algorithm, table, effort.seed)
@@ -134,7 +134,7 @@ def _examine(
     on_progress("power")
     tried = []
     for control in controls:
-        tried.append(_try(control, trial, looks, effort, failure))
+        tried.append(_try(control, trial, plan, effort, failure))
         on_progress(control.name)
     return Outcome(
         subject={},
@@ -152,10 +152,10 @@ def _examine(
     )
 
 
-def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort, failure: float) -> TriedControl:
+def _try(control: Control, trial: Trial, plan: tuple[PlannedBound, ...], effort: Effort, failure: float) -> TriedControl:
     """Plants a fault and looks no harder than at the honest one; it is caught where an inequality of the verdict breaks."""
     faulty = replace(trial, algorithm=control.plant(trial.algorithm))  # type: ignore[arg-type]
-    main = looks[0].quantity
+    main = plan[0].quantity
     events = derive(faulty.algorithm, trial.table, effort.seed)
     claimed = trial.claim.gaussian.mu if main == MU else main.limit(trial.claim.stated)
     limit, measured = min(claimed, accounted_as(main, events)), 0.0
@@ -177,7 +177,7 @@ def _try(control: Control, trial: Trial, looks: tuple[Look, ...], effort: Effort
             yield worst()
             yield from by_promise
 
-    asked = tuple(look for look in looks if look.quantity == main and look.view != ONE_RUN)
+    asked = tuple(planned for planned in plan if planned.quantity == main and planned.view != ONE_RUN)
     tries = attempts(effort, asked)
     for part, seen in tries:
         share = failure / len(tries)

@@ -8,8 +8,8 @@ from scipy.stats import binom
 
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import MU, Effort
-from bandana.audits.replays.measure import looks_of
 from bandana.audits.replays.measure import measure as measure_privacy
+from bandana.audits.replays.measure import plan_bounds
 from bandana.audits.subjects import Subject, subjects
 from benchmarks.result import Result
 
@@ -21,7 +21,9 @@ def is_accused(subject: Subject, seed: int) -> bool:
     """Whether some bound of one audit exceeds what the subject claims."""
     trial, claim = subject.trial, subject.trial.claim
     effort = Effort(REPLAYS, CONFIDENCE, 1e-5, 1, seed)
-    found = measure_privacy(trial.algorithm, canary_pairs(trial.table, trial.probes), effort, looks_of(claim.stated, 1e-5))
+    found = measure_privacy(
+        trial.algorithm, canary_pairs(trial.table, trial.probes), effort, plan_bounds(claim.stated, 1e-5)
+    )
     allowed = {
         bound.quantity: claim.gaussian.mu if bound.quantity == MU else bound.quantity.limit(claim.gaussian)
         for bound in found.bounds

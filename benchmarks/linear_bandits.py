@@ -20,8 +20,8 @@ from bandana.audits.audit import audit
 from bandana.audits.faults.fault import Control
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import Effort
-from bandana.audits.replays.measure import looks_of
 from bandana.audits.replays.measure import measure as measure_privacy
+from bandana.audits.replays.measure import plan_bounds
 from bandana.audits.subjects import subjects
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result, fastest
@@ -100,10 +100,10 @@ def _audit_results() -> list[Result]:
     subject = subjects()["adar-oful tight"]()
     trial, told = subject.trial, "audit of AdaR-OFUL at 1e5 replays a side, T = 64, d = 3, two cores"
     pairs = canary_pairs(trial.table, trial.probes, trial.private_records)[:1]
-    looks = looks_of(trial.claim.stated, 1e-5)
+    plan = plan_bounds(trial.claim.stated, 1e-5)
 
     def of_pair(replays: int) -> None:
-        measure_privacy(trial.algorithm, pairs, Effort(replays, 0.95, 1e-5, 200, 1), looks)
+        measure_privacy(trial.algorithm, pairs, Effort(replays, 0.95, 1e-5, 200, 1), plan)
 
     def of_all(controls: tuple[Control, ...], replays: int) -> None:
         outcome = audit(trial, controls, Effort(replays, 0.95, 1e-5, 200, 1))

@@ -14,8 +14,8 @@ from bandana.algorithms.run import run
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import Effort
-from bandana.audits.replays.measure import looks_of
 from bandana.audits.replays.measure import measure as measure_privacy
+from bandana.audits.replays.measure import plan_bounds
 from bandana.audits.replays.replay import BLOCK, replay
 from bandana.privacy_core import Interval, LiveLedger, RenyiDP, ReproducibleNoise
 from benchmarks.result import Result, fastest
@@ -40,10 +40,10 @@ def _peak() -> float:
 def million_a_side() -> tuple[float, float]:
     """Seconds for an audit of one pair, all views and bounds, 1e6 replays a side, two threads; the process's peak, MiB."""
     pairs = canary_pairs(_table(), (N_ARMS,))[:1]
-    looks = looks_of(RenyiDP(2.0, 1.0), 1e-5)
-    measure_privacy(ALGORITHM, pairs, Effort(10_000, 0.95, 1e-5, 1, 0), looks)  # compiles
+    plan = plan_bounds(RenyiDP(2.0, 1.0), 1e-5)
+    measure_privacy(ALGORITHM, pairs, Effort(10_000, 0.95, 1e-5, 1, 0), plan)  # compiles
     start = time.perf_counter()
-    found = measure_privacy(ALGORITHM, pairs, Effort(MILLION, 0.95, 1e-5, 1, 1), looks)
+    found = measure_privacy(ALGORITHM, pairs, Effort(MILLION, 0.95, 1e-5, 1, 1), plan)
     seconds = time.perf_counter() - start
     assert 0.99 < found.mu < 1.0
     return seconds, _peak()

@@ -8,7 +8,7 @@ from bandana.algorithms.protocol import Algorithm
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import MU, NOISE, SAMPLING, STRUCTURAL, Effort
 from bandana.audits.replays.attacks import ACTIONS, TRANSCRIPT
-from bandana.audits.replays.measure import looks_of, measure
+from bandana.audits.replays.measure import measure, plan_bounds
 from bandana.audits.searches import noise, structural
 from bandana.audits.testbeds.blocks import Trial
 
@@ -30,8 +30,10 @@ def measured(
 ) -> float:
     """The largest lower bound on mu, over all pairs of the trial or over those given."""
     asked = effort(replays, seed)
-    looks = tuple(look for look in looks_of(trial.claim, asked.delta) if look.quantity == MU and look.view in views)
-    return measure(algorithm, trial.pairs if pairs is None else pairs, asked, looks, enough=enough).mu
+    plan = tuple(
+        planned for planned in plan_bounds(trial.claim, asked.delta) if planned.quantity == MU and planned.view in views
+    )
+    return measure(algorithm, trial.pairs if pairs is None else pairs, asked, plan, enough=enough).mu
 
 
 def catches(trial: Trial, algorithm: Algorithm, audit: str, replays: int) -> bool:

@@ -28,7 +28,7 @@ from bandana.audits.outcome import (
     accounted_mu,
     main_quantity,
 )
-from bandana.audits.replays.measure import looks_of, measure
+from bandana.audits.replays.measure import measure, plan_bounds
 from bandana.audits.searches.noise import examine_noise
 from bandana.audits.searches.structural import search
 from bandana.audits.seeds import derive
@@ -244,10 +244,12 @@ def test_replays_of_the_honest_one_stay_below_its_claim(case, users):
     trial, is_whole = _audited(case, users), users == N_USERS
     replays, confidence = (REPLAYS, CONFIDENCE) if is_whole else (FEW_REPLAYS, MORE_CONFIDENCE)
     main = main_quantity(trial.claim.stated)
-    looks = tuple(look for look in looks_of(trial.claim.stated, 1e-5) if look.quantity == main and look.view != ONE_RUN)
+    plan = tuple(
+        planned for planned in plan_bounds(trial.claim.stated, 1e-5) if planned.quantity == main and planned.view != ONE_RUN
+    )
     worst = worst_pair.find(trial.algorithm, trial.table, trial.probes, 1, trial.private_records)
     pairs = (*canary_pairs(trial.table, trial.probes, trial.private_records), worst.pair)
-    measured = measure(trial.algorithm, pairs, Effort(replays, confidence, 1e-5, 1, 1), looks, enough=math.inf).lower(main)
+    measured = measure(trial.algorithm, pairs, Effort(replays, confidence, 1e-5, 1, 1), plan, enough=math.inf).lower(main)
     assert measured <= accounted_as(main, derive(trial.algorithm, trial.table, seed=3, n_reps=200))
     if (is_whole and case.entry.plays_on[0] not in EPISODIC) or worst.reached > SEEN[replays][main != MU]:
         assert measured > 0

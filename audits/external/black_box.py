@@ -28,7 +28,7 @@ from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import SAMPLING, Effort, Outcome, StatedBound, TriedControl
 from bandana.audits.replays.attacks import ACTIONS
 from bandana.audits.replays.classifiers import features, learn_codes, learn_logistic, learn_stumps
-from bandana.audits.replays.measure import Look, Measurement, method_of, rounded, state
+from bandana.audits.replays.measure import Measurement, PlannedBound, method_of, rounded, state
 from bandana.audits.searches.sampling import too_few
 from bandana.privacy_core import ZCDP, GaussianDP, Guarantee, Interval, RenyiDP, TrustModel
 
@@ -229,8 +229,8 @@ def measure(play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n
                 _check_independence(score, side.block[half:])
             key = f"{name.replace(' ', '_')}{index}"
             scores[key] = (test[0], test[1])
-            look = Look(ACTIONS, quantity, 1.0)
-            found.append(state(look, name, pair, scores[key], key, level, effort))
+            planned = PlannedBound(ACTIONS, quantity, 1.0)
+            found.append(state(planned, name, pair, scores[key], key, level, effort))
     return Measurement(tuple(found), scores)
 
 
@@ -374,7 +374,7 @@ def examine(
       play: (rewards, seed) -> actions, see `play_rows`.
       claim: what it promises.
       pairs: data sets and neighbors whose rewards lie in their declared range; the first one is where faults are planted.
-      effort: how hard to look; `examples` does not matter here.
+      effort: replays and confidence; `examples` does not matter here.
       subject: see `Outcome`.
       about: see `Outcome`.
       on_progress: called with a name as each part is done.
@@ -395,7 +395,7 @@ def examine(
     on_progress("replays")
     level = levels(effort.confidence, len(pairs))[0]
     n = effort.replays - effort.replays // 2
-    doubts = too_few(limit, level, n, effort, Look(ACTIONS, quantity, 1.0))
+    doubts = too_few(limit, level, n, effort, PlannedBound(ACTIONS, quantity, 1.0))
     tried = []
     for name, fault, faulty in planted_faults(play, claim, pairs[0]):
         worst = measure(faulty, pairs[:1], claim, effort, len(pairs)).lower(quantity)

@@ -31,8 +31,8 @@ class NotANumber(ValueError):  # noqa: N818  (it says what the scores are)
 
 
 @dataclass(frozen=True)
-class Look:
-    """One bound that is taken on every pair.
+class PlannedBound:
+    """One bound that an audit takes on every pair.
 
     Attributes:
       view: what the adversary sees.
@@ -45,11 +45,11 @@ class Look:
     share: float
 
 
-def looks_of(stated: Guarantee, delta: float) -> tuple[Look, ...]:
-    """What an audit of a claim looks at; the shares add to 1.
+def plan_bounds(stated: Guarantee, delta: float) -> tuple[PlannedBound, ...]:
+    """Plans the bounds that an audit of a claim takes; their shares add to 1.
 
-    The sharpest look, the claim's main quantity in the transcript, gets 80 % of the failure probability; the others share
-    the rest evenly: epsilon at `delta`, the parameter of the claim's own definition, both seen in the actions too, and under
+    The sharpest, on the claim's main quantity in the transcript, gets 80 % of the failure probability; the others share the
+    rest evenly: epsilon at `delta`, the parameter of the claim's own definition, both seen in the actions too, and under
     local privacy in the message of the one user, and in one run in which every user is a canary.
     """
     main, epsilon, own = main_quantity(stated), Quantity("epsilon", delta), Quantity.of(stated)
@@ -65,7 +65,7 @@ def looks_of(stated: Guarantee, delta: float) -> tuple[Look, ...]:
         if (view, quantity) != (TRANSCRIPT, main)
     )
     rest = (1 - _MAIN_SHARE) / len(others)
-    return (Look(TRANSCRIPT, main, _MAIN_SHARE), *(Look(view, quantity, rest) for view, quantity in others))
+    return (PlannedBound(TRANSCRIPT, main, _MAIN_SHARE), *(PlannedBound(view, quantity, rest) for view, quantity in others))
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Measurement:
     """All bounds on one algorithm; they hold together but with the failure probability that was asked for.
 
     Attributes:
-      bounds: one for each look and pair.
+      bounds: one for each planned bound and pair.
       scores: what they were computed from.
     """
 
@@ -103,20 +103,26 @@ def method_of(quantity: Quantity, seed: int, is_learned: bool) -> tuple[str, dic
 
 
 def state(
-    look: Look, attack: str, pair: Pair, scores: tuple[FloatArray, FloatArray], name: str, level: float, effort: Effort
+    planned: PlannedBound,
+    attack: str,
+    pair: Pair,
+    scores: tuple[FloatArray, FloatArray],
+    name: str,
+    level: float,
+    effort: Effort,
 ) -> StatedBound:
     """Takes one bound and states it with its method and parameters."""
-    is_learned = look.view == ACTIONS
-    method, parameters = method_of(look.quantity, effort.seed, is_learned)
+    is_learned = planned.view == ACTIONS
+    method, parameters = method_of(planned.quantity, effort.seed, is_learned)
     lower = methods.bound(method, *scores, level, **parameters)
-    return StatedBound(look.view, attack, pair.description, look.quantity, method, parameters, level, lower, name)
+    return StatedBound(planned.view, attack, pair.description, planned.quantity, method, parameters, level, lower, name)
 
 
 def measure(
     algorithm: Algorithm,
     pairs: Iterable[Pair],
     effort: Effort,
-    looks: tuple[Look, ...],
+    plan: tuple[PlannedBound, ...],
     *,
     failure: float | None = None,
     n_pairs: int | None = None,
@@ -127,16 +133,16 @@ def measure(
     The transcript's score is exact and needs no learning: all its replays go into the bound, which holds out the few that it
     designs itself on. What is seen in the actions is learned on one quarter of the replays, the best attack is chosen on
     another, and the bound is taken on the rest. The failure probability is split between all bounds (Bonferroni), over
-    looks by their shares and over pairs evenly.
+    planned bounds by their shares and over pairs evenly.
 
     Args:
       algorithm: what to audit.
       pairs: neighbors to try, at least one.
       effort: how many replays, and the confidence.
-      looks: what to bound; the first one decides what is enough.
+      plan: bounds to take; the first one decides what is enough.
       failure: probability with which some bound exceeds the truth, at most; 1 - confidence if None.
       n_pairs: how many pairs share the failure probability; those that are given if None.
-      enough: pairs and looks are tried in turn until a bound on the first look's quantity exceeds this; bounds stay valid.
+      enough: pairs and bounds are tried in turn until one on the first's quantity exceeds this; bounds stay valid.
 
     Raises:
       NotANumber: some scores are NaN.
@@ -151,21 +157,21 @@ def measure(
     for index, pair in enumerate(pairs):
         data, neighbor = (replay(algorithm, pair, bool(s), effort.replays, seeds[2 * index + s]) for s in (0, 1))
         seen: dict[str, tuple[str, str]] = {}
-        for look in looks:
-            if look.view == ONE_RUN:
+        for planned in plan:
+            if planned.view == ONE_RUN:
                 continue
-            level = failure * look.share / n_pairs
-            if look.view not in seen:
-                name = f"{look.view}{index}"
-                attack, scores[name] = _score(look, (data, neighbor), level, effort)
-                seen[look.view] = (attack, name)
+            level = failure * planned.share / n_pairs
+            if planned.view not in seen:
+                name = f"{planned.view}{index}"
+                attack, scores[name] = _score(planned, (data, neighbor), level, effort)
+                seen[planned.view] = (attack, name)
                 if any(np.isnan(side).any() for side in scores[name]):
                     raise NotANumber(
-                        f"some scores of the {look.view} are NaN: a log density ratio, or a released value, is no number"
+                        f"some scores of the {planned.view} are NaN: a log density ratio, or a released value, is no number"
                     )
-            attack, name = seen[look.view]
-            found.append(state(look, attack, pair, scores[name], name, level, effort))
-            if look.quantity == looks[0].quantity and found[-1].lower > enough:
+            attack, name = seen[planned.view]
+            found.append(state(planned, attack, pair, scores[name], name, level, effort))
+            if planned.quantity == plan[0].quantity and found[-1].lower > enough:
                 return Measurement(tuple(found), scores)
     return Measurement(tuple(found), scores)
 
@@ -204,18 +210,18 @@ def measure_one_run(
 
 
 def _score(
-    look: Look, sides: tuple[Replays, Replays], level: float, effort: Effort
+    planned: PlannedBound, sides: tuple[Replays, Replays], level: float, effort: Effort
 ) -> tuple[str, tuple[FloatArray, FloatArray]]:
     """The attack's name, and the scores of both sides that the bound may use.
 
     They are rounded to single precision, in which evidence files keep them: bounds hold for any score.
     """
-    candidates = attacks.of_view(look.view)
-    if look.view != ACTIONS:
+    candidates = attacks.of_view(planned.view)
+    if planned.view != ACTIONS:
         (attack,) = candidates
         score = attack.fit(*sides)
         return attack.name, (rounded(score(sides[0])), rounded(score(sides[1])))
-    method, parameters = method_of(look.quantity, effort.seed, is_learned=True)
+    method, parameters = method_of(planned.quantity, effort.seed, is_learned=True)
     chosen = attacks.strongest(
         candidates,
         *sides,

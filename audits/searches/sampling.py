@@ -11,7 +11,7 @@ from bandana.algorithms.protocol import Algorithm
 from bandana.audits.bounds.methods import bound
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import Effort
-from bandana.audits.replays.measure import Look, method_of
+from bandana.audits.replays.measure import PlannedBound, method_of
 from bandana.audits.replays.replay import replay
 
 POWER_TRIALS = 40
@@ -27,12 +27,12 @@ _PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 512
 _PART, _FEWEST_OF_PART = 8, 2048
 
 
-def too_few(claimed: float, level: float, n: int, effort: Effort, look: Look) -> tuple[str, ...]:
+def too_few(claimed: float, level: float, n: int, effort: Effort, planned: PlannedBound) -> tuple[str, ...]:
     """Why bounds from n replays a side can say nothing, in words; empty if they are enough.
 
     They are too few if no outcome of the replays could refute the claim: then its silence could not speak for it.
     """
-    method, parameters = method_of(look.quantity, effort.seed, is_learned=False)
+    method, parameters = method_of(planned.quantity, effort.seed, is_learned=False)
     times, most = 1, max(2, _MOST_TOLD_APART // n)
     while times < most and not bound(method, *_told_apart(times * n), level, **parameters) > claimed:
         times *= 2
@@ -40,7 +40,7 @@ def too_few(claimed: float, level: float, n: int, effort: Effort, look: Look) ->
         return ()
     return (
         f"{effort.replays} replays are too few: at {effort.confidence:.6g} confidence not even a test without errors could "
-        f"refute {look.quantity} = {claimed:.6g}; that needs {'about' if times < most else 'more than'} "
+        f"refute {planned.quantity} = {claimed:.6g}; that needs {'about' if times < most else 'more than'} "
         f"{times * effort.replays}",
     )
 
@@ -63,9 +63,9 @@ def promise(algorithm: Algorithm, pair: Pair, seed: int) -> float:
     return math.sqrt(max(0.0, float(scores[1].mean() - scores[0].mean())))
 
 
-def attempts(effort: Effort, looks: tuple[Look, ...]) -> list[tuple[Effort, tuple[Look, ...]]]:
+def attempts(effort: Effort, plan: tuple[PlannedBound, ...]) -> list[tuple[Effort, tuple[PlannedBound, ...]]]:
     """The transcripts of a part of the replays, then the whole effort: most faults are caught with the first."""
-    whole = (effort, looks)
+    whole = (effort, plan)
     if effort.replays < _PART * _FEWEST_OF_PART:
         return [whole]
-    return [(replace(effort, replays=effort.replays // _PART), looks[:1]), whole]
+    return [(replace(effort, replays=effort.replays // _PART), plan[:1]), whole]

@@ -12,7 +12,7 @@ from bandana.audits.faults.sums import CONTROLS_OF_SUMS
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import MU, ONE_RUN, Effort, Verdict, accounted_as, accounted_mu
 from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
-from bandana.audits.replays.measure import Look, looks_of, measure, method_of, rounded
+from bandana.audits.replays.measure import PlannedBound, measure, method_of, plan_bounds, rounded
 from bandana.audits.searches.noise import examine_noise
 from bandana.audits.subjects import subjects
 from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, NonPrivateEvent, PureDP, TrustModel
@@ -29,14 +29,14 @@ CLAIMS = [
 @pytest.mark.parametrize("text", CLAIMS)
 def test_looks_share_the_failure_probability_and_none_stands_twice(text):
     stated = parse(text).stated
-    looks = looks_of(stated, 1e-5)
-    assert sum(look.share for look in looks) == pytest.approx(1)
-    assert looks[0].view == TRANSCRIPT
-    assert looks[0].share == 0.8
-    assert len({(look.view, look.quantity) for look in looks}) == len(looks)
-    assert {TRANSCRIPT, ACTIONS} <= {look.view for look in looks}
-    assert ({REPORT, ONE_RUN} <= {look.view for look in looks}) == (stated.trust is TrustModel.LOCAL)
-    assert (TRANSCRIPT, Quantity.of(stated)) in {(look.view, look.quantity) for look in looks}
+    plan = plan_bounds(stated, 1e-5)
+    assert sum(planned.share for planned in plan) == pytest.approx(1)
+    assert plan[0].view == TRANSCRIPT
+    assert plan[0].share == 0.8
+    assert len({(planned.view, planned.quantity) for planned in plan}) == len(plan)
+    assert {TRANSCRIPT, ACTIONS} <= {planned.view for planned in plan}
+    assert ({REPORT, ONE_RUN} <= {planned.view for planned in plan}) == (stated.trust is TrustModel.LOCAL)
+    assert (TRANSCRIPT, Quantity.of(stated)) in {(planned.view, planned.quantity) for planned in plan}
 
 
 def _pairs(label="adar-ucb tight"):
@@ -46,9 +46,9 @@ def _pairs(label="adar-ucb tight"):
 
 def test_bounds_of_all_pairs_and_looks_share_one_failure_probability():
     trial, pairs = _pairs()
-    looks = looks_of(trial.claim.stated, 1e-5)
-    found = measure(trial.algorithm, pairs, EFFORT, looks)
-    assert len(found.bounds) == len(pairs) * len(looks)
+    plan = plan_bounds(trial.claim.stated, 1e-5)
+    found = measure(trial.algorithm, pairs, EFFORT, plan)
+    assert len(found.bounds) == len(pairs) * len(plan)
     assert sum(bound.level for bound in found.bounds) == pytest.approx(0.05)
     assert {bound.scores for bound in found.bounds} == set(found.scores)
     for name, sides in found.scores.items():
@@ -59,7 +59,7 @@ def test_bounds_of_all_pairs_and_looks_share_one_failure_probability():
 
 def test_pairs_are_tried_in_turn_until_it_is_enough():
     trial, pairs = _pairs()
-    main = looks_of(trial.claim.stated, 1e-5)[:1]
+    main = plan_bounds(trial.claim.stated, 1e-5)[:1]
     alone = measure(trial.algorithm, pairs, EFFORT, main, enough=0.5)
     every = measure(trial.algorithm, pairs, EFFORT, main)
     assert len(alone.bounds) == 1 < len(every.bounds) == len(pairs)
@@ -127,7 +127,10 @@ def test_noise_that_is_shared_between_arms_shows_in_the_actions():
     subject = subjects()["block elimination"]()
     shared = _planted("elimination", "one-noise-for-all-arms").plant(subject.trial.algorithm)
     found = measure(
-        shared, canary_pairs(subject.trial.table, (0,))[:1], EFFORT, (Look(TRANSCRIPT, MU, 0.5), Look(ACTIONS, MU, 0.5))
+        shared,
+        canary_pairs(subject.trial.table, (0,))[:1],
+        EFFORT,
+        (PlannedBound(TRANSCRIPT, MU, 0.5), PlannedBound(ACTIONS, MU, 0.5)),
     )
     by_view = {bound.view: bound.lower for bound in found.bounds}
     assert by_view[TRANSCRIPT] < 1 < by_view[ACTIONS]

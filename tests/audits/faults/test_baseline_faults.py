@@ -19,7 +19,7 @@ from bandana.audits.faults.baselines import BASELINE_CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL, Effort, Verdict, accounted_as
-from bandana.audits.replays.measure import looks_of, measure
+from bandana.audits.replays.measure import measure, plan_bounds
 from bandana.audits.searches import noise, structural
 from bandana.audits.seeds import derive
 from bandana.audits.trial import Trial
@@ -42,10 +42,10 @@ FAULTS = [(name, control) for name, controls in BASELINE_CONTROLS.items() for co
 
 def measured(name, algorithm, enough):
     effort = Effort(REPLAYS, 0.95, 1e-5, 1, 1)
-    looks = tuple(look for look in looks_of(CLAIM.stated, 1e-5) if look.quantity == EPSILON)
+    plan = tuple(planned for planned in plan_bounds(CLAIM.stated, 1e-5) if planned.quantity == EPSILON)
     probes = HONEST[name][1]
     pairs = (*canary_pairs(TABLE, probes), worst_pair.find(algorithm, TABLE, probes, 1).pair)
-    return measure(algorithm, pairs, effort, looks, enough=enough).lower(EPSILON)
+    return measure(algorithm, pairs, effort, plan, enough=enough).lower(EPSILON)
 
 
 def of(kind):
