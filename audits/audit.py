@@ -12,11 +12,11 @@ from bandana.audits.faults.fault import Control
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import Pair, canary_pairs
 from bandana.audits.outcome import (
+    DETERMINISTIC,
     MU,
     NOISE,
     ONE_RUN,
     SAMPLING,
-    STRUCTURAL,
     Effort,
     Outcome,
     TriedControl,
@@ -24,9 +24,9 @@ from bandana.audits.outcome import (
     main_quantity,
 )
 from bandana.audits.replays.measure import NotANumber, PlannedBound, measure, measure_one_run, method_of, plan_bounds
+from bandana.audits.searches.deterministic import book_limit, search_trial
 from bandana.audits.searches.noise import examine_noise
 from bandana.audits.searches.sampling import POWER_TRIALS, attempts, promise, too_few
-from bandana.audits.searches.structural import book_limit, search_trial
 from bandana.audits.seeds import derive
 from bandana.audits.trial import OnProgress, Trial
 from bandana.privacy_core import PureDP
@@ -45,8 +45,8 @@ def audit(
 ) -> Outcome:
     """Audits one algorithm and its planted faults, and reaches a verdict (see `Outcome.verdict`).
 
-    FAIL if a bound exceeds the claim or what is accounted, the accountant derives more than the claim, the audit without
-    statistics finds a counterexample, or the noise is not what is declared. Otherwise INCONCLUSIVE if some planted fault was
+    FAIL if a bound exceeds the claim or what is accounted, the accountant derives more than the claim, the deterministic
+    audit finds a counterexample, or the noise is not what is declared. Otherwise INCONCLUSIVE if some planted fault was
     not caught by the audits that must catch it, with the same effort, or anything else leaves the silence without meaning.
     Otherwise PASS.
 
@@ -121,7 +121,7 @@ def _examine(
     reach = min(claimed, accounted_as(main, events) or claimed) if is_spent_enough else claimed
     doubts += too_few(reach, level, effort.replays, effort, plan[0])
     counterexample = search_trial(trial, lambda: worst.pair, book_limit(claim, events), effort, shrinks=True)
-    on_progress("audit without statistics")
+    on_progress("deterministic audit")
     flaw = examine_noise(algorithm, table, effort.seed)
     on_progress("audit of the noise")
     method, parameters = method_of(main, effort.seed, is_learned=False)
@@ -190,8 +190,8 @@ def _try(control: Control, trial: Trial, plan: tuple[PlannedBound, ...], effort:
             break
     caught = [SAMPLING] if measured > limit else []
     book = book_limit(trial.claim, events)
-    if STRUCTURAL in control.caught_by and search_trial(faulty, worst, book, effort, shrinks=False) is not None:
-        caught.append(STRUCTURAL)
+    if DETERMINISTIC in control.caught_by and search_trial(faulty, worst, book, effort, shrinks=False) is not None:
+        caught.append(DETERMINISTIC)
     if NOISE in control.caught_by and examine_noise(faulty.algorithm, trial.table, effort.seed) is not None:
         caught.append(NOISE)
     return TriedControl(control.name, control.fault, control.caught_by, tuple(caught), measured, limit)

@@ -44,7 +44,7 @@ class Effort:
       replays: on each side of each pair, at least 1000.
       confidence: of all bounds of one audited algorithm together.
       delta: at which epsilons are stated.
-      examples: cases that the audit without statistics tries.
+      examples: cases that the deterministic audit tries.
       seed: root of all replay seeds.
     """
 
@@ -129,7 +129,7 @@ class TriedControl:
         told = []
         if SAMPLING in self.expected and SAMPLING not in self.caught_by:
             told.append(f"{self.measured:.4g} was measured, and more than {self.limit:.4g} must be; try more replays")
-        if STRUCTURAL in self.expected and STRUCTURAL not in self.caught_by:
+        if DETERMINISTIC in self.expected and DETERMINISTIC not in self.caught_by:
             told.append("no counterexample was found; try more examples")
         if NOISE in self.expected and NOISE not in self.caught_by:
             told.append("its noise looked as declared")
@@ -179,7 +179,7 @@ class Outcome:
       bounds: all that were taken; they hold together with probability at least 1 - `failure`.
       scores: name -> scores of the data set and of the neighbor.
       events: on the worst record, with counts; None where there is no ledger.
-      counterexample: of the audit without statistics, see `sensitivity.Counterexample.describe`.
+      counterexample: of the deterministic audit, see `sensitivity.Counterexample.describe`.
       flaw: what the audit of the noise found, in words.
       controls: the planted faults.
       power: the smallest factor in the main quantity that this audit would have caught with 95 % probability.
@@ -362,8 +362,8 @@ class Outcome:
         return (*held, f"all {len(self.all_controls)} planted faults were caught at the same effort{where}")
 
 
-SAMPLING, STRUCTURAL = "sampling", "structural"
+SAMPLING, DETERMINISTIC = "sampling", "deterministic"
 
 
 NOISE = "noise"
-"""Name of this audit, beside `controls.SAMPLING` and `controls.STRUCTURAL`."""
+"""Name of this audit, beside `controls.SAMPLING` and `controls.DETERMINISTIC`."""

@@ -62,7 +62,7 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
             "bounds of both budgets hold together at the stated confidence. A bound on mu assumes that the promise is a "
             "Gaussian-DP one; all others assume nothing.",
         },
-        "structural": {
+        "deterministic": {
             "examples": 0 if outcome.events is None else effort.examples,
             "counterexample": outcome.counterexample or (None if inner is None else inner.counterexample),
             "flaw": outcome.flaw or (None if inner is None else inner.flaw),

@@ -137,7 +137,7 @@ MARKED: dict[str, tuple[str, ...]] = {
         "test_a_known_defect_is_measured",
         "test_all_seven_accountants",
     ),
-    "audits/searches/test_structural.py": ("test_each_fault_is_found_for_its_own",),
+    "audits/searches/test_deterministic.py": ("test_each_fault_is_found_for_its_own",),
     "audits/searches/test_sequence_sensitivity.py": ALL,
     "audits/faults/test_sum_faults.py": ("test_a_utility_fault",),
     "audits/testbeds/test_blocks.py": ("test_an_honest_bed_spends",),

@@ -133,10 +133,10 @@ def audit(label="tight eps=1", mu=1.0, verdict="PASS"):
             "test_budget": None,
             "text": "Corrected.",
         },
-        "structural": {"examples": 200, "counterexample": None, "flaw": None},
+        "deterministic": {"examples": 200, "counterexample": None, "flaw": None},
         "controls": [
             control(),
-            control("noise-redrawn", "the noise is drawn anew at each pull", 2.2, expected=["sampling", "structural"]),
+            control("noise-redrawn", "the noise is drawn anew at each pull", 2.2, expected=["sampling", "deterministic"]),
         ],
         "power": power(),
         "tradeoff": tradeoff(mu, 0.99 * mu),
@@ -235,11 +235,11 @@ def failed(label="own_bandit.py:bandit"):
     found["measurement"]["bounds"] = bounds("claimed", looks(1.0, 4.37721, 4.612))
     found["tradeoff"] = tradeoff(1.0, 4.612)
     flaw = "release 0: the noise's deviation is 0.499 times the declared one"
-    found["structural"] |= {"counterexample": counterexample(), "flaw": flaw}
+    found["deterministic"] |= {"counterexample": counterexample(), "flaw": flaw}
     found["reasons"] = [
         "measured exceeds claimed: mu >= 4.612 at 0.95 confidence, the claim allows 1",
         "measured exceeds accounted: mu >= 4.612, the ledger composes to 1",
-        f"counterexample: {found['structural']['counterexample']['told']}",
+        f"counterexample: {found['deterministic']['counterexample']['told']}",
         f"the noise is not what is declared: {flaw}",
     ]
     return found
@@ -295,7 +295,7 @@ def black_box(label="their_bandit.py:play"):
         "smallest_factor": 1.62,
         "smallest_factor_at_claim": 1.62,
     }
-    found["structural"]["examples"] = 0
+    found["deterministic"]["examples"] = 0
     return found
 
 

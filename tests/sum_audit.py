@@ -6,10 +6,10 @@ import math
 
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import MU, NOISE, SAMPLING, STRUCTURAL, Effort
+from bandana.audits.outcome import DETERMINISTIC, MU, NOISE, SAMPLING, Effort
 from bandana.audits.replays.attacks import ACTIONS, TRANSCRIPT
 from bandana.audits.replays.measure import measure, plan_bounds
-from bandana.audits.searches import noise, structural
+from bandana.audits.searches import deterministic, noise
 from bandana.audits.testbeds.blocks import Trial
 
 EXAMPLES = 60
@@ -41,8 +41,8 @@ def catches(trial: Trial, algorithm: Algorithm, audit: str, replays: int) -> boo
     if audit == SAMPLING:
         both = (TRANSCRIPT, ACTIONS)
         return measured(trial, algorithm, replays, enough=trial.claim.mu, views=both) > trial.claim.mu
-    if audit == STRUCTURAL:
-        found = structural.search(algorithm, trial.table.reward_range, trial.claim, EXAMPLES, shrinks=False)
+    if audit == DETERMINISTIC:
+        found = deterministic.search(algorithm, trial.table.reward_range, trial.claim, EXAMPLES, shrinks=False)
         return found is not None
     assert audit == NOISE
     return noise.examine(algorithm, trial.table) is not None

@@ -18,19 +18,19 @@ from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import (
+    DETERMINISTIC,
     MU,
     NOISE,
     ONE_RUN,
     SAMPLING,
-    STRUCTURAL,
     Effort,
     accounted_as,
     accounted_mu,
     main_quantity,
 )
 from bandana.audits.replays.measure import measure, plan_bounds
+from bandana.audits.searches.deterministic import search
 from bandana.audits.searches.noise import examine_noise
-from bandana.audits.searches.structural import search
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial
@@ -219,11 +219,11 @@ def test_the_test_budget_is_about_mu_1(case):
 
 
 @each_scheme
-def test_each_structural_fault_is_found(case):
+def test_the_deterministic_audit_finds_each_fault(case):
     trial = _audited(case)
     assert _search(trial, 60) is None
     for control in CONTROLS[case.name]:
-        if STRUCTURAL in control.caught_by:
+        if DETERMINISTIC in control.caught_by:
             faulty = dataclasses.replace(trial, algorithm=control.plant(trial.algorithm))
             assert _search(faulty, 150, shrinks=False) is not None, control.name
 
@@ -273,7 +273,7 @@ def test_every_private_entry_has_planted_faults_and_each_kind_of_audit_must_see_
     assert set(CONTROLS) == private
     for controls in CONTROLS.values():
         assert len({control.name for control in controls}) == len(controls)
-        for kind in (SAMPLING, STRUCTURAL):
+        for kind in (SAMPLING, DETERMINISTIC):
             assert any(kind in control.caught_by for control in controls)
 
 

@@ -1,7 +1,7 @@
 """Planted faults of the pure-DP baselines on finitely many arms: AdaP-UCB, AdaP-KLUCB, DP-SE and DP-UCB.
 
 Each keeps the honest algorithm's claim. The book of Laplace releases is not compared with the claim case by case, so a fault
-that only spends too often, or draws too little, is not for the audit without statistics to see: replays see it, and the
+that only spends too often, or draws too little, is not for the deterministic audit to see: replays see it, and the
 audit of the noise where the noise itself is wrong.
 """
 
@@ -18,11 +18,11 @@ from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults.fault import Control, planted_as
 from bandana.audits.faults.finite_arm import EPISODIC_UCB
 from bandana.audits.faults.tampering import first_exact, length_of, reusing, scaled_by
-from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL
+from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
 from bandana.audits.testbeds.blocks import RepeatedSum
 from bandana.privacy_core import Interval, Laplace, LaplaceEvent, Ledger, NoiseSource, OpenPhase, Relation, Span
 
-BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
+BOTH, DRAWN = (SAMPLING, DETERMINISTIC), (SAMPLING, NOISE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from bandana.algorithms.bandits.capri.projection import Projection
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults.fault import Control, planted_as
 from bandana.audits.faults.releases import GENERIC
-from bandana.audits.outcome import STRUCTURAL
+from bandana.audits.outcome import DETERMINISTIC
 from bandana.privacy_core import Gaussian, Ledger
 
 _NAMES = ("noise-halved", "noise-sqrt2", "noise-reused", "first-release-exact", "released-again", "not-clipped")
@@ -199,7 +199,7 @@ CAPRI_JOINT: tuple[Control, ...] = (
     Control(
         "real-contexts", "S and R are the epoch's users themselves: each changes what all others weigh",
         planted_as(_OwnCovariance),
-        (STRUCTURAL,),
+        (DETERMINISTIC,),
     ),
 )  # fmt: skip
 
@@ -208,7 +208,7 @@ CAPRI_LOCAL: tuple[Control, ...] = (
     Control(
         "real-contexts", "S and R are the users of the last epoch: all later messages tell of their points",
         planted_as(_LastUsers),
-        (STRUCTURAL,),
+        (DETERMINISTIC,),
     ),
 )  # fmt: skip
 

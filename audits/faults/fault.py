@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB
-from bandana.audits.outcome import SAMPLING, STRUCTURAL
+from bandana.audits.outcome import DETERMINISTIC, SAMPLING
 
 
 def _always(honest: Any) -> bool:
@@ -29,7 +29,7 @@ class Control:
     name: str
     fault: str
     plant: Callable[[EpisodicUCB], EpisodicUCB]
-    caught_by: tuple[str, ...] = (SAMPLING, STRUCTURAL)
+    caught_by: tuple[str, ...] = (SAMPLING, DETERMINISTIC)
     is_fault: Callable[[Any], bool] = field(default=_always, kw_only=True)
 
 

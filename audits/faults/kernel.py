@@ -17,9 +17,9 @@ from bandana.audits.faults.contextual import LINUCB_JOINT
 from bandana.audits.faults.fault import Control, planted_as
 from bandana.audits.faults.regression import ShiftFromNoise, counted_once, redrawn
 from bandana.audits.faults.releases import half_the_matrix, no_diagonal_variance, unevenly
-from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL
+from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
 
-BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
+BOTH, DRAWN = (SAMPLING, DETERMINISTIC), (SAMPLING, NOISE)
 
 
 # --- decisions and contributions that are wrong ----------------------------------------------------------------------
@@ -90,7 +90,7 @@ GP_UCB_JOINT: tuple[Control, ...] = (
     ),
 )  # fmt: skip
 
-_SMALL = {"noise-sqrt2": (NOISE,), "half-taken-for-goe": (NOISE,), "released-again": (STRUCTURAL,)}
+_SMALL = {"noise-sqrt2": (NOISE,), "half-taken-for-goe": (NOISE,), "released-again": (DETERMINISTIC,)}
 GP_UCB_LOCAL: tuple[Control, ...] = (
     *(replace(control, caught_by=_SMALL.get(control.name, control.caught_by)) for control in _SHARED),
     Control("rewards-in-cents", "rewards are not clipped, and 100 times what they should be", planted_as(_Cents), BOTH),

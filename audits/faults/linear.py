@@ -18,7 +18,7 @@ from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.audits.faults.fault import Control, planted_as
 from bandana.audits.faults.tampering import Misdrawn, drawing_by, first_exact, one_for_all, scaled_by
 from bandana.audits.faults.wrapped import Behind
-from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL
+from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
 from bandana.privacy_core import Carried, Gaussian, Interval, Laplace, Ledger, OpenPhase, Span
 from bandana.privacy_core.sums import contents
 
@@ -122,7 +122,7 @@ def _same_noise(honest: Any) -> Any:
     return _SameNoise(honest)
 
 
-BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
+BOTH, DRAWN = (SAMPLING, DETERMINISTIC), (SAMPLING, NOISE)
 
 PHASED_ELIMINATION = (
     Control(

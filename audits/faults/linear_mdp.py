@@ -20,10 +20,10 @@ from bandana.audits.faults.fault import Control, planted_as
 from bandana.audits.faults.regression import NoisedAnew
 from bandana.audits.faults.releases import GENERIC, Memory, Pretending, Weakened, planted
 from bandana.audits.faults.tampering import noise_of
-from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL
+from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
 from bandana.privacy_core import Carried, Ledger, Mechanism, NoiseSource, PrivateSum, Span
 
-BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
+BOTH, DRAWN = (SAMPLING, DETERMINISTIC), (SAMPLING, NOISE)
 _NAMES = (
     "noise-halved", "noise-sqrt2", "noise-reused", "first-release-exact", "released-again", "decides-from-exact"
 )  # fmt: skip
@@ -265,7 +265,7 @@ def _never_updates(honest: Any) -> Any:
 # --- the lists -------------------------------------------------------------------------------------------------------
 
 
-_DRAWN_WRONG, _DECIDED_WRONG = (NOISE,), (STRUCTURAL,)
+_DRAWN_WRONG, _DECIDED_WRONG = (NOISE,), (DETERMINISTIC,)
 _CAUGHT_BY = {"noise-sqrt2": _DRAWN_WRONG, "released-again": _DECIDED_WRONG}
 _GENERIC = tuple(
     replace(control, caught_by=_CAUGHT_BY.get(control.name, control.caught_by))
@@ -304,7 +304,7 @@ LSVI_JOINT: tuple[Control, ...] = (
     ),
 )  # fmt: skip
 """What the matrices are noised for hides them well: printed replays reach 0.7 of the price. Faults of a factor are left to
-the audit of the noise and to that without statistics where that is so."""
+the audit of the noise and to the deterministic one where that is so."""
 
 _PURE = {
     "noise-halved": _DRAWN_WRONG, "half-on-vectors": _DRAWN_WRONG, "paid-for-once": _DECIDED_WRONG,

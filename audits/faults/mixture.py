@@ -22,10 +22,10 @@ from bandana.audits.faults.fault import Control, planted_as
 from bandana.audits.faults.regression import NoisedAnew, counted_once, redrawn, with_sums
 from bandana.audits.faults.releases import GENERIC, Memory, Pretending, planted
 from bandana.audits.faults.tampering import noise_of
-from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL
+from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
 from bandana.privacy_core import Carried, Ledger, Mechanism, NoiseSource, Span, StackedGaussian, StackedLaplace
 
-BOTH, DRAWN = (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)
+BOTH, DRAWN = (SAMPLING, DETERMINISTIC), (SAMPLING, NOISE)
 _TIMES = 4.0
 """How many times what can be earned values may grow to where nothing bounds them."""
 _TINY = 0.01
@@ -354,8 +354,8 @@ _PLUS = (
 
 
 _SMALL: dict[str, tuple[str, ...]] = {
-    "noise-sqrt2": (NOISE,), "half-taken-for-goe": (NOISE,), "released-again": (STRUCTURAL,), "one-step-paid": (STRUCTURAL,),
-    "shift-from-noise": (STRUCTURAL,),
+    "noise-sqrt2": (NOISE,), "half-taken-for-goe": (NOISE,), "released-again": (DETERMINISTIC,),
+    "one-step-paid": (DETERMINISTIC,), "shift-from-noise": (DETERMINISTIC,),
 }  # fmt: skip
 """What replays are not asked for. As printed noise is made for values that late steps do not have, and replays reach 0.7 of
 its price; the worst pair has x' = -x, which no matrix tells; and what is decided moves the other users' pairs by little."""
@@ -364,9 +364,9 @@ _WEIGHTED = _SMALL | {"noise-halved": (NOISE,)}
 """In few episodes nothing is known of variances: one moves the weighted sums by a d-th of what their noise is made for."""
 
 _IN_L1: dict[str, tuple[str, ...]] = {
-    "noise-halved": (NOISE,), "sum-noised-anew": (STRUCTURAL,), "features-not-clipped": (STRUCTURAL,),
-    "values-not-cut": (STRUCTURAL,), "l2-constants": (STRUCTURAL,), "prefix-noise-redrawn": (STRUCTURAL,),
-    "counted-once": (STRUCTURAL,), "no-floor": (STRUCTURAL,),
+    "noise-halved": (NOISE,), "sum-noised-anew": (DETERMINISTIC,), "features-not-clipped": (DETERMINISTIC,),
+    "values-not-cut": (DETERMINISTIC,), "l2-constants": (DETERMINISTIC,), "prefix-noise-redrawn": (DETERMINISTIC,),
+    "counted-once": (DETERMINISTIC,), "no-floor": (DETERMINISTIC,),
 }  # fmt: skip
 """A loss in L1 over dozens of coordinates is large only in outcomes that replays do not see: they find what has no privacy,
 and finite faults are left to the other audits."""

@@ -337,7 +337,7 @@ GENERIC: tuple[Control, ...] = (
     Control("not-clipped", "a reward outside the declared range is not clipped (mu0 x its size)", Unclipped),  # type: ignore[arg-type]
 )  # fmt: skip
 """For any algorithm; mu0 is what the honest one has. Behind a ledger that cheats the book stays in order, so that sampling
-must find the fault; where a span or a sensitivity is wrong too, so must the audit without statistics."""
+must find the fault; where a span or a sensitivity is wrong too, so must the deterministic audit."""
 
 
 def _n_rows(n_free: int) -> int:

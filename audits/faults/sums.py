@@ -2,7 +2,7 @@
 
 Each takes an honest bed of `bandana.audits.testbeds.blocks` apart where implementations go wrong, and keeps its claim. mu0
 is the claim; a factor is what the fault makes of it, for the worst pair of the bed's table. Three audits look: replays
-(`SAMPLING`), the audit without statistics (`STRUCTURAL`), and the audit of the noise (`NOISE`). None of them alone sees all
+(`SAMPLING`), the deterministic audit (`DETERMINISTIC`), and the audit of the noise (`NOISE`). None of them alone sees all
 faults: noise that is shared or too small leaves every exact value, span and charge as it should be, and a score that
   believes the declared law
 does not see that two releases together are exact; a sum that a record enters twice has noise as declared.
@@ -37,7 +37,7 @@ from bandana.audits.faults.tampering import (
     square_root_of_the_scale,
     upper_only,
 )
-from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL
+from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
 from bandana.audits.testbeds.blocks import GramBed, Released, RepeatedSum
 from bandana.privacy_core import (
     DoublingSum,
@@ -242,7 +242,7 @@ def _tree_nodes(sums: Any) -> int:
     return int(sums.structure.n_nodes)
 
 
-BOTH = (SAMPLING, STRUCTURAL)
+BOTH = (SAMPLING, DETERMINISTIC)
 DRAWN = (SAMPLING, NOISE)
 
 _ONE_NODE = _control(
@@ -371,7 +371,7 @@ CONTROLS_OF_SUMS: dict[str, tuple[SumControl, ...]] = {
     "gram-equal": (
         _control(
             "equal-taken-for-goe", "deviation derived for the GOE, noise of equal variances (sqrt(4.5)/2 = 1.06 mu0)",
-            _multiplied(lambda sums: 2 / math.sqrt(4.5)), (STRUCTURAL,), math.sqrt(4.5) / 2,
+            _multiplied(lambda sums: 2 / math.sqrt(4.5)), (DETERMINISTIC,), math.sqrt(4.5) / 2,
         ),
     ),
     "gram-only": (

@@ -2,7 +2,7 @@ r"""The search for the pair of data sets on which an algorithm is least private,
 
 A canary may stand anywhere, take any value, and be surrounded by any data; audits need a pair that is as bad as possible,
 and as many replays as they can get on it. So the search looks at no test statistic. It scripts a few replays on the other
-side, as the audit without statistics does, and takes from every release what its noise leaves of the canary: a Gaussian
+side, as the deterministic audit does, and takes from every release what its noise leaves of the canary: a Gaussian
 release whose exact value moves by d standard deviations contributes d^2 to mu^2, a Laplace one |change| / scale to epsilon,
 and an output that the neighbor cannot produce, or a schedule or action that it would not choose, is an infinite loss. None
 of it depends on the noise that was drawn but through what the algorithm decided from it: few replays are enough.

@@ -26,7 +26,7 @@ from bandana.audits.reporting.blocks import (
     table_block,
     verdict_badge,
 )
-from bandana.audits.reporting.counterexamples import structural
+from bandana.audits.reporting.counterexamples import deterministic
 from bandana.audits.reporting.document import broken_order, has_ledger
 from bandana.audits.reporting.measurement import measurement
 from bandana.audits.reporting.numbers import NONE, number, unit_of
@@ -66,7 +66,7 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
         ("mechanism", "Mechanism, and how epsilon is derived", _mechanism),
         ("measurement", "What the audit did and measured", measurement),
         ("controls", "Power and planted faults", power),
-        ("structural", "Audit without statistics, and audit of the noise", structural),
+        ("deterministic", "Deterministic audit, and audit of the noise", deterministic),
         ("reasons", "Verdict and its reasons", _reasons),
         ("regret", "Regret: what privacy costs", utility) if is_whole else None,
         ("regressions", "Against an earlier run", _regressions) if document["regressions"] is not None else None,

@@ -1,4 +1,4 @@
-"""What the report says of the audit without statistics: its counterexamples, and the audit of the noise."""
+"""What the report says of the deterministic audit: its counterexamples, and the audit of the noise."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ KINDS = {
 _MOST_ROWS = 24
 
 
-def structural(document: dict[str, Any]) -> list[Block]:
+def deterministic(document: dict[str, Any]) -> list[Block]:
     """Counterexamples, and what the audit of the noise found."""
     audits = document["audits"]
     if not audits:
         return [paragraph("No audit was run.")]
     said: list[Block] = [
         paragraph(
-            "Audit without statistics: a run on one data set is recorded, and repeated on a neighbor with the same noisy "
+            "Deterministic audit: a run on one data set is recorded, and repeated on a neighbor with the same noisy "
             "outputs. Every release must then come at the same time; its exact value must not change if the replaced record "
             "lies outside what the ledger wrote down, and must change by at most the sensitivity if inside; and what one "
             "record pays for must not exceed the claim. This test has no sampling error: one counterexample refutes the "
@@ -68,13 +68,13 @@ def structural(document: dict[str, Any]) -> list[Block]:
         ),
     ]
     for audit in audits:
-        if audit["structural"]["counterexample"] is not None:
-            said += _counterexample(audit["label"], audit["structural"]["counterexample"])
+        if audit["deterministic"]["counterexample"] is not None:
+            said += _counterexample(audit["label"], audit["deterministic"]["counterexample"])
     return said
 
 
 def _findings(audit: Audit) -> list[dict[str, Any]]:
-    found, ledger = audit["structural"], has_ledger(audit)
+    found, ledger = audit["deterministic"], has_ledger(audit)
     counterexample, flaw = found["counterexample"], found["flaw"]
     told = [words for words in (counterexample and counterexample["told"], flaw) if words]
     not_run = badge("not run", "quiet")

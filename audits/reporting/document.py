@@ -243,9 +243,9 @@ def _against_pass(audit: dict[str, Any]) -> list[str]:
     missed = [f"the planted fault {c['name']!r} was not caught" for c in audit["controls"] if not c["caught"]]
     if not audit["controls"]:
         missed.append("no planted fault was tried, so its power is unknown")
-    if audit["structural"]["counterexample"] is not None:
-        missed.append("the audit without statistics found a counterexample")
-    if audit["structural"]["flaw"] is not None:
+    if audit["deterministic"]["counterexample"] is not None:
+        missed.append("the deterministic audit found a counterexample")
+    if audit["deterministic"]["flaw"] is not None:
         missed.append("the audit of the noise found that it is not what is declared")
     return missed + broken_order(audit)
 

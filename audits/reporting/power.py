@@ -24,7 +24,7 @@ from bandana.audits.reporting.numbers import MU, NONE, PURE, kind_of, name_of, n
 _CHECKS = {
     "sampling": "Replays and lower bounds, as in section 3: what is measured must exceed the limit, the smaller of what is "
     "claimed and what is accounted.",
-    "structural": "The audit without statistics (section 5) must find a counterexample.",
+    "deterministic": "The deterministic audit (section 5) must find a counterexample.",
     "noise": "The audit of the noise (section 5) must find that it is not what is declared.",
 }
 _LONGEST_TITLE = 110

@@ -1,6 +1,6 @@
 r"""The audit of the noise: is every number that leaves hidden by noise of its own, of the declared size?
 
-The audit without statistics (`bandana.audits.searches.structural`) looks at exact values, schedules and charges. It takes it
+The deterministic audit (`bandana.audits.searches.deterministic`) looks at exact values, schedules and charges. It takes it
 on trust that each release adds fresh noise of the law that its mechanism declares; a node that shares its noise with another
 one, or noise of half the size, passes. Here a run is recorded live, with exact values beside outputs, and what was added is
 looked at.
@@ -19,7 +19,7 @@ it is 0 the noise is a linear combination of earlier noise, and that combination
 run in two halves of different seeds, and a column of one is compared with that of the other: noise that an algorithm draws
 from a seed of its own repeats.
 
-What a clean result proves: together with the audit without statistics, the hypotheses of the composition theorem for the
+What a clean result proves: together with the deterministic audit, the hypotheses of the composition theorem for the
 runs that were looked at. Each exact value moves within its sensitivity; each noise is fresh and as large as declared, up to
 correlations of about z/sqrt(N) and relative errors of z sqrt(2/N) in the variance, z = 6 or so. What it cannot see: noise
 that depends on earlier noise and is uncorrelated with it, a wrong shape with the right variance, noise that depends on the

@@ -1,8 +1,8 @@
 """Small honest algorithms that audit the continual sums and matrix mechanisms before an algorithm of the catalog uses them.
 
 A bed does what an algorithm does, and no more: a record's answer becomes a contribution, contributions enter a sum, the sum
-is released when a phase ends, and the next action is decided from what was released. So the replays, the audit without
-statistics and the audit of the noise run on it unchanged, over any `RewardTable`.
+is released when a phase ends, and the next action is decided from what was released. So the replays, the deterministic
+audit and the audit of the noise run on it unchanged, over any `RewardTable`.
 
 Unit of privacy: one record, which is one round; a neighbor replaces what that user would answer to any action. Claim: mu-GDP
 of everything that is released, in the central model (`local` beds: of each message). It is the claim of the sum that the bed
@@ -46,7 +46,7 @@ from bandana.privacy_core import (
 from bandana.privacy_core.sums import Counted, RunningSum
 
 N_USERS = 24
-"""Length of every trial; the audit without statistics tries tables up to this long."""
+"""Length of every trial; the deterministic audit tries tables up to this long."""
 UNIT = Interval(0.0, 1.0)
 
 

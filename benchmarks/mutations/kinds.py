@@ -122,7 +122,7 @@ KINDS = (
     ),
     Kind(
         "replay",
-        _AUDITS("replays/*", "searches/sides", "searches/structural", "neighbors/worst_pair", "external/rescaled"),
+        _AUDITS("replays/*", "searches/sides", "searches/deterministic", "neighbors/worst_pair", "external/rescaled"),
         _EVERY,
     ),
     Kind(

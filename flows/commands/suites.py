@@ -260,7 +260,7 @@ def _say_what_was_done(done: dict[str, Any], data: Path | None) -> None:
         if outcome["verdict"] != "PASS":
             for reason in outcome["reasons"]:
                 typer.echo(f"              {reason}")
-            for line in (outcome["structural"]["counterexample"] or {"lines": ()})["lines"]:
+            for line in (outcome["deterministic"]["counterexample"] or {"lines": ()})["lines"]:
                 typer.echo(f"              {line}")
     for line in gate.lines(done["gate"]):
         typer.echo(line)

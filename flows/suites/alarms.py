@@ -153,7 +153,7 @@ def markdown(findings: Findings) -> str:
         three = " · ".join(f"{name} {_number(main[name])}" for name in ("claimed", "accounted", "measured"))
         lines += [f"## {entry['verdict']}: {entry['label']}", "", f"{main['quantity']}: {three}", ""]
         lines += [f"- {line}" for reason in entry["reasons"] for line in reason.splitlines()[:1]] + [""]
-        for line in (entry["structural"]["counterexample"] or {"lines": ()})["lines"]:
+        for line in (entry["deterministic"]["counterexample"] or {"lines": ()})["lines"]:
             lines.append(f"    {line}")
         lines.append("")
     if findings.worse:

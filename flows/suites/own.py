@@ -57,7 +57,7 @@ class Request:
       arms: for a function, or for something that builds an algorithm; None: two, or as the algorithm says.
       confidence: of all bounds together.
       delta: at which epsilons are stated; None: the claim's own, or 1e-5.
-      examples: cases that the audit without statistics tries.
+      examples: cases that the deterministic audit tries.
       seed: root of all seeds.
       probes: records to plant canaries at; empty: found from the ledger.
       low: least reward of a function.

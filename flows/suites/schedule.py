@@ -73,7 +73,7 @@ def weekly_audit(
       data: the data folder; None for BANDANA_DATA, or `bandana_data` in the working directory.
       only: labels to audit; None for all.
       replays: on each side of each neighboring pair.
-      examples: cases of the audit without statistics.
+      examples: cases of the deterministic audit.
       seed: root of all replay seeds.
     """
     effort = Effort(replays, 0.95, 1e-5, examples, seed)

@@ -11,7 +11,7 @@ from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.problem import Problem
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.outcome import MU, SAMPLING, STRUCTURAL, Effort, Verdict
+from bandana.audits.outcome import DETERMINISTIC, MU, SAMPLING, Effort, Verdict
 from bandana.audits.replays.attacks import TRANSCRIPT
 from bandana.audits.seeds import derive
 from bandana.audits.summary import summarize
@@ -45,7 +45,7 @@ def test_honest_adar_ucb_passes_and_every_planted_fault_is_caught_both_ways(tabl
     assert 0.9 < result.numbers[MU].measured < 1
     assert result.strongest.view == TRANSCRIPT
     for control in result.controls:
-        assert set(control.caught_by) == {SAMPLING, STRUCTURAL}, control
+        assert set(control.caught_by) == {SAMPLING, DETERMINISTIC}, control
     about = {
         "label": "x",
         "algorithm": "adar-ucb",

@@ -20,9 +20,9 @@ from bandana.audits.external.rescaled import NotRescalable, Rescaled, rescaled
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import STRUCTURAL
+from bandana.audits.outcome import DETERMINISTIC
 from bandana.audits.replays.replay import replay
-from bandana.audits.searches.structural import search
+from bandana.audits.searches.deterministic import search
 from bandana.audits.testbeds.blocks import UNIT, RunningSumBed, trials
 from bandana.privacy_core import (
     DiscreteGaussian,
@@ -126,7 +126,7 @@ def test_faults_can_be_planted_on_top(name, control):
     if control.name == "noise-halved":
         for mine, theirs in zip(ledger.transcript[:1], honest.transcript[:1], strict=True):
             np.testing.assert_allclose(2 * (mine.output - mine.value), theirs.output - theirs.value, atol=1e-12)
-    if STRUCTURAL in control.caught_by:
+    if DETERMINISTIC in control.caught_by:
         assert search(planted, UNIT, GaussianDP(0.5 + 1e-9), max_examples=30, shrinks=False) is not None
     scores = replay(planted, canary_pairs(TABLE, (0,))[0], True, 64, np.random.SeedSequence(5)).log_ratio
     assert not np.isnan(scores).any()

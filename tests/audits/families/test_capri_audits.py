@@ -16,7 +16,7 @@ from bandana.audits.audit import audit
 from bandana.audits.faults.capri import CAPRI_JOINT, PROJECTED_KERNEL_CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import STRUCTURAL, Effort
+from bandana.audits.outcome import DETERMINISTIC, Effort
 from bandana.audits.replays.replay import replay
 from bandana.audits.testbeds.catalog import at_test_budget, bed_of, bed_settings
 from bandana.audits.trial import Trial
@@ -117,7 +117,7 @@ def test_what_must_see_which_fault():
     for controls in PROJECTED_KERNEL_CONTROLS.values():
         own = {control.name: control.caught_by for control in controls}
         assert all(len(own[name]) == 2 for name in FINITE)
-        assert own["real-contexts"] == (STRUCTURAL,)
+        assert own["real-contexts"] == (DETERMINISTIC,)
 
 
 @pytest.mark.nightly

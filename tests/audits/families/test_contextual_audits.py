@@ -22,8 +22,8 @@ from bandana.audits.outcome import SAMPLING, Effort
 from bandana.audits.replays.measure import measure_one_run
 from bandana.audits.replays.replay import replay
 from bandana.audits.searches import noise
+from bandana.audits.searches.deterministic import examine_pair, search
 from bandana.audits.searches.sampling import promise as _promise
-from bandana.audits.searches.structural import examine_pair, search
 from bandana.audits.subjects import subjects
 from bandana.audits.trial import Trial
 from bandana.privacy_core import GaussianDP, Interval, JointGaussian, Relation, RenyiDP, TrustModel

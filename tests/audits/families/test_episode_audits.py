@@ -38,7 +38,7 @@ from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.candidates import Candidate
 from bandana.audits.neighbors.pairs import actions_differ, canary_pairs
-from bandana.audits.outcome import SAMPLING, STRUCTURAL, Effort
+from bandana.audits.outcome import DETERMINISTIC, SAMPLING, Effort
 from bandana.audits.replays import one_run as one_run_audit
 from bandana.audits.replays.later_actions import later_features
 from bandana.audits.replays.measure import measure_one_run
@@ -46,7 +46,7 @@ from bandana.audits.replays.replay import replay
 from bandana.audits.searches import noise
 from bandana.audits.searches.cases import Case
 from bandana.audits.searches.counterexample import DECISION, SENSITIVITY
-from bandana.audits.searches.structural import examine, examine_pair, search
+from bandana.audits.searches.deterministic import examine, examine_pair, search
 from bandana.audits.trial import Trial
 from bandana.privacy_core import GaussianDP, Interval, LiveLedger, Relation, ReproducibleNoise, TrustModel
 
@@ -206,7 +206,7 @@ def test_algorithms_behind_other_ledgers_keep_their_episodes():
     assert weak == pytest.approx(0.125, abs=6 * 0.5 / math.sqrt(4000))
 
 
-# --- the audit without statistics ------------------------------------------------------------------------------------
+# --- the deterministic audit ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("build", [central, local])
@@ -337,7 +337,7 @@ def test_a_whole_audit_catches_the_planted_faults(build, trust):
     assert found.counterexample is None
     assert str(found.verdict) == "PASS"
     caught = {control.name: control.caught_by for control in found.controls}
-    assert STRUCTURAL in caught["not-clipped"]
+    assert DETERMINISTIC in caught["not-clipped"]
     assert SAMPLING in caught["noise-halved"]
     views = {bound.view for bound in found.bounds}
     assert ("one_run" in views) == (trust is TrustModel.LOCAL)

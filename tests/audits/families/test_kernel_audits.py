@@ -19,7 +19,7 @@ from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.outcome import Effort
-from bandana.audits.searches.structural import search
+from bandana.audits.searches.deterministic import search
 from bandana.audits.testbeds.catalog import bed_settings
 from bandana.audits.trial import Trial
 from bandana.privacy_core import GaussianDP, Interval

@@ -1,4 +1,4 @@
-"""Audits of batched LSVI-UCB: a small one in which every planted fault is caught, and each scheme without statistics."""
+"""Audits of batched LSVI-UCB: a small one in which every planted fault is caught, and a deterministic one of each scheme."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bandana.audits.faults.linear_mdp import LSVI_UTILITY, _AnswersExactly
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.outcome import Effort
 from bandana.audits.searches import noise
-from bandana.audits.searches.structural import search
+from bandana.audits.searches.deterministic import search
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial
 from bandana.privacy_core import GaussianDP, Interval, LiveLedger, ReproducibleNoise

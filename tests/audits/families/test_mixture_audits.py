@@ -13,7 +13,7 @@ from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.outcome import Effort
-from bandana.audits.searches.structural import examine_pair, search
+from bandana.audits.searches.deterministic import examine_pair, search
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial

@@ -18,9 +18,9 @@ from bandana.audits.claims import Quantity, parse
 from bandana.audits.faults.baselines import BASELINE_CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL, Effort, Verdict, accounted_as
+from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING, Effort, Verdict, accounted_as
 from bandana.audits.replays.measure import measure, plan_bounds
-from bandana.audits.searches import noise, structural
+from bandana.audits.searches import deterministic, noise
 from bandana.audits.seeds import derive
 from bandana.audits.trial import Trial
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
@@ -56,7 +56,7 @@ def of(kind):
 def test_each_baseline_has_faults_for_each_audit():
     assert set(BASELINE_CONTROLS) == set(HONEST)
     for controls in BASELINE_CONTROLS.values():
-        for kind in (SAMPLING, STRUCTURAL, NOISE):
+        for kind in (SAMPLING, DETERMINISTIC, NOISE):
             assert any(kind in control.caught_by for control in controls)
 
 
@@ -73,9 +73,9 @@ def test_replays_catch_it(fault):
     assert measured(name, control.plant(HONEST[name][0]), 1.0) > 1
 
 
-@of(STRUCTURAL)
+@of(DETERMINISTIC)
 def test_the_audit_without_statistics_catches_it(name, control):
-    assert structural.search(control.plant(HONEST[name][0]), UNIT, None, 60, shrinks=False) is not None
+    assert deterministic.search(control.plant(HONEST[name][0]), UNIT, None, 60, shrinks=False) is not None
 
 
 @of(NOISE)
@@ -91,7 +91,7 @@ def test_the_honest_one_is_blamed_by_none(name):
     assert 1 - 1e-9 < accounted <= 1
     found = measured(name, algorithm, np.inf)
     assert 0.7 < found <= accounted
-    assert structural.search(algorithm, UNIT, None, 60, shrinks=False) is None
+    assert deterministic.search(algorithm, UNIT, None, 60, shrinks=False) is None
     assert noise.examine(algorithm, TABLE) is None
 
 

@@ -14,7 +14,7 @@ from bandana.audits.claims import parse
 from bandana.audits.external.white_box import check_scope, examine, find_probes
 from bandana.audits.faults.releases import GENERIC, ExactInSome, Planted, Reusing, Unclipped, Weakened
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import MU, SAMPLING, STRUCTURAL, Effort, Verdict
+from bandana.audits.outcome import DETERMINISTIC, MU, SAMPLING, Effort, Verdict
 from bandana.audits.replays.replay import replay
 from bandana.audits.seeds import derive
 from bandana.privacy_core import (
@@ -155,7 +155,7 @@ def test_honest_algorithms_pass_and_every_generic_fault_is_caught(algorithm, cla
     for control in outcome.all_controls:
         assert control.is_caught, control
         assert SAMPLING in control.expected
-    assert {c.name for c in outcome.all_controls if STRUCTURAL in c.expected} == {"released-again", "not-clipped"}
+    assert {c.name for c in outcome.all_controls if DETERMINISTIC in c.expected} == {"released-again", "not-clipped"}
 
 
 def test_the_example_that_never_forgets_fails_in_all_three_ways():

@@ -11,9 +11,9 @@ from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS, LITTLE, MUCH, UTILITY_FAULTS
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import NOISE, SAMPLING, STRUCTURAL, accounted_mu
+from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING, accounted_mu
 from bandana.audits.replays.replay import replay
-from bandana.audits.searches import noise, structural
+from bandana.audits.searches import deterministic, noise
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.blocks import UNIT, trials
 from bandana.privacy_core import GaussianDP, LiveLedger, ReproducibleNoise
@@ -48,9 +48,9 @@ def test_every_bed_has_planted_faults():
 
 def test_no_audit_alone_would_do():
     """Each is the only one that must catch some fault, or shares it with one that misses others."""
-    for audit in (SAMPLING, STRUCTURAL, NOISE):
+    for audit in (SAMPLING, DETERMINISTIC, NOISE):
         assert any(audit not in control.caught_by for _, control in FAULTS)
-    assert {control.caught_by for _, control in FAULTS} >= {(NOISE,), (SAMPLING, STRUCTURAL), (SAMPLING, NOISE)}
+    assert {control.caught_by for _, control in FAULTS} >= {(NOISE,), (SAMPLING, DETERMINISTIC), (SAMPLING, NOISE)}
 
 
 @pytest.mark.parametrize("fault", one_of_each(WITH_LITTLE, lambda fault: fault[0].split("-")[0], _label))
@@ -69,9 +69,9 @@ def test_many_replays_catch_small_factors_and_measure_them(name, control):
         assert 0.85 * control.factor < found <= control.factor
 
 
-@_of(STRUCTURAL)
+@_of(DETERMINISTIC)
 def test_the_audit_without_statistics_catches_it(name, control):
-    assert catches(TRIALS[name], control.plant(TRIALS[name].algorithm), STRUCTURAL, 0)
+    assert catches(TRIALS[name], control.plant(TRIALS[name].algorithm), DETERMINISTIC, 0)
 
 
 @_of(NOISE)
@@ -83,9 +83,9 @@ ONLY_NOISE = [f for f in FAULTS if f[1].caught_by == (NOISE,)]
 
 
 @pytest.mark.parametrize(("name", "control"), first(2, [pytest.param(*fault, id=_label(fault)) for fault in ONLY_NOISE]))
-def test_shared_noise_is_nothing_that_the_other_structural_audit_or_the_accountant_could_see(name, control):
+def test_shared_noise_is_nothing_that_the_deterministic_audit_or_the_accountant_could_see(name, control):
     trial, faulty = TRIALS[name], control.plant(TRIALS[name].algorithm)
-    assert not catches(trial, faulty, STRUCTURAL, 0)
+    assert not catches(trial, faulty, DETERMINISTIC, 0)
     assert accounted_mu(derive(faulty, trial.table, seed=0, n_reps=4)) <= trial.claim.mu
 
 
@@ -115,7 +115,7 @@ REASONS = {
 def test_the_audit_without_statistics_says_why(fault):
     name, control = FAULTS[_ids(FAULTS).index(fault)]
     trial = TRIALS[name]
-    found = structural.search(control.plant(trial.algorithm), trial.table.reward_range, trial.claim, 60, shrinks=False)
+    found = deterministic.search(control.plant(trial.algorithm), trial.table.reward_range, trial.claim, 60, shrinks=False)
     assert REASONS[fault] in str(found)
 
 
@@ -137,7 +137,7 @@ def test_a_utility_fault_is_private_and_the_three_numbers_show_it(name, control)
     assert accounted == pytest.approx(control.factor)
     assert accounted < 0.5 * trial.claim.mu
     assert measured(trial, faulty, LITTLE, trial.pairs[:1]) <= accounted
-    for audit in (STRUCTURAL, NOISE):
+    for audit in (DETERMINISTIC, NOISE):
         assert not catches(trial, faulty, audit, 0)
 
 
@@ -167,5 +167,5 @@ def test_a_control_stays_planted_at_another_budget():
     (control,) = (c for c in CONTROLS_OF_SUMS["tree"] if c.name == "budget-on-one-node")
     table = RewardTable(np.full((24, 2), 0.5), UNIT)
     assert accounted_mu(derive(control.plant(trial.algorithm), table, 0, 1)) == pytest.approx(2 * math.sqrt(5))
-    found = structural.search(control.plant(trial.algorithm), UNIT, GaussianDP(2.0), 60, shrinks=False)
+    found = deterministic.search(control.plant(trial.algorithm), UNIT, GaussianDP(2.0), 60, shrinks=False)
     assert "compose to" in str(found)

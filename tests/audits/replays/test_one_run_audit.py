@@ -290,7 +290,7 @@ def test_a_catalog_algorithm_takes_the_general_path():
 
 @pytest.mark.parametrize("name", ["local", "elimination"])
 def test_decisions_from_exact_values_are_counted_as_partings(name):
-    """They tell the coins in ways that scores cannot: the audit without statistics proves them, this one just says so."""
+    """They tell the coins in ways that scores cannot: the deterministic audit proves them, this one just says so."""
     found = look(PLANTED["decides-from-exact"](bed(name, 256)), 256)
     assert found.n_parted > 0
     assert np.isfinite(found.scores).all()

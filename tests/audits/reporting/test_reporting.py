@@ -102,13 +102,18 @@ def test_accepts_a_document_read_back_from_json():
         ),
         (("audits", 0, "controls", 1), "caught", False, r"controls\[1\]\.caught: False contradicts expected and caught_by"),
         (("audits", 0, "controls", 1), "caught_by", [], r"controls\[1\]\.caught: True contradicts expected"),
-        (("audits", 0, "controls", 1), "caught_by", ["luck"], r"caught_by\[0\]: 'luck' must be one of sampling, structural"),
+        (
+            ("audits", 0, "controls", 1),
+            "caught_by",
+            ["luck"],
+            r"caught_by\[0\]: 'luck' must be one of sampling, determ",
+        ),
         (("audits", 0), "controls", [control(caught=False)], r"verdict: 'PASS' contradicts .*'noise-halved'"),
         (("audits", 0), "controls", [], r"verdict: 'PASS' contradicts .*no planted fault"),
-        (("audits", 0, "structural"), "counterexample", counterexample(), r"'PASS' contradicts .*counterexample"),
-        (("audits", 0, "structural"), "flaw", "release 0: no noise", r"'PASS' contradicts .*noise found that it is not"),
+        (("audits", 0, "deterministic"), "counterexample", counterexample(), r"'PASS' contradicts .*counterexample"),
+        (("audits", 0, "deterministic"), "flaw", "release 0: no noise", r"'PASS' contradicts .*noise found that it is not"),
         (
-            ("audits", 0, "structural"),
+            ("audits", 0, "deterministic"),
             "counterexample",
             {"told": "x"},
             r"counterexample: .* lacks the properties lines, kind",
@@ -381,7 +386,7 @@ def test_every_kind_of_counterexample_is_told(kind):
     if kind == "sequence":
         found["releases"][2] |= {"start": 2, "stop": 3, "carried": 0}
     entry = failed()
-    entry["structural"]["counterexample"] = found
+    entry["deterministic"]["counterexample"] = found
     text = text_of(entry)
     assert counterexamples.KINDS[kind] in text
     assert ("Arm played on D′" in text) == ("has ended." in text) == (kind == "decision")
@@ -397,7 +402,7 @@ def test_a_long_counterexample_is_cut_and_says_so():
     found["data"] = [{**row, "round": place} for place in range(100)]
     found["releases"] = releases([(1.0, 1.0)] * 99 + [(7.0, 1.0)])
     entry = failed()
-    entry["structural"]["counterexample"] = found
+    entry["deterministic"]["counterexample"] = found
     text = text_of(entry)
     assert "5 of 5,000 rounds are shown, those that matter among them." in text
     assert "5 of 5,000 releases are shown, those that matter among them." in text

@@ -1,4 +1,4 @@
-"""The audit without statistics on sums that are paid for once: columns that are too long are found, honest ones are not."""
+"""The deterministic audit on sums that are paid for once: columns that are too long are found, honest ones are not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits.searches.structural import Case, _outgrown, examine, search
+from bandana.audits.searches.deterministic import Case, _outgrown, examine, search
 from bandana.privacy_core import (
     Carried,
     DoublingSum,

@@ -11,7 +11,7 @@ from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
 from bandana.audits.outcome import accounted_mu
-from bandana.audits.searches import noise, structural
+from bandana.audits.searches import deterministic, noise
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.blocks import UNIT, PhaseTotal, RepeatedSum, trials
 from bandana.privacy_core import Exact, Gaussian, LiveLedger, PhaseSum, ReproducibleNoise
@@ -37,7 +37,7 @@ def test_a_few_replays_of_the_worst_pair_come_close_to_the_claim_and_stay_below(
 
 @EACH
 def test_an_honest_bed_has_no_counterexample(trial):
-    assert structural.search(trial.algorithm, trial.table.reward_range, trial.claim, EXAMPLES) is None
+    assert deterministic.search(trial.algorithm, trial.table.reward_range, trial.claim, EXAMPLES) is None
 
 
 @EACH

@@ -29,7 +29,7 @@ from bandana.flows.suites.play import benchmark_block
 def _entry(label, verdict, reasons=("claimed >= accounted >= measured",)):
     main = {"quantity": "mu", "claimed": 1.0, "accounted": 1.0, "measured": 1.25 if verdict == "FAIL" else 0.9}
     return {"label": label, "verdict": verdict, "main": main, "mu": main, "reasons": list(reasons),
-            "structural": {"counterexample": None}, "spent": "nothing else is told"}  # fmt: skip
+            "deterministic": {"counterexample": None}, "spent": "nothing else is told"}  # fmt: skip
 
 
 _FAILED = _entry("adar-ucb tight eps=1", "FAIL", ["measured exceeds claimed: mu >= 1.25, the claim allows 1"])

@@ -13,7 +13,7 @@ from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se, 
 from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb, tree_ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits.searches.structural import search
+from bandana.audits.searches.deterministic import search
 from bandana.privacy_core import (
     BudgetExceeded,
     Interval,

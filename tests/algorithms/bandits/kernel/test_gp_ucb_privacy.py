@@ -19,7 +19,7 @@ from bandana.algorithms.protocol import Record
 from bandana.algorithms.rkhs.features import feature_map
 from bandana.algorithms.rkhs.kernels import Additive, Linear, SquaredExponential
 from bandana.algorithms.run import run
-from bandana.audits.searches.structural import search
+from bandana.audits.searches.deterministic import search
 from bandana.privacy_core import (
     ApproxDP,
     BudgetExceeded,

@@ -1,4 +1,4 @@
-"""The ledger's worst record is the theorem's number, whatever was played, and the audit without statistics finds nothing."""
+"""The ledger's worst record is the theorem's number, whatever was played, and the deterministic audit finds nothing."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bandana.algorithms.environments.linear import random_arms
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
 from bandana.audits.faults.linear import PHASED_ELIMINATION
-from bandana.audits.outcome import NOISE, STRUCTURAL
+from bandana.audits.outcome import DETERMINISTIC, NOISE
 from bandana.audits.searches import noise
-from bandana.audits.searches.structural import search
+from bandana.audits.searches.deterministic import search
 from bandana.privacy_core import (
     BudgetExceeded,
     GaussianDP,
@@ -184,7 +184,7 @@ def test_the_audit_without_statistics_finds_nothing(name, features, n_rounds):
 def test_planted_faults_are_found(name, control):
     honest = built(name, PLANE, beta_scale=0.03)
     faulty = control.plant(honest)
-    if STRUCTURAL in control.caught_by:
+    if DETERMINISTIC in control.caught_by:
         assert search(faulty, UNIT, claim_of(name), max_examples=100, shrinks=False) is not None
     if NOISE in control.caught_by:
         table = RewardTable(np.full((40, 3), 0.5), UNIT)

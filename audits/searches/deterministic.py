@@ -1,4 +1,4 @@
-"""The audit without statistics: search for a run that breaks the proof.
+"""The deterministic audit: search for a run that breaks the proof.
 
 Record a run on D, then script the same run on D' (one record replaced): both act alike, as in a proof of adaptive
 composition. Then for every release: the schedule and the actions must be the same; the exact value must be the same if the

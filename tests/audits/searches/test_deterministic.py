@@ -1,4 +1,4 @@
-"""The audit without statistics: it finds each planted fault, says where, and finds nothing in an honest run."""
+"""The deterministic audit: it finds each planted fault, says where, and finds nothing in an honest run."""
 
 import json
 import math
@@ -15,11 +15,11 @@ from bandana.algorithms.problem import Problem
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors.pairs import Pair, canary_pairs
-from bandana.audits.outcome import STRUCTURAL
+from bandana.audits.outcome import DETERMINISTIC
 from bandana.audits.searches import cases as audits_searches_cases
-from bandana.audits.searches import structural
+from bandana.audits.searches import deterministic
 from bandana.audits.searches.cases import as_tuples
-from bandana.audits.searches.structural import Case, examine, examine_pair, search
+from bandana.audits.searches.deterministic import Case, examine, examine_pair, search
 from bandana.audits.testbeds.blocks import RunningSumBed, trials
 from bandana.privacy_core import Gaussian, GaussianDP, Interval, Laplace, LocalSum, RenyiDP, TreeSum
 
@@ -82,7 +82,7 @@ def test_each_fault_is_found_for_its_own_reason(control):
     assert found == search(control.plant(_honest()), UNIT, CLAIM, max_examples=100)
 
 
-@pytest.mark.parametrize("control", [c for c in GENERIC if STRUCTURAL in c.caught_by], ids=lambda control: control.name)
+@pytest.mark.parametrize("control", [c for c in GENERIC if DETERMINISTIC in c.caught_by], ids=lambda control: control.name)
 def test_faults_behind_a_faulty_ledger_are_found_in_one_example(control):
     """The first case of a search is a canary that jumps over the whole range, the simplest there is."""
     assert search(control.plant(_honest()), UNIT, CLAIM, max_examples=20, shrinks=False) is not None
@@ -175,7 +175,7 @@ def test_a_counterexample_is_plain_json_and_narrow(name):
     bed = trials()["gram-joint"].algorithm if name == "decides-from-exact" else _honest(n_actions=7)
     found = search(PLANTED[name](bed), UNIT, CLAIM, max_examples=30, shrinks=False)
     if found is None:
-        assert STRUCTURAL not in next(c for c in GENERIC if c.name == name).caught_by
+        assert DETERMINISTIC not in next(c for c in GENERIC if c.name == name).caught_by
         return
     told = json.loads(json.dumps(found.describe(), allow_nan=False))
     assert told["told"] == str(found)
@@ -310,7 +310,7 @@ def test_a_value_that_is_no_number_for_some_data_is_found():
 def test_the_same_cases_are_tried_each_time_and_reach_ties_and_ends(monkeypatch):
     def tried():
         seen = []
-        monkeypatch.setattr(structural, "examine", lambda algorithm, case, *rest: seen.append(case))
+        monkeypatch.setattr(deterministic, "examine", lambda algorithm, case, *rest: seen.append(case))
         assert search(_honest(), UNIT, CLAIM, max_examples=200, max_rounds=500) is None
         return seen
 
