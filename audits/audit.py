@@ -40,7 +40,7 @@ def audit(
     at_test_budget: Trial | None = None,
     subject: Mapping[str, str] | None = None,
     about: Mapping[str, str] | None = None,
-    doubts: tuple[str, ...] = (),
+    caveats: tuple[str, ...] = (),
     on_progress: OnProgress = lambda what: None,
 ) -> Outcome:
     """Audits one algorithm and its planted faults, and reaches a verdict (see `Outcome.verdict`).
@@ -61,15 +61,15 @@ def audit(
       at_test_budget: the same algorithm at a budget of about mu = 1.
       subject: kind, name and source of the algorithm.
       about: table, seeds, noise source, code: what a reader needs to repeat the audit.
-      doubts: what is known to leave the outcome without meaning, in words.
+      caveats: what is known to leave the outcome without meaning, in words.
       on_progress: called with a name as each part is done.
     """
     share = (1 - effort.confidence) / (1 if at_test_budget is None else 2)
-    told = {**(about or {})}
+    notes = {**(about or {})}
     if harmless := [control.name for control in controls if not control.is_fault(trial.algorithm)]:
-        told["not planted, as they are no faults here"] = ", ".join(harmless)
+        notes["not planted, as they are no faults here"] = ", ".join(harmless)
         controls = tuple(control for control in controls if control.name not in harmless)
-    described = {"subject": subject or {}, "about": told}
+    described = {"subject": subject or {}, "about": notes}
     inner = None
     if at_test_budget is not None:
         # Its claim is made as weak as its noise needs: what must be in reach there is what is spent.
@@ -83,7 +83,7 @@ def audit(
             is_spent_enough=True,
         )
         inner = replace(inner, **described)  # type: ignore[arg-type]
-    outer = _examine(trial, controls if inner is None else (), effort, share, doubts, on_progress)
+    outer = _examine(trial, controls if inner is None else (), effort, share, caveats, on_progress)
     return replace(outer, **described, at_test_budget=inner)  # type: ignore[arg-type]
 
 
@@ -92,7 +92,7 @@ def _examine(
     controls: tuple[Control, ...],
     effort: Effort,
     failure: float,
-    doubts: tuple[str, ...],
+    caveats: tuple[str, ...],
     on_progress: OnProgress,
     is_spent_enough: bool = False,
 ) -> Outcome:
@@ -114,15 +114,15 @@ def _examine(
                 single = measure_one_run(algorithm, table, promise, effort, failure * planned.share)
                 bounds, scores = (*bounds, *single.bounds), scores | dict(single.scores)
     except NotANumber as error:
-        bounds, scores, doubts = (), {}, (*doubts, str(error))
+        bounds, scores, caveats = (), {}, (*caveats, str(error))
     on_progress("replays")
     level = failure * plan[0].share / len(pairs)
     # A bound above what is accounted breaks the verdict too.
     reach = min(claimed, accounted_as(main, events) or claimed) if is_spent_enough else claimed
-    doubts += too_few(reach, level, effort.replays, effort, plan[0])
+    caveats += too_few(reach, level, effort.replays, effort, plan[0])
     counterexample = search_trial(trial, lambda: worst.pair, book_limit(claim, events), effort, shrinks=True)
     on_progress("deterministic audit")
-    flaw = examine_noise(algorithm, table, effort.seed)
+    noise_finding = examine_noise(algorithm, table, effort.seed)
     on_progress("audit of the noise")
     method, parameters = method_of(main, effort.seed, is_learned=False)
     reached = min(1.0, (worst.mu_analytic if main == MU else worst.epsilon_analytic) / claimed)
@@ -145,10 +145,10 @@ def _examine(
         scores=scores,
         events=events,
         counterexample=None if counterexample is None else counterexample.describe(),
-        flaw=flaw,
+        noise_finding=noise_finding,
         controls=tuple(tried),
         power=factor,
-        doubts=doubts,
+        caveats=caveats,
     )
 
 

@@ -26,11 +26,16 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits import claims
 from bandana.audits.bounds import methods, one_run_methods
 from bandana.audits.claims import Quantity, as_gdp, text_of
-from bandana.audits.outcome import ONE_RUN, Effort, Outcome, StatedBound, TriedControl, Verdict
+from bandana.audits.outcome import DETERMINISTIC, ONE_RUN, Effort, Outcome, StatedBound, TriedControl, Verdict
 from bandana.audits.replays.attacks import ACTIONS
 from bandana.privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
 
-SCHEMA = "bandana/evidence/2"
+SCHEMA, _OLD = "bandana/evidence/3", "bandana/evidence/2"
+_RENAMED = {"flaw": "noise_finding", "doubts": "caveats"}
+_RENAMED_IN_COUNTEREXAMPLE = {
+    "told": "summary", "price": "cost", "brought": "covariates", "replaced_brought": "replaced_covariates",
+}  # fmt: skip
+"""Old names, which files of the version before hold."""
 _DIGITS = 64
 _CLOSE = 1e-9
 """Relative: processors round differently."""
@@ -172,10 +177,10 @@ def describe(outcome: Outcome) -> dict[str, Any]:
             for event, count in outcome.events
         ],
         "counterexample": outcome.counterexample,
-        "flaw": outcome.flaw,
+        "noise_finding": outcome.noise_finding,
         "controls": [asdict(control) for control in outcome.controls],
         "power": outcome.power,
-        "doubts": list(outcome.doubts),
+        "caveats": list(outcome.caveats),
         "about": dict(outcome.about),
         "provenance": None if outcome.provenance is None else dict(outcome.provenance),
         "numbers": [
@@ -219,15 +224,34 @@ def read(path: Path) -> Evidence:
         stated = json.loads(bytes(arrays.pop("description")).decode())
     except Exception as error:  # whatever a damaged archive makes its readers say
         raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}it cannot be read: {error}") from error
-    if not isinstance(stated, dict) or stated.get("schema") != SCHEMA:
-        version = stated.get("schema") if isinstance(stated, dict) else None
-        raise UnusableEvidence(f"{path}: holds {version!r}, this version reads {SCHEMA!r}")
+    version = stated.get("schema") if isinstance(stated, dict) else None
+    if version not in (SCHEMA, _OLD):
+        raise UnusableEvidence(f"{path}: holds {version!r}, this version reads {SCHEMA!r} and {_OLD!r}")
     try:
+        stated = _renamed(stated) if version == _OLD else stated
         outcome = _outcome(stated, arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
         raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}its description cannot be used: {what}") from error
     return Evidence(outcome, stated, tail.decode(), found)
+
+
+def _renamed(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """The description in a file of the version before, under today's names."""
+    found = {_RENAMED.get(key, key): value for key, value in stated.items()}
+    found["counterexample"] = _renamed_keys(found["counterexample"])
+    for control in found["controls"]:
+        for key in ("expected", "caught_by"):
+            control[key] = [DETERMINISTIC if name == "structural" else name for name in control[key]]
+    found["at_test_budget"] = None if found["at_test_budget"] is None else _renamed(found["at_test_budget"])
+    return found
+
+
+def _renamed_keys(value: Any) -> Any:
+    """A counterexample, or a part of one, under today's names."""
+    if isinstance(value, dict):
+        return {_RENAMED_IN_COUNTEREXAMPLE.get(key, key): _renamed_keys(item) for key, item in value.items()}
+    return [_renamed_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def _damage(stated: str, found: str) -> str:
@@ -276,10 +300,10 @@ def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix
         scores=scores,
         events=events,
         counterexample=stated["counterexample"],
-        flaw=stated["flaw"],
+        noise_finding=stated["noise_finding"],
         controls=controls,
         power=float(stated["power"]),
-        doubts=tuple(stated["doubts"]),
+        caveats=tuple(stated["caveats"]),
         about=stated["about"],
         provenance=stated.get("provenance"),
         at_test_budget=inner,
@@ -326,9 +350,9 @@ def _recompute(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
     spent = sum(part.failure for _, part in parts)
     lines.append(_line("failure probability of all bounds", 1 - outcome.effort.confidence, spent))
     lines.append(_line("verdict", stated["verdict"], _verdict(again)))
-    told = [" / ".join(reasons) for reasons in (stated["reasons"], again.reasons)]
-    if told[0] != told[1]:
-        lines.append(Line("reasons", told[0], told[1], False))
+    texts = [" / ".join(reasons) for reasons in (stated["reasons"], again.reasons)]
+    if texts[0] != texts[1]:
+        lines.append(Line("reasons", texts[0], texts[1], False))
     return lines
 
 
@@ -357,7 +381,7 @@ def _recompute_part(outcome: Outcome, stated: Mapping[str, Any]) -> tuple[list[L
                  for holds in (stated["inequalities"].get(what), again.inequalities.get(what))]  # fmt: skip
         lines.append(_line(what, *shown))
     lines += [_check_control(control) for control in outcome.controls]
-    for what, found in (("counterexample", outcome.counterexample), ("flaw of the noise", outcome.flaw)):
+    for what, found in (("counterexample", outcome.counterexample), ("noise finding", outcome.noise_finding)):
         if found is not None:
             lines.append(Line(what, "found", "not in the scores", None))
     if outcome.events is not None:

@@ -126,14 +126,14 @@ class TriedControl:
     @property
     def missed(self) -> str:
         """What was expected and not seen, in words."""
-        told = []
+        missing = []
         if SAMPLING in self.expected and SAMPLING not in self.caught_by:
-            told.append(f"{self.measured:.4g} was measured, and more than {self.limit:.4g} must be; try more replays")
+            missing.append(f"{self.measured:.4g} was measured, and more than {self.limit:.4g} must be; try more replays")
         if DETERMINISTIC in self.expected and DETERMINISTIC not in self.caught_by:
-            told.append("no counterexample was found; try more examples")
+            missing.append("no counterexample was found; try more examples")
         if NOISE in self.expected and NOISE not in self.caught_by:
-            told.append("its noise looked as declared")
-        return f"the audit missed the planted fault {self.name}: {'; '.join(told)}"
+            missing.append("its noise looked as declared")
+        return f"the audit missed the planted fault {self.name}: {'; '.join(missing)}"
 
     @property
     def is_consistent(self) -> bool:
@@ -180,10 +180,10 @@ class Outcome:
       scores: name -> scores of the data set and of the neighbor.
       events: on the worst record, with counts; None where there is no ledger.
       counterexample: of the deterministic audit, see `sensitivity.Counterexample.describe`.
-      flaw: what the audit of the noise found, in words.
+      noise_finding: what the audit of the noise found, in words.
       controls: the planted faults.
       power: the smallest factor in the main quantity that this audit would have caught with 95 % probability.
-      doubts: why the audit can say nothing in favor of the claim, in words.
+      caveats: why the audit can say nothing in favor of the claim, in words.
       about: table, seeds, noise source, code: what a reader needs to repeat the audit.
       provenance: how this outcome came to be, in JSON's own types; None where that was not recorded.
       at_test_budget: the same algorithm at a budget at which faults show, with the planted faults; None where the claimed
@@ -198,10 +198,10 @@ class Outcome:
     scores: Scores
     events: tuple[tuple[Event, int], ...] | None
     counterexample: Mapping[str, Any] | None
-    flaw: str | None
+    noise_finding: str | None
     controls: tuple[TriedControl, ...]
     power: float
-    doubts: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] | None = None
     at_test_budget: Outcome | None = None
@@ -276,8 +276,8 @@ class Outcome:
             held = self._is_held_against(quantity)
             is_bare = accounted is not None and math.isinf(accounted)
             if accounted is not None and accounted > claimed * EQUAL and quantity == self.main and (held or is_bare):
-                told = f"no finite {quantity}" if is_bare else f"{quantity} = {accounted:.6g}"
-                reasons.append(f"accounted exceeds claimed: the ledger composes to {told}, the claim is {self._stated}")
+                derived = f"no finite {quantity}" if is_bare else f"{quantity} = {accounted:.6g}"
+                reasons.append(f"accounted exceeds claimed: the ledger composes to {derived}, the claim is {self._stated}")
             if measured > claimed and held:
                 reasons.append(
                     f"measured exceeds claimed: {quantity} >= {measured:.6g} {confidence}, the claim allows {claimed:.6g}"
@@ -287,9 +287,9 @@ class Outcome:
                     f"measured exceeds accounted: {quantity} >= {measured:.6g}, the ledger composes to {accounted:.6g}"
                 )
         if self.counterexample is not None:
-            reasons.append(f"counterexample: {self.counterexample['told']}")
-        if self.flaw is not None:
-            reasons.append(f"the noise is not what is declared: {self.flaw}")
+            reasons.append(f"counterexample: {self.counterexample['summary']}")
+        if self.noise_finding is not None:
+            reasons.append(f"the noise is not what is declared: {self.noise_finding}")
         if self.at_test_budget is not None:
             reasons += [f"at the test budget, {self.at_test_budget.claim.stated}: {r}" for r in self.at_test_budget.broken]
         return tuple(reasons)
@@ -297,37 +297,37 @@ class Outcome:
     @property
     def _stated(self) -> str:
         gaussian: GaussianDP = as_gdp(self.claim.stated)[0]
-        told = str(self.claim.stated)
-        return f"{told}, as {gaussian}" if assumes_gaussian_noise(self.claim.stated) else told
+        stated = str(self.claim.stated)
+        return f"{stated}, as {gaussian}" if assumes_gaussian_noise(self.claim.stated) else stated
 
     @property
-    def all_doubts(self) -> tuple[str, ...]:
+    def all_caveats(self) -> tuple[str, ...]:
         """Why silence means nothing, in words."""
-        doubts = [*self._own_doubts, *(self.at_test_budget._own_doubts if self.at_test_budget else ())]
-        doubts += [control.missed for control in self.all_controls if not control.is_caught]
+        caveats = [*self._own_caveats, *(self.at_test_budget._own_caveats if self.at_test_budget else ())]
+        caveats += [control.missed for control in self.all_controls if not control.is_caught]
         if not self.all_controls:
-            doubts.append("no planted fault proves the audit's power")
-        return tuple(dict.fromkeys(doubts))
+            caveats.append("no planted fault proves the audit's power")
+        return tuple(dict.fromkeys(caveats))
 
     @property
-    def _own_doubts(self) -> list[str]:
-        doubts = list(self.doubts)
+    def _own_caveats(self) -> list[str]:
+        caveats = list(self.caveats)
         sides = [side for pair in self.scores.values() for side in pair]
         if any(np.isnan(side).any() for side in sides):
-            doubts.append("some scores are NaN: a bound from them means nothing")
+            caveats.append("some scores are NaN: a bound from them means nothing")
         if not self.bounds:
-            doubts.append("no bound was taken")
+            caveats.append("no bound was taken")
         elif (only := self._only_score()) is not None:
-            doubts.append(
+            caveats.append(
                 f"every score is {only:g}: nothing that the adversary sees depends on what the canary answers; plant it "
                 "elsewhere, or play more rounds"
             )
         if not self.is_tested_as_gdp:
-            doubts.append(
+            caveats.append(
                 f"{self.claim.stated} is tested as GDP, which is the same for Gaussian noise only, and the ledger holds "
                 "other noise: state the claim as gdp(...) or pure(...)"
             )
-        return doubts
+        return caveats
 
     def _only_score(self) -> float | None:
         """The one score that all replays have in the first view, if they do."""
@@ -339,18 +339,18 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """FAIL if anything is broken, else INCONCLUSIVE if anything is in doubt, else PASS."""
+        """FAIL if anything is broken, else INCONCLUSIVE if there is a caveat, else PASS."""
         if self.broken:
             return Verdict.FAIL
-        return Verdict.INCONCLUSIVE if self.all_doubts else Verdict.PASS
+        return Verdict.INCONCLUSIVE if self.all_caveats else Verdict.PASS
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Reasons for the verdict, in words."""
         if self.broken:
             return self.broken
-        if self.all_doubts:
-            return self.all_doubts
+        if self.all_caveats:
+            return self.all_caveats
         if self.events is None:
             held: tuple[str, ...] = ("claimed >= measured, in the actions alone; a function shows no ledger to account",)
         else:

@@ -65,7 +65,7 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
         "deterministic": {
             "examples": 0 if outcome.events is None else effort.examples,
             "counterexample": outcome.counterexample or (None if inner is None else inner.counterexample),
-            "flaw": outcome.flaw or (None if inner is None else inner.flaw),
+            "noise_finding": outcome.noise_finding or (None if inner is None else inner.noise_finding),
         },
         "controls": [_control(control) for control in outcome.all_controls],
         "tradeoff": _tradeoff(outcome),

@@ -111,8 +111,8 @@ class Book:
         """Every event that occurs."""
         return list(self._kinds)
 
-    def dearest(self) -> list[Counter[Event]]:
-        """What `worst` answers if no record was charged twice: of each family of events the dearest, once."""
+    def most_costly(self) -> list[Counter[Event]]:
+        """What `worst` answers if no record was charged twice: of each family of events the most costly, once."""
         families = ((GaussianEvent,), (ConcentratedEvent,), (LaplaceEvent,))
         kept = ([event for event in self._kinds if isinstance(event, family)] for family in families)
         return [Counter({max(events, key=lambda event: event.rho): 1}) for events in kept if events]
@@ -172,7 +172,7 @@ class Book:
     def _told_apart(self, n_edges: int) -> list[Event]:
         """The event that stands for each kind: itself, as long as the running sums of all kinds fit into memory.
 
-        Beyond, Laplace events of similar noise are taken together, all at the price of the dearest of them: never less
+        Beyond, Laplace events of similar noise are taken together, all at the cost of the most costly of them: never less
         than was paid.
         """
         limit = min(_MOST_LAPLACE, max(8, _MOST_SUMS // n_edges))

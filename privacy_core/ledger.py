@@ -353,7 +353,7 @@ class LiveLedger:
         if self._exposes:
             return [Counter({NonPrivateEvent(): 1})]
         if not self._overlaps and before is None and rep is None:
-            return self._book.dearest()
+            return self._book.most_costly()
         return self._book.worst(before, rep)
 
     def worst_record(self, before: int | None = None, rep: int | None = None, delta: float = 1e-5) -> Counter[Event]:

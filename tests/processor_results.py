@@ -90,7 +90,7 @@ def _told(outcome: Outcome) -> tuple[list[Any], list[float]]:
     """(verdict, the faults that were caught and what was bounded how; the bounds)."""
     bounds = [(b.view, b.attack, b.neighbor, str(b.quantity), b.method) for b in outcome.bounds]
     caught = [(control.name, sorted(control.caught_by)) for control in outcome.controls]
-    return [outcome.verdict.value, outcome.flaw, bounds, caught], [b.lower for b in outcome.bounds]
+    return [outcome.verdict.value, outcome.noise_finding, bounds, caught], [b.lower for b in outcome.bounds]
 
 
 def white_box(name: str, calibration: str) -> tuple[list[Any], list[float]]:

@@ -133,7 +133,7 @@ def audit(label="tight eps=1", mu=1.0, verdict="PASS"):
             "test_budget": None,
             "text": "Corrected.",
         },
-        "deterministic": {"examples": 200, "counterexample": None, "flaw": None},
+        "deterministic": {"examples": 200, "counterexample": None, "noise_finding": None},
         "controls": [
             control(),
             control("noise-redrawn", "the noise is drawn anew at each pull", 2.2, expected=["sampling", "deterministic"]),
@@ -176,7 +176,7 @@ def releases(moves, span=1):
             "moved": moved,
             "allowed": allowed,
             "times": moved / allowed if allowed else None if moved else 0.0,
-            "price": "1-GDP",
+            "cost": "1-GDP",
             "is_offending": moved > allowed,
         }
         for index, (moved, allowed) in enumerate(moves)
@@ -201,7 +201,7 @@ def counterexample(**other):
         for place, arm in enumerate((0, 1, 1, 0))
     ]
     return {
-        "told": f"4 rounds; record 0 changes from [0, 0.25] to [5, 5]: {reason}",
+        "summary": f"4 rounds; record 0 changes from [0, 0.25] to [5, 5]: {reason}",
         "lines": ["record 0 of 4 rounds changes", reason],
         "kind": "sensitivity",
         "reason": reason,
@@ -215,8 +215,8 @@ def counterexample(**other):
             "after": [5.0, 5.0],
             "seed": 3,
             "episode": None,
-            "brought": None,
-            "replaced_brought": None,
+            "covariates": None,
+            "replaced_covariates": None,
             "rewards": [{"start": 0, "stop": 4, "rewards": [0.0, 0.25]}],
         },
         "data": data,
@@ -234,13 +234,13 @@ def failed(label="own_bandit.py:bandit"):
     found["mu"], found["epsilon"]["measured"] = three(1.0, 1.0, 4.612), 28.31
     found["measurement"]["bounds"] = bounds("claimed", looks(1.0, 4.37721, 4.612))
     found["tradeoff"] = tradeoff(1.0, 4.612)
-    flaw = "release 0: the noise's deviation is 0.499 times the declared one"
-    found["deterministic"] |= {"counterexample": counterexample(), "flaw": flaw}
+    noise_finding = "release 0: the noise's deviation is 0.499 times the declared one"
+    found["deterministic"] |= {"counterexample": counterexample(), "noise_finding": noise_finding}
     found["reasons"] = [
         "measured exceeds claimed: mu >= 4.612 at 0.95 confidence, the claim allows 1",
         "measured exceeds accounted: mu >= 4.612, the ledger composes to 1",
-        f"counterexample: {found['deterministic']['counterexample']['told']}",
-        f"the noise is not what is declared: {flaw}",
+        f"counterexample: {found['deterministic']['counterexample']['summary']}",
+        f"the noise is not what is declared: {noise_finding}",
     ]
     return found
 
@@ -414,7 +414,7 @@ def make(audits=None):
     cells = [cell("ucb", None, 90.0), cell("private 1", 1.0, 200.123456)]
     made = {"blocks": 4, "audits": len(audits), **provenance()}
     return {
-        "schema": "bandana/report/6",
+        "schema": "bandana/report/7",
         "kind": "experiment",
         "title": "A title",
         "suite": "demo",

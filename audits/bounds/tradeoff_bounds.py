@@ -1,7 +1,7 @@
 r"""Lower confidence bounds on mu over the whole trade-off curve, for mechanisms that promise to be mu-GDP for some mu.
 
 A single threshold uses one point of the curve, and two confidence limits that need not both be bad at once. Two bounds
-do better. `mu_lower_band` holds every threshold at once, chosen after looking, at no price in samples. `mu_lower_curve`
+do better. `mu_lower_band` holds every threshold at once, chosen after looking, at no cost in samples. `mu_lower_curve`
 weights many thresholds on held-out replays into one contrast that every mu bounds, and is nearly as sharp as if the scores
 were known to be Gaussian; it assumes nothing about them.
 """

@@ -395,7 +395,7 @@ def examine(
     on_progress("replays")
     level = levels(effort.confidence, len(pairs))[0]
     n = effort.replays - effort.replays // 2
-    doubts = too_few(limit, level, n, effort, PlannedBound(ACTIONS, quantity, 1.0))
+    caveats = too_few(limit, level, n, effort, PlannedBound(ACTIONS, quantity, 1.0))
     tried = []
     for name, fault, faulty in planted_faults(play, claim, pairs[0]):
         worst = measure(faulty, pairs[:1], claim, effort, len(pairs)).lower(quantity)
@@ -411,10 +411,10 @@ def examine(
         scores=found.scores,
         events=None,
         counterexample=None,
-        flaw=None,
+        noise_finding=None,
         controls=tuple(tried),
         power=power.smallest_factor_caught(method, parameters, level, limit, n),
-        doubts=doubts,
+        caveats=caveats,
         about=about,
     )
 

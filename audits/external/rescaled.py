@@ -24,7 +24,7 @@ class NotRescalable(ValueError):  # noqa: N818  (it says what the mechanism is)
 
 @dataclass(frozen=True)
 class Rescaled(Behind):
-    """An algorithm each of whose releases has `factor` times its noise, at the price of that noise.
+    """An algorithm each of whose releases has `factor` times its noise, at the cost of that noise.
 
     Everything else is the algorithm's: what it plays, for how long, what it releases, and which records it charges. It
     believes its noise to be what it was, so that its indices and radii are those of the original budget: it may learn worse,

@@ -32,17 +32,17 @@ _PROBED = 64
 def find_probes(algorithm: Algorithm, table: Table, seed: int) -> tuple[int, ...]:
     """Records to plant canaries at: the first one, the first that is not a first pull, and the one that pays most.
 
-    What a record pays is the sum of the Renyi prices of the releases that read it, on average over some live runs.
+    What a record pays is the sum of the Renyi divergences of the releases that read it, on average over some live runs.
     """
     ledger = LiveLedger(_PROBED, ReproducibleNoise(np.random.SeedSequence(seed)), keeps_transcript=True)
     run(algorithm, table, ledger)
     paid = np.zeros(table.n_users + 1)
     for release in ledger.transcript:
-        price = min(release.mechanism.event.rdp(2.0), 1e6)
-        np.add.at(paid, release.records.start, price)
-        np.add.at(paid, release.records.stop, -price)
-    dearest = int(np.argmax(np.round(np.cumsum(paid)[:-1], 9)))
-    return tuple(sorted({0, min(algorithm.n_actions, table.n_users - 1), dearest}))
+        cost = min(release.mechanism.event.rdp(2.0), 1e6)
+        np.add.at(paid, release.records.start, cost)
+        np.add.at(paid, release.records.stop, -cost)
+    most_costly = int(np.argmax(np.round(np.cumsum(paid)[:-1], 9)))
+    return tuple(sorted({0, min(algorithm.n_actions, table.n_users - 1), most_costly}))
 
 
 def check_scope(algorithm: Algorithm, table: Table, claim: Claim, seed: int) -> None:
@@ -125,14 +125,14 @@ def examine(
       controls: the planted faults.
       on_progress: called with a name as each part is done.
     """
-    doubts: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
     if foreign := foreign_mechanisms(algorithm, table, effort.seed):
-        doubts = (
+        caveats = (
             f"it releases through {', '.join(foreign)}, which is none of privacy_core's mechanisms: the likelihood ratio "
             "believes what a mechanism declares of its noise, and nobody has checked that it draws so",
         )
     trial = Trial(algorithm, claim, table, probes)
     return audit(
-        trial, controls, effort, at_test_budget=at_test_budget(trial), subject=subject, about=about, doubts=doubts,
+        trial, controls, effort, at_test_budget=at_test_budget(trial), subject=subject, about=about, caveats=caveats,
         on_progress=on_progress,
     )  # fmt: skip

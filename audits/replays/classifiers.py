@@ -240,12 +240,12 @@ def low_order_bits(outputs: ArrayLike, values: Sequence[ArrayLike]) -> FloatArra
 
 def low_order_names(n_coordinates: int, n_values: int) -> tuple[str, ...]:
     """What each column of `low_order_bits` holds, in words; x is an output and v, w, ... are the values."""
-    told = ["the lowest bit of x", "the trailing zeros of x"]
+    names = ["the lowest bit of x", "the trailing zeros of x"]
     for value in "vw"[:n_values] if n_values < 3 else [f"v{i}" for i in range(n_values)]:
-        told += [f"the lowest bit of x - {value}", f"whether (x - {value}) + {value} = x"]
+        names += [f"the lowest bit of x - {value}", f"whether (x - {value}) + {value} = x"]
     if n_coordinates == 1:
-        return tuple(told)
-    return tuple(f"{name}, coordinate {i}" for name in told for i in range(n_coordinates))
+        return tuple(names)
+    return tuple(f"{name}, coordinate {i}" for name in names for i in range(n_coordinates))
 
 
 def _lowest_bit(x: FloatArray) -> tuple[FloatArray, FloatArray]:

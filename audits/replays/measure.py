@@ -201,9 +201,9 @@ def measure_one_run(
         found = one_run.examine(algorithm, data, neighbor, effort.seed, claim=claim, delta=effort.delta, level=level)
     except ValueError:
         return Measurement((), {})
-    told = f"{len(found.records)} canaries in one run of {data.n_users} records"
+    canaries = f"{len(found.records)} canaries in one run of {data.n_users} records"
     bounds = tuple(
-        StatedBound(ONE_RUN, "guessed coins", told, b.quantity, b.method, dict(b.parameters), b.level, b.lower, ONE_RUN)
+        StatedBound(ONE_RUN, "guessed coins", canaries, b.quantity, b.method, dict(b.parameters), b.level, b.lower, ONE_RUN)
         for b in found.bounds
     )
     return Measurement(bounds, {ONE_RUN: (found.scores, found.is_in.astype(float))})

@@ -96,10 +96,10 @@ def default_workers() -> int:
     """
     if multiprocessing.parent_process() is not None or threading.current_thread() is not threading.main_thread():
         return 1
-    if told := os.environ.get(WORKERS):
-        if not told.isdecimal() or int(told) < 1:
-            raise ValueError(f"{WORKERS} must be a whole number of at least 1, got {told!r}")
-        return int(told)
+    if given := os.environ.get(WORKERS):
+        if not given.isdecimal() or int(given) < 1:
+            raise ValueError(f"{WORKERS} must be a whole number of at least 1, got {given!r}")
+        return int(given)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(_MOST_WORKERS, cores)
 

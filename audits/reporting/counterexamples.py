@@ -75,20 +75,20 @@ def deterministic(document: dict[str, Any]) -> list[Block]:
 
 def _findings(audit: Audit) -> list[dict[str, Any]]:
     found, ledger = audit["deterministic"], has_ledger(audit)
-    counterexample, flaw = found["counterexample"], found["flaw"]
-    told = [words for words in (counterexample and counterexample["told"], flaw) if words]
+    counterexample, noise_finding = found["counterexample"], found["noise_finding"]
+    findings = [words for words in (counterexample and counterexample["summary"], noise_finding) if words]
     not_run = badge("not run", "quiet")
     clean = (
         (badge("none found", "good"), badge("as declared", "good")) if ledger and found["examples"] else (not_run, not_run)
     )
-    if not told:
-        told = [NONE if ledger else "A plain function shows neither releases nor noise: nothing to look at."]
+    if not findings:
+        findings = [NONE if ledger else "A plain function shows neither releases nor noise: nothing to look at."]
     return [
         cell_of(audit["label"]),
         cell_of(number(found["examples"])),
         clean[0] if counterexample is None else badge("FOUND", "bad"),
-        clean[1] if flaw is None else badge("NOT AS DECLARED", "bad"),
-        lines_of(told),
+        clean[1] if noise_finding is None else badge("NOT AS DECLARED", "bad"),
+        lines_of(findings),
     ]
 
 
@@ -102,8 +102,8 @@ def _counterexample(label: str, found: dict[str, Any]) -> list[Block]:
                 ("What is wrong", KINDS[found["kind"]]),
                 ("In this run", _sentence(found["reason"])),
                 ("What changes", _what_changes(found)),
-                *([("Where they part", _sentence(found["difference"]["told"]))] if found["difference"] else []),
-                *([("Together", _sentence(found["total"]["told"]))] if found["total"] else []),
+                *([("Where they part", _sentence(found["difference"]["summary"]))] if found["difference"] else []),
+                *([("Together", _sentence(found["total"]["summary"]))] if found["total"] else []),
                 (
                     "To see it again",
                     f"Noise seed {case['seed']}; replicate {found['replicate']} of {number(found['n_replicates'])}.",
@@ -120,14 +120,14 @@ def _counterexample(label: str, found: dict[str, Any]) -> list[Block]:
 def _what_changes(found: dict[str, Any]) -> str:
     case, record = found["case"], found["case"]["record"]
     if case["episode"] is None:
-        brought = "" if case["replaced_brought"] is None else " It brings other contexts in D′, as the file has them."
+        covariates = "" if case["replaced_covariates"] is None else " It brings other contexts in D′, as the file has them."
         return (
             f"Record {record}, of a run of {number(case['n_rounds'])} rounds: its rewards, one an arm, are "
-            f"{_values(case['before'])} in the data set D and {_values(case['after'])} in its neighbor D′.{brought} All "
+            f"{_values(case['before'])} in the data set D and {_values(case['after'])} in its neighbor D′.{covariates} All "
             "other records are the same. Rounds, records and releases are counted from 0."
         )
     row = next(row for row in found["data"] if row["round"] == record)
-    moved = "where its actions lead and what they earn are" if case["replaced_brought"] is not None else "what it earns is"
+    moved = "where its actions lead and what they earn are" if case["replaced_covariates"] else "what it earns is"
     return (
         f"Record {record}, of a run of {number(case['n_rounds'])} episodes: {moved} not the same in the data set D and in "
         f"its neighbor D′. In this run it lives through states {_listed(row['states'])} with rewards "
@@ -217,7 +217,7 @@ def _release_table(found: dict[str, Any]) -> Block:
             cell_of(row["mechanism"]),
             cell_of(_span(row)),
             cell_of("yes" if row["reads_record"] else "no"),
-            cell_of(row["price"]),
+            cell_of(row["cost"]),
             cell_of(number(row["moved"])),
             cell_of(number(row["allowed"])),
             cell_of(_times(row)),

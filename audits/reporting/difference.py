@@ -145,8 +145,10 @@ def _changes_of_audit(before: Any, after: Any) -> Iterator[str]:
     for name in dict.fromkeys([*controls[0], *controls[1]]):
         became = [{True: "caught", False: "missed", None: "not planted"}[side.get(name)] for side in controls]
         yield from _moved(f"planted fault {name}", became[0], became[1])
-    found = [[side["deterministic"][key] is not None for key in ("counterexample", "flaw")] for side in (before, after)]
-    for index, name in enumerate(("counterexample", "flaw of the noise")):
+    found = [
+        [side["deterministic"][key] is not None for key in ("counterexample", "noise_finding")] for side in (before, after)
+    ]
+    for index, name in enumerate(("counterexample", "noise finding")):
         then, now = ("found" if side[index] else "none found" for side in found)
         yield from _moved(name, then, now)
     for key in ("confidence", "replays_per_side", "seed", "table"):

@@ -21,7 +21,7 @@ def resource(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
-REPORT, COMPARISON = "bandana/report/6", "bandana/comparison/2"
+REPORT, COMPARISON = "bandana/report/7", "bandana/comparison/2"
 _SCHEMAS = {REPORT: "report.schema.json", COMPARISON: "comparison.schema.json"}
 
 
@@ -245,7 +245,7 @@ def _against_pass(audit: dict[str, Any]) -> list[str]:
         missed.append("no planted fault was tried, so its power is unknown")
     if audit["deterministic"]["counterexample"] is not None:
         missed.append("the deterministic audit found a counterexample")
-    if audit["deterministic"]["flaw"] is not None:
+    if audit["deterministic"]["noise_finding"] is not None:
         missed.append("the audit of the noise found that it is not what is declared")
     return missed + broken_order(audit)
 

@@ -27,9 +27,9 @@ class Case:
       record: which one is replaced.
       replacement: its rewards then.
       seed: of the noise.
-      brought: covariates of each user, as `Table.covariates` has them: features of the actions, or a tree of states; None
+      covariates: those of each user, as `Table.covariates` has them: features of the actions, or a tree of states; None
         where there are none.
-      replaced_brought: what the record brings then; None where that stays.
+      replaced_covariates: those of the record after the change; None where they stay.
       episode: horizon, number of states and of actions, in episodes.
     """
 
@@ -37,8 +37,8 @@ class Case:
     record: int
     replacement: tuple[float, ...]
     seed: int
-    brought: tuple[Any, ...] | None = None
-    replaced_brought: tuple[Any, ...] | None = None
+    covariates: tuple[Any, ...] | None = None
+    replaced_covariates: tuple[Any, ...] | None = None
     episode: tuple[int, int, int] | None = None
 
     @classmethod
@@ -61,19 +61,19 @@ class Case:
         replacement = np.array(self.replacement)
         data: Table
         if self.episode is not None:
-            trees, shape = np.array(self.brought), (len(self.rewards), *self.episode)
+            trees, shape = np.array(self.covariates), (len(self.rewards), *self.episode)
             rewards, replacement = np.array(self.rewards).reshape(shape), replacement.reshape(self.episode)
             data = EpisodeTable(trees[:, 0], trees[:, 1:].reshape(shape), rewards, reward_range)
-        elif self.brought is not None:
-            data = ContextTable(self.brought, self.rewards, reward_range)
+        elif self.covariates is not None:
+            data = ContextTable(self.covariates, self.rewards, reward_range)
         else:
             data = RewardTable(self.rewards, reward_range)
-        return Pair(data, data.replaced(self.record, replacement, wide, self.replaced_brought), self.record, "")
+        return Pair(data, data.replaced(self.record, replacement, wide, self.replaced_covariates), self.record, "")
 
     @property
     def hidden_record(self) -> int:
         """The record, where its own actions may differ since what it brings does; else -1."""
-        return -1 if self.replaced_brought is None else self.record
+        return -1 if self.replaced_covariates is None else self.record
 
     @property
     def n_steps(self) -> int:
@@ -210,7 +210,7 @@ class Menu:
                 features[case.record] = vectors[0]
             if replaced == as_tuples(features[case.record]):
                 replaced = None
-        return replace(case, brought=as_tuples(features), replaced_brought=replaced)
+        return replace(case, covariates=as_tuples(features), replaced_covariates=replaced)
 
     def tree(self, place: int, drawn: bytes) -> IntArray:
         """(1 + horizon * n_states * n_actions,) what a user of episodes brings.
@@ -246,7 +246,7 @@ class Menu:
                 trees[case.record] = self.tree(0, b"\0")
             if replaced == as_tuples(trees[case.record]):
                 replaced = None
-        return replace(case, brought=as_tuples(np.array(trees)), replaced_brought=replaced, episode=self.episode)
+        return replace(case, covariates=as_tuples(np.array(trees)), replaced_covariates=replaced, episode=self.episode)
 
     def cases(self) -> st.SearchStrategy[Case]:
         """Cases, the simplest first: short tables of one value, of which one record jumps to the other end."""

@@ -39,7 +39,7 @@ class Move:
       reads_record: whether it declares to read the record that changes.
       moved: how far the exact value moved.
       allowed: the sensitivity, or 0 where it does not read the record.
-      price: what one record pays for it, in words.
+      cost: what one record pays for it, in words.
       is_offending: whether it is at fault, alone or together with the others that are marked.
     """
 
@@ -53,7 +53,7 @@ class Move:
     reads_record: bool
     moved: float
     allowed: float
-    price: str
+    cost: str
     is_offending: bool
 
     @property
@@ -78,13 +78,13 @@ class Difference:
       round: which one, or which episode, from 0.
       arm: played on D there; None where a run had ended.
       neighbor_arm: played on D'.
-      told: in words.
+      summary: in words.
     """
 
     round: int
     arm: int | None
     neighbor_arm: int | None
-    told: str
+    summary: str
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ class Total:
       record: the record that pays; None where no charge is at fault.
       found: the sum, in the unit of `allowed`.
       allowed: the limit.
-      told: in words.
+      summary: in words.
     """
 
     record: int | None
     found: float
     allowed: float
-    told: str
+    summary: str
 
 
 @dataclass(frozen=True)
@@ -179,17 +179,17 @@ class Counterexample:
             f"(noise seed {case.seed}, replicate {self.replicate} of {self.n_replicates})",
             self.reason,
         ]
-        if case.brought is not None and case.episode is None:
-            mine, theirs = case.brought[case.record], case.replaced_brought
-            told = "" if theirs is None else f" and become {_vectors(theirs)} on D'"
-            found.insert(1, f"its contexts are {_vectors(mine)}{told}")
-        found = [line for told in found for line in textwrap.wrap(told, _WIDTH)]
+        if case.covariates is not None and case.episode is None:
+            mine, theirs = case.covariates[case.record], case.replaced_covariates
+            change = "" if theirs is None else f" and become {_vectors(theirs)} on D'"
+            found.insert(1, f"its contexts are {_vectors(mine)}{change}")
+        found = [line for text in found for line in textwrap.wrap(text, _WIDTH)]
         found += ["", *self._data_lines()]
         if self.rows:
             found += ["", *self._release_lines()]
         for part in (self.difference, self.total):
             if part is not None:
-                found += ["", *textwrap.wrap(part.told, _WIDTH)]
+                found += ["", *textwrap.wrap(part.summary, _WIDTH)]
         return [line if len(line) <= _WIDTH else line[: _WIDTH - 3] + "..." for line in found]
 
     def _data_lines(self) -> list[str]:
@@ -218,7 +218,7 @@ class Counterexample:
     def _release_lines(self) -> list[str]:
         is_priced = self.kind in (BOOK, NO_NOISE)
         head = ["", "release", f"{self.case.unit}s", "mechanism", "records", f"reads record {self.case.record}"]
-        head += ["price"] if is_priced else ["moved by", "allowed", "times"]
+        head += ["cost"] if is_priced else ["moved by", "allowed", "times"]
         table = []
         for row in self.rows:
             cells = [
@@ -226,7 +226,7 @@ class Counterexample:
                 "yes" if row.reads_record else "no",
             ]  # fmt: skip
             numbers = (row.moved, row.allowed, row.times)
-            table.append([*cells, *([row.price] if is_priced else [_number(value) for value in numbers])])
+            table.append([*cells, *([row.cost] if is_priced else [_number(value) for value in numbers])])
         marked = {place for place, row in enumerate(self.rows) if row.is_offending}
         return _aligned(head, table, marked, left=3 if is_priced else 0, words=(3, 4, 5))
 
@@ -234,15 +234,15 @@ class Counterexample:
         """The same as plain JSON: strings, lists, finite numbers or None.
 
         Returns:
-          told and lines, for people; kind, reason, release (None for the whole book), replicate; case, with the rewards as
-          runs of equal rows, from which the counterexample can be made again; data, the arms round by round; releases, with
-          `n_releases` of them in all where a long run is cut to those that matter; difference; total.
+          summary and lines, for people; kind, reason, release (None for the whole book), replicate; case, with the rewards
+          as runs of equal rows, from which the counterexample can be made again; data, the arms round by round; releases,
+          with `n_releases` of them in all where a long run is cut to those that matter; difference; total.
         """
         case = self.case
         shown = _kept(len(self.rows), {i for i, r in enumerate(self.rows) if r.is_offending or r.reads_record}, _MOST_ROWS)
         rounds = _kept(len(case.rewards), {case.record, self._place}, _MOST_ROWS)
         return {
-            "told": str(self),
+            "summary": str(self),
             "lines": self.lines(),
             "kind": self.kind,
             "reason": self.reason,
@@ -257,8 +257,8 @@ class Counterexample:
                 "seed": case.seed,
                 "rewards": _runs(case.rewards),
                 "episode": None if case.episode is None else list(case.episode),
-                "brought": None if case.brought is None else as_lists(case.brought),
-                "replaced_brought": None if case.replaced_brought is None else as_lists(case.replaced_brought),
+                "covariates": None if case.covariates is None else as_lists(case.covariates),
+                "replaced_covariates": None if case.replaced_covariates is None else as_lists(case.replaced_covariates),
             },
             "data": [self._row(place) for place in rounds],
             "n_releases": len(self.rows),

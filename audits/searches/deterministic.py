@@ -185,14 +185,14 @@ def _sequences(case: Case, sides: Sides) -> Counterexample | None:
     if found is None:
         return None
     label, moved, limit, rep = found
-    told = f"together moved by {moved:.6g}, {moved / limit:.4g} times the sensitivity {limit:.6g} that is paid for once"
+    summary = f"together moved by {moved:.6g}, {moved / limit:.4g} times the sensitivity {limit:.6g} that is paid for once"
 
     def is_in(move: Move, release: Release) -> bool:
         return release.carried is not None and release.carried.label == label and move.moved > 0
 
     return _found(
-        case, sides, SEQUENCE, rep, -1, f"the rows of the sequence {label!r} {told}", is_in,
-        total=Total(None, moved, limit, f"the rows that are marked, as one vector, {told}"),
+        case, sides, SEQUENCE, rep, -1, f"the rows of the sequence {label!r} {summary}", is_in,
+        total=Total(None, moved, limit, f"the rows that are marked, as one vector, {summary}"),
     )  # fmt: skip
 
 
@@ -210,7 +210,7 @@ def _book(case: Case, sides: Sides, claim: GaussianDP | None) -> Counterexample 
     mu = _as_mu(derived)
     if claim is None or not mu > claim.mu * (1 + _ROUNDING):
         return None
-    rep, record = _dearest(sides.live.transcript, len(case.rewards))
+    rep, record = _most_costly(sides.live.transcript, len(case.rewards))
 
     def holds(move: Move, release: Release) -> bool:
         return move.start <= record < move.stop
@@ -220,9 +220,9 @@ def _book(case: Case, sides: Sides, claim: GaussianDP | None) -> Counterexample 
     )
     marked = [call for move, (call, _, _) in zip(found.rows, sides.data.own(rep), strict=True) if move.is_offending]
     mu = _as_mu(account(Counter(sides.live.transcript[call].mechanism.event for call in marked)))
-    told = f"record {record} pays for the {len(marked)} releases that are marked: {mu:.6g}-GDP together, "
-    told += f"the claim is {claim.mu:.6g}-GDP ({mu / claim.mu:.4g} times)"
-    return replace(found, total=Total(record, mu, claim.mu, told))
+    summary = f"record {record} pays for the {len(marked)} releases that are marked: {mu:.6g}-GDP together, "
+    summary += f"the claim is {claim.mu:.6g}-GDP ({mu / claim.mu:.4g} times)"
+    return replace(found, total=Total(record, mu, claim.mu, summary))
 
 
 def _is_bare(release: Release) -> bool:
@@ -235,16 +235,16 @@ def _as_mu(derived: Guarantee | PrivacyCurve | None) -> float:
     return derived.gdp().mu if isinstance(derived, GaussianDP | PureDP) else math.inf
 
 
-def _dearest(transcript: list[Release], n_records: int) -> tuple[int, int]:
+def _most_costly(transcript: list[Release], n_records: int) -> tuple[int, int]:
     """The replicate, and the record in it, that pays most."""
     paid = np.zeros((REPLICATES, n_records + 1))
     is_pure = all(isinstance(release.mechanism.event, LaplaceEvent) for release in transcript)
     for release in transcript:
         event = release.mechanism.event
-        price = event.epsilon if is_pure and isinstance(event, LaplaceEvent) else event.rho
+        cost = event.epsilon if is_pure and isinstance(event, LaplaceEvent) else event.rho
         rows = np.arange(REPLICATES) if release.reps is None else release.reps
-        np.add.at(paid, (rows, release.records.start), price)
-        np.add.at(paid, (rows, release.records.stop), -price)
+        np.add.at(paid, (rows, release.records.start), cost)
+        np.add.at(paid, (rows, release.records.stop), -cost)
     place = int(np.argmax(np.round(np.cumsum(paid, axis=1), 12)))
     return place // (n_records + 1), place % (n_records + 1)
 
@@ -263,14 +263,14 @@ def _first_difference(sides: Sides, rep: int, case: Case) -> Difference:
     lengths = [side.starts(rep) for side in sides[:2]]
     phase = next((t for t in range(n_rounds) if lengths[0].get(t) != lengths[1].get(t)), n_rounds)
 
-    def at(step: int, told: str) -> Difference:
+    def at(step: int, summary: str) -> Difference:
         arms = [int(side[step]) if side[step] >= 0 else None for side in (mine, theirs)]
-        return Difference(step // n, arms[0], arms[1], told)
+        return Difference(step // n, arms[0], arms[1], summary)
 
     if released <= min(arm, phase, n_rounds):
         names = [side[other][0] if other < len(side) else "none" for side in asked]
-        told = f"release {other}, after {released} {case.unit}s, is {names[0]} on D and {names[1]} on D'"
-        return at((released - 1) * n, f"they part at a release: {told}")
+        parting = f"release {other}, after {released} {case.unit}s, is {names[0]} on D and {names[1]} on D'"
+        return at((released - 1) * n, f"they part at a release: {parting}")
     if arm <= phase:
         where = f"round {arm}: arm" if case.episode is None else f"episode {arm}, step {place % n + 1}: action"
         what = where.split()[-1]
@@ -318,7 +318,7 @@ def _found(
             reads_record=reads,
             moved=float(_change(made, sides.scripted.values[call])[row]),
             allowed=float(made.mechanism.sensitivity) if reads else 0.0,
-            price=_price(made.mechanism.event),
+            cost=_cost(made.mechanism.event),
             is_offending=False,
         )
         rows.append(replace(move, is_offending=bool(is_offending and is_offending(move, made))))
@@ -340,7 +340,7 @@ def _found(
     )
 
 
-def _price(event: Event) -> str:
+def _cost(event: Event) -> str:
     match event:
         case GaussianEvent():
             return f"{event.mu:.6g}-GDP"

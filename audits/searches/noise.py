@@ -54,7 +54,7 @@ _LEAST_ROWS = 32
 
 
 @dataclass(frozen=True)
-class Flaw:
+class NoiseFinding:
     """Noise that is not what was declared.
 
     Attributes:
@@ -84,7 +84,7 @@ class _Columns:
 
 def examine(
     algorithm: Algorithm, table: Table, *, n_reps: int = 4096, seed: int = 0, false_alarm: float = 1e-6
-) -> Flaw | None:
+) -> NoiseFinding | None:
     """Runs the algorithm and looks at its noise.
 
     Args:
@@ -92,10 +92,10 @@ def examine(
       table: the data set; which one does not matter as long as all releases are reached.
       n_reps: replicates, at least 64; half of them in each of two runs. More than twice the number of released coordinates.
       seed: root of both runs' seeds.
-      false_alarm: probability of a flaw in an honest algorithm, at most.
+      false_alarm: probability of a finding about an honest algorithm, at most.
 
     Returns:
-      the flaw of the earliest release, or None.
+      the finding about the earliest release, or None.
 
     Raises:
       ValueError: too few replicates for the number of released coordinates.
@@ -108,18 +108,18 @@ def examine(
         live = LiveLedger(n_reps // 2, ReproducibleNoise(noise), keeps_transcript=True, n_records=table.n_users)
         run(algorithm, table, live)
         found = _collect(live.transcript, n_reps // 2, np.random.default_rng(randomizer))
-        if isinstance(found, Flaw):
+        if isinstance(found, NoiseFinding):
             return found
         halves.append(found)
     width = max(half.z.shape[1] for half in halves)
     if n_reps // 2 < 2 * (width + 1):
         raise ValueError(f"{width} released coordinates need n_reps of at least {4 * (width + 1)}, got {n_reps}")
     level = false_alarm / max(1, width * (width + 5))  # both halves: mean, variance, correlations; and the two together
-    flaws = [*_dependence(halves[0], level), *_dependence(halves[1], level), *_repetition(halves[0], halves[1], level)]
-    return min(flaws, key=lambda flaw: flaw.releases[-1], default=None)
+    findings = [*_dependence(halves[0], level), *_dependence(halves[1], level), *_repetition(halves[0], halves[1], level)]
+    return min(findings, key=lambda finding: finding.releases[-1], default=None)
 
 
-def _collect(transcript: list[Release], n_reps: int, coin: np.random.Generator) -> _Columns | Flaw:
+def _collect(transcript: list[Release], n_reps: int, coin: np.random.Generator) -> _Columns | NoiseFinding:
     """Standardizes what every release added, or says at once what no test is needed for."""
     n_done, width = np.zeros(n_reps, dtype=np.int64), np.zeros(n_reps, dtype=np.int64)
     parts: list[tuple[IntArray, IntArray, FloatArray]] = []
@@ -130,10 +130,10 @@ def _collect(transcript: list[Release], n_reps: int, coin: np.random.Generator) 
         added = release.output - release.value
         whitened = release.mechanism.whiten(added)
         if release.mechanism.scale == 0 or (whitened == 0).all(axis=0).any():
-            return Flaw((turn,), "a coordinate left without noise")
+            return NoiseFinding((turn,), "a coordinate left without noise")
         rounding = _EXACT * (1 + float(np.abs(added).max()))
         if np.abs(release.mechanism.color(whitened, added.shape) - added).max() > rounding:
-            return Flaw((turn,), "the entries that the mechanism takes for copies of others carry other noise")
+            return NoiseFinding((turn,), "the entries that the mechanism takes for copies of others carry other noise")
         parts.append((rows, width[rows], _standardize(release.mechanism, whitened, coin)))
         turns.append(n_done[rows])
         n_done[rows] += 1
@@ -171,8 +171,8 @@ def _standardize(mechanism: Any, whitened: FloatArray, coin: np.random.Generator
     raise TypeError(f"the law of {mechanism} is not known to the audit of the noise")
 
 
-def _dependence(columns: _Columns, level: float) -> Iterator[Flaw]:
-    """The flaws that one run shows, each test at the given level."""
+def _dependence(columns: _Columns, level: float) -> Iterator[NoiseFinding]:
+    """Findings from one run, each test at the given level."""
     z, owner = columns.z, columns.release
     reached = ~np.isnan(z)
     n_rows = reached.sum(axis=0)
@@ -190,20 +190,24 @@ def _dependence(columns: _Columns, level: float) -> Iterator[Flaw]:
             mean, square, past = abs(factor[0, c + 1]), float(factor[c + 1, c + 1] ** 2), np.abs(factor[1 : c + 1, c + 1])
             size_squared = mean**2 + float(past @ past) + square
             worst = int(past.argmax()) if c else c
-            told = tuple(dict.fromkeys((int(owner[worst]), int(owner[c]))))
+            releases = tuple(dict.fromkeys((int(owner[worst]), int(owner[c]))))
             if square < _EXACT**2 * len(rows) and mean**2 > 0.99 * size_squared:
-                yield Flaw(told[-1:], "the noise is one number for all replicates of a run")
+                yield NoiseFinding(releases[-1:], "the noise is one number for all replicates of a run")
             elif square < _EXACT**2 * len(rows):
-                yield Flaw(told, "the noise is a linear combination of earlier noise: the outputs combine to exact values")
+                yield NoiseFinding(
+                    releases, "the noise is a linear combination of earlier noise: the outputs combine to exact values"
+                )
             elif c and past[worst] > limit:
                 share = past[worst] / math.sqrt(size_squared)
-                yield Flaw(told, f"the noise is correlated, {share:.3g} in absolute value, with what was released before")
+                yield NoiseFinding(
+                    releases, f"the noise is correlated, {share:.3g} in absolute value, with what was released before"
+                )
             elif mean > limit:
                 share = mean / math.sqrt(len(rows))
-                yield Flaw(told[-1:], f"the noise has a mean of {share:.3g} of its declared deviations")
+                yield NoiseFinding(releases[-1:], f"the noise has a mean of {share:.3g} of its declared deviations")
             elif not least <= square <= most:
                 ratio = math.sqrt(square / free)
-                yield Flaw(told[-1:], f"the noise's deviation is {ratio:.3g} times the declared one")
+                yield NoiseFinding(releases[-1:], f"the noise's deviation is {ratio:.3g} times the declared one")
 
 
 def _triangle(matrix: FloatArray) -> FloatArray:
@@ -217,7 +221,7 @@ def _triangle(matrix: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.qr(matrix, mode="r"))
 
 
-def _repetition(first: _Columns, second: _Columns, level: float) -> Iterator[Flaw]:
+def _repetition(first: _Columns, second: _Columns, level: float) -> Iterator[NoiseFinding]:
     """Columns that agree between two runs of different seeds."""
     limit = float(-ndtri(level / 2))
     for c in range(min(first.z.shape[1], second.z.shape[1])):
@@ -226,7 +230,9 @@ def _repetition(first: _Columns, second: _Columns, level: float) -> Iterator[Fla
             continue
         mine, theirs = first.z[rows, c], second.z[rows, c]
         if abs(float(mine @ theirs)) > limit * math.sqrt(float(mine @ mine)):
-            yield Flaw((int(first.release[c]),), "the noise repeats in a run of another seed: it has a seed of its own")
+            yield NoiseFinding(
+                (int(first.release[c]),), "the noise repeats in a run of another seed: it has a seed of its own"
+            )
 
 
 _NOISE_REPLICATES = 4096
@@ -240,10 +246,10 @@ def examine_noise(algorithm: Algorithm, table: Table, seed: int) -> str | None:
     n_reps = _NOISE_REPLICATES
     while True:
         try:
-            flaw = examine(algorithm, table, n_reps=n_reps, seed=seed)
+            finding = examine(algorithm, table, n_reps=n_reps, seed=seed)
         except ValueError:
             if n_reps >= _MOST_NOISE_REPLICATES:
                 raise
             n_reps *= 4
             continue
-        return None if flaw is None else str(flaw)
+        return None if finding is None else str(finding)

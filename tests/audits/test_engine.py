@@ -162,7 +162,7 @@ def test_a_counterexample_is_kept_as_a_table_that_can_be_printed():
     planted = _planted("tree", "budget-on-one-node").plant(subject.trial.algorithm)
     outcome = audit(replace(subject.trial, algorithm=planted), (), EFFORT)
     assert outcome.verdict is Verdict.FAIL
-    assert outcome.counterexample["told"] in " ".join(outcome.reasons)
+    assert outcome.counterexample["summary"] in " ".join(outcome.reasons)
     assert len(outcome.counterexample["lines"]) > 3
 
 

@@ -89,11 +89,41 @@ def test_any_reader_of_archives_can_open_it(file):
         description = json.loads(bytes(archive["description"]))
         assert len(archive["transcript0_data"]) == 4000
         assert len(archive["actions0_data"]) == 2000
-    assert description["schema"] == "bandana/evidence/2"
+    assert description["schema"] == "bandana/evidence/3"
     assert description["claim"]["text"] == "gdp(mu=1.0, relation=reward, trust=central)"
     assert description["effort"]["seed"] == 1
     with zipfile.ZipFile(file) as archive:
         assert archive.testzip() is None
+
+
+OLD_NAMES = {
+    "noise_finding": "flaw", "caveats": "doubts", "summary": "told", "cost": "price", "covariates": "brought",
+    "replaced_covariates": "replaced_brought",
+}  # fmt: skip
+
+
+def _with_old_names(value):
+    if isinstance(value, dict):
+        return {OLD_NAMES.get(key, key): _with_old_names(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_old_names(item) for item in value]
+    return "structural" if value == "deterministic" else value
+
+
+@pytest.mark.parametrize("name", ["honest", "broken"])
+def test_evidence_of_the_version_before_is_read_under_the_new_names(name, request, tmp_path):
+    write(tmp_path / "e.npz", request.getfixturevalue(name))
+    new = (tmp_path / "e.npz").read_bytes()
+
+    def age(description, arrays):
+        old = _with_old_names(description)
+        description.clear()
+        description.update(old | {"schema": "bandana/evidence/2"})
+
+    _forge(tmp_path / "e.npz", age)
+    found = verify(tmp_path / "e.npz")
+    assert found.is_verified, found.differences
+    assert to_bytes(read(tmp_path / "e.npz").outcome) == new
 
 
 # --- tampering -----------------------------------------------------------------------------------------------------
@@ -197,13 +227,13 @@ def test_a_forger_who_changes_nothing_is_believed(file):
         (_set("inequalities", value={}), "mu: claimed >= measured"),
         (_set("verdict", value="FAIL"), "verdict"),
         (_set("reasons", value=["all is well"]), "reasons"),
-        (_set("counterexample", value={"told": "a story"}), "verdict"),
-        (_set("flaw", value="a story"), "verdict"),
+        (_set("counterexample", value={"summary": "a story"}), "verdict"),
+        (_set("noise_finding", value="a story"), "verdict"),
         (_set("controls", value=[]), "verdict"),
         (_set("controls", 0, "measured", value=0.1), "control noise-halved"),
         (_set("controls", 0, "caught_by", value=[]), "control noise-halved"),
         (_set("controls", 0, "limit", value=9.0), "control noise-halved"),
-        (_set("doubts", value=["a doubt"]), "verdict"),
+        (_set("caveats", value=["a caveat"]), "verdict"),
         (_array("transcript0_data", lambda s: s + 1.0), "transcript; record 0"),
         (_array("transcript0_neighbor", lambda s: s[:-1]), "scores transcript0, neighbor"),
         (_array("transcript0_data", _with_nan), "scores transcript0, data"),

@@ -70,12 +70,12 @@ def test_a_ledger_from_which_a_cost_is_derived_knows_the_length_of_the_stream(ta
 
 def test_one_score_that_is_no_number_spoils_the_verdict(table):
     result = _audit(table, controls=(), effort=replace(EFFORT, replays=1000, examples=2))
-    assert not any("NaN" in doubt for doubt in result.all_doubts)
+    assert not any("NaN" in caveat for caveat in result.all_caveats)
     (name, (data, neighbor)), *_ = result.scores.items()
     data = data.copy()
     data[17] = np.nan
     spoiled = replace(result, scores={**result.scores, name: (data, neighbor)})
-    assert "some scores are NaN: a bound from them means nothing" in spoiled.all_doubts
+    assert "some scores are NaN: a bound from them means nothing" in spoiled.all_caveats
     assert spoiled.verdict is Verdict.INCONCLUSIVE
 
 

@@ -78,7 +78,7 @@ def test_segments_are_first_twice_first_and_so_on(first):
 
 @pytest.mark.parametrize("build", [TREE, HONAKER, FACTORIZED, BUFFERED])
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 6, 7, 14, 15, 62])
-def test_the_whole_costs_what_its_dearest_segment_costs(build, n_steps):
+def test_the_whole_costs_what_its_most_costly_segment_costs(build, n_steps):
     ledger = LiveLedger(1, ConstantNoise())
     answers_of(DoublingSum(build, 2), ledger, np.zeros((n_steps, 1)))
     expected, left, size = 0, n_steps, 2

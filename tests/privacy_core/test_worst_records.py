@@ -213,7 +213,7 @@ def test_very_many_kinds_of_laplace_noise_hide_no_record():
 
 
 def test_records_without_overlap():
-    """No record is charged twice: of each kind of noise the dearest remains."""
+    """No record is charged twice: of each kind of noise the most costly remains."""
     ledger = LiveLedger(2, ConstantNoise())
     for i, mechanism in enumerate([GAUSSIANS[1], LAPLACES[0], GAUSSIANS[2], DISCRETE[1], LAPLACES[1], DISCRETE[0]]):
         ledger.release(mechanism, np.zeros(2), records=span([2 * i, 2 * i], [2 * i + 1, 2 * i + 2]))

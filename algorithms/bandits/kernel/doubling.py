@@ -4,7 +4,7 @@ Epoch e has first x 2^e rounds and an algorithm that was built for so many: its 
 features. Nothing but time goes from one epoch to the next.
 
 Privacy: a record lies in one epoch, which the calendar decides and no data. The releases of an epoch read its own records
-alone, so that the spans of two epochs are disjoint: they compose in parallel, and the whole costs what its dearest epoch
+alone, so that the spans of two epochs are disjoint: they compose in parallel, and the whole costs what its most costly epoch
 costs. Where all are calibrated to one promise, that is the promise, at any horizon.
 
 Source: the doubling trick; Dubey (2021), Remark 5, for GP-UCB, whose epochs are 1, 1, 2, 4, ... rounds long. Where only the

@@ -157,17 +157,17 @@ def test_public_contexts_that_are_taken_for_private_are_a_counterexample():
     """AdaR-OFUL protects rewards alone: a neighbor with other contexts is told apart, and the counterexample says where."""
     found = search(OFUL["tight"], SYMMETRIC, GaussianDP(1.0), 200, private_records=True)
     assert found is not None
-    assert found.case.replaced_brought is not None
+    assert found.case.replaced_covariates is not None
     assert "and become all [" in "\n".join(found.lines())
     described = json.loads(json.dumps(found.describe()))["case"]
-    assert np.array(described["brought"]).shape == (described["n_rounds"], N_ACTIONS, DIMENSION)
-    assert np.array(described["replaced_brought"]).shape == (N_ACTIONS, DIMENSION)
+    assert np.array(described["covariates"]).shape == (described["n_rounds"], N_ACTIONS, DIMENSION)
+    assert np.array(described["replaced_covariates"]).shape == (N_ACTIONS, DIMENSION)
 
 
 def test_a_counterexample_without_contexts_is_described_as_before():
     found = search(oful(*SHAPE, SYMMETRIC), SYMMETRIC, GaussianDP(1.0), 20)
     assert found is not None
-    assert found.case.brought is not None
+    assert found.case.covariates is not None
     assert "its contexts are" in found.lines()[1]
     plain = canary_pairs(RewardTable(np.zeros((4, 2)), UNIT), (0,))[0]
     assert isinstance(plain, Pair)

@@ -223,7 +223,7 @@ def test_a_sensitivity_that_forgets_the_path_that_is_entered():
     found = search(short, UNIT, CLAIM, 100, N_USERS, private_records=True)
     assert found is not None
     assert found.kind == SENSITIVITY
-    assert found.case.replaced_brought is not None
+    assert found.case.replaced_covariates is not None
     assert max(row.times for row in found.rows) <= math.sqrt(2) + 1e-9
 
 
@@ -244,9 +244,9 @@ def remade(told):
     """The case as a reader of the JSON makes it again."""
     case = told["case"]
     rewards = [tuple(run["rewards"]) for run in case["rewards"] for _ in range(run["start"], run["stop"])]
-    replaced = case["replaced_brought"]
+    replaced = case["replaced_covariates"]
     return Case(
-        tuple(rewards), case["record"], tuple(case["after"]), case["seed"], tuple(map(tuple, case["brought"])),
+        tuple(rewards), case["record"], tuple(case["after"]), case["seed"], tuple(map(tuple, case["covariates"])),
         None if replaced is None else tuple(replaced), tuple(case["episode"]),
     )  # fmt: skip
 

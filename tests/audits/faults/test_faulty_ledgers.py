@@ -220,7 +220,7 @@ def test_a_mechanism_of_ones_own_is_not_believed():
 
     outcome = _examine(EveryRound(LocalSum(NoNoise(1.0, 1.0, Relation.REPLACE_REWARD))))
     assert outcome.verdict is not Verdict.PASS
-    assert any("it releases through NoNoise" in doubt for doubt in outcome.all_doubts)
+    assert any("it releases through NoNoise" in caveat for caveat in outcome.all_caveats)
 
 
 def test_an_algorithm_that_decides_from_exact_values_fails():

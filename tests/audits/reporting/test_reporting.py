@@ -75,7 +75,7 @@ def test_accepts_a_document_read_back_from_json():
         (("benchmark", "cells", 0), "final_mean", math.nan, r"cells\[0\]\.final_mean: nan is not finite"),
         (("audits", 0), "delta", "small", r"\$\.audits\[0\]\.delta: 'small' must be of type number"),
         (("environments", 0), "extra", 1, r"\$\.environments\[0\]: .* unknown properties extra"),
-        ((), "schema", "bandana/report/1", r"\$\.schema: 'bandana/report/1' must be 'bandana/report/6'"),
+        ((), "schema", "bandana/report/1", r"\$\.schema: 'bandana/report/1' must be 'bandana/report/7'"),
         ((), "created", "yesterday", r"\$\.created: 'yesterday' must be an ISO 8601"),
         ((), "created", "2026-11-21T02:00:00", r"\$\.created: .* with an offset"),
         (("provenance",), "began", "yesterday", r"\$\.provenance\.began: 'yesterday' must be an ISO 8601"),
@@ -111,11 +111,16 @@ def test_accepts_a_document_read_back_from_json():
         (("audits", 0), "controls", [control(caught=False)], r"verdict: 'PASS' contradicts .*'noise-halved'"),
         (("audits", 0), "controls", [], r"verdict: 'PASS' contradicts .*no planted fault"),
         (("audits", 0, "deterministic"), "counterexample", counterexample(), r"'PASS' contradicts .*counterexample"),
-        (("audits", 0, "deterministic"), "flaw", "release 0: no noise", r"'PASS' contradicts .*noise found that it is not"),
+        (
+            ("audits", 0, "deterministic"),
+            "noise_finding",
+            "release 0: no noise",
+            r"'PASS' contradicts .*noise found that it is not",
+        ),
         (
             ("audits", 0, "deterministic"),
             "counterexample",
-            {"told": "x"},
+            {"summary": "x"},
             r"counterexample: .* lacks the properties lines, kind",
         ),
         (("audits", 0, "mu"), "measured", 1.5, r"'PASS' contradicts .*measured mu 1.5 exceeds accounted mu 1"),
@@ -373,9 +378,9 @@ def test_every_kind_of_counterexample_is_told(kind):
         "round": 2,
         "arm": 1,
         "neighbor_arm": None,
-        "told": "In round 2 arm 1 is played on D, and the run on D' has ended.",
+        "summary": "In round 2 arm 1 is played on D, and the run on D' has ended.",
     }
-    total = {"record": 0, "found": 2.0, "allowed": 1.0, "told": "record 0 pays for the 4 releases that are marked: 2-GDP"}
+    total = {"record": 0, "found": 2.0, "allowed": 1.0, "summary": "record 0 pays for the 4 releases that are marked: 2-GDP"}
     if kind == "decision":
         found["difference"] = parted
         found["data"][2]["neighbor_arm"] = None

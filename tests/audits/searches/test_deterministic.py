@@ -55,9 +55,8 @@ def test_one_user_may_stay_where_all_others_walk_on():
     stay, walk = (as_tuples(menu.tree(place, b"\0")) for place in (0, 1))
 
     def is_alone(case):
-        return case.brought[case.record] == stay and {*case.brought[: case.record], *case.brought[case.record + 1 :]} == {
-            walk
-        }
+        others = {*case.covariates[: case.record], *case.covariates[case.record + 1 :]}
+        return case.covariates[case.record] == stay and others == {walk}
 
     assert hypothesis.find(
         menu.cases(), is_alone, settings=hypothesis.settings(derandomize=True, database=None, max_examples=500)
@@ -117,7 +116,7 @@ the releases on one record compose to 2-GDP; the claim is 1-GDP
        2    0  0 0           same
        3    1  0 0           same
 
-   release  rounds  mechanism  records  reads record 0  price
+   release  rounds  mechanism  records  reads record 0  cost
 >        0       1  Gaussian   [0, 1)   yes             1-GDP
 >        1       2  Gaussian   [0, 2)   yes             1-GDP
 >        2       3  Gaussian   [0, 3)   yes             1-GDP
@@ -135,7 +134,7 @@ a value was released without noise
        2    0  0 0           same
        3    0  0 0           same
 
-   release  rounds  mechanism  records  reads record 0  price
+   release  rounds  mechanism  records  reads record 0  cost
 >        0       1  Exact      [0, 1)   yes             no privacy
 >        1       2  Exact      [1, 2)   no              no privacy
          2       3  Gaussian   [2, 3)   no              1-GDP"""
@@ -178,7 +177,7 @@ def test_a_counterexample_is_plain_json_and_narrow(name):
         assert DETERMINISTIC not in next(c for c in GENERIC if c.name == name).caught_by
         return
     told = json.loads(json.dumps(found.describe(), allow_nan=False))
-    assert told["told"] == str(found)
+    assert told["summary"] == str(found)
     assert told["lines"] == found.lines()
     assert max(map(len, found.lines())) <= 110
     rewards = [tuple(run["rewards"]) for run in told["case"]["rewards"] for _ in range(run["start"], run["stop"])]
@@ -269,7 +268,7 @@ def test_a_phase_that_ends_early_for_some_data_is_found():
     bed = Impatient(2, UNIT, TreeSum(Gaussian(1.0, 3.0), 24))
     found = examine(bed, Case(((1.0, 1.0),) * 12, 1, (0.0, 0.0), 0), UNIT, CLAIM)
     assert found is not None
-    assert "a phase of 1 rounds begins on D, one of 3 rounds on D'" in found.difference.told
+    assert "a phase of 1 rounds begins on D, one of 3 rounds on D'" in found.difference.summary
     assert found.difference.round == 3
 
 
@@ -286,7 +285,7 @@ def test_a_release_that_is_made_for_some_data_only_is_found():
     assert found is not None
     assert found.release == 1
     assert "release 1, after 2 rounds, is Gaussian of scale 2 on [1, 2) on D and Gaussian of scale 1 on [0, 0) on D'" in (
-        found.difference.told
+        found.difference.summary
     )
 
 
@@ -377,7 +376,7 @@ def test_a_pure_book_is_priced_as_such():
     bed = RunningSumBed(2, UNIT, LocalSum(Laplace(1.0, 2.0)))
     found = examine(bed, Case(((0.0, 0.0),) * 5, 3, (1.0, 1.0), 0), UNIT, GaussianDP(0.01))
     assert found is not None
-    assert [row.price for row in found.rows] == ["0.5-DP"] * 5
+    assert [row.cost for row in found.rows] == ["0.5-DP"] * 5
     assert sum(row.is_offending for row in found.rows) == 1
 
 

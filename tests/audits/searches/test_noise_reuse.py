@@ -11,7 +11,7 @@ from bandana.algorithms.environments.tables import RewardTable
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS
 from bandana.audits.faults.tampering import Misdrawn, Tampered
-from bandana.audits.searches.noise import Flaw, examine
+from bandana.audits.searches.noise import NoiseFinding, examine
 from bandana.audits.testbeds.blocks import UNIT, EliminationBed, PhaseTotal, RunningSumBed, trials
 from bandana.privacy_core import DiscreteGaussian, Gaussian, Laplace, LocalSum, PhaseSum
 
@@ -53,13 +53,13 @@ def test_adar_ucb_is_clean_though_its_replicates_do_not_keep_step(rewards, calib
 def test_of_the_planted_faults_of_adar_ucb_those_of_the_noise_are_seen(rewards):
     honest = adar_ucb(2, 2.0, 1.0, 3.1, UNIT, "printed")
     found = {control.name: examine(control.plant(honest), rewards) for control in CONTROLS["adar-ucb"]}
-    assert {name for name, flaw in found.items() if flaw} == {"one-noise-for-all-arms", "first-pull-exact"}
+    assert {name for name, finding in found.items() if finding} == {"one-noise-for-all-arms", "first-pull-exact"}
     assert "linear combination" in str(found["one-noise-for-all-arms"])
     assert str(found["first-pull-exact"]) == "release 0: a coordinate left without noise"
 
 
 def test_a_twin_has_no_noise(rewards):
-    assert examine(ucb(2, 3.1, UNIT), rewards) == Flaw((0,), "a coordinate left without noise")
+    assert examine(ucb(2, 3.1, UNIT), rewards) == NoiseFinding((0,), "a coordinate left without noise")
 
 
 NAMES = {
@@ -164,7 +164,7 @@ def test_the_public_elimination_with_scalar_laplace_noise_is_seen():
     honest = EliminationBed(2, UNIT, PhaseTotal(PhaseSum(Laplace(1.0, 1.0))))
     assert examine(honest, TABLE) is None
     (control,) = (c for c in CONTROLS_OF_SUMS["elimination"] if c.name == "one-noise-for-all-arms")
-    assert examine(control.plant(honest), TABLE) == Flaw(
+    assert examine(control.plant(honest), TABLE) == NoiseFinding(
         (0,), "the noise is a linear combination of earlier noise: the outputs combine to exact values"
     )
 
