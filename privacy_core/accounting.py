@@ -26,7 +26,7 @@ from bandana.privacy_core.guarantees import (
     RenyiDP,
     TrustModel,
 )
-from bandana.privacy_core.spending import limit_of, price_of
+from bandana.privacy_core.spending import cost_of, limit_of
 from bandana.privacy_core.structures import Releases, Structure
 
 _NEVER_LESS = 1 + 1e-12
@@ -98,7 +98,7 @@ def calibrate(guarantee: Guarantee, structure: Structure | int = 1) -> float:
         raise ValueError(f"no noise is calibrated to {guarantee}")
 
     def spent(multiplier: float) -> float:
-        return sum(price_of(event, guarantee) * count for event, count in structure.events(multiplier, noise).items())
+        return sum(cost_of(event, guarantee) * count for event, count in structure.events(multiplier, noise).items())
 
     limit = limit_of(guarantee)
     # Prices of Gaussian noise fall with the square of its multiplier, pure epsilons with the multiplier itself.

@@ -153,8 +153,8 @@ class Book:
         order = np.argsort(keys, kind="stable")
         events = self._told_apart(len(keys))
         totals = []
-        for price in _families(events):
-            paid = price[rows["kind"]]
+        for cost in _families(events):
+            paid = cost[rows["kind"]]
             # Long doubles: after 1e6 additions and as many subtractions, 13 digits are right.
             totals.append(np.cumsum(np.concatenate([paid, -paid])[order]))
         found = []

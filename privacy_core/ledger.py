@@ -1,6 +1,6 @@
 """The one door between private data and everything that is decided from them.
 
-A release is three things in one call: the price is written down, a release that would overspend is refused, and only
+A release is three things in one call: the cost is written down, a release that would overspend is refused, and only
 then is noise drawn. A charge carries the span of records that its exact value reads; a record's privacy is the
 composition of the charges whose span holds it, the run's is that of the worst record. Spans may depend on earlier
 outputs: where they are functions of what was already released, a record's privacy loss is the sum over the charges that
@@ -24,7 +24,7 @@ from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent,
 from bandana.privacy_core.guarantees import Guarantee, Relation, TrustModel
 from bandana.privacy_core.mechanisms import Mechanism
 from bandana.privacy_core.noise import NoiseSource
-from bandana.privacy_core.spending import Spending, exceeds, filterable, price_of, spent_as
+from bandana.privacy_core.spending import Spending, cost_of, exceeds, filterable, spent_as
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -192,7 +192,7 @@ class LiveLedger:
         if self.n_records is not None and last > self.n_records:
             raise ValueError(f"records must lie in a stream of {self.n_records}, got a span to {last}")
         self._check_relation(mechanism)
-        event = self.noise.price(mechanism.event)
+        event = self.noise.cost(mechanism.event)
         kind, follows = -1, False
         if carried is not None:
             if not isinstance(event, GaussianEvent | ConcentratedEvent | NonPrivateEvent):
@@ -311,7 +311,7 @@ class LiveLedger:
             if overlaps and self._spending is None:
                 self._spending = Spending(self.budget, self._book)
             before = 0.0 if self._spending is None else self._spending.largest(start, stop, reps)
-            total = before + price_of(event, self.budget)
+            total = before + cost_of(event, self.budget)
             if exceeds(total, self.budget):
                 raise BudgetExceeded(
                     f"this release would raise a record's privacy loss to {spent_as(total, self.budget)}; "
@@ -335,7 +335,7 @@ class LiveLedger:
         self._overlaps |= overlaps
         self._book.add(event, start, stop, reps)
         if self._spending is not None and self.budget is not None:
-            self._spending.add(price_of(event, self.budget), start, stop, reps)
+            self._spending.add(cost_of(event, self.budget), start, stop, reps)
 
     def worst_records(self, before: int | None = None, rep: int | None = None) -> list[Counter[Event]]:
         """The events on each record that no other record outdoes, over all replicates.

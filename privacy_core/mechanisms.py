@@ -1,6 +1,6 @@
-"""The mechanisms through which a value may leave: each knows its sensitivity, its noise and its price.
+"""The mechanisms through which a value may leave: each knows its sensitivity, its noise and its cost.
 
-scale = sensitivity x noise multiplier. The noise multiplier alone fixes the price, so a mechanism whose sensitivity
+scale = sensitivity x noise multiplier. The noise multiplier alone fixes the cost, so a mechanism whose sensitivity
 differs between replicates still has one event.
 """
 
@@ -294,7 +294,7 @@ class DiscreteGaussian(_Isotropic):
 
 @dataclass(frozen=True, slots=True)
 class Exact(_Isotropic):
-    """The value itself: the mechanism of every non-private twin. Its price is infinite, and the ledger says so."""
+    """The value itself: the mechanism of every non-private twin. Its cost is infinite, and the ledger says so."""
 
     @property
     def relation(self) -> None:

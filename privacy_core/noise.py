@@ -1,4 +1,4 @@
-"""Where noise comes from, and what that source adds to the price.
+"""Where noise comes from, and what that source adds to the cost.
 
 Two sources: a reproducible one for experiments and audits, and a secure one for deployment. A mechanism hands its exact
 value and the scale of its noise to the source and gets the noisy value back, so that the source may put both on a grid.
@@ -48,13 +48,13 @@ class NoiseSource(Protocol):
         """Independent draws of probability proportional to exp(-k^2 / (2 scale^2)) on the whole numbers k."""
         ...
 
-    def price(self, event: Event) -> Event:
-        """What a release costs from this source, if `event` is its price in real numbers."""
+    def cost(self, event: Event) -> Event:
+        """What a release costs from this source, if `event` is its cost in real numbers."""
         ...
 
 
 class ContinuousNoise(ABC):
-    """A source that draws from the real line, up to floating point; the price is the mechanism's own."""
+    """A source that draws from the real line, up to floating point; the cost is the mechanism's own."""
 
     name: str
 
@@ -84,8 +84,8 @@ class ContinuousNoise(ABC):
         drawn += value
         return drawn
 
-    def price(self, event: Event) -> Event:
-        """The price of a release: the event itself, as in real numbers."""
+    def cost(self, event: Event) -> Event:
+        """The cost of a release: the event itself, as in real numbers."""
         return event
 
 
@@ -175,7 +175,7 @@ class SecureNoise:
         """Independent draws from the discrete Gaussian, from OpenDP."""
         return _opendp("gaussian", positive("scale", scale), shape)
 
-    def price(self, event: Event) -> Event:
+    def cost(self, event: Event) -> Event:
         """The event with the grid's cost: `ConcentratedEvent` for Gaussian noise, a Laplace event with less noise.
 
         It is the same for every dimension, as g sqrt(d), or g d, is.

@@ -1,7 +1,7 @@
 """The budget as a filter: how much each record has spent, and whether a release may still be made.
 
 A filter must be valid although noise, spans and the time to stop are chosen after earlier outputs. Three kinds of
-budget are, each with a price that adds up:
+budget are, each with a cost that adds up:
 
   GDP          sum of mu_i^2 <= mu^2       Smith and Thakurta (2022), Fully adaptive composition for Gaussian DP
   RDP          sum of D_alpha,i <= epsilon, at one fixed order
@@ -42,7 +42,7 @@ def filterable(budget: Guarantee) -> Guarantee:
 
 
 def limit_of(budget: Guarantee) -> float:
-    """What prices may add up to."""
+    """What the costs may add up to."""
     match budget:
         case GaussianDP(mu):
             return mu**2
@@ -53,14 +53,14 @@ def limit_of(budget: Guarantee) -> float:
     raise ValueError(f"no filter counts {budget}")
 
 
-def price_of(event: Event, budget: Guarantee) -> float:
+def cost_of(event: Event, budget: Guarantee) -> float:
     """What one event adds.
 
     For Laplace noise under a GDP budget this is the mu that pure DP implies; it is larger than epsilon (at epsilon = 1,
     1.23).
 
     Raises:
-      ValueError: the event has no finite price in that currency.
+      ValueError: the event has no finite cost in that currency.
     """
     match budget, event:
         case GaussianDP(), GaussianEvent():
@@ -77,7 +77,7 @@ def price_of(event: Event, budget: Guarantee) -> float:
 
 
 def spent_as(total: float, budget: Guarantee) -> str:
-    """A sum of prices in the budget's own words."""
+    """A sum of costs in the budget's own words."""
     match budget:
         case GaussianDP():
             return str(GaussianDP(total**0.5))
@@ -136,7 +136,7 @@ class Spending:
         for event, rep, start, stop in book:
             reps = None if rep < 0 else np.array([rep])
             first, last = (start, stop) if reps is None else (np.array([start]), np.array([stop]))
-            self.add(price_of(event, budget), first, last, reps)
+            self.add(cost_of(event, budget), first, last, reps)
 
     def largest(self, start: IntArray | int, stop: IntArray | int, reps: IntArray | None) -> float:
         """The most that a record in any of the spans has spent; see `Book.add` for the arguments."""
@@ -145,12 +145,12 @@ class Spending:
             return max((self._levels[0].largest(a, b) for a, b in {(a, b) for _, a, b in rows}), default=0.0)
         return max((self._levels[rep].largest(a, b) for rep, a, b in rows), default=0.0)
 
-    def add(self, price: float, start: IntArray | int, stop: IntArray | int, reps: IntArray | None) -> None:
-        """Adds a price to the records of the spans."""
+    def add(self, cost: float, start: IntArray | int, stop: IntArray | int, reps: IntArray | None) -> None:
+        """Adds a cost to the records of the spans."""
         if len(self._levels) == 1 and self._n_reps > 1 and not isinstance(start, int):
             self._levels = [_copy(self._levels[0]) for _ in range(self._n_reps)]
         for rep, a, b in self._rows(start, stop, reps):
-            self._levels[rep].add(a, b, price)
+            self._levels[rep].add(a, b, cost)
 
     def _rows(self, start: IntArray | int, stop: IntArray | int, reps: IntArray | None) -> Iterable[tuple[int, int, int]]:
         """(which step function, start, stop)."""
@@ -167,5 +167,5 @@ def _copy(level: _Level) -> _Level:
 
 
 def exceeds(total: float, budget: Guarantee) -> bool:
-    """Whether a sum of prices is over the budget, beyond rounding."""
+    """Whether a sum of costs is over the budget, beyond rounding."""
     return total > limit_of(budget) * _ROUNDING

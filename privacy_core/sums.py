@@ -161,7 +161,7 @@ class AddedPhases(NamedTuple):
 
 @dataclass(frozen=True)
 class PhaseTotal:
-    """The running total of a phase sum's answers: post-processing, at the price of one release a record.
+    """The running total of a phase sum's answers: post-processing, at the cost of one release a record.
 
     Its noise accumulates, sqrt(t) after t phases. Source: Azize and Basu, AdaR-OFUL, whose noise terms Y_1, ..., Y_l add up.
 

@@ -49,7 +49,7 @@ class TreeSum(RunningSum[Nodes]):
     of the ledger by itself. Every step releases the one node that it completes and later answers need, that of the
     lowest digit 1 of t; the answer is the sum of the popcount(t) nodes of its digits.
 
-    With `honaker` all nodes that a step completes are released, down to the single step, at the same price (the first
+    With `honaker` all nodes that a step completes are released, down to the single step, at the same cost (the first
     record lies in one of each length either way). A node's sum is then estimated from its own noisy value and from the
     estimates of its two halves, weighted by their precision: with v the variance of a half's estimate in units of one
     release, a node's is 2 v / (1 + 2 v), v = 1 for a leaf, which tends to 1/2. The answer's variance falls to about

@@ -459,10 +459,10 @@ def test_the_square_entry(value):
     assert found >= pair_mu_squared(1, value, 1, 1, GOE) * (1 - 1e-12)
 
 
-def test_the_price_of_the_square_entry():
+def test_the_cost_of_the_square_entry():
     for value, times in ((1.0, "1.00"), (2.3, "1.00"), (3.0, "1.19"), (5.0, "1.84"), (10.0, "3.57")):
-        price = math.sqrt(sensitivities.square_entry_mu_squared(value) / pair_mu_squared(1, value, 1, 1, GOE))
-        assert f"{price:.2f}" == times
+        cost = math.sqrt(sensitivities.square_entry_mu_squared(value) / pair_mu_squared(1, value, 1, 1, GOE))
+        assert f"{cost:.2f}" == times
 
 
 def test_the_last_step_of_lsvi_has_a_worst_pair_of_its_own():

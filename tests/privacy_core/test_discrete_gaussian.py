@@ -1,4 +1,4 @@
-"""The discrete Gaussian: its law, its deviation, its price, and values off its grid."""
+"""The discrete Gaussian: its law, its deviation, its cost, and values off its grid."""
 
 from __future__ import annotations
 

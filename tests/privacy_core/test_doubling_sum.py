@@ -1,4 +1,4 @@
-"""Running sums over an unknown horizon: segments by hand, their price, and replicates in different segments."""
+"""Running sums over an unknown horizon: segments by hand, their cost, and replicates in different segments."""
 
 from __future__ import annotations
 

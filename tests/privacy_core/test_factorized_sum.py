@@ -1,4 +1,4 @@
-"""The factorized sum: its matrices from impulses, its single price, its noise, and its accuracy over long streams."""
+"""The factorized sum: its matrices from impulses, its single cost, its noise, and its accuracy over long streams."""
 
 from __future__ import annotations
 

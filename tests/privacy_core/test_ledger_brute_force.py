@@ -126,12 +126,12 @@ def test_no_budget_allows_a_value_as_it_is():
 
 def test_laplace_noise_is_charged_the_mu_that_it_really_has():
     """Pure epsilon is not epsilon-GDP: total variation tanh(epsilon / 2) against 2 Phi(epsilon / 2) - 1."""
-    mechanism, price = Laplace(1.0, 1.0), PureDP(1.0).gdp().mu
-    assert price > 1.2
-    for mu in (1.0, price * 0.999):
+    mechanism, cost = Laplace(1.0, 1.0), PureDP(1.0).gdp().mu
+    assert cost > 1.2
+    for mu in (1.0, cost * 0.999):
         with pytest.raises(BudgetExceeded):
             LiveLedger(1, ConstantNoise(), GaussianDP(mu)).release(mechanism, np.zeros(1), records=span(0, 1))
-    ledger = LiveLedger(1, ConstantNoise(), GaussianDP((price**2 + 1) ** 0.5))
+    ledger = LiveLedger(1, ConstantNoise(), GaussianDP((cost**2 + 1) ** 0.5))
     ledger.release(mechanism, np.zeros(1), records=span(0, 3))
     ledger.release(Gaussian(1.0, 1.0), np.zeros(1), records=span(2, 5))
     with pytest.raises(BudgetExceeded):

@@ -1,4 +1,4 @@
-"""The noise has the distribution and scale that its price assumes; false-alarm probability 1e-20 a test."""
+"""The noise has the distribution and scale that its cost assumes; false-alarm probability 1e-20 a test."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_no_pair_of_neighbors_is_further_apart_than_what_is_charged(kind, no_lap
         difference = np.abs(source.whole[0] - source.whole[1]).ravel()
         # The very floating-point numbers that are added may round; the sensitivity of the given pair is exact to 1e-9.
         slack = 1 + 1e-9 + 1e-14 * float(np.abs(np.stack(pair)).max()) / mechanism.scale
-        event = source.price(mechanism.event)
+        event = source.cost(mechanism.event)
         if kind == "Laplace":
             (scale,) = set(no_laplace)
             assert difference.sum() / scale <= event.epsilon * slack
@@ -126,7 +126,7 @@ def test_no_pair_of_neighbors_is_further_apart_than_what_is_charged(kind, no_lap
 
 
 def test_the_search_for_a_bad_pair_can_succeed(no_laplace):
-    """Without its allowance for rounding the price is too small for some pair."""
+    """Without its allowance for rounding the cost is too small for some pair."""
     rng, source, found = np.random.default_rng(1), GridOnly(), 0.0
     for _ in range(200):
         mechanism = Gaussian(1.0, 1.0)
@@ -136,16 +136,16 @@ def test_the_search_for_a_bad_pair_can_succeed(no_laplace):
         difference = source.whole[-1] - source.whole[-2]
         found = max(found, float(np.linalg.norm(difference)) / source.scales[-1])
     # sensitivity over scale is 1, plus a share of the 2^-13 that all coordinates' rounding may add.
-    assert 1 + 2.0**-15 < found <= math.sqrt(2 * source.price(GaussianEvent(1.0)).rho)
+    assert 1 + 2.0**-15 < found <= math.sqrt(2 * source.cost(GaussianEvent(1.0)).rho)
 
 
 @given(MULTIPLIERS)
 def test_the_price_is_a_little_more_than_that_of_real_numbers(multiplier):
     source = SecureNoise()
-    gaussian, exact = source.price(GaussianEvent(multiplier)), GaussianEvent(multiplier)
+    gaussian, exact = source.cost(GaussianEvent(multiplier)), GaussianEvent(multiplier)
     assert type(gaussian) is ConcentratedEvent
     assert exact.rho < gaussian.rho <= 1.00025 * exact.rho
-    laplace, pure = source.price(LaplaceEvent(multiplier)), LaplaceEvent(multiplier)
+    laplace, pure = source.cost(LaplaceEvent(multiplier)), LaplaceEvent(multiplier)
     assert type(laplace) is LaplaceEvent
     assert pure.epsilon < laplace.epsilon <= 1.000125 * pure.epsilon
     grid = 2.0**-13 * min(1.0, multiplier)
@@ -154,8 +154,8 @@ def test_the_price_is_a_little_more_than_that_of_real_numbers(multiplier):
 
 
 @pytest.mark.parametrize("event", [ConcentratedEvent(0.3), NonPrivateEvent()], ids=str)
-def test_the_price_of_what_lies_on_a_grid_already(event):
-    assert SecureNoise().price(event) == event
+def test_the_cost_of_what_lies_on_a_grid_already(event):
+    assert SecureNoise().cost(event) == event
 
 
 CASES = [

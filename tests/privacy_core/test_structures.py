@@ -29,7 +29,7 @@ from bandana.privacy_core import (
     calibrate,
 )
 from bandana.privacy_core.gaussian import log_delta
-from bandana.privacy_core.spending import price_of
+from bandana.privacy_core.spending import cost_of
 
 sizes = st.floats(-3, 1.5).map(lambda exponent: 10.0**exponent)
 deltas = st.floats(-40, -0.3).map(lambda exponent: 10.0**exponent)
@@ -111,7 +111,7 @@ def test_mixtures_in_what_every_event_has(kind):
         multiplier = calibrate(guarantee, structure)
 
         def spent(m):
-            return sum(price_of(event, guarantee) * count for event, count in structure.events(m, GaussianEvent).items())
+            return sum(cost_of(event, guarantee) * count for event, count in structure.events(m, GaussianEvent).items())
 
         limit = guarantee.rho if isinstance(guarantee, ZCDP) else guarantee.epsilon
         assert spent(multiplier) <= limit

@@ -1,4 +1,4 @@
-"""The binary tree: by hand on a few users, its price from the ledger, and its noise as an explicit matrix."""
+"""The binary tree: by hand on a few users, its cost from the ledger, and its noise as an explicit matrix."""
 
 from __future__ import annotations
 

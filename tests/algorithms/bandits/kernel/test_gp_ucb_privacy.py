@@ -201,7 +201,7 @@ def test_epochs_double():
 
 @each
 def test_a_record_pays_in_one_epoch(name):
-    """60 rounds in epochs of 8, 16, 32 and 4 of 64: each is calibrated for its own length, and the most costly is the cost of all."""
+    """60 rounds in epochs of 8, 16, 32 and 4 of 64: each is calibrated for its own length, the most costly one counts."""
     algorithm = doubling(name)
     ledger = OwnNoiseLedger([1, 2], keeps_transcript=True)
     played(algorithm, ledger)
