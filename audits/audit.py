@@ -101,7 +101,7 @@ def _examine(
     canaries = canary_pairs(table, trial.probes, trial.private_records)
     worst = worst_pair.find(algorithm, table, trial.probes, effort.seed, trial.private_records)
     pairs = (*canaries, worst.pair)
-    on_progress("search for the worst pair")
+    on_progress("search for the least favorable pair")
     events = derive(algorithm, table, effort.seed)
     main = main_quantity(claim.stated)
     claimed = claim.gaussian.mu if main == MU else main.limit(claim.stated)

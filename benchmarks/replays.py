@@ -72,7 +72,7 @@ def measure() -> list[Result]:
     results = [
         Result("neighboring replays, T = 1024, K = 2, one core", n_replays / fastest(both_sides), 1e6, "replays/s", ">="),
         Result("the same with their exact privacy loss and actions", n_replays / fastest(scored), 2.5e5, "replays/s", ">="),
-        Result("search for their worst pair", fastest(lambda: worst_pair.find(ALGORITHM, table, (), 0), 3), 3, "s"),
+        Result("search for the least favorable pair", fastest(lambda: worst_pair.find(ALGORITHM, table, (), 0), 3), 3, "s"),
     ]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if cores >= 2 and Path("/proc/self/status").exists():

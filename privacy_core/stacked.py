@@ -104,7 +104,7 @@ class StackedGaussian(_Stacked):
 
     In units of the noise, block i moves by at most S_i / share_i, with S_i the sensitivity of the pair alone
     (`JointGaussian`), and squares add up, as noise is independent: the sensitivity is sqrt(sum_i S_i^2 / share_i^2). It is
-    attained where the worst pairs of all blocks belong to one pair of records, as they do where blocks are unrelated.
+    attained where the least favorable pairs of all blocks are one pair of records, as where blocks are unrelated.
 
     Attributes:
       norm_bounds: (n_blocks,) R_i.

@@ -5,7 +5,7 @@ phi(s'|s, a) V(s'), of norm V_max at most, and y = V(s') <= V_max; in least-squa
 of records is worst depends on the noise: x' = -x for GOE noise, a product of -1/2 for noise of one variance in all entries
 (and about that where matrices and vectors have noise of their own), and for Laplace noise, whose sensitivity is an L1 norm,
 vectors with many coordinates. So each state's features are one such direction, and a canary that is in one state for a whole
-episode, and in another one in the neighbor, has the worst pair at every step.
+episode, and in another one in the neighbor, has the least favorable pair at every step.
 
 In truth transitions of opposite features cannot both be distributions: no kernel has these features. Privacy may not depend
 on it: it is promised for whatever data users bring, and an algorithm that is told a model knows no more than its features.
@@ -26,7 +26,7 @@ _FINE = 181
 
 
 def directions(dimension: int, is_pure: bool) -> FloatArray:
-    """(3, d) unit vectors, two of which are a worst pair: the first and the last, or the first two for one variance.
+    """(3, d) unit vectors, two of them least favorable: the first and the last, or the first two for one variance.
 
     Args:
       dimension: d, at least 2.

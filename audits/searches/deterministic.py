@@ -417,7 +417,7 @@ def book_limit(claim: Claim, events: tuple[tuple[Event, int], ...]) -> GaussianD
 def search_trial(
     trial: Trial, worst: Callable[[], Pair], limit: GaussianDP | None, effort: Effort, *, shrinks: bool
 ) -> Counterexample | None:
-    """A counterexample among searched cases, or on the worst pair; the declared range is the honest algorithm's."""
+    """A counterexample among searched cases, or on the least favorable pair."""
     rounds = min(_LONGEST_SEARCHED, trial.table.n_users)
     found = search(trial.algorithm, trial.table.reward_range, limit, effort.examples, rounds, shrinks, trial.private_records)
     return found or examine_pair(trial.algorithm, worst(), limit, effort.seed)

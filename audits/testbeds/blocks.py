@@ -215,7 +215,7 @@ class GramBed(Bed):
 
         x = R (cos(turn u) e_a + sin(turn u) e_(a+1)),     y = Y + (last_value - Y) u,
 
-    so that one table reaches the worst pair of any matrix mechanism: the angle and the values that attain its sensitivity.
+    so that one table reaches any matrix mechanism's least favorable pair: the angle and values that attain its sensitivity.
 
     Unit of privacy, claim: see the module. Sensitivity: |x| = R and |y| <= Y whatever the reward is, as it is clipped and
     u is in [0, 1]; what one (x, y) can change is derived in `JointGaussian` and `SymmetricGaussian.of_outer_products`.

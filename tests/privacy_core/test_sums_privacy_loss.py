@@ -1,7 +1,7 @@
 """The exact privacy loss of sums over streams that are chosen from earlier answers: what the ledger says, and no more.
 
-For Gaussian noise the log-likelihood ratio of a transcript on a worst pair is N(-mu^2/2, mu^2). Kolmogorov-Smirnov at 1e5
-replicates; false alarm 1e-20 a test.
+For Gaussian noise the log-likelihood ratio of a transcript on a least favorable pair is N(-mu^2/2, mu^2). Kolmogorov-Smirnov
+at 1e5 replicates; false alarm 1e-20 a test.
 """
 
 from __future__ import annotations

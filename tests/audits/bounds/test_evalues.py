@@ -33,7 +33,7 @@ def some_past(seed, n_bins=9):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.1), (0.5, 0.0), (1.0, 1e-3), (3.0, 0.3)])
 def test_no_pair_that_the_approximate_claim_allows_has_means_above_two(seed, epsilon, delta):
-    """The worst pair on nine bins is a linear program: P, Q, and the parts of Q above E P and of P above E Q."""
+    """The least favorable pair on nine bins is a linear program: P, Q, and the parts of Q above E P and of P above E Q."""
     log_data, log_neighbor = ApproxClaims(np.array([epsilon]), delta).pairs(*some_past(seed))
     n = log_data.shape[1]
     eye, zero, grow = np.eye(n), np.zeros((n, n)), np.exp(epsilon)

@@ -1,4 +1,4 @@
-"""Audits of CAPRI: the worst pair is the theorem's, and each planted fault costs what its arithmetic says."""
+"""Audits of CAPRI: the least favorable pair is the theorem's, and each planted fault costs what its arithmetic says."""
 
 from __future__ import annotations
 

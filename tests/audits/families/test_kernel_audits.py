@@ -62,7 +62,7 @@ def test_the_worst_pair_nearly_reaches_the_claim(build):
 
 @pytest.mark.parametrize("calibration", ["printed", "tight"])
 def test_opposite_rewards_at_one_point_are_the_worst_pair_of_a_wide_range(calibration):
-    """At Y = 1 the worst pair has one point: it reaches the whole claim with the exact noise, a twelfth of it as printed."""
+    """At Y = 1 the least favorable pair has one point: it reaches the claim with exact noise, a twelfth of it as printed."""
     table = ContextTable(TABLE.features, 2 * TABLE.rewards - 1, SYMMETRIC)
     algorithm = gp_ucb_joint(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, EPSILON, 1e-5, SYMMETRIC, calibration)
     found = worst_pair.find(algorithm, table, (0,), 0, private_records=True)

@@ -1,4 +1,4 @@
-"""Audits of UCRL-VTR and UCRL-VTR+: worst pairs that reach the claim, planted faults, a claim that is false as printed."""
+"""Audits of UCRL-VTR and UCRL-VTR+: least favorable pairs that reach the claim, planted faults, a false claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search for a worst pair: exact losses, found positions, values and contexts, and no seed that an audit uses."""
+"""The search for a least favorable pair: exact losses, found positions, values and contexts, and seeds of its own."""
 
 import math
 from dataclasses import dataclass, replace
