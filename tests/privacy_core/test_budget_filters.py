@@ -39,7 +39,7 @@ def gdp_price(mechanism):
 
 
 def rdp_price(alpha):
-    def cost(mechanism):
+    def price(mechanism):
         m = mechanism.noise_multiplier
         if isinstance(mechanism, Laplace):
             terms = [
@@ -49,7 +49,7 @@ def rdp_price(alpha):
             return float(np.logaddexp(*terms)) / (alpha - 1)
         return alpha / (2 * m**2)
 
-    return cost
+    return price
 
 
 CURRENCIES = {
@@ -97,7 +97,7 @@ def do(ledger, release, value=0.0):
                                             for name in CURRENCIES)],
 )  # fmt: skip
 def test_a_release_is_refused_exactly_when_a_record_would_overspend(currency, n_reps):
-    budget, mechanisms, cost, limit = CURRENCIES[currency]
+    budget, mechanisms, price, limit = CURRENCIES[currency]
 
     @settings(max_examples=60)
     @given(st.lists(releases(mechanisms, n_reps), min_size=10, max_size=60))
@@ -105,7 +105,7 @@ def test_a_release_is_refused_exactly_when_a_record_would_overspend(currency, n_
         ledger = LiveLedger(n_reps, ConstantNoise(), budget=budget, keeps_transcript=True, n_records=N_RECORDS)
         spent = np.zeros((n_reps, N_RECORDS))
         for entry in entries:
-            amount = cost(entry[0])
+            amount = price(entry[0])
             most = max((float(spent[rep, records].max(initial=-1)) for rep, records in cells(entry)), default=-1)
             calls = ledger.noise.calls
             assert abs(most + amount - limit) > 1e-6, "no case may hang on rounding"
