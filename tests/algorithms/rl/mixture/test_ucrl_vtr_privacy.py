@@ -92,7 +92,7 @@ def neighbors(seed):
 
 @every
 def test_no_neighbor_moves_a_release_by_more_than_its_sensitivity(name):
-    """The audit without statistics, by hand: the same outputs on a neighbor, and what each release's value moves by."""
+    """The deterministic audit, by hand: the same outputs on a neighbor, and what each release's value moves by."""
     algorithm = vtr(name, MODEL, K)
     ledger, most = played(algorithm), 0.0
     for seed in range(12):
