@@ -116,7 +116,7 @@ def tradeoff_curve(audit: dict[str, Any]) -> str:
 
     def draw(axes: Axes) -> None:
         axes.fill_between(fpr, 0, curve["claimed"], color=ROLES["claimed"], alpha=0.07, linewidth=0)
-        axes.plot([0, 1], [1, 0], color="#8c959f", linewidth=0.9, linestyle=(0, (1, 2)), label="nothing leaks")
+        axes.plot([0, 1], [1, 0], color="#8c959f", linewidth=0.9, linestyle=(0, (1, 2)), label="no leak")
         axes.plot(fpr, curve["measured"], color=ROLES["measured"], linewidth=4, alpha=0.4, label="attack, measured")
         mu = curve["mu_lower"]
         bound = "lower bound" + ("" if mu is None else f", µ ≥ {number(mu)}")
@@ -176,7 +176,7 @@ def power_curve(audit: dict[str, Any]) -> str:
         axes.xaxis.set_major_locator(few_ticks(4))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
         axes.yaxis.set_major_locator(few_ticks(5))
-        axes.set_xlabel("true value over the claimed one")
-        axes.set_ylabel("audits that catch it, in %")
+        axes.set_xlabel("true value / claimed value")
+        axes.set_ylabel("audits that catch it (%)")
 
     return svg_of(draw, 3.05, 2.5)

@@ -43,7 +43,7 @@ def headline(document: dict[str, Any]) -> tuple[str, str]:
     compared = [cell["difference"] for cell in document["cells"] if cell["difference"] is not None]
     if compared:
         said.append(f"Final regret: {sum(d['is_resolved'] for d in compared)} of {len(compared)} differences resolved.")
-    return "FAIL" if worse else "NONE", " ".join(said) or "Neither run holds an audit or a benchmark."
+    return "FAIL" if worse else "NONE", " ".join(said) or "Neither run has an audit or a benchmark."
 
 
 def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -52,7 +52,7 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
         ("glance", "The two runs", _runs),
         ("audits", "1  Audits", _audits),
         ("regret", "2  Final regret", _regret),
-        ("settings", "3  Data, seeds, makers and commands", _settings),
+        ("settings", "3  Data, seeds, provenance and commands", _settings),
         ("spec", "4  Specification", _spec),
         ("evidence", "5  Evidence", _evidence),
     ]
@@ -80,27 +80,27 @@ def _runs(document: dict[str, Any]) -> list[Block]:
     ]
     same = runs["before"]["evidence"] == runs["after"]["evidence"]
     return [
-        table_block("What is compared: the run named second (after) with the one named first (before).", columns, rows,
+        table_block("Runs compared: the second (after) with the first (before).", columns, rows,
                     widths=[0.8, 2, 1.4, 1.6, 1.8]),
-        *([paragraph("Both runs have the same evidence, whoever computed it and when.")] if same else []),
+        *([paragraph("Both runs have the same evidence, apart from who computed it and when.")] if same else []),
         fact_list(
             [
-                ("new, gone", "Only in the run after, only in the run before."),
+                ("new, gone", "Only in the second run; only in the first run."),
                 (
                     "changed, same",
-                    "In both, by the same label; some number or setting differs, or none does. Numbers that "
-                    "agree to nine digits are the same.",
+                    "In both runs under the same label; some number or setting differs, or none. Numbers that agree to "
+                    "nine digits count as the same.",
                 ),
                 (
                     "Measured",
-                    "A lower bound from replays that chance moves: two of them may differ although the code is the same. "
-                    "A smaller one is no sign of more privacy, nor a larger one, below the claim, of less.",
+                    "A lower bound from random replays: two of them may differ although the code is the same. Below the "
+                    "claim, a smaller bound does not indicate more privacy, nor a larger one less.",
                 ),
                 (
                     "Resolved",
-                    "The 95 % interval of the difference of final regret leaves 0 out. It takes the two runs as independent "
-                    "and their means as normal; runs that share seeds are not independent, and the interval is then not "
-                    "exactly of 95 %. Each interval holds by itself, not all together.",
+                    "The 95 % interval of the difference of final regret does not contain 0. It assumes that the runs "
+                    "are independent and their means normal; for runs that share seeds the confidence is not exactly 95 "
+                    "%. Each interval holds by itself, not all together.",
                 ),
             ]
         ),
@@ -110,13 +110,13 @@ def _runs(document: dict[str, Any]) -> list[Block]:
 def _audits(document: dict[str, Any]) -> list[Block]:
     audits = document["audits"]
     if not audits:
-        return [paragraph("Neither run holds an audit.")]
+        return [paragraph("Neither run has an audit.")]
     columns = [
         column("Audit"),
         column("Status"),
         column("Verdict"),
         *(column(role, right=True, role=role) for role in ROLES),
-        column("Smallest fault seen", right=True),
+        column("Smallest detectable fault", right=True),
         column("Faults caught", right=True),
     ]
     rows = []
@@ -135,8 +135,8 @@ def _audits(document: dict[str, Any]) -> list[Block]:
         )  # fmt: skip
     blocks = [
         table_block(
-            "Audits, before → after; one entry where both runs agree to the digits shown. The numbers are those that the "
-            "claim is held against in the first place.",
+            "Audits, before → after; one entry if both runs agree to the digits shown. The numbers are in the main "
+            "quantity of each claim.",
             columns,
             rows,
             widths=[2.2, 1.2, 1.9, 1.4, 1.4, 1.8, 1.5, 1.1],
@@ -146,8 +146,8 @@ def _audits(document: dict[str, Any]) -> list[Block]:
     if differing:
         blocks.append(
             table_block(
-                "What differs in each audit that both runs hold.",
-                [column("Audit"), column("What differs")],
+                "Differences in audits that both runs have",
+                [column("Audit"), column("Differences")],
                 [[cell_of(audit["label"]), lines_of(audit["changes"])] for audit in differing],
                 widths=[1, 3],
             )
@@ -171,7 +171,7 @@ def _pair(before: Any, after: Any, words: Callable[[Any], str]) -> str:
 def _regret(document: dict[str, Any]) -> list[Block]:
     cells = document["cells"]
     if not cells:
-        return [paragraph("Neither run holds a benchmark.")]
+        return [paragraph("Neither run has a benchmark.")]
     blocks = []
     compared = [cell for cell in cells if cell["difference"] is not None]
     for start in range(0, len(compared), _FIGURE_ROWS):
@@ -179,7 +179,8 @@ def _regret(document: dict[str, Any]) -> list[Block]:
         said = "; ".join(f"{cell['label']}: {_difference(cell)}" for cell in part)
         blocks.append(
             figure_block(
-                "Final regret after, less that before, with its 95 % interval. Filled: resolved; hollow: not.",
+                "Difference of final regret, after minus before, with its 95 % interval. Filled: resolved; hollow: not "
+                "resolved.",
                 [(regret_plots.differences(part), f"Differences of final regret. {said}.")],
                 size="medium",
             )
@@ -204,9 +205,9 @@ def _regret(document: dict[str, Any]) -> list[Block]:
         column("After", right=True),
         column("Difference", right=True),
         column("Resolved"),
-        column("What differs"),
+        column("Differences"),
     ]
-    caption = "Final regret, in units of reward. Difference: after less before, with its 95 % interval."
+    caption = "Final regret, in units of reward. Difference: after minus before, with its 95 % interval."
     return [*blocks, table_block(caption, columns, rows, widths=[2, 1.1, 1, 1, 2, 1.4, 2.4])]
 
 
@@ -225,10 +226,10 @@ def _difference(cell: dict[str, Any]) -> str:
 
 def _settings(document: dict[str, Any]) -> list[Block]:
     if not document["settings"]:
-        return [paragraph("Nothing differs: the same data, seeds, software, machine, code and commands.")]
+        return [paragraph("No differences: the same data, seeds, software, machine, code and commands.")]
     rows = [[cell_of(row["name"]), *(_text(row[side]) for side in ("before", "after"))] for row in document["settings"]]
-    columns = [column("What"), column("Before"), column("After")]
-    return [table_block("What differs; what is not listed is the same.", columns, rows, widths=[1.2, 2, 2])]
+    columns = [column("Setting"), column("Before"), column("After")]
+    return [table_block("Settings that differ; all others are the same.", columns, rows, widths=[1.2, 2, 2])]
 
 
 def _text(value: str | None) -> dict[str, Any]:
@@ -239,16 +240,16 @@ def _text(value: str | None) -> dict[str, Any]:
 
 def _spec(document: dict[str, Any]) -> list[Block]:
     if not document["spec_diff"]:
-        return [paragraph("Both runs were made from the same text.")]
+        return [paragraph("Both runs have the same specification.")]
     return [
-        paragraph("Lines of the run before begin with −, lines of the run after with +."),
+        paragraph("Lines of the first run begin with −, lines of the second with +."),
         code_block(document["spec_diff"]),
     ]
 
 
 def _evidence(document: dict[str, Any]) -> list[Block]:
     found = document["evidence"]
-    files = "file of evidence says" if found["n_same"] == 1 else "files of evidence say"
+    files = "evidence file is" if found["n_same"] == 1 else "evidence files are"
     said = f"{number(found['n_same'])} {files} the same in both runs."
     if not found["files"]:
         return [paragraph(f"{said} No other file is listed.")]
@@ -257,9 +258,9 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
         for file in found["files"]
     ]
     caption = (
-        "Files that differ. Results are named by the content of what they were computed from: a file in one run only was "
-        "computed from other settings or by other code; a file in both with other hashes was computed twice, differently. "
-        "The hashes leave out who computed a file and when. All digits stand in the JSON file of this report."
+        "Files that differ. Results are named by the content that they were computed from: a file in one run only was "
+        "computed from other settings or by other code; a file in both with different hashes was computed twice with "
+        "different results. The hashes omit who computed a file and when. The JSON file of this report has all digits."
     )
     columns = [column("File"), column("SHA-256 before, begins"), column("SHA-256 after, begins")]
     return [paragraph(said), table_block(caption, columns, rows, widths=[2, 1, 1])]

@@ -35,19 +35,19 @@ from bandana.audits.reporting.summary import main_number, summary
 from bandana.audits.reporting.utility import utility
 
 _VERDICTS = {
-    "PASS": "the audit found nothing against the claim, and had the power to find the planted faults",
+    "PASS": "the audit found no evidence against the claim, and had the power to find the planted faults",
     "FAIL": "the audit found evidence against the claim or against the code",
-    "INCONCLUSIVE": "the audit cannot tell; it counts neither for nor against the claim",
+    "INCONCLUSIVE": "the audit could not decide; it is evidence neither for nor against the claim",
 }
 _TRUST = {
     "none": "none: no privacy is claimed",
-    "central": "central: one trusted curator sees the data; what it releases is protected",
-    "joint": "joint: one trusted curator sees the data; each user is protected from what all the others see",
+    "central": "central: one trusted curator sees the data; its releases are protected",
+    "joint": "joint: one trusted curator sees the data; each user is protected from all other users",
     "local": "local: nobody is trusted; each record is protected before it leaves its user",
 }
 _NO_HASH = (
-    "Files that hold withheld regret are not listed: a hash of them would let those who know all rows but one try out that "
-    "one."
+    "Files with withheld regret are not listed: with their hash, somebody who knows all rows but one could test guesses "
+    "for that row."
 )
 
 
@@ -64,12 +64,12 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
     plan: list[tuple[str, str, Callable[[dict[str, Any]], list[Block]]] | None] = [
         ("scope", "Scope and claim", _scope),
         ("mechanism", "Mechanism, and how epsilon is derived", _mechanism),
-        ("measurement", "What the audit did and measured", measurement),
+        ("measurement", "Measurement", measurement),
         ("controls", "Power and planted faults", power),
-        ("deterministic", "Deterministic audit, and audit of the noise", deterministic),
+        ("deterministic", "Deterministic audit and noise audit", deterministic),
         ("reasons", "Verdict and its reasons", _reasons),
         ("regret", "Regret: what privacy costs", utility) if is_whole else None,
-        ("regressions", "Against an earlier run", _regressions) if document["regressions"] is not None else None,
+        ("regressions", "Comparison with an earlier run", _regressions) if document["regressions"] is not None else None,
         ("reproduce", "How to reproduce", _reproduce),
         ("evidence", "Evidence and sign-off", _evidence),
     ]
@@ -112,7 +112,7 @@ def _scope(document: dict[str, Any]) -> list[Block]:
                 ("Source", lambda a: a["claim"]["source"]),
                 ("δ", lambda a: number(a["delta"])),
             ],
-            "Claims by audit.",
+            "Claims by audit",
         )
         facts += shared
         blocks += table
@@ -139,29 +139,29 @@ def _data(environment: dict[str, Any]) -> list[Block]:
         return [facts]
     columns = [column("Action")] + ([column("Mean reward", right=True)] if means else [])
     rows = [[cell_of(action)] + ([cell_of(number(means[index]))] if means else []) for index, action in enumerate(actions)]
-    told = " and their mean reward." if means else ". Their mean rewards are not known, or withheld as the data are private."
-    return [facts, table_block(f"Actions{told}", columns, rows, narrow=True)]
+    caption = "Actions and their mean rewards." if means else "Actions. Mean rewards are unknown or withheld as private."
+    return [facts, table_block(caption, columns, rows, narrow=True)]
 
 
 def _mechanism(document: dict[str, Any]) -> list[Block]:
     audits = [audit for audit in document["audits"] if has_ledger(audit)]
     without = [audit["label"] for audit in document["audits"] if not has_ledger(audit)]
     if not document["audits"]:
-        return [paragraph("No audit, hence no accounting, in this report.")]
+        return [paragraph("This report has no audit and therefore no accounting.")]
     said: list[Block] = []
     if without:
         said.append(
             paragraph(
-                f"No ledger to account: {', '.join(without)}. A plain function shows its actions and nothing of its noise. "
-                "There is no accounted number; the report compares the claim with the measurement alone."
+                f"No ledger to account: {', '.join(without)}. A plain function shows its actions but not its noise. "
+                "Without an accounted number, the report compares the claim with the measurement."
             )
         )
     if audits:
         said += _accounts(audits)
     said += [
         paragraph(
-            "From µ to ε: a µ-Gaussian private mechanism is (ε, δ)-differentially private for every ε ≥ 0 with the δ below, "
-            "where Φ is the distribution function of N(0, 1)."
+            "From µ to ε: a µ-GDP mechanism is (ε, δ)-differentially private for every ε ≥ 0 with the δ below, where Φ "
+            "is the distribution function of N(0, 1)."
         ),
         code_block("δ = Φ(−ε/µ + µ/2) − exp(ε) Φ(−ε/µ − µ/2)"),
     ]
@@ -176,7 +176,7 @@ def _accounts(audits: list[Audit]) -> list[Block]:
             ("Derivation", lambda a: a["accountant"]["text"]),
             ("Noise source", lambda a: a["accountant"]["noise_source"]),
         ],
-        "Accountants by audit.",
+        "Accountants by audit",
     )
     said = ([fact_list(shared)] if shared else []) + differing
     formulas = list(dict.fromkeys(a["accountant"]["formula"] for a in audits))
@@ -199,13 +199,13 @@ def _accounts(audits: list[Audit]) -> list[Block]:
     ]
     said.append(
         table_block(
-            "What the worst record pays for. Noise multiplier: scale of the noise over the sensitivity. The last two "
-            "columns are the composition of all rows of one audit: the number of its claim, and ε at the audit's δ.",
+            "Releases that the worst record pays for. Noise multiplier: noise scale divided by sensitivity. The last two "
+            "columns compose all rows of one audit: in the quantity of its claim, and as ε at the audit's δ.",
             [
                 column("Audit"),
                 column("Noise"),
                 column("Noise multiplier", right=True),
-                column("µ or ε of one", right=True),
+                column("µ or ε per release", right=True),
                 column("Releases", right=True),
                 column("Composed", right=True),
                 column("ε at δ", right=True),
@@ -214,7 +214,7 @@ def _accounts(audits: list[Audit]) -> list[Block]:
             widths=[2.6, 1.4, 1.3, 1.2, 1.1, 1.3, 1.1],
         )
         if rows
-        else paragraph("No value was released: nothing is paid for.")
+        else paragraph("No value was released, so nothing was charged.")
     )
     return said
 
@@ -241,9 +241,8 @@ def _reasons(document: dict[str, Any]) -> list[Block]:
             )
         blocks.append(
             table_block(
-                "Verdicts and their reasons. Order: whether claimed ≥ accounted ≥ measured, recomputed "
-                "by this report from the "
-                "numbers above; a number that does not exist is not compared.",
+                "Verdicts and their reasons. Order: whether claimed ≥ accounted ≥ measured, recomputed from the numbers "
+                "above; missing numbers are not compared.",
                 [column("Audit"), column("Verdict"), column("Reasons"), column("Order")],
                 rows,
                 widths=[2.2, 1.6, 4, 2.4],
@@ -255,26 +254,26 @@ def _reasons(document: dict[str, Any]) -> list[Block]:
         heading("What a verdict does not mean"),
         bullets(
             [
-                "A lower bound is evidence, not proof. PASS says that these attacks, on these neighbors, "
-                "with this many replays, did not refute the claim. A proof is in the source; the audit "
-                "tests that the code does what was proved.",
-                "The bounds hold for the data sets and neighbors that were replayed. A worse pair was searched for, not "
-                "over all pairs: it may exist.",
-                "The verdict is about the algorithm as it was run here: changed parameters, code or data need a new audit.",
-                "With many audits, some bound may by chance exceed the truth: each audit holds at its "
-                "own confidence, not all audits together.",
+                "A lower bound is evidence, not proof. PASS means that these attacks, on these neighbors, with this many "
+                "replays, did not refute the claim. The source has the proof; the audit tests that the code does what "
+                "was proved.",
+                "The bounds hold for the replayed data sets and neighbors. The search for the least favorable pair is "
+                "not exhaustive: a less favorable one may exist.",
+                "The verdict applies to the algorithm as it was run here: changed parameters, code or data need a new "
+                "audit.",
+                "With many audits, a bound may exceed the truth by chance: each audit holds at its own confidence, not "
+                "all audits together.",
             ]
         ),
         heading("Residual risks"),
         bullets(
             [
-                "The noise is floating-point noise. Its low-order digits can betray the value beneath, "
-                "which the accounting does not model.",
-                "Noise from a reproducible generator is for experiments and must not be deployed. A "
-                "deployment needs the cryptographic source, whose noise this report could not replay.",
-                "The seed is printed below so that results can be repeated. Whoever knows the seed can "
-                "subtract the noise: a seed in a report protects nobody, and must never be used for a "
-                "deployment.",
+                "The noise is floating-point noise. Its low-order bits can reveal the value beneath, which the "
+                "accounting does not model.",
+                "Noise from a reproducible generator is for experiments and must not be deployed. A deployment needs the "
+                "cryptographic noise source, whose noise cannot be replayed.",
+                "The seed is printed below so that results can be reproduced. Anybody who knows the seed can subtract "
+                "the noise: a published seed protects nobody, and must never be used in a deployment.",
                 "Timing, memory and other side channels are outside the claim and were not audited.",
             ]
         ),
@@ -284,9 +283,9 @@ def _reasons(document: dict[str, Any]) -> list[Block]:
 
 def _regressions(document: dict[str, Any]) -> list[Block]:
     found = document["regressions"]
-    said = [paragraph(f"Held against: {found['baseline']}.")]
+    said = [paragraph(f"Compared with: {found['baseline']}.")]
     if not found["rows"]:
-        return [*said, paragraph("Nothing in this run has a counterpart there: nothing was compared.")]
+        return [*said, paragraph("This run has no cell or audit in common with the earlier one, so nothing was compared.")]
     rows = [
         [
             cell_of(row["label"]),
@@ -300,7 +299,7 @@ def _regressions(document: dict[str, Any]) -> list[Block]:
     ]
     columns = [column("Cell or audit"), column("Number"), column("Then", right=True), column("Now", right=True)]
     columns += [column("Outcome"), column("Rule")]
-    return [*said, table_block("What was compared.", columns, rows, widths=[2, 1.6, 1.1, 1.1, 1.3, 3])]
+    return [*said, table_block("Comparison with the earlier run", columns, rows, widths=[2, 1.6, 1.1, 1.1, 1.3, 3])]
 
 
 def _reproduce(document: dict[str, Any]) -> list[Block]:
@@ -312,7 +311,7 @@ def _reproduce(document: dict[str, Any]) -> list[Block]:
     blocks.append(heading("Seeds"))
     blocks.append(
         table_block(
-            "Seeds.",
+            "Seeds",
             [column("Name"), column("Value")],
             pair_rows(document["seeds"]),
             narrow=True,
@@ -322,7 +321,7 @@ def _reproduce(document: dict[str, Any]) -> list[Block]:
     if document["audits"]:
         blocks.append(
             table_block(
-                "Parameters of the audited algorithms.",
+                "Parameters of the audited algorithms",
                 [column("Audit"), column("Parameters")],
                 [
                     [
@@ -348,9 +347,9 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
         ),
         *([paragraph(_NO_HASH)] if (document["benchmark"] or {"withheld": None})["withheld"] is not None else []),
         table_block(
-            "Evidence files. A file whose hash differs is not the one that this report was made from. The hash over the "
-            "numbers leaves out who computed a file and when: whoever computes the same again finds the same hash. The JSON "
-            "file of this report holds it for each file.",
+            "Evidence files. A file with another hash is not the one that this report is based on. The hash over the "
+            "numbers omits who computed a file and when: repeating the computation gives the same hash. The JSON file of "
+            "this report has it for each file.",
             [column("File"), column("SHA-256")],
             [[cell_of(file["path"], "code"), cell_of(file["sha256"], "code")] for file in evidence["files"]],
             widths=[1, 1.35],

@@ -21,15 +21,16 @@ from bandana.audits.reporting.document import has_ledger
 from bandana.audits.reporting.numbers import NONE, number
 
 KINDS = {
-    "decision": "The two runs saw the same released values and parted all the same: something was decided from data that "
-    "had not been released.",
-    "span": "A value moved although its release declares not to read the record: what it tells of that user is not paid.",
-    "sensitivity": "One record moves a value further than the noise was made for, so that the noise hides less than is paid "
-    "for.",
-    "sequence": "Several releases are paid for once, as one vector, and together they move further than that vector may.",
-    "not a number": "A value is no number, so that nothing bounds what it tells.",
-    "no noise": "A value leaves without any noise: it tells all that it reads.",
-    "book": "One record pays for more releases than the claim allows, together.",
+    "decision": "The two runs had the same released values and still diverged: a decision used data that had not been "
+    "released.",
+    "span": "A value moved although its release declares that it does not read the record: the record is not charged for "
+    "it.",
+    "sensitivity": "One record moves a value further than the noise is calibrated for, so the noise hides less than is "
+    "charged.",
+    "sequence": "Several releases are charged once, as one vector, and together they move further than that vector may.",
+    "not a number": "A value is not a number, so nothing bounds what it reveals.",
+    "no noise": "A value is released without any noise and reveals everything that it reads.",
+    "book": "One record pays for more releases than the claim allows in total.",
 }
 """What each kind of counterexample means (`bandana.audits.searches.counterexample`)."""
 _MOST_ROWS = 24
@@ -43,19 +44,18 @@ def deterministic(document: dict[str, Any]) -> list[Block]:
     said: list[Block] = [
         paragraph(
             "Deterministic audit: a run on one data set is recorded, and repeated on a neighbor with the same noisy "
-            "outputs. Every release must then come at the same time; its exact value must not change if the replaced record "
-            "lies outside what the ledger wrote down, and must change by at most the sensitivity if inside; and what one "
-            "record pays for must not exceed the claim. This test has no sampling error: one counterexample refutes the "
-            "code. Pairs are searched, not exhausted."
+            "outputs. Every release must then come at the same time; its exact value must stay the same if the replaced "
+            "record lies outside the declared span, and change by at most the sensitivity if inside; and the charges of "
+            "one record must not exceed the claim. This test has no sampling error: one counterexample refutes the code. "
+            "The search over pairs is not exhaustive."
         ),
         paragraph(
-            "Audit of the noise: is every number that leaves hidden by fresh noise of the declared size? Runs are recorded "
-            "with the exact values beside the outputs. What was added must have the declared mean and spread, and must not "
-            "repeat or follow from what was added before. An honest algorithm is accused with a probability of at most one "
-            "in a million."
+            "Noise audit: does every released number carry fresh noise of the declared size? Runs are recorded with "
+            "exact values and outputs. The added noise must have the declared mean and spread, and must not repeat or "
+            "follow from earlier noise. The false-alarm probability for a correct algorithm is at most one in a million."
         ),
         table_block(
-            "What they found.",
+            "Findings by audit",
             [
                 column("Audit"),
                 column("Pairs tried", right=True),
@@ -82,7 +82,8 @@ def _findings(audit: Audit) -> list[dict[str, Any]]:
         (badge("none found", "good"), badge("as declared", "good")) if ledger and found["examples"] else (not_run, not_run)
     )
     if not findings:
-        findings = [NONE if ledger else "A plain function shows neither releases nor noise: nothing to look at."]
+        findings = [NONE if ledger else "A plain function shows neither releases nor noise, so there is nothing to "
+        "check."]
     return [
         cell_of(audit["label"]),
         cell_of(number(found["examples"])),
@@ -96,16 +97,16 @@ def _counterexample(label: str, found: dict[str, Any]) -> list[Block]:
     """For a reader who does not know the code: what changes, which release tells it, and by how much it moves too far."""
     case = found["case"]
     said: list[Block] = [
-        heading(f"The counterexample to {label}"),
+        heading(f"Counterexample for {label}"),
         fact_list(
             [
-                ("What is wrong", KINDS[found["kind"]]),
+                ("Fault", KINDS[found["kind"]]),
                 ("In this run", _sentence(found["reason"])),
-                ("What changes", _what_changes(found)),
-                *([("Where they part", _sentence(found["difference"]["summary"]))] if found["difference"] else []),
+                ("Change", _what_changes(found)),
+                *([("Where the runs diverge", _sentence(found["difference"]["summary"]))] if found["difference"] else []),
                 *([("Together", _sentence(found["total"]["summary"]))] if found["total"] else []),
                 (
-                    "To see it again",
+                    "To reproduce it",
                     f"Noise seed {case['seed']}; replicate {found['replicate']} of {number(found['n_replicates'])}.",
                 ),
             ]
@@ -120,11 +121,12 @@ def _counterexample(label: str, found: dict[str, Any]) -> list[Block]:
 def _what_changes(found: dict[str, Any]) -> str:
     case, record = found["case"], found["case"]["record"]
     if case["episode"] is None:
-        covariates = "" if case["replaced_covariates"] is None else " It brings other contexts in D′, as the file has them."
+        covariates = "" if case["replaced_covariates"] is None else " Its contexts in D′ also differ, as listed in the "
+        "JSON file."
         return (
-            f"Record {record}, of a run of {number(case['n_rounds'])} rounds: its rewards, one an arm, are "
-            f"{_values(case['before'])} in the data set D and {_values(case['after'])} in its neighbor D′.{covariates} All "
-            "other records are the same. Rounds, records and releases are counted from 0."
+            f"Record {record}, in a run of {number(case['n_rounds'])} rounds: its rewards, one per arm, are "
+            f"{_values(case['before'])} in the data set D and {_values(case['after'])} in its neighbor D′.{covariates} "
+            "All other records are the same. Rounds, records and releases are counted from 0."
         )
     row = next(row for row in found["data"] if row["round"] == record)
     moved = "where its actions lead and what they earn are" if case["replaced_covariates"] else "what it earns is"
@@ -157,7 +159,7 @@ def _episode_table(found: dict[str, Any]) -> Block:
             told += [badge(text, "bad") for text in (_listed(theirs[0]), _listed(theirs[1]), _values(theirs[2]))]
         cells.append([cell_of(str(row["round"])), *told])
     return table_block(
-        f"The data, episode by episode.{_left_out(len(shown), case['n_rounds'], 'episodes')}", columns, cells,
+        f"The data by episode.{_left_out(len(shown), case['n_rounds'], 'episodes')}", columns, cells,
         widths=[0.9, *[1.2, 1.0, 1.3] * 2], narrow=True,
     )  # fmt: skip
 
@@ -190,7 +192,7 @@ def _data_table(found: dict[str, Any]) -> Block:
             ]
         )
     return table_block(
-        f"The data, round by round.{_left_out(len(shown), case['n_rounds'], 'rounds')}", columns, cells,
+        f"The data by round.{_left_out(len(shown), case['n_rounds'], 'rounds')}", columns, cells,
         widths=[0.9, 0.9, *([0.9] if both else []), 1.6, 1.6], narrow=True,
     )  # fmt: skip
 
@@ -204,7 +206,7 @@ def _release_table(found: dict[str, Any]) -> Block:
         column("Noise"),
         column("Records it reads"),
         column(f"Reads record {record}"),
-        column("Paid by each"),
+        column("Charge per record"),
         column("Moved", right=True, role="measured"),
         column("Allowed", right=True, role="claimed"),
         column("Times allowed", right=True),
@@ -221,15 +223,15 @@ def _release_table(found: dict[str, Any]) -> Block:
             cell_of(number(row["moved"])),
             cell_of(number(row["allowed"])),
             cell_of(_times(row)),
-            badge("offends", "bad") if row["is_offending"] else cell_of(NONE),
+            badge("violation", "bad") if row["is_offending"] else cell_of(NONE),
         ]
         for row in shown
     ]
     norms = " and ".join(dict.fromkeys(row["norm"] for row in found["releases"]))
     return table_block(
-        f"The releases of this run. Moved: how far the exact value, before noise, differs between D and D′ ({norms} norm). "
-        "Allowed: the sensitivity that the noise was made for, and 0 for a release that does not read the record."
-        f"{_left_out(len(shown), found['n_releases'], 'releases')}",
+        f"The releases of this run. Moved: distance of the exact values, before noise, between D and D′ ({norms} norm). "
+        "Allowed: the sensitivity that the noise is calibrated for, and 0 for a release that does not read the "
+        f"record.{_left_out(len(shown), found['n_releases'], 'releases')}",
         columns,
         rows,
         widths=[1, 0.95, 1.3, 1.25, 1.05, 1.1, 0.95, 1, 1, 1.2],
@@ -247,7 +249,7 @@ def _kept(rows: list[dict[str, Any]], marked: list[bool]) -> list[dict[str, Any]
 
 def _left_out(n_shown: int, n_all: int, what: str) -> str:
     return (
-        "" if n_shown >= n_all else f" {number(n_shown)} of {number(n_all)} {what} are shown, those that matter among them."
+        "" if n_shown >= n_all else f" Showing {number(n_shown)} of {number(n_all)} {what}, including the relevant ones."
     )
 
 

@@ -131,7 +131,7 @@ def _changes_of_audit(before: Any, after: Any) -> Iterator[str]:
     yield from _moved("δ", before["delta"], after["delta"])
     quantities = before["main"]["quantity"], after["main"]["quantity"]
     if quantities[0] != quantities[1]:
-        yield f"held against: {name_of(quantities[0])} {_ARROW} {name_of(quantities[1])}"
+        yield f"main quantity: {name_of(quantities[0])} {_ARROW} {name_of(quantities[1])}"
     triples = [("ε at δ", before["epsilon"], after["epsilon"])] if before["delta"] == after["delta"] else []
     if quantities[0] == quantities[1]:
         triples.insert(0, (name_of(quantities[0]), before["main"], after["main"]))
@@ -140,7 +140,7 @@ def _changes_of_audit(before: Any, after: Any) -> Iterator[str]:
             words: Callable[[Any], str] = at_least if role == "measured" else number
             yield from _moved(f"{name}, {role}", then[role], now[role], words)
     factors = [side["measurement"]["smallest_factor"] for side in (before, after)]
-    yield from _moved("smallest fault seen", factors[0], factors[1], factor_of)
+    yield from _moved("smallest detectable fault", factors[0], factors[1], factor_of)
     controls = [{c["name"]: c["caught"] for c in side["controls"]} for side in (before, after)]
     for name in dict.fromkeys([*controls[0], *controls[1]]):
         became = [{True: "caught", False: "missed", None: "not planted"}[side.get(name)] for side in controls]
@@ -219,7 +219,7 @@ def _incomparable(first: Document, second: Document, before: Any, after: Any, ho
     if before["final_mean"] is None or after["final_mean"] is None:
         return "withheld"
     if horizons[0] != horizons[1]:
-        return "they are of different rounds"
+        return "the horizons differ"
     data = [_environment(document, cell) for document, cell in ((first, before), (second, after))]
     return None if data[0] == data[1] else "the data differ"
 
@@ -256,7 +256,7 @@ def _facts(document: Document, other: Document) -> Iterator[tuple[str, str]]:
     for key, value in document["seeds"].items():
         yield f"seeds: {key}", plain(value)
     for term, values in origin.facts(document["provenance"]):
-        yield f"made by: {term}", "\n".join(values)
+        yield f"provenance: {term}", "\n".join(values)
     if commands := [command for command in document["commands"] if command not in other["commands"]]:
         yield "commands of this run only", "\n".join(commands)
 

@@ -149,7 +149,7 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
         labels = [item["label"] for item in items]
         for index, label in enumerate(labels):
             if label in labels[:index]:
-                yield f"$.{name}[{index}].label", label, "stands twice; labels must be unique"
+                yield f"$.{name}[{index}].label", label, "occurs twice; labels must be unique"
     if document["benchmark"] is not None:
         grid = document["benchmark"]["grid"]
         if any(a >= b for a, b in pairwise(grid)):
@@ -213,14 +213,14 @@ def _contradictions_of_cell(cell: dict[str, Any], document: dict[str, Any], path
     if bound is not None and len(bound) != len(grid):
         yield f"{path}.bound", bound, f"must have length {len(grid)}, as the grid"
     if bound is not None and cell["mean"] is None:
-        yield f"{path}.bound", bound, "bounds a regret that is withheld, and may tell of it"
+        yield f"{path}.bound", bound, "bounds a withheld regret, and may reveal it"
     if (bound is None) != (cell["bound_text"] is None):
         yield f"{path}.bound_text", cell["bound_text"], "must name the theorem of a bound, and be null without one"
     hidden = [key for key in REGRET if cell[key] is None]
     if hidden and len(hidden) < len(REGRET):
-        yield f"{path}.{hidden[0]}", None, "is withheld, yet other numbers of this cell's regret are shown"
+        yield f"{path}.{hidden[0]}", None, "is withheld, but other numbers of this cell's regret are shown"
     if hidden and document["benchmark"]["withheld"] is None:
-        yield f"{path}.{hidden[0]}", None, "is withheld, and benchmark.withheld does not say why"
+        yield f"{path}.{hidden[0]}", None, "is withheld, but benchmark.withheld gives no reason"
 
 
 def _contradictions_in(audit: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:
@@ -230,10 +230,10 @@ def _contradictions_in(audit: dict[str, Any], path: str) -> Iterator[tuple[str, 
         yield (
             f"{path}.measurement.confidence",
             measurement["confidence"],
-            f"is more than the bounds have together: their levels add up to {failure:.4g}",
+            f"exceeds the joint confidence of the bounds: their levels add up to {failure:.4g}",
         )
     if measurement["test_budget"] is None and any(bound["budget"] == "test" for bound in measurement["bounds"]):
-        yield f"{path}.measurement.test_budget", None, "is null, yet bounds were taken there"
+        yield f"{path}.measurement.test_budget", None, "is null, but some bounds are at the test budget"
     for index, control in enumerate(audit["controls"]):
         if control["caught"] != (set(control["expected"]) <= set(control["caught_by"])):
             yield f"{path}.controls[{index}].caught", control["caught"], "contradicts expected and caught_by"
@@ -246,7 +246,7 @@ def _against_pass(audit: dict[str, Any]) -> list[str]:
     if audit["deterministic"]["counterexample"] is not None:
         missed.append("the deterministic audit found a counterexample")
     if audit["deterministic"]["noise_finding"] is not None:
-        missed.append("the audit of the noise found that it is not what is declared")
+        missed.append("the noise audit found that the noise does not match its declaration")
     return missed + broken_order(audit)
 
 

@@ -23,45 +23,46 @@ from bandana.audits.reporting.blocks import (
 from bandana.audits.reporting.numbers import DIVERGENCE, EPSILON, MU, PURE, RHO, kind_of, name_of, number
 
 VIEWS = {
-    "transcript": "Sees every noisy value that was released, and every action; it also knows all other records. No "
-    "adversary sees more.",
-    "actions": "Sees the actions that the other users received, and nothing else; it also knows all other records.",
-    "report": "Sees the message that one user sends; under local privacy nobody else is trusted.",
-    "one_run": "Sees a single run that holds many planted records, each put in or left out by a fair coin of its own.",
+    "transcript": "Sees every released noisy value and every action, and knows all other records. No adversary sees "
+    "more.",
+    "actions": "Sees only the actions of the other users, and knows all other records.",
+    "report": "Sees the message of one user; under local privacy nobody else is trusted.",
+    "one_run": "Sees a single run with many canaries, each included or excluded by its own fair coin.",
 }
 """What the adversary of each view sees."""
 
 METHODS = {
-    "mu-curve": "Many thresholds on the score at once, weighted into one contrast that every µ limits: the tangents of the "
+    "mu-curve": "Many thresholds on the score at once, weighted into one contrast that µ bounds: the tangents of the "
     "trade-off curve (Dong, Roth, Su 2022).",
-    "mu-band": "All thresholds on the score at once, by a confidence band around both kinds of errors (Massart 1990).",
-    "mu-threshold": "One threshold, chosen on other replays, and exact limits of its two error rates (Nasr et al. 2023).",
-    "epsilon-coins": "A fair coin decides from which data set each score comes; under the claim nobody guesses the coins "
-    "right so often. The test is exact (Kairouz, Oh, Viswanath 2015; Steinke, Nasr, Jagielski 2023).",
-    "epsilon-e-process": "A bet against the claim, which would make nobody rich if it held; it may be watched at any time "
-    "(Grünwald, de Heide, Koolen 2024).",
-    "pure-event": "One event, found on other replays, and exact limits of its two probabilities (Bichsel et al. 2021).",
-    "hockey-stick": "The mass by which one law exceeds exp(ε) times the other (Balle and Wang 2018).",
-    "renyi": "Two functions of the score, learned on other replays, whose means differ by no more than the divergence lets "
-    "them (Birrell et al. 2021).",
-    "rho": "The bound on the Rényi divergence at several orders, each over its order (Birrell et al. 2021).",
-    "one-run-mu": "How many of the surest guesses, which canaries were in, are right: no more than the trade-off curve of µ "
-    "lets them (Mahloujifar, Melis, Chaudhuri 2024).",
-    "one-run-epsilon": "How many of the surest guesses, which canaries were in, are right: no more than as many coins of "
-    "bias exp(ε)/(1 + exp(ε)), but for δ (Steinke, Nasr, Jagielski 2023).",
-    "one-run-sequential": "A bet on each canary's coin before the next is tossed (Grünwald, de Heide, Koolen 2024). Assumes "
-    "a release of its own for each canary, private given all before, as a local promise is.",
+    "mu-band": "All thresholds on the score at once, by a confidence band around both error rates (Massart 1990).",
+    "mu-threshold": "One threshold, chosen on other replays, and exact limits for its two error rates (Nasr et al. "
+    "2023).",
+    "epsilon-coins": "A fair coin selects the data set of each score; the claim limits how many coins can be guessed "
+    "correctly. The test is exact (Kairouz, Oh, Viswanath 2015; Steinke, Nasr, Jagielski 2023).",
+    "epsilon-e-process": "A bet against the claim, without expected gain if the claim holds; it may be checked at any "
+    "time (Grünwald, de Heide, Koolen 2024).",
+    "pure-event": "One event, found on other replays, and exact limits for its two probabilities (Bichsel et al. 2021).",
+    "hockey-stick": "The mass by which one distribution exceeds exp(ε) times the other (Balle and Wang 2018).",
+    "renyi": "Two functions of the score, learned on other replays; the divergence limits the difference of their means "
+    "(Birrell et al. 2021).",
+    "rho": "The bound on the Rényi divergence at several orders, each divided by its order (Birrell et al. 2021).",
+    "one-run-mu": "Number of correct guesses, among the most confident ones, of which canaries were included, limited by "
+    "the trade-off curve of µ (Mahloujifar, Melis, Chaudhuri 2024).",
+    "one-run-epsilon": "Number of correct guesses, among the most confident ones, of which canaries were included, "
+    "limited by coins of bias exp(ε)/(1 + exp(ε)), up to δ (Steinke, Nasr, Jagielski 2023).",
+    "one-run-sequential": "A bet on each canary's coin before the next is tossed (Grünwald, de Heide, Koolen 2024). "
+    "Assumes a separate release for each canary, private given all earlier ones, as under local privacy.",
     "one-run-sequential-mu": "The same for µ (Waudby-Smith and Ramdas 2023).",
 }
 """What each bound of `bandana.audits.bounds.methods` and `bandana.audits.replays.one_run` does, in one line."""
 
 _TESTS = {
-    MU: "Assumes that the promise is a Gaussian-DP one, and is then the sharpest.",
-    EPSILON: "Assumes nothing of the mechanism, and tests any promise of an ε at this δ. It is usually smaller than the ε "
-    "to which the bound on µ converts.",
-    PURE: "Assumes nothing of the mechanism, and tests a promise of pure differential privacy.",
-    DIVERGENCE: "Assumes nothing of the mechanism, and tests a promise of Rényi differential privacy at this order.",
-    RHO: "Assumes nothing of the mechanism, and tests a promise of zero-concentrated differential privacy.",
+    MU: "Assumes that the claim is a Gaussian-DP one; it is then the sharpest.",
+    EPSILON: "Assumes nothing about the mechanism, and tests any claim of an ε at this δ. It is usually smaller than the "
+    "ε to which the bound on µ converts.",
+    PURE: "Assumes nothing about the mechanism, and tests a claim of pure differential privacy.",
+    DIVERGENCE: "Assumes nothing about the mechanism, and tests a claim of Rényi differential privacy at this order.",
+    RHO: "Assumes nothing about the mechanism, and tests a claim of zero-concentrated differential privacy.",
 }
 
 
@@ -73,9 +74,9 @@ def measurement(document: dict[str, Any]) -> list[Block]:
     said: list[Block] = [
         paragraph(
             "The algorithm was replayed many times on a data set and on a neighbor that differs in one record. An attack "
-            "gave each replay a score: the larger, the likelier the neighbor. The further apart the scores of the two data "
-            "sets lie, the larger the privacy loss must be; a lower bound says how large, at least, after what chance can "
-            "do. If it exceeds the claim, the claim is refuted."
+            "gave each replay a score: larger scores indicate the neighbor. The further apart the scores of the two data "
+            "sets are, the larger the privacy loss must be; the lower bound allows for chance. If it exceeds the claim, "
+            "the claim is refuted."
         )
     ]
     shared, differing = shared_facts(
@@ -87,15 +88,15 @@ def measurement(document: dict[str, Any]) -> list[Block]:
             ("Seed", lambda a: str(a["measurement"]["seed"])),
             ("Validity", lambda a: a["measurement"]["text"]),
         ],
-        "Set-up by audit.",
+        "Set-up by audit",
     )
     said += ([fact_list(shared)] if shared else []) + differing
     said += [
         heading("Lower bounds"),
         paragraph(
-            "A bound was taken for each budget, view, quantity and neighbor. Shown is the strongest of each budget, view "
-            "and quantity; the JSON file of this report lists all of them. The failure probability covers all bounds, so "
-            "showing only the strongest costs no confidence."
+            "A bound was computed for each budget, view, quantity and neighbor. The table shows the strongest for each "
+            "budget, view and quantity; the JSON file of this report lists all of them. The failure probability covers "
+            "all bounds, so showing only the strongest costs no confidence."
         ),
     ]
     said += [block for audit in audits for block in _bounds(audit)]
@@ -106,12 +107,12 @@ def measurement(document: dict[str, Any]) -> list[Block]:
             heading("Trade-off between the two errors"),
             paragraph(
                 "The claim rules out any attack in the shaded region. A curve on the dotted diagonal means that the "
-                "attack does no better than guessing. Axes are shortened where the claim is weak. Where the claim is so "
-                "strong that all curves lie on the diagonal, the test budget decides."
+                "attack does no better than guessing. Axes are cut if the claim is weak. If the claim is so strong that "
+                "all curves lie on the diagonal, the test budget decides."
             ),
             figure_block(
-                "Errors of the sharpest attack of each audit at its claimed budget, the limit that the claim sets, and the "
-                "curve of the measured lower bound on µ.",
+                "Error rates of the sharpest attack of each audit at its claimed budget, the limit set by the claim, and "
+                "the curve of the measured lower bound on µ.",
                 [(audit_plots.tradeoff_curve(audit), _describe_tradeoff(audit)) for audit in curves],
                 titles=[audit["label"] for audit in curves],
                 size="small",
@@ -137,7 +138,7 @@ def strongest(bounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _bounds(audit: Audit) -> list[Block]:
     taken = audit["measurement"]["bounds"]
     if not taken:
-        return [paragraph(f"{audit['label']}: no bound was taken.")]
+        return [paragraph(f"{audit['label']}: no bound was computed.")]
     shown = strongest(taken)
     has_budgets = any(bound["budget"] == "test" for bound in taken)
     columns = [
@@ -163,9 +164,9 @@ def _bounds(audit: Audit) -> list[Block]:
         ]
         for bound in shown
     ]
-    all_of = f"the one bound taken holds with {_confidence(audit)} confidence"
+    all_of = f"the only bound holds with {_confidence(audit)} confidence"
     if len(taken) > 1:
-        all_of = f"the strongest of each kind, of {len(taken)} bounds; all {len(taken)} hold together with "
+        all_of = f"the strongest bound of each kind; all {len(taken)} bounds hold together with "
         all_of += f"{_confidence(audit)} confidence"
     return [
         table_block(
@@ -195,18 +196,18 @@ def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
     taken = [bound for audit in audits for bound in audit["measurement"]["bounds"]]
     facts: list[tuple[str, Any]] = [(f"View “{view}”", VIEWS[view]) for view in _seen(taken, "view")]
     if any(bound["budget"] == "test" for bound in taken):
-        facts.append(("Budget “test”", "The same algorithm with noise of another size, see section 4."))
+        facts.append(("Budget “test”", "The same algorithm with rescaled noise, see section 4."))
     facts += [(f"A bound on {name_of(quantity)}", _TESTS[kind_of(quantity)]) for quantity in _seen(taken, "quantity")]
     facts += [
         (
             f"Method {name}",
             METHODS.get(
-                name, "See its name in the package, module bandana.audits.bounds.methods or bandana.audits.replays.one_run."
+                name, "Documented in the module bandana.audits.bounds.methods or bandana.audits.replays.one_run."
             ),
         )
         for name in _seen(taken, "method")
     ]
-    facts.append(("All of them", "Replays are independent of each other and made alike."))
+    facts.append(("All bounds", "Replays are independent and identically distributed."))
     converted = [audit["label"] for audit in audits if _is_converted(audit)]
     if any(audit["epsilon"]["measured"] is not None for audit in audits):
         told = "The measured ε in the table of verdicts is the larger of two: the bound on ε at δ, and what the bound on µ "

@@ -14,13 +14,13 @@ from bandana.audits.reporting.numbers import NONE, number
 
 Provenance = dict[str, Any]
 NOT_RECORDED = "not recorded"
-_UNNAMED = "left out"
-_RECORDED = "This was recorded with each result when it was computed, and is shown as it was recorded."
+_UNNAMED = "omitted"
+_RECORDED = "These facts were recorded with each result when it was computed."
 _SEVERAL = (
-    "Not all results were made alike: numbers of the same code may differ in their last digits between machines and "
+    "Results have different provenance: numbers of the same code may differ in their last digits between machines and "
     "versions, and those of different code by more."
 )
-_BELOW = "Who made which is listed below, under “How the results came to be”."
+_BELOW = "The details are below, under “Provenance”."
 _SHORT = 24
 """Characters of a fact that a sentence has room for."""
 
@@ -82,8 +82,8 @@ def _library(item: dict[str, Any]) -> str:
 
 def _commit(maker: Provenance) -> str:
     if maker["commit"] is None:
-        return "none: the sources are in no checkout"
-    return f"{maker['commit']}, {'clean' if maker['is_clean'] else 'changed: the sources are not those of the commit'}"
+        return "none: the sources are not in a checkout"
+    return f"{maker['commit']}, {'clean' if maker['is_clean'] else 'changed: the sources differ from the commit'}"
 
 
 def lines(record: dict[str, Any] | None) -> list[str]:
@@ -112,24 +112,24 @@ def section(provenance: Provenance) -> list[Block]:
       provenance: the field of a report document.
     """
     makers, found, unknown = provenance["makers"], facts(provenance), _counted(provenance["not_recorded"])
-    said: list[Block] = [heading("How the results came to be")]
+    said: list[Block] = [heading("Provenance")]
     if not makers:
-        return [*said, paragraph(f"How they came to be is {NOT_RECORDED}: {unknown or 'there are no results'}.")]
+        return [*said, paragraph(f"The provenance is {NOT_RECORDED}: {unknown or 'there are no results'}.")]
     shared = {term: values[0] for term, values in found if len(values) == 1}
     differing = [term for term, values in found if len(values) > 1]
     if len(makers) == 1 and not unknown:
         what = f"{_counted(makers[0])}, computed {_between(makers[0]['began'], makers[0]['ended'])}"
-        said.append(paragraph(f"One installation on one machine made all results: {what}. {_RECORDED}"))
+        said.append(paragraph(f"One installation on one machine computed all results: {what}. {_RECORDED}"))
     else:
         rows = [_row(place, maker, differing) for place, maker in enumerate(makers, start=1)]
         if unknown:
             rows.append([cell_of("unknown"), cell_of(unknown), cell_of(NOT_RECORDED), cell_of(NOT_RECORDED)])
-        columns = [column("Maker"), column("Results"), column("Computed"), column("What differs between makers")]
+        columns = [column("No."), column("Results"), column("Computed"), column("Differences")]
         said.append(paragraph(f"{_SEVERAL} {_RECORDED}"))
-        said.append(table_block("Results were made by:", columns, rows, widths=[0.8, 1.2, 1.6, 4]))
+        said.append(table_block("Results by provenance", columns, rows, widths=[0.8, 1.2, 1.6, 4]))
     if shared:
-        caption = "The same for all makers." if differing else "Recorded with the results."
-        columns = [column("What"), column("Recorded")]
+        caption = "Shared by all results" if differing else "Recorded with the results"
+        columns = [column("Fact"), column("Value")]
         said.append(table_block(caption, columns, pair_rows(shared), narrow=True, widths=[1, 3]))
     return said
 
@@ -140,10 +140,10 @@ def caveat(provenance: Provenance) -> list[Block]:
     differing = [(term, values) for term, values in facts(provenance) if len(values) > 1]
     terms = [f"{t} ({', '.join(values)})" if max(map(len, values)) <= _SHORT else t for t, values in differing]
     parts = [f"they differ in {', '.join(terms)}"] if terms else []
-    parts += [f"how {unknown} came to be is {NOT_RECORDED}"] if unknown else []
+    parts += [f"the provenance of {unknown} is {NOT_RECORDED}"] if unknown else []
     if not parts:
         return []
-    return [paragraph(f"Not all results of this report were made alike: {', and '.join(parts)}. {_BELOW}")]
+    return [paragraph(f"Results of this report have different provenance: {', and '.join(parts)}. {_BELOW}")]
 
 
 def _row(place: int, maker: Provenance, differing: list[str]) -> list[dict[str, Any]]:

@@ -22,10 +22,10 @@ from bandana.audits.reporting.blocks import (
 from bandana.audits.reporting.numbers import MU, NONE, PURE, kind_of, name_of, number
 
 _CHECKS = {
-    "sampling": "Replays and lower bounds, as in section 3: what is measured must exceed the limit, the smaller of what is "
-    "claimed and what is accounted.",
+    "sampling": "Replays and lower bounds, as in section 3: the measured value must exceed the limit, the smaller of "
+    "claimed and accounted.",
     "deterministic": "The deterministic audit (section 5) must find a counterexample.",
-    "noise": "The audit of the noise (section 5) must find that it is not what is declared.",
+    "noise": "The noise audit (section 5) must find that the noise does not match its declaration.",
 }
 _LONGEST_TITLE = 110
 
@@ -41,27 +41,27 @@ def power(document: dict[str, Any]) -> list[Block]:
     if not audits:
         return [paragraph("No audit was run.")]
     said: list[Block] = [
-        heading("The smallest fault that would have been seen"),
+        heading("Smallest detectable fault"),
         fact_list([(audit["label"], _power_of(audit)) for audit in audits]),
     ]
     if any(audit["measurement"]["test_budget"] is not None for audit in audits):
         said.append(
             paragraph(
-                "Test budget: the scale of the noise is proportional to 1/µ (to 1/ε for pure privacy), so a fault of the "
-                "noise, of the sensitivity or of what is charged is the same factor at every budget. At a tiny or huge one "
-                "that factor hides in the sampling error; so the same code is audited once more, with noise for a budget of "
+                "Test budget: the noise scale is proportional to 1/µ (to 1/ε for pure privacy), so a fault in the noise, "
+                "the sensitivity or the charge has the same factor at every budget. At a very small or large budget that "
+                "factor disappears in the sampling error; so the same code is audited again with noise for a budget of "
                 "about 1, and the faults are planted there."
             )
         )
     said += _power_curves(audits)
     said.append(heading("Planted faults"))
     if not any(audit["controls"] for audit in audits):
-        told = "No planted fault was tried. Without them an audit has no proven power, and no PASS is given."
+        told = "No planted fault was tried. Without planted faults an audit has no proven power and gives no PASS."
         return [*said, paragraph(told)]
     said.append(
         paragraph(
-            "Each fault was planted into a copy of the algorithm, which was then audited with the same effort. An audit "
-            "that misses one of them, by a check that must see it, earns no PASS, whatever it measured."
+            "Each fault was planted into a copy of the algorithm, which was then audited with the same effort. If a "
+            "required check misses one of them, the audit gives no PASS, whatever it measured."
         )
     )
     checks = dict.fromkeys(check for audit in audits for c in audit["controls"] for check in c["expected"] + c["caught_by"])
@@ -69,17 +69,16 @@ def power(document: dict[str, Any]) -> list[Block]:
     faults = {(c["name"], c["fault"], _in_order(c["expected"])): None for a in audits for c in a["controls"]}
     said.append(
         table_block(
-            "The planted faults.",
-            [column("Name"), column("What is wrong on purpose"), column("Checks that must catch it")],
+            "Planted faults",
+            [column("Name"), column("Fault"), column("Checks that must catch it")],
             [[cell_of(name), cell_of(fault), cell_of(expected or NONE)] for name, fault, expected in faults],
             widths=[2, 4.5, 2.2],
         )
     )
     said.append(
         table_block(
-            "Whether they were caught. Measured: the largest lower bound found on the faulty copy, in the number that the "
-            "claim is held against, at the budget where the faults were planted; sampling catches a fault if it exceeds the "
-            "limit.",
+            "Outcome for each planted fault. Measured: the largest lower bound on the main quantity of the faulty copy, "
+            "at the budget where the faults were planted; sampling catches a fault if this exceeds the limit.",
             [
                 column("Audit"),
                 column("Fault"),
@@ -120,8 +119,8 @@ def _power_curves(audits: Sequence[Audit]) -> list[Block]:
     return [
         *[paragraph(text) for text in told],
         figure_block(
-            "Power: of audits like this one, the share that would refute the claim, if the number that it is held against "
-            "were this many times as large as claimed. The diamond marks the smallest factor that 95 % of them catch.",
+            "Power: the share of audits like this one that would refute the claim if the true value were this many times "
+            "the claimed one. The diamond marks the smallest factor that 95 % of them catch.",
             [(audit_plots.power_curve(alike[0]), _describe_power(alike)) for alike in shared],
             titles=[_title([audit["label"] for audit in alike]) for alike in shared],
             size="small",
@@ -143,8 +142,8 @@ def _describe_power(alike: Sequence[Audit]) -> str:
     reached = [(share, next((factor for factor, caught in points if caught >= share), None)) for share in (0.05, 0.5, 0.95)]
     said = ", ".join(f"{number(100 * share)} % at × {number(factor)}" for share, factor in reached if factor is not None)
     return (
-        f"Power curve of {', '.join(audit['label'] for audit in alike)}: share of audits that catch, against the factor by "
-        f"which {name_of(curve['quantity'])} exceeds the claim. "
+        f"Power curve of {', '.join(audit['label'] for audit in alike)}: share of audits that catch the fault, against "
+        f"the factor by which {name_of(curve['quantity'])} exceeds the claim. "
         f"{'At least ' + said if said else 'Less than 5 % everywhere'}."
     )
 

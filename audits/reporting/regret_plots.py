@@ -59,7 +59,7 @@ def regret_curves(
             if cell in bounded:
                 axes.plot(x, np.maximum(cell["bound"], floor), color=color, linewidth=1.0, linestyle=_DASHED)
         axes.set_xlabel(unit.removesuffix("s") + (" (log scale)" if is_log else ""))
-        axes.set_ylabel("regret, in units of reward")
+        axes.set_ylabel("regret (units of reward)")
         if is_log:
             axes.set_xscale("log")
             axes.set_yscale("log")
@@ -77,7 +77,7 @@ def regret_curves(
         if bounded:
             handles = [
                 axes.plot([], [], color=INK, linestyle="-", label="mean")[0],
-                axes.plot([], [], color=INK, linewidth=1.0, linestyle=_DASHED, label="its source's bound")[0],
+                axes.plot([], [], color=INK, linewidth=1.0, linestyle=_DASHED, label="bound by its source")[0],
             ]
             axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=2, columnspacing=1.4)
         label_ends(axes, float(x[-1]), ends)
@@ -256,6 +256,6 @@ def differences(cells: Sequence[dict[str, Any]]) -> str:
         axes.grid(False, axis="y")
         axes.xaxis.set_major_locator(few_ticks(6))
         axes.xaxis.set_major_formatter(lambda value, _: number(value))
-        axes.set_xlabel("final regret after, less before, in units of reward")
+        axes.set_xlabel("final regret, after minus before (units of reward)")
 
     return svg_of(draw, 5.2, 0.6 + 0.42 * len(cells))

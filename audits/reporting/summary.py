@@ -32,7 +32,7 @@ def summary(document: dict[str, Any]) -> list[Block]:
     audits, is_catalog = document["audits"], document["kind"] == "catalog"
     related = _related(document)
     if not audits:
-        said = paragraph("This report holds no audit. It makes no statement about privacy.")
+        said = paragraph("This report contains no audit. It makes no statement about privacy.")
         return [*related, *origin.caveat(document["provenance"]), said]
     own = {entry["label"]: entry["path"] for entry in document["related"]}
     deltas = {audit["delta"] for audit in audits}
@@ -43,10 +43,10 @@ def summary(document: dict[str, Any]) -> list[Block]:
     columns += [] if one_delta else [column("δ", right=True)]
     groups = [("", len(columns))]
     mains = list(dict.fromkeys(audit["main"]["quantity"] for audit in audits))
-    for title in (at, name_of(mains[0]) if len(mains) == 1 else "Number of the claim"):
+    for title in (at, name_of(mains[0]) if len(mains) == 1 else "Main quantity"):
         columns += [column(role, right=True, role=role) for role in ROLES]
         groups.append((title, 3))
-    columns += [column("Smallest fault seen", right=True), column("Faults caught", right=True)]
+    columns += [column("Smallest detectable fault", right=True), column("Faults caught", right=True)]
     groups.append(("", 2))
     rows = []
     for audit in audits:
@@ -62,8 +62,8 @@ def summary(document: dict[str, Any]) -> list[Block]:
         ]
         rows.append(row)
     table = table_block(
-        "Verdicts. Claimed: what the source promises. Accounted: what our accountant derives. Measured: a lower bound "
-        f"found by attack. A dash ({NONE}): no finite number, or no ledger to account.",
+        "Verdicts. Claimed: by the source. Accounted: by our accountant, from the ledger. Measured: a lower bound from "
+        f"attacks. A dash ({NONE}): no finite number, or no ledger to account.",
         columns,
         rows,
         groups=groups,
@@ -75,9 +75,8 @@ def summary(document: dict[str, Any]) -> list[Block]:
         part = drawn[start : start + 10]
         blocks.append(
             figure_block(
-                "The three epsilons of each audit. The claim must be at least what is accounted, and "
-                "that at least what "
-                "is measured: the marks of one audit must not move right from top to bottom.",
+                "The three epsilons of each audit. Claimed must be at least accounted, and accounted at least measured: "
+                "the marks of one audit must not move right from top to bottom.",
                 [(audit_plots.three_epsilons(part), _describe_epsilons(part))],
                 size="medium",
             )
@@ -88,22 +87,20 @@ def summary(document: dict[str, Any]) -> list[Block]:
             [
                 (
                     "ε (epsilon), δ (delta)",
-                    "Bound on the privacy loss, in nats: with one record replaced, any outcome becomes "
-                    "at most exp(ε) times likelier, except with a probability of about δ. Smaller is "
-                    "more private.",
+                    "Bound on the privacy loss, in nats: replacing one record makes any outcome at most exp(ε) times as "
+                    "likely, except with probability about δ. Smaller is more private.",
                 ),
                 (
                     "µ (mu)",
-                    "The same promise in one number (Gaussian differential privacy): telling two data "
-                    "sets that differ in one record apart is as hard as telling N(0, 1) from N(µ, 1). "
-                    "Smaller is more private.",
+                    "The same promise in one number (Gaussian differential privacy): distinguishing two data sets that "
+                    "differ in one record is as hard as distinguishing N(0, 1) from N(µ, 1). Smaller is more private.",
                 ),
                 *(
                     [
                         (
-                            "Number of the claim",
-                            "What a claim is held against in the first place, in its own definition: µ, ε (without a δ: of "
-                            "pure privacy), D for a Rényi divergence, or ρ of zero-concentrated privacy.",
+                            "Main quantity",
+                            "The main quantity of a claim, in its own definition: µ, ε (without a δ: pure privacy), D "
+                            "for a Rényi divergence, or ρ for zero-concentrated privacy.",
                         )
                     ]
                     if len(mains) > 1
@@ -111,25 +108,25 @@ def summary(document: dict[str, Any]) -> list[Block]:
                 ),
                 (
                     "Measured",
-                    "A statistical lower bound: with the stated confidence the true privacy loss is at least this. A value "
-                    "below the claim is expected; a value above it refutes the claim.",
+                    "A statistical lower bound: with the stated confidence the true privacy loss is at least this large. "
+                    "A value below the claim is expected; a value above it refutes the claim.",
                 ),
                 (
-                    "Smallest fault seen",
-                    "The power of the audit. With 95 % probability it would have caught a number of the claim this many "
-                    "times as large as claimed; for µ and for pure ε that is noise too small by this factor. Section 4 says "
-                    "at which budget.",
+                    "Smallest detectable fault",
+                    "The power of the audit. With 95 % probability it would have caught a true value this many times the "
+                    "claimed one; for µ and for pure ε this means noise that is too small by this factor. Section 4 "
+                    "states the budget.",
                 ),
                 (
                     "Planted fault",
-                    "A deliberately broken copy of the algorithm. An audit that misses it has too little power, and then "
-                    "no PASS is given.",
+                    "A deliberately broken copy of the algorithm. An audit that misses it has too little power for a "
+                    "PASS.",
                 ),
                 *(
                     [
                         (
                             "Regret",
-                            "Reward lost against the best action, summed over the "
+                            "Reward lost compared with the best action, summed over the "
                             f"{unit_of(document['environments'])}. Smaller is better.",
                         )
                     ]

@@ -32,7 +32,7 @@ def utility(document: dict[str, Any]) -> list[Block]:
     """Regret on each environment, what was spent over time, and regret against epsilon."""
     benchmark = document["benchmark"]
     if benchmark is None:
-        return [paragraph("No benchmark was run: this report says nothing about utility.")]
+        return [paragraph("No benchmark was run: this report makes no statement about utility.")]
     cells, grid = benchmark["cells"], benchmark["grid"]
     has_several, units = len(document["environments"]) > 1, unit_of(document["environments"])
     shown = any(map(is_shown, cells))
@@ -76,7 +76,7 @@ def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[flo
             for is_log in (False, True)
         ]
         bounded = [cell for cell in drawn if is_bounded(cell)]
-        dashed = " Dashed, on logarithmic axes: the bound that its source states, listed below." if bounded else ""
+        dashed = " Dashed, on logarithmic axes: the bound stated by its source, listed below." if bounded else ""
         caption = f"Regret of {title}{on}. Dash-dotted: not private.{dashed}"
         blocks.append(figure_block(caption, images, size="large"))
         if bounded:
@@ -125,7 +125,7 @@ def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list
     band = " Gray band: without privacy." if twins else ""
     return [
         figure_block(
-            f"What privacy costs{on}: final regret against ε, as the source of each algorithm states it. Bars: "
+            f"Cost of privacy{on}: final regret against ε, as stated by the source of each algorithm. Bars: "
             f"{benchmark['band']}.{band}",
             [
                 (
@@ -164,9 +164,9 @@ def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str]
         return []
     return [
         figure_block(
-            f"Budget over time{on}: what the ledger composes to for the worst record, of all releases before "
-            f"{_ONE[unit]} (solid "
-            "steps), and what the source claims of the whole run (dotted). A solid line must not rise above its dotted one.",
+            f"Budget over time{on}: composition of all releases before {_ONE[unit]} for the worst record, by the ledger "
+            "(solid steps), and the source's claim for the whole run (dotted). A solid line must not rise above its "
+            "dotted one.",
             images,
             titles=titles,
             size="large",
@@ -200,10 +200,10 @@ def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int]
         + ([cell_of(f"{cell['final_mean'] / twin:.2f}" if is_shown(cell) else _WITHHELD)] if twin else [])
         for cell in cells
     ]
-    note = " Times the twin: final regret over that of the same task without privacy." if twin else ""
+    note = " Times the twin: final regret divided by that of the non-private twin." if twin else ""
     return table_block(
-        f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε and µ claimed as the source of each cell "
-        f"states them, µ spent as the ledger composes it. Interval: {benchmark['band']}.{note}",
+        f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε and µ as claimed by the source of each "
+        f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}.{note}",
         columns,
         rows,
         widths=[2.8, 1.0, 0.8, 1.1, 0.9, 0.9, 1.2, 1.9] + ([1.1] if twin else []),

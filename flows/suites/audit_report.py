@@ -158,7 +158,7 @@ def power_in_words(outcome: Outcome) -> str:
         return f"{main} {part.power:.3g} times as large" if math.isfinite(part.power) else f"no factor in {main}"
 
     if outcome.events is None:
-        return f"power: of what actions show, it would have caught {told(outcome)} as claimed, with 95 % probability"
+        return f"power: from actions alone it would have caught {told(outcome)} as claimed, with 95 % probability"
     if inner is None:
         return f"power: it would have caught {told(outcome)} as claimed, with 95 % probability"
     return (

@@ -34,8 +34,8 @@ from bandana.flows.suites.work import audit_entry, audit_key, evidence_of, store
 from bandana.flows.tracking.tracker import Tracker
 
 _WITHHELD = (
-    "Regret {where} is withheld: the data are private, the spec does not declare their regret public, and no privacy claim "
-    "covers it. What was spent of the budget follows from public parameters and released values alone, and is shown."
+    "Regret {where} is withheld: the data are private, the spec does not declare their regret public, and no privacy "
+    "claim covers it. The budget spent is shown, since it depends on public parameters and released values alone."
 )
 
 
@@ -163,7 +163,7 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
     played = [cell for cell in cells if _is_played(cell, store)]
     if not audited and not played:
         raise SpecError(
-            f"nothing of the suite {spec.name!r} is in the store yet, or only results of other code or other library "
+            f"the store has no results of the suite {spec.name!r}, or only results of other code or other library "
             "versions; run or audit its spec first"
         )
     entries = [audit_entry(cell, outcome, is_anonymous=store.is_anonymous) for cell, outcome in audited]

@@ -64,7 +64,7 @@ def test_cells_are_compared_where_they_can_be(compared):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda d: d["benchmark"].update(grid=[1, 30, 2000]), "they are of different rounds"),
+        (lambda d: d["benchmark"].update(grid=[1, 30, 2000]), "the horizons differ"),
         (lambda d: d["environments"][0].update(means=[0.1, 0.9]), "the data differ"),
         (lambda d: d["benchmark"]["cells"][0].update(dict.fromkeys(REGRET)), "withheld"),
     ],
@@ -78,7 +78,7 @@ def test_what_cannot_be_compared_says_why(change, reason):
 
 
 def test_a_comparison_tells_settings_spec_and_evidence(compared):
-    assert {"name": "made by: bandana", "before": "0.1.0", "after": "0.2.0"} in compared["settings"]
+    assert {"name": "provenance: bandana", "before": "0.1.0", "after": "0.2.0"} in compared["settings"]
     assert "+seed: 2" in compared["spec_diff"].splitlines()
     assert compared["evidence"]["files"] == [{"path": "a/b.npz", "before": "dc" * 32, "after": "10" * 32}]
     text = render_html(compared)

@@ -88,12 +88,12 @@ def test_accepts_a_document_read_back_from_json():
         (("benchmark", "cells", 1), "low", [1.0], r"cells\[1\]\.low: \[1.0\] must have length 3"),
         (("benchmark", "cells", 1), "mu_spent", [1.0], r"cells\[1\]\.mu_spent: \[1.0\] must have length 3"),
         (("benchmark", "cells", 1), "environment", "moon", r"cells\[1\]\.environment: 'moon' must be one of bernoulli"),
-        (("benchmark", "cells", 1), "mean", None, r"cells\[1\]\.mean: None is withheld, yet other numbers"),
+        (("benchmark", "cells", 1), "mean", None, r"cells\[1\]\.mean: None is withheld, but other numbers"),
         (("audits", 0, "power"), "caught", [0.5], r"power\.caught: \[0.5\] must have length 11"),
         (("audits", 0, "power"), "factors", [1.0] * 11, r"power\.factors: .* must increase"),
         ((), "related", [{"label": "x", "path": "javascript:alert(1)"}], r"related\[0\]\.path: .* breaks pattern"),
         ((), "related", [{"label": "x", "path": "/etc/passwd"}], r"related\[0\]\.path: .* breaks pattern"),
-        (("benchmark", "cells", 1), "label", "ucb", r"cells\[1\]\.label: 'ucb' stands twice"),
+        (("benchmark", "cells", 1), "label", "ucb", r"cells\[1\]\.label: 'ucb' occurs twice"),
         (
             ("audits", 0, "tradeoff"),
             "measured",
@@ -115,7 +115,7 @@ def test_accepts_a_document_read_back_from_json():
             ("audits", 0, "deterministic"),
             "noise_finding",
             "release 0: no noise",
-            r"'PASS' contradicts .*noise found that it is not",
+            r"'PASS' contradicts .*noise audit found that the noise does not",
         ),
         (
             ("audits", 0, "deterministic"),
@@ -144,7 +144,7 @@ def test_accepts_a_document_read_back_from_json():
             "small",
             r"bounds\[3\]\.budget: 'small' must be one of claimed, test",
         ),
-        (("audits", 0, "measurement", "bounds", 3), "budget", "test", r"measurement\.test_budget: None is null, yet bounds"),
+        (("audits", 0, "measurement", "bounds", 3), "budget", "test", r"measurement\.test_budget: None is null, but some bounds"),
         (("audits", 0, "measurement", "bounds", 3), "level", 0.04, r"measurement\.confidence: 0.95 .* add up to 0.08"),
         (("audits", 0, "measurement"), "smallest_factor", 0.5, r"smallest_factor: 0.5 breaks minimum"),
     ],
@@ -299,13 +299,13 @@ def test_power_is_told_at_both_budgets(sample_page):
     assert "caught no factor with 95 % probability: noise that is too small may go unseen." in text
     assert "noise; not by sampling" in text
     assert "MISSED" in text
-    assert "Test budget: the scale of the noise" not in text_of(audit())
+    assert "Test budget: the noise scale" not in text_of(audit())
 
 
 def test_the_strongest_bound_of_each_kind_is_shown(sample_page):
     text = words_of(sample_page)
-    assert "tight eps=0.01: the strongest of each kind, of 40 bounds; all 40 hold together with 95 % confidence." in text
-    assert "their_bandit.py:play: the strongest of each kind, of 4 bounds" in text
+    assert "tight eps=0.01: the strongest bound of each kind; all 40 bounds hold together with 95 % confidence." in text
+    assert "their_bandit.py:play: the strongest bound of each kind; all 4 bounds" in text
     shown = measurement.strongest(at_test_budget()["measurement"]["bounds"])
     assert len(shown) == 10
     assert [bound["budget"] for bound in shown] == ["claimed"] * 5 + ["test"] * 5
@@ -358,14 +358,14 @@ def test_a_counterexample_is_told_to_people(sample_page):
         "4 rounds; record 0 changes from [0, 0.25] to [5, 5]: release 0 moved by 5, 5 times its sensitivity 1",
         "release 0: the noise&#39;s deviation is 0.499 times the declared one",
         "NOT AS DECLARED",
-        "The counterexample to own_bandit.py:bandit",
-        "One record moves a value further than the noise was made for",
-        "its rewards, one an arm, are [0, 0.25] in the data set D and [5, 5] in its neighbor",
-        "offends",
+        "Counterexample for own_bandit.py:bandit",
+        "One record moves a value further than the noise is calibrated for",
+        "its rewards, one per arm, are [0, 0.25] in the data set D and [5, 5] in its neighbor",
+        "violation",
     ):
         assert word in text
     assert sample_page.count(">the same</td>") == 3
-    assert sample_page.count(">offends</span>") == 1
+    assert sample_page.count(">violation</span>") == 1
 
 
 KINDS = json.loads(resource("report.schema.json"))["$defs"]["counterexample"]["properties"]["kind"]["enum"]
@@ -409,9 +409,9 @@ def test_a_long_counterexample_is_cut_and_says_so():
     entry = failed()
     entry["deterministic"]["counterexample"] = found
     text = text_of(entry)
-    assert "5 of 5,000 rounds are shown, those that matter among them." in text
-    assert "5 of 5,000 releases are shown, those that matter among them." in text
-    assert text.count("offends") == 1
+    assert "Showing 5 of 5,000 rounds, including the relevant ones." in text
+    assert "Showing 5 of 5,000 releases, including the relevant ones." in text
+    assert text.count("violation") == 1
 
 
 @pytest.mark.parametrize("verdict", ["FAIL", "INCONCLUSIVE"])
@@ -429,7 +429,7 @@ def test_other_verdicts(verdict):
     for word in (
         f">{verdict}</span>",
         "MISSED",
-        "tight eps=1: no bound was taken.",
+        "tight eps=1: no bound was computed.",
         "measured mu 2 exceeds claimed mu 1",
         "2/2",
         "0/1",
@@ -525,7 +525,7 @@ def test_bounds_are_drawn_on_logarithmic_axes_alone():
 def test_every_bound_is_told_with_its_theorem(whole_page):
     text = words_of(whole_page)
     assert text.count("Somebody, Theorem 5: 10 log t, beta = 3.1.") == 3
-    assert text.count("Dashed, on logarithmic axes: the bound that its source states, listed below.") == 1
+    assert text.count("Dashed, on logarithmic axes: the bound stated by its source, listed below.") == 1
     assert "ε = 0.1, at most 3,991 at the end: Somebody" in text
     assert "Dashed, on" not in words_of(render_html(make()))
 
@@ -536,7 +536,7 @@ def test_every_bound_is_told_with_its_theorem(whole_page):
         ({"bound": [1.0]}, r"cells\[1\]\.bound: .* must have length 3, as the grid"),
         ({"bound_text": None}, r"cells\[1\]\.bound_text: None must name the theorem"),
         ({"bound": None}, r"cells\[1\]\.bound_text: .* must name the theorem of a bound, and be null without one"),
-        (dict.fromkeys(REGRET), r"cells\[1\]\.bound: .* bounds a regret that is withheld"),
+        (dict.fromkeys(REGRET), r"cells\[1\]\.bound: .* bounds a withheld regret"),
     ],
 )
 def test_rejects_a_bound_that_does_not_fit(change, message):
@@ -584,19 +584,19 @@ def test_each_environment_has_its_own_regret(whole_page):
     text = words_of(whole_page)
     for word in ("Data: bernoulli", "Data: people.csv", "On bernoulli", "On people.csv", "Final regret on bernoulli after"):
         assert word in text
-    assert text.count("What privacy costs on bernoulli") == 1
-    assert "What privacy costs on people.csv" not in text
+    assert text.count("Cost of privacy on bernoulli") == 1
+    assert "Cost of privacy on people.csv" not in text
     assert "Budget over time on people.csv" in text
 
 
 def test_what_is_withheld_says_so_and_why(whole_page):
     assert "Regret on people.csv is withheld: the data are private." in whole_page
     assert whole_page.count(">withheld</td>") == 2
-    assert "Files that hold withheld regret are not listed" in words_of(whole_page)
-    assert "Their mean rewards are not known, or withheld as the data are private." in whole_page
+    assert "Files with withheld regret are not listed" in words_of(whole_page)
+    assert "Mean rewards are unknown or withheld as private." in whole_page
     document = whole()
     document["benchmark"]["withheld"] = None
-    with pytest.raises(ValueError, match=r"benchmark\.withheld does not say why"):
+    with pytest.raises(ValueError, match=r"benchmark\.withheld gives no reason"):
         validate(document)
 
 
@@ -618,7 +618,7 @@ def test_audits_link_to_their_own_reports(whole_page):
 def test_regressions_stand_in_the_headline_and_in_a_section(whole_page):
     text = words_of(whole_page)
     assert "1 FAIL. 1 regression against an earlier run." in text
-    assert "Held against: baseline.json." in text
+    assert "Compared with: baseline.json." in text
     assert "WORSE" in text
     assert "not worse" in text
 

@@ -335,7 +335,7 @@ def test_a_report_of_results_of_two_versions_lists_both_and_says_so(suite):
     assert counts == [("9.8.7", 2, 1), (np.__version__, 2, 0)]
     assert found["created"] == "2026-12-24T09:05:00+00:00"
     page = render_html(found)
-    assert "Not all results of this report were made alike" in page
+    assert "Results of this report have different provenance" in page
     assert f"they differ in numpy ({np.__version__}, 9.8.7), processor" in page
     assert "2 blocks, 1 audit" in page
     assert "2026-12-24 09:00 to 09:05 UTC" in page

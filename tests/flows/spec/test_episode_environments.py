@@ -231,11 +231,11 @@ def test_the_report_speaks_of_episodes(reported):
     assert (honest["verdict"], loud["verdict"]) == ("PASS", "FAIL")
     assert "8 episodes x 2 actions" in json.dumps(honest)
     text = re.sub(r"<[^>]*>", "", page)
-    for told in ("40 episodes", "Final regret after 40 episodes", "The data, episode by episode."):
+    for told in ("40 episodes", "Final regret after 40 episodes", "The data by episode."):
         assert told in text, told
     assert "40 rounds" not in page
     assert "Budget spent against episodes" in page
-    assert "its rewards, one an arm" not in text
+    assert "its rewards, one per arm" not in text
     assert re.search(r"it lives through states [0-3 ]+ with rewards \[[01., ]+\] on D, and through states", text)
 
 
