@@ -144,7 +144,7 @@ def test_accepts_a_document_read_back_from_json():
             "small",
             r"bounds\[3\]\.budget: 'small' must be one of claimed, test",
         ),
-        (("audits", 0, "measurement", "bounds", 3), "budget", "test", r"measurement\.test_budget: None is null, but some bounds"),
+        (("audits", 0, "measurement", "bounds", 3), "budget", "test", r"test_budget: None is null, but some bounds"),
         (("audits", 0, "measurement", "bounds", 3), "level", 0.04, r"measurement\.confidence: 0.95 .* add up to 0.08"),
         (("audits", 0, "measurement"), "smallest_factor", 0.5, r"smallest_factor: 0.5 breaks minimum"),
     ],

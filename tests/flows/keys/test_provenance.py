@@ -427,4 +427,4 @@ def test_a_report_without_names_leaves_out_those_that_are_stored(suite, monkeypa
     found = assemble(spec, text, Store(store.path("x", "y").parents[1]))
     assert "of-ann" not in json.dumps(found)
     assert "ann-of" not in json.dumps(found)
-    assert "left out" in dict(origin.facts(found["provenance"]))["user"]
+    assert "omitted" in dict(origin.facts(found["provenance"]))["user"]
