@@ -34,7 +34,7 @@ from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import SAMPLING, Effort, Outcome
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial
-from bandana.flows.spec.environment_specs import TableSpec
+from bandana.flows.spec.finite_arms import TableSpec
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.work import audit_key

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 PACKAGES = ("bandana.privacy_core", "bandana.algorithms", "bandana.audits", "bandana.flows")
 
 _BUILDERS = "builders of the algorithms of a family; a result is made by one of them"
-_KINDS = "makes several kinds of environments; a result uses one kind"
-_FIELDS = "what a user writes of each kind of environment; a result uses one kind"
+_KINDS = "holds the fields and the behavior of several kinds of environments; a result uses one kind"
 MENUS: Mapping[str, str] = {
     "bandana.algorithms.bandits.capri.entries": _BUILDERS,
     "bandana.algorithms.bandits.contextual.entries": _BUILDERS,
@@ -37,8 +36,6 @@ MENUS: Mapping[str, str] = {
     "bandana.audits.subjects": "builds each subject of the audit of everything; a result is made of one of them",
     "bandana.flows.spec.environment": _KINDS,
     "bandana.flows.spec.environment_kinds": _KINDS,
-    "bandana.flows.spec.environment_specs": _FIELDS,
-    "bandana.flows.spec.episode_specs": _FIELDS,
     "bandana.flows.spec.episodes": _KINDS,
     "bandana.flows.spec.finite_arms": _KINDS,
     "bandana.flows.spec.header": _KINDS,

@@ -3,24 +3,81 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import IntEnum
-from typing import Any, Generic, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
-from pydantic import BaseModel
 
 from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve
 from bandana.algorithms.problem import ARMS, FINITE, Problem
 from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
-from bandana.flows.spec.environment_specs import label_of
+from bandana.flows.spec.fields import Labelled
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.spec import Spec
 from bandana.privacy_core import Interval
 
-Item = TypeVar("Item", bound=BaseModel)
+
+class EnvironmentFields(Labelled):
+    """Fields of one environment of a spec; each kind adds its own."""
+
+    problem_kind: ClassVar[str] = FINITE
+    """Kind of problem, of `bandana.algorithms.problem`."""
+    if TYPE_CHECKING:
+        kind: str
+
+    @property
+    def shown_label(self) -> str:
+        """Label in cells and reports: the given one, or else the kind, or the name of a file."""
+        return self.kind if self.label is None else self.label
+
+    @property
+    def n_arms(self) -> int | None:
+        """Number of arms, where the spec gives it."""
+        return None
+
+    @property
+    def file(self) -> Path | None:
+        """The user's file that holds the data; None for most kinds."""
+        return None
+
+    def with_file(self, path: Path) -> Self:
+        """The same with its file at another place. Only for kinds that have one."""
+        return self.model_copy(update={"path": path})
+
+    def pinned(self, secret: Path) -> EnvironmentFields:
+        """The same, bound to the present content of its file; `secret` is where the data folder's secret lies."""
+        return self
+
+
+class Experiment(Protocol):
+    """What an environment needs of the spec that it stands in."""
+
+    @property
+    def seed(self) -> int:
+        """Root of all seeds."""
+        ...
+
+    @property
+    def horizon(self) -> int:
+        """Rounds or episodes, one user each."""
+        ...
+
+    @property
+    def audit(self) -> Any:
+        """Effort of audits, with the `rounds` of a replay."""
+        ...
+
+    @property
+    def environment(self) -> Sequence[EnvironmentFields]:
+        """Every environment of the spec."""
+        ...
+
+
+Item = TypeVar("Item", bound=EnvironmentFields)
 PSEUDO = "Regret is the sum of mean-reward gaps of the arms played (pseudo-regret)."
 CONTEXTUAL_PSEUDO = "Regret is the sum of mean-reward gaps to each user's best action (pseudo-regret)."
 HINDSIGHT = "Regret is against the best action of each user, in hindsight."
@@ -43,17 +100,15 @@ class Environment(ABC, Generic[Item]):
     Attributes:
       spec: the experiment.
       item: the environment in it.
-      kind: finite, linear, contextual, kernel, pooled, linear-mixture or linear-mdp.
       unit: what a user is, in the plural.
       is_drawn: whether rewards are drawn by the model of its kind: independent with fixed means, linear in known features
         where there are any. Of fixed rows no regret bound holds.
     """
 
-    kind = FINITE
     unit = "rounds"
     is_drawn = True
 
-    def __init__(self, spec: Spec, item: Item) -> None:
+    def __init__(self, spec: Experiment, item: Item) -> None:
         self.spec, self.item = spec, item
 
     def __getstate__(self) -> dict[str, Any]:
@@ -63,7 +118,17 @@ class Environment(ABC, Generic[Item]):
     @property
     def label(self) -> str:
         """What cells and reports call it; unique in a spec."""
-        return label_of(self.item)  # type: ignore[arg-type]
+        return self.item.shown_label
+
+    @property
+    def kind(self) -> str:
+        """Kind of problem: finite, linear, contextual, kernel, pooled, linear-mixture or linear-mdp."""
+        return self.item.problem_kind
+
+    @property
+    def has_arms(self) -> bool:
+        """Whether actions are arms, the same for all users."""
+        return self.kind in ARMS
 
     @property
     @abstractmethod
@@ -151,7 +216,7 @@ class Environment(ABC, Generic[Item]):
             ("horizon", self.spec.horizon, self.n_actions),
             ("audit.rounds", self.spec.audit.rounds, self.n_actions + 1),
         ):
-            if self.kind in ARMS and value < least:
+            if self.has_arms and value < least:
                 raise SpecError(f"{name}: must be at least {least} for {self.n_actions} arms, got {value}")
             if (most := self.most_users.get(name)) is not None and value > most:
                 raise SpecError(f"{name}: {self._whose(name)} has {most} users, got {value}")

@@ -2,28 +2,70 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.environments.episodes import EpisodeTable, random_episodes
-from bandana.algorithms.environments.mdp_instances import Instance, modes
+from bandana.algorithms.environments.mdp_instances import Instance, hypercube_chain, kernel_mixture, modes, one_hot, patients
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.environments.worst_mdps import bed_like
 from bandana.algorithms.observers import EpisodicRegretCurve
-from bandana.algorithms.problem import MIXTURE, Problem
+from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
 from bandana.algorithms.protocol import IntArray
-from bandana.flows.spec.environment import Environment, Item, Purpose
-from bandana.flows.spec.episode_specs import HypercubeSpec, KernelsSpec, ModesSpec, PatientsSpec
+from bandana.flows.spec.environment import Environment, EnvironmentFields, Item, Purpose
+from bandana.flows.spec.fields import Count, Positive
 
 REGRET = (
     "Regret is the sum over all steps of what the action costs against the best policy, if all later actions are best "
     "(pseudo-regret): on average the values that episodes lose."
 )
+
+
+Chance = Annotated[float, Field(ge=0, le=1)]
+Structure = Literal["linear-mixture", "linear-mdp"]
+_STRUCTURE = (
+    "What algorithms are told of it: `linear-mixture` its features, rewards and a bound on the parameters, or "
+    "`linear-mdp`, with a feature for each state and action, so that rewards are learned too."
+)
+
+
+class EpisodesSpec(EnvironmentFields, ABC):
+    """Users who each live through an episode."""
+
+    rewards: Literal["bernoulli", "exact"] = Field(
+        "bernoulli", description="Law of a reward: 0 or 1 with the mean as probability, or the mean itself."
+    )
+
+
+class _KnownSpec(EpisodesSpec):
+    """Episodes whose numbers are all given in the spec; numbers that do not fit are refused when the spec is read."""
+
+    structure: Structure = Field("linear-mixture", description=_STRUCTURE)
+
+    @abstractmethod
+    def mixture(self) -> Instance:
+        """The model as a linear mixture."""
+
+    def instance(self) -> Instance:
+        """The model in the structure that the spec names."""
+        mixture = self.mixture()
+        return mixture if self.structure == MIXTURE else one_hot(mixture)
+
+    @property
+    def problem_kind(self) -> str:  # type: ignore[override]
+        """Kind of problem: the structure that the spec names."""
+        return self.structure
+
+    @model_validator(mode="after")
+    def _is_an_instance(self) -> _KnownSpec:
+        self.instance()
+        return self
 
 
 class _Episodes(Environment[Item]):
@@ -39,12 +81,6 @@ class _Episodes(Environment[Item]):
     @abstractmethod
     def _instance(self) -> Instance:
         """The instance, built anew."""
-
-    @property
-    def kind(self) -> str:  # type: ignore[override]
-        """Kind of problem: linear-mixture or linear-mdp."""
-        found: str = self.item.problem_kind  # type: ignore[attr-defined]
-        return found
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,12 +117,30 @@ class _Episodes(Environment[Item]):
             f"{'' if self.kind == MIXTURE else ' and what they pay'}. Audits replay episodes that lead anywhere, with "
             "rewards drawn at random, under features of the same shape that hide an episode least."
         )
-        return item.kind, text, REGRET  # type: ignore[attr-defined]
+        return item.kind, text, REGRET
 
     @property
     @abstractmethod
     def _told(self) -> str:
         """Where it is from, a sentence or two."""
+
+
+class HypercubeSpec(_KnownSpec):
+    """A chain on which each step's action matters a little: the hard instance for linear mixtures, of tunable difficulty."""
+
+    kind: Literal["hypercube"]
+    dimension: Annotated[int, Field(ge=2, le=8)] = Field(2, description="d; there are 2^(d - 1) actions.")
+    steps: Annotated[int, Field(ge=2)] = Field(2, description="Steps in each episode.")
+    base: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="Chance to reach the good state at a step, on average over actions; 1 / steps if left out."
+    )
+    gap: Positive = Field(
+        0.2, description="How much the best and the worst action change that chance: the larger, the easier."
+    )
+
+    def mixture(self) -> Instance:
+        """The hypercube chain as a linear mixture."""
+        return hypercube_chain(self.dimension, self.steps, self.gap, self.base)
 
 
 class _Hypercube(_Episodes[HypercubeSpec]):
@@ -99,6 +153,21 @@ class _Hypercube(_Episodes[HypercubeSpec]):
             "The hard instance for linear mixtures (Zhou, Gu and Szepesvari 2021): along a chain each step's action changes "
             f"the chance to reach the good state, which alone pays; {self.instance.told}."
         )
+
+
+class PatientsSpec(_KnownSpec):
+    """Arriving patients are treated over a few visits; made up: `bandana.algorithms.environments.mdp_instances.patients`."""
+
+    kind: Literal["patients"]
+    steps: Count = Field(4, description="Visits of a patient.")
+    shares: Annotated[list[Chance], Field(min_length=3, max_length=3)] = Field(
+        [0.2, 0.2, 0.6],
+        description="Shares of patients whose disease passes by itself, responds to drug A, or responds to drug B.",
+    )
+
+    def mixture(self) -> Instance:
+        """The patients as a linear mixture."""
+        return patients(self.steps, (self.shares[0], self.shares[1], self.shares[2]))
 
 
 class _Patients(_Episodes[PatientsSpec]):
@@ -115,6 +184,27 @@ class _Patients(_Episodes[PatientsSpec]):
         )
 
 
+class KernelsSpec(_KnownSpec):
+    """A mixture of your own: users are of unknown kinds, each with a known kernel."""
+
+    kind: Literal["kernel-mixture"]
+    kernels: list[list[list[list[float]]]] = Field(
+        min_length=1, description="Transition probabilities to all next states, for each kind, state and action."
+    )
+    weights: list[Chance] | list[list[Chance]] = Field(
+        description="Unknown shares of the kinds, the same at all steps or one list a step."
+    )
+    mean_rewards: list[list[list[Chance]]] = Field(
+        min_length=1,
+        description="Public mean rewards of each step, state and action; they fix the number of steps of an episode.",
+    )
+    start: list[Chance] | None = Field(None, description="Chances of the first state; the first one if left out.")
+
+    def mixture(self) -> Instance:
+        """The mixture of the given kernels."""
+        return kernel_mixture(self.kernels, self.weights, self.mean_rewards, self.start, told="mixture of given kernels")
+
+
 class _Kernels(_Episodes[KernelsSpec]):
     def _instance(self) -> Instance:
         return self.item.instance()
@@ -122,6 +212,18 @@ class _Kernels(_Episodes[KernelsSpec]):
     @property
     def _told(self) -> str:
         return f"A mixture of {len(self.item.kernels)} given kernels, of unknown shares."
+
+
+class ModesSpec(EpisodesSpec):
+    """A linear process of low rank: each action mixes a few modes, which have laws of the next state; features are drawn."""
+
+    problem_kind = LINEAR_MDP
+    kind: Literal["modes"]
+    states: Annotated[int, Field(ge=2)] = Field(4, description="Number of states.")
+    actions: Annotated[int, Field(ge=2)] = Field(2, description="Number of actions.")
+    dimension: Annotated[int, Field(ge=2)] = Field(2, description="Number of modes.")
+    steps: Count = Field(2, description="Steps in each episode.")
+    sharpness: Positive = Field(4.0, description="How near features are to single modes: the larger, the easier.")
 
 
 class _Modes(_Episodes[ModesSpec]):

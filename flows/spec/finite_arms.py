@@ -6,20 +6,35 @@ import csv
 import io
 import math
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.environments.logged import ARM_NAMES, people_table, resampled_arms, thornton_hiv
 from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.algorithms.protocol import FloatArray, Stream
 from bandana.flows.spec import own_data
-from bandana.flows.spec.environment import PSEUDO, Environment, Purpose
-from bandana.flows.spec.environment_specs import BernoulliSpec, TableSpec, ThorntonSpec
+from bandana.flows.spec.environment import PSEUDO, Environment, EnvironmentFields, Purpose
+from bandana.flows.spec.fields import distinct
 from bandana.flows.spec.header import read_header
 from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_data import Pin
 from bandana.privacy_core import Interval
+
+
+class BernoulliSpec(EnvironmentFields):
+    """Arms that answer 1 with a given probability."""
+
+    kind: Literal["bernoulli"]
+    means: list[Annotated[float, Field(ge=0, le=1)]] = Field(min_length=2, description="Success probability of each arm.")
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return len(self.means)
 
 
 class _Bernoulli(Environment[BernoulliSpec]):
@@ -41,6 +56,12 @@ class _Bernoulli(Environment[BernoulliSpec]):
 
     def about(self) -> tuple[str, str, str]:
         return "bernoulli", "Arms that answer 1 with a fixed probability, else 0.", PSEUDO
+
+
+class ThorntonSpec(EnvironmentFields):
+    """A randomized trial of cash incentives for learning one's HIV result; see `bandana.algorithms.environments.logged`."""
+
+    kind: Literal["thornton_hiv"]
 
 
 class _Thornton(Environment[ThorntonSpec]):
@@ -75,6 +96,55 @@ class _Thornton(Environment[ThorntonSpec]):
             "participant. Audit: the people themselves, without replacement, one person a cell of the table, so "
             "that replacing a record is replacing a person.",
         )
+
+
+class TableSpec(EnvironmentFields):
+    """A CSV file: a header of action names, then one user a row, one potential reward an action.
+
+    The file is private: of what it holds, only what `public` names is ever logged, tracked or reported.
+    """
+
+    kind: Literal["table"]
+    path: Path = Field(description="Path of the CSV file, relative to the spec.")
+    low: float = Field(0.0, description="Lower end of the declared reward range.")
+    high: float = Field(1.0, description="Upper end of the declared reward range.")
+    public: Annotated[list[Literal["values", "means", "regret"]], AfterValidator(distinct)] = Field(
+        [],
+        description="What may be shown: `values` (the rows; audits replay them), `means` of the arms, `regret` curves. "
+        "Nothing, if the file is about people who did not agree.",
+    )
+    _pin: Pin | None = PrivateAttr(None)
+
+    @property
+    def shown_label(self) -> str:
+        """The given label, or the name of the file."""
+        return self.path.name if self.label is None else self.label
+
+    @property
+    def file(self) -> Path:
+        """The CSV file."""
+        return self.path
+
+    @property
+    def pin(self) -> Pin | None:
+        """The content that this run plays on; None before it began."""
+        return self._pin
+
+    def with_pin(self, pin: Pin) -> TableSpec:
+        """The same, bound to a content."""
+        found = self.model_copy()
+        found._pin = pin
+        return found
+
+    def pinned(self, secret: Path) -> TableSpec:
+        """The same, bound to the present content of its file."""
+        return own_data.bound(self, secret)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> TableSpec:
+        if not self.low < self.high:
+            raise ValueError(f"low must be below high, got low = {self.low}, high = {self.high}")
+        return self
 
 
 class _Table(Environment[TableSpec]):

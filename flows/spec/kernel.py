@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from bandana.algorithms.entry import Entry
-from bandana.algorithms.environments.benchmark_functions import Benchmark, decision_set
+from bandana.algorithms.environments.benchmark_functions import (
+    Benchmark,
+    camelback,
+    decision_set,
+    michalewicz,
+    styblinski_tang,
+)
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.kernel_functions import (
     GapFunctions,
@@ -19,15 +27,16 @@ from bandana.algorithms.environments.kernel_functions import (
     product_pool,
     random_function,
 )
-from bandana.algorithms.environments.logged import diabetes_table
+from bandana.algorithms.environments.logged import N_PATIENTS, diabetes_table
 from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
 from bandana.algorithms.environments.worst_pools import extrapolating_pool, turned_pool
 from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.problem import KERNEL, POOLED, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray, Stream
+from bandana.algorithms.rkhs import kernels
 from bandana.algorithms.rkhs.pool import Pool
-from bandana.flows.spec.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, Environment, Item, Purpose
-from bandana.flows.spec.environment_specs import DiabetesSpec, FunctionSpec, GapSpec, RkhsSpec
+from bandana.flows.spec.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, Environment, EnvironmentFields, Item, Purpose
+from bandana.flows.spec.fields import Count, Positive
 from bandana.privacy_core import Interval
 
 _MOST_LISTED, _FEW_ACTIONS = 32, 2
@@ -35,10 +44,75 @@ _MARGIN = 2.0
 """Deviations of normal noise by which a reward range is wider than the means."""
 
 
+_ROUNDING = 1e-12
+Stationary = Literal[
+    "squared-exponential", "matern-1/2", "matern-3/2", "matern-5/2", "product-matern-1/2", "product-matern-3/2",
+    "product-matern-5/2",
+]  # fmt: skip
+KernelName = Stationary | Literal["linear"]
+_OF_KERNEL = "Kernel whose space holds the mean reward; known to algorithms."
+
+
+class _KernelSpec(EnvironmentFields, ABC):
+    """Points of [-1, 1]^d and a kernel that measures how alike two of them are."""
+
+    problem_kind = KERNEL
+    kernel: KernelName = Field("squared-exponential", description=_OF_KERNEL)
+    lengthscale: Positive | None = Field(None, description="Lengthscale of the kernel, for points in [-1, 1]^d.")
+    additive: bool | None = Field(None, description="Whether the kernel is the mean, over coordinates, of a kernel on each.")
+
+    @property
+    @abstractmethod
+    def points_dimension(self) -> int:
+        """Dimension d of the points."""
+
+    @property
+    @abstractmethod
+    def usual(self) -> tuple[float, bool]:
+        """Default lengthscale, and whether the kernel is additive by default."""
+
+    @property
+    def scale(self) -> float:
+        """The lengthscale in use: the given one, or the default."""
+        return self.usual[0] if self.lengthscale is None else self.lengthscale
+
+    def public_kernel(self) -> kernels.Kernel:
+        """The kernel that algorithms are told."""
+        scale, is_additive = self.scale, self.usual[1]
+        family, _, halves = self.kernel.rpartition("-") if "/" in self.kernel else (self.kernel, "", "")
+        smoothness = {"1/2": 0.5, "3/2": 1.5, "5/2": 2.5}.get(halves, 0.0)
+        part: kernels.Kernel
+        match family:
+            case "matern":
+                part = kernels.Matern(smoothness, scale)
+            case "product-matern":
+                part = kernels.ProductMatern(smoothness, scale)
+            case "linear":
+                part = kernels.Linear(scale)
+            case _:
+                part = kernels.SquaredExponential(scale)
+        if is_additive if self.additive is None else self.additive:
+            return kernels.Additive.of_coordinates(part, self.points_dimension)
+        return part
+
+    @model_validator(mode="after")
+    def _of_norm_1(self) -> _KernelSpec:
+        if self.kernel != "linear":
+            return self
+        scale, is_additive = self.scale, self.usual[1]
+        is_sum = is_additive if self.additive is None else self.additive
+        least = 1.0 if is_sum else math.sqrt(self.points_dimension)
+        if scale < least * (1 - _ROUNDING):
+            raise ValueError(
+                f"{'lengthscale' if self.lengthscale is not None else 'kernel'}: a linear kernel needs a lengthscale of at "
+                f"least {least:.6g}, so that points of [-1, 1]^{self.points_dimension} have features of norm at most 1, "
+                f"got {scale:g}"
+            )
+        return self
+
+
 class _Kernel(Environment[Item]):
     """Users bring their actions as points of [-1, 1]^d, and a kernel is known."""
-
-    kind = KERNEL
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,6 +140,28 @@ class _Kernel(Environment[Item]):
         return ContextTable(points, coins.rewards, self.reward_range)
 
 
+class GapSpec(_KernelSpec):
+    """Random functions of a kernel's space, one a replicate: one action of each user is good, the others are not.
+
+    See `bandana.algorithms.environments.kernel_functions`.
+    """
+
+    kind: Literal["rkhs-gap"]
+    kernel: Stationary = Field("squared-exponential", description=_OF_KERNEL)
+    actions: Annotated[int, Field(ge=2)] = Field(25, description="Actions of each user.")
+    dimension: Count = Field(2, description="Dimension of the points, which lie in the unit ball.")
+
+    @property
+    def points_dimension(self) -> int:
+        """Dimension d of the points."""
+        return self.dimension
+
+    @property
+    def usual(self) -> tuple[float, bool]:
+        """Default lengthscale 0.5, and a kernel that is not additive."""
+        return 0.5, False
+
+
 class _Gap(_Kernel[GapSpec]):
     def stream(self, seed: np.random.SeedSequence) -> Stream:
         item = self.item
@@ -89,8 +185,6 @@ class _Gap(_Kernel[GapSpec]):
 class _Pooled(_Kernel[Item]):
     """All that users may bring is a finite public pool."""
 
-    kind = POOLED
-
     @property
     @abstractmethod
     def pool(self) -> Pool:
@@ -99,6 +193,30 @@ class _Pooled(_Kernel[Item]):
     @property
     def _known(self) -> dict[str, Any]:
         return super()._known | {"pool": self.pool}
+
+
+class FunctionSpec(_KernelSpec):
+    """A known function, with a fixed decision set of random points and the best one; see `benchmark_functions`."""
+
+    problem_kind = POOLED
+    kind: Literal["camelback", "styblinski-tang", "michalewicz"]
+    actions: Annotated[int, Field(ge=2)] = Field(400, description="Points that can be chosen, the same in all rounds.")
+    noise: Annotated[float, Field(ge=0)] = Field(0.1, description="Standard deviation of a reward.")
+
+    def function(self) -> Benchmark:
+        """The function to maximize."""
+        return {"camelback": camelback, "styblinski-tang": styblinski_tang, "michalewicz": michalewicz}[self.kind]()
+
+    @property
+    def points_dimension(self) -> int:
+        """Dimension d of the points."""
+        return self.function().dimension
+
+    @property
+    def usual(self) -> tuple[float, bool]:
+        """The function's own lengthscale, and whether its kernel is additive."""
+        function = self.function()
+        return function.lengthscale, function.is_additive
 
 
 class _Function(_Pooled[FunctionSpec]):
@@ -134,6 +252,51 @@ class _Function(_Pooled[FunctionSpec]):
             f"{self.item.public_kernel()}. Audits replay points of the unit sphere and rewards drawn at random."
         )
         return self.item.kind, text, "Regret is the sum of gaps to the function's largest value (pseudo-regret)."
+
+
+class RkhsSpec(_KernelSpec):
+    """A random function of a kernel's space on a finite pool: contexts are drawn, and each has the same actions."""
+
+    problem_kind = POOLED
+    kind: Literal["rkhs"]
+    contexts: Count = Field(10, description="Number of contexts, drawn with equal probability.")
+    unseen: Annotated[int, Field(ge=0)] = Field(
+        0, description="How many of the contexts are never drawn; a record may hold them all the same."
+    )
+    actions: Annotated[int, Field(ge=2)] = Field(50, description="Actions of each context.")
+    context_dimension: Count = Field(1, description="Coordinates of a context.")
+    action_dimension: Count = Field(1, description="Coordinates of an action.")
+    centers: Count | None = Field(None, description="Points of the pool whose kernels the function sums; 8 if left out.")
+    norm: Positive = Field(1.0, description="Norm of the function in the kernel's space, which bounds mean rewards.")
+    rewards: Literal["two-point", "gaussian"] = Field("two-point", description="Law of a reward.")
+    noise: Annotated[float, Field(ge=0)] | None = Field(None, description="Standard deviation of Gaussian rewards.")
+
+    @property
+    def points_dimension(self) -> int:
+        """Dimension d of the points."""
+        return self.context_dimension + self.action_dimension
+
+    @property
+    def usual(self) -> tuple[float, bool]:
+        """Default lengthscale, sqrt(d) for the linear kernel and 0.3 for others, and a kernel that is not additive."""
+        return (math.sqrt(self.points_dimension) if self.kernel == "linear" else 0.3), False
+
+    @property
+    def n_centers(self) -> int:
+        """How many kernels the function sums: at most one a point of the pool."""
+        return min(8, self.contexts * self.actions) if self.centers is None else self.centers
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RkhsSpec:
+        if self.noise is not None and self.rewards != "gaussian":
+            raise ValueError("noise is that of gaussian rewards: two-point ones have none to choose")
+        if self.unseen >= self.contexts:
+            raise ValueError(f"unseen must be below contexts = {self.contexts}, got {self.unseen}")
+        if (self.centers or 1) > self.contexts * self.actions:
+            raise ValueError(
+                f"centers must be at most contexts times actions = {self.contexts * self.actions}, got {self.centers}"
+            )
+        return self
 
 
 class _Rkhs(_Pooled[RkhsSpec]):
@@ -199,6 +362,23 @@ class _Rkhs(_Pooled[RkhsSpec]):
             "and hides a record least, and rewards drawn at random."
         )
         return item.kind, text, CONTEXTUAL_PSEUDO
+
+
+class DiabetesSpec(_KernelSpec):
+    """Diabetes patients, of whom the one who gets worst is looked for; see `bandana.algorithms.environments.logged`."""
+
+    kind: Literal["diabetes"]
+    actions: Annotated[int, Field(ge=2, le=N_PATIENTS)] = Field(10, description="Patients that are shown in a round.")
+
+    @property
+    def points_dimension(self) -> int:
+        """Dimension d of the points."""
+        return 10
+
+    @property
+    def usual(self) -> tuple[float, bool]:
+        """Default lengthscale and whether the kernel is additive: sqrt(10) and no if it is linear, 0.8 and yes if not."""
+        return (math.sqrt(10.0), False) if self.kernel == "linear" else (0.8, True)
 
 
 class _Diabetes(_Kernel[DiabetesSpec]):

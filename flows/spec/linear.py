@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
+from bandana.algorithms.bandits.linear.phased_elimination import checked_features
 from bandana.algorithms.environments.contexts import ContextLaw, SphereContexts, check_assumption_2, sphere_table
 from bandana.algorithms.environments.linear import LinearArms, random_arms
 from bandana.algorithms.environments.logged import DIGIT_NAMES, N_IMAGES, RANDHIE_ARMS, digits_table, randhie, randhie_table
@@ -15,16 +18,82 @@ from bandana.algorithms.environments.tables import ContextTable, RewardTable, ra
 from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.problem import CONTEXTUAL, LINEAR, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray, Stream
-from bandana.flows.spec.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, PSEUDO, Environment, Item, Purpose
-from bandana.flows.spec.environment_specs import DigitsSpec, LinearSpec, RandhieSpec, SphereSpec
+from bandana.flows.spec.environment import (
+    CONTEXTUAL_PSEUDO,
+    HINDSIGHT,
+    PSEUDO,
+    Environment,
+    EnvironmentFields,
+    Item,
+    Purpose,
+)
+from bandana.flows.spec.fields import Count
 from bandana.privacy_core import Interval
 
+_ROUNDING = 1e-12
 _LAWS: dict[tuple[Any, ...], ContextLaw] = {}
 
 
-class _Linear(Environment[LinearSpec]):
-    kind = LINEAR
+class _LinearSpec(EnvironmentFields):
+    """Mean rewards that are linear in a vector of each action, with a parameter theta that nobody knows."""
 
+    theta: list[float] | None = Field(None, min_length=1, description="The parameter; drawn if left out.")
+    signal: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.8, description="Norm of a drawn theta, in units of half the reward range: 1 is the easiest."
+    )
+    low: float = Field(description="Least reward.")
+    high: float = Field(description="Largest reward.")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> _LinearSpec:
+        if not self.low < self.high:
+            raise ValueError(f"low must be below high, got low = {self.low}, high = {self.high}")
+        return self
+
+
+class LinearSpec(_LinearSpec):
+    """Arms with known features: given, or drawn from the unit sphere."""
+
+    problem_kind = LINEAR
+    kind: Literal["linear"]
+    features: list[list[float]] | None = Field(None, description="One vector an arm, of norm at most 1; they must span.")
+    arms: Annotated[int, Field(ge=2)] | None = Field(None, description="Number of arms to draw.")
+    dimension: Annotated[int, Field(ge=1)] | None = Field(None, description="Dimension of the arms that are drawn.")
+    rewards: Literal["bernoulli", "uniform"] = Field("bernoulli", description="Law of a reward.")
+    low: float = Field(0.0, description="Least reward.")
+    high: float = Field(1.0, description="Largest reward.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> LinearSpec:
+        drawn = (self.arms, self.dimension)
+        if (self.features is None) != all(given is not None for given in drawn):
+            given = sorted({"features", "arms", "dimension"} & self.model_fields_set)
+            told = ", ".join(given) or "neither"
+            raise ValueError(f"features, or arms and dimension, must be given, and not both; got {told}")
+        if self.features is not None:
+            if any(given is not None for given in drawn):
+                raise ValueError("arms and dimension are those of the features: leave them out")
+            checked_features(self.features)
+        elif (self.arms or 0) < (self.dimension or 0):
+            raise ValueError(f"arms must be at least dimension = {self.dimension}, to span the space, got {self.arms}")
+        d = self.dimension if self.features is None else len(self.features[0])
+        if self.theta is not None and len(self.theta) != d:
+            raise ValueError(f"theta must have {d} entries, one a dimension, got {len(self.theta)}")
+        if self.theta is not None and self.features is None and math.hypot(*self.theta) > 1 + _ROUNDING:
+            raise ValueError(f"theta must have norm at most 1 where arms are drawn, got {math.hypot(*self.theta):.6g}")
+        for arm, row in enumerate(self.features or ()):
+            value = math.fsum(x * t for x, t in zip(row, self.theta or (), strict=False))
+            if abs(value) > 1 + _ROUNDING:
+                raise ValueError(f"theta must have <theta, features> in [-1, 1]; arm {arm} has {value:.6g}: scale it down")
+        return self
+
+    @property
+    def n_arms(self) -> int | None:
+        """Number of arms: those that are given, or drawn."""
+        return self.arms if self.features is None else len(self.features)
+
+
+class _Linear(Environment[LinearSpec]):
     @cached_property
     def arms(self) -> LinearArms:
         """Its features and its parameter; what it answers is not used."""
@@ -76,8 +145,6 @@ class _Linear(Environment[LinearSpec]):
 class _Contextual(Environment[Item]):
     """Users bring their actions as vectors."""
 
-    kind = CONTEXTUAL
-
     @property
     @abstractmethod
     def dimension(self) -> int:
@@ -93,6 +160,28 @@ class _Contextual(Environment[Item]):
 
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> ContextualRegretCurve:
         return ContextualRegretCurve(stream, grid, n_reps)
+
+
+class SphereSpec(_LinearSpec):
+    """Users who bring actions drawn from the uniform unit sphere."""
+
+    problem_kind = CONTEXTUAL
+    kind: Literal["sphere"]
+    actions: Annotated[int, Field(ge=2)] = Field(description="Actions of each user.")
+    dimension: Count = Field(description="Dimension of the action vectors.")
+    rewards: Literal["two-point", "uniform"] = Field("two-point", description="Law of a reward.")
+    low: float = Field(-1.0, description="Least reward.")
+    high: float = Field(1.0, description="Largest reward.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> SphereSpec:
+        if self.theta is not None and len(self.theta) != self.dimension:
+            raise ValueError(f"theta must have {self.dimension} entries, one a dimension, got {len(self.theta)}")
+        half = (self.high - self.low) / 2
+        if self.theta is not None and math.hypot(*self.theta) > half * (1 + _ROUNDING):
+            norm = math.hypot(*self.theta)
+            raise ValueError(f"theta must have norm at most {half:g}, half the width of the range, got {norm:.6g}")
+        return self
 
 
 class _Sphere(_Contextual[SphereSpec]):
@@ -164,6 +253,13 @@ class _Logged(_Contextual[Item]):
         return self._rows(self._seed(Purpose.AUDIT_TABLE), self.spec.audit.rounds)
 
 
+class RandhieSpec(EnvironmentFields):
+    """People of the RAND health insurance experiment, who bring features; see `bandana.algorithms.environments.logged`."""
+
+    problem_kind = CONTEXTUAL
+    kind: Literal["randhie"]
+
+
 class _Randhie(_Logged[RandhieSpec]):
     names = RANDHIE_ARMS
 
@@ -183,6 +279,14 @@ class _Randhie(_Logged[RandhieSpec]):
             f"similar person of that plan. Features: plan, health and income, and their product with the share. {self.law}."
         )
         return "randhie", text, HINDSIGHT
+
+
+class DigitsSpec(EnvironmentFields):
+    """Handwritten digits to be named, as a contextual bandit; see `bandana.algorithms.environments.logged`."""
+
+    problem_kind = CONTEXTUAL
+    kind: Literal["digits"]
+    projected: Annotated[int, Field(ge=1, le=64)] = Field(6, description="Dimensions that an image is projected to.")
 
 
 class _Digits(_Logged[DigitsSpec]):

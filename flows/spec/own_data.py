@@ -18,17 +18,28 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bandana.flows.keys.content import content_key
-from bandana.flows.spec.environment_specs import Pin, TableSpec
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from bandana.flows.spec.finite_arms import TableSpec
+    from bandana.flows.spec.spec import Spec
 
 SECRET = "secret"
 """Name of the secret's file in a data folder."""
 _LENGTH = 32
 _MOST_HELD = 4
+
+
+class Pin(NamedTuple):
+    """The content that a user's file had when a run began."""
+
+    digest: str
+    """A hash of a public file, an HMAC of a private one."""
+    secret: Path
+    """Where the secret of the HMAC lies."""
 
 
 class _Held(NamedTuple):
@@ -53,13 +64,13 @@ def pinned(spec: Spec, root: Path) -> Spec:
     Raises:
       SpecError: a file cannot be read, or the secret is damaged.
     """
-    place = root / SECRET
-    items = [_pinned(item, place) if isinstance(item, TableSpec) else item for item in spec.environment]
+    items = [item.pinned(root / SECRET) for item in spec.environment]
     is_bound = all(item is given for item, given in zip(items, spec.environment, strict=True))
     return spec if is_bound else spec.model_copy(update={"environment": items})
 
 
-def _pinned(item: TableSpec, place: Path) -> TableSpec:
+def bound(item: TableSpec, place: Path) -> TableSpec:
+    """The item, bound to the present content of its file; `place` is where the data folder's secret lies."""
     if item.pin is not None and item.pin.secret == place:
         return item
     held = _read(item)

@@ -11,7 +11,6 @@ import numpy as np
 
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings
-from bandana.algorithms.problem import ARMS
 from bandana.algorithms.protocol import Algorithm, IntArray
 from bandana.flows.keys.content import content_key
 from bandana.flows.keys.identity import key_of
@@ -80,7 +79,7 @@ class Cell:
         """
         if self.entry.bound is None or not self.environment.is_drawn or not self.environment.shows("regret"):
             return None
-        is_known = self.environment.kind in ARMS and self.environment.shows("means")
+        is_known = self.environment.has_arms and self.environment.shows("means")
         return self.entry.bound(self.settings, self.environment.means if is_known else None, grid)
 
     def parameters(self) -> dict[str, Any]:

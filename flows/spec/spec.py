@@ -18,7 +18,7 @@ from pydantic import (
 
 from bandana.algorithms import catalog
 from bandana.audits.limits import MIN_REPLAYS
-from bandana.flows.spec.environment_specs import EnvironmentSpec, TableSpec, arms_of, kind_of, label_of
+from bandana.flows.spec.environment_kinds import EnvironmentSpec
 from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Share, Strict
 from bandana.flows.spec.mistakes import SpecError, explain
 from bandana.privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
@@ -193,7 +193,7 @@ class Spec(Strict):
     @model_validator(mode="after")
     def _fits(self) -> Spec:
         for environment in self.environment:
-            if (n_actions := arms_of(environment)) is None:
+            if (n_actions := environment.n_arms) is None:
                 continue
             for name, value in (("horizon", self.horizon), ("audit.rounds", self.audit.rounds)):
                 least = n_actions + (name == "audit.rounds")
@@ -201,13 +201,13 @@ class Spec(Strict):
                     raise ValueError(f"{name} must be at least {least} for {n_actions} arms, got {value}")
         for environment in self.environment:
             for i, algorithm in enumerate(self.algorithms):
-                plays_on, kind = catalog.find(algorithm.name).plays_on, kind_of(environment)
+                plays_on, kind = catalog.find(algorithm.name).plays_on, environment.problem_kind
                 if kind not in plays_on:
                     raise ValueError(
                         f"algorithms.{i}.name: {algorithm.name} plays on {' and '.join(plays_on)} environments, and "
-                        f"{label_of(environment)} is {kind}; `bandana list` shows what plays on it"
+                        f"{environment.shown_label} is {kind}; `bandana list` shows what plays on it"
                     )
-        labels = [label_of(environment) for environment in self.environment]
+        labels = [environment.shown_label for environment in self.environment]
         if twice := [label for label in labels if labels.count(label) > 1]:
             raise ValueError(f"environment: {twice[0]!r} stands twice; give each a label of its own")
         return self
@@ -257,10 +257,7 @@ def parse_spec(text: str, source: str, folder: Path) -> Spec:
         spec = Spec.model_validate(data)
     except ValidationError as error:
         raise SpecError("\n".join(explain(item, tree, source) for item in error.errors())) from error
-    places = [
-        item.model_copy(update={"path": folder / item.path}) if isinstance(item, TableSpec) else item
-        for item in spec.environment
-    ]
+    places = [item if item.file is None else item.with_file(folder / item.file) for item in spec.environment]
     baseline = None if spec.baseline is None else folder / spec.baseline
     return spec.model_copy(update={"environment": places, "baseline": baseline})
 
@@ -272,9 +269,7 @@ def is_finite(value: float | None) -> bool:
 
 def standing_alone(spec: Spec, text: str) -> str:
     """The spec's text with the places of its files made absolute, so that it can be run from anywhere."""
-    from bandana.flows.spec.environment_specs import TableSpec
-
-    places = [item.path if isinstance(item, TableSpec) else None for item in spec.environment]
+    places = [item.file for item in spec.environment]
     if not any(places) and spec.baseline is None:
         return text
     import yaml

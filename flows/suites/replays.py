@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from bandana.algorithms.entry import Settings
 from bandana.algorithms.environments.episodes import Table
-from bandana.algorithms.problem import ARMS
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC
@@ -32,7 +31,7 @@ def audit_of(cell: Cell, about: About) -> Outcome:
     data = (
         f" of {environment.describe()['name']}" if environment.shows("values") else ", drawn at random: the data are private"
     )
-    what = "arms" if environment.kind in ARMS else "actions"
+    what = "arms" if environment.has_arms else "actions"
     rounds = f"{asked.rounds} {environment.unit} x {table.n_actions} {what}{data}{_played_with(cell, main, near)}"
     trial = _trial(cell, main, table)
     return audit(

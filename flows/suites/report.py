@@ -21,7 +21,6 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.running.turns import alone_in
 from bandana.flows.spec.environment_kinds import environments_of
-from bandana.flows.spec.environment_specs import TableSpec
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import Block, Cell, cells_of
@@ -206,7 +205,7 @@ def _makings(blocks: list[tuple[Cell, Block]], store: Store) -> Iterator[tuple[p
 
 def _without_folders(spec: Spec, text: str) -> str:
     """The text of the spec, which names its files without their folders: those say who keeps them, and change no result."""
-    places = [item.path for item in spec.environment if isinstance(item, TableSpec)]
+    places = [item.file for item in spec.environment if item.file is not None]
     for place in [*places, *([] if spec.baseline is None else [spec.baseline])]:
         text = text.replace(str(place.absolute()), place.name)
     return text

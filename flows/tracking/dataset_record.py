@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from bandana.flows.keys.content import content_key
-from bandana.flows.spec.environment_specs import TableSpec
 from bandana.flows.spec.plan import Cell
 
 
@@ -25,8 +24,8 @@ def dataset_record(cell: Cell) -> dict[str, Any]:
         "highest reward": interval.high,
     }
     item = environment.item
-    if isinstance(item, TableSpec):  # where it lies says who keeps it, and changes with the machine
-        item = item.model_copy(update={"path": Path(item.path.name)})
+    if item.file is not None:  # where it lies says who keeps it, and changes with the machine
+        item = item.with_file(Path(item.file.name))
     source = item.model_dump_json()
     identity = cell.identity()["environment"] if environment.shows("values") else {**declared, "source": source}
     profile = {**declared, "means": environment.describe()["means"]} if environment.shows("means") else declared

@@ -119,7 +119,7 @@ def test_an_edit_in_audits_recomputes_no_block(cells, edited):
         ("flows/spec/linear.py", "randhie_table(seed, rounds)", "randhie_table(seed, 7)", ("randhie",)),
         ("flows/spec/finite_arms.py", "asarray(self.item.means)", "asarray(self.item.means[::-1])", ("bernoulli",)),
         ("flows/spec/finite_arms.py", "return resampled_arms(", "return 1 * resampled_arms(", ("thornton_hiv",)),
-        ("flows/spec/environment_specs.py", "self.scale", "2 * self.scale", ()),
+        ("flows/spec/kernel.py", "self.scale", "2 * self.scale", ()),
         ("algorithms/environments/linear.py", "import numpy as np", "import numpy as np\n\nX = 1", ("linear",)),
         ("algorithms/environments/mdp_instances.py", "import numpy as np", "import numpy as np\n\nX = 1",
          ("hypercube", "patients", "kernel-mixture", "modes")),
@@ -138,7 +138,7 @@ def test_an_edit_of_an_environment_recomputes_what_plays_on_it(cells, edited, pa
 
 def test_a_comment_or_a_docstring_recomputes_nothing(cells, edited):
     for path in (
-        "flows/suites/replicates.py", "flows/spec/linear.py", "flows/spec/environment_specs.py", "algorithms/run.py",
+        "flows/suites/replicates.py", "flows/spec/linear.py", "flows/spec/kernel.py", "algorithms/run.py",
         "algorithms/bandits/finite_arm/entries.py", "privacy_core/ledger.py", "privacy_core/__init__.py",
         "flows/spec/seeds.py",
     ):  # fmt: skip

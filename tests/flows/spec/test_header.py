@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bandana.flows.spec.environment_kinds import read_table
-from bandana.flows.spec.environment_specs import TableSpec
+from bandana.flows.spec.finite_arms import TableSpec
 from bandana.flows.spec.mistakes import SpecError
 
 SECRET = "0.8125"

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from small_spec import SMALL, SMALL_LINEAR, SMALL_SPHERE
 
 from bandana.flows.spec.environment_kinds import environments_of, read_table
-from bandana.flows.spec.environment_specs import TableSpec
+from bandana.flows.spec.finite_arms import TableSpec
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import json_schema, load_spec, parse_spec
