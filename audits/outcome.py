@@ -17,15 +17,19 @@ import numpy as np
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity, as_gdp, assumes_gaussian_noise
-from bandana.audits.limits import MIN_REPLAYS
 from bandana.privacy_core import ConcentratedEvent, Event, GaussianDP, Guarantee, LaplaceEvent, PureDP, account
 from bandana.privacy_core.accounting import accounted_mu
 from bandana.privacy_core.checks import probability
 
+MIN_REPLAYS = 1000
+"""Replays on each side: with fewer, no fault is seen at the usual confidence."""
 EQUAL = 1 + 1e-9
 MU = Quantity("mu")
 
 ONE_RUN = "one_run"
+"""View of an adversary who guesses the coins of many canaries in one run."""
+SAMPLING, DETERMINISTIC, NOISE = "sampling", "deterministic", "noise"
+"""The three searches: replays, the search for a counterexample, the audit of the noise."""
 
 
 class Verdict(StrEnum):
@@ -38,7 +42,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard an audit looks; the honest algorithm and its planted faults are looked at equally hard.
+    """Audit effort, the same for the honest algorithm and its planted faults.
 
     Attributes:
       replays: on each side of each pair, at least 1000.
@@ -360,10 +364,3 @@ class Outcome:
             )
         where = "" if self.at_test_budget is None else f", at the test budget {self.at_test_budget.claim.stated}"
         return (*held, f"all {len(self.all_controls)} planted faults were caught at the same effort{where}")
-
-
-SAMPLING, DETERMINISTIC = "sampling", "deterministic"
-
-
-NOISE = "noise"
-"""Name of this audit, beside `controls.SAMPLING` and `controls.DETERMINISTIC`."""

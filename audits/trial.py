@@ -22,12 +22,14 @@ class Trial:
       claim: what it promises.
       table: the data set, as long as each replay.
       probes: records to plant canaries at.
+      is_test_budget: its claim is as weak as its noise needs, so that what is spent must be within reach, and not the claim.
     """
 
     algorithm: Algorithm
     claim: Claim
     table: Table
     probes: tuple[int, ...]
+    is_test_budget: bool = False
 
     @property
     def private_records(self) -> bool:

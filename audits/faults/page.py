@@ -10,8 +10,7 @@ from bandana.audits.faults.fault import Control
 from bandana.audits.faults.linear_mdp import LSVI_UTILITY
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS, UTILITY_FAULTS, SumControl
-from bandana.audits.limits import MIN_REPLAYS
-from bandana.audits.outcome import SAMPLING
+from bandana.audits.outcome import MIN_REPLAYS, SAMPLING
 
 _HEAD = """# Planted faults
 

@@ -19,10 +19,9 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
-from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import Algorithm, FloatArray
 from bandana.audits.neighbors.pairs import Pair, actions_differ
-from bandana.audits.outcome import Effort
+from bandana.audits.outcome import DETERMINISTIC
 from bandana.audits.searches.cases import SHORT, Case, Menu
 from bandana.audits.searches.counterexample import (
     BOOK,
@@ -37,8 +36,8 @@ from bandana.audits.searches.counterexample import (
     Move,
     Total,
 )
+from bandana.audits.searches.request import Finding, Request
 from bandana.audits.searches.sides import REPLICATES, Call, Sides, play
-from bandana.audits.trial import Trial
 from bandana.privacy_core import (
     ConcentratedEvent,
     Event,
@@ -409,15 +408,16 @@ def search(
 _LONGEST_SEARCHED = 24
 
 
-def book_limit(claim: Claim, events: tuple[tuple[Event, int], ...]) -> GaussianDP | None:
-    """What the book of a searched case must not exceed; noise that is not Gaussian composes to no exact mu there."""
-    return claim.gaussian if all(isinstance(event, GaussianEvent) for event, _ in events) else None
+class Deterministic:
+    """The search for a counterexample, among generated cases and on the least favorable pair."""
 
+    name, title = DETERMINISTIC, "deterministic audit"
 
-def search_trial(
-    trial: Trial, worst: Callable[[], Pair], limit: GaussianDP | None, effort: Effort, *, shrinks: bool
-) -> Counterexample | None:
-    """A counterexample among searched cases, or on the least favorable pair."""
-    rounds = min(_LONGEST_SEARCHED, trial.table.n_users)
-    found = search(trial.algorithm, trial.table.reward_range, limit, effort.examples, rounds, shrinks, trial.private_records)
-    return found or examine_pair(trial.algorithm, worst(), limit, effort.seed)
+    def examine(self, request: Request) -> Finding:
+        """Shrinks what it finds, unless any counterexample will do."""
+        trial, limit = request.trial, request.book_limit
+        rounds, shrinks = min(_LONGEST_SEARCHED, trial.table.n_users), not request.until_caught
+        span, examples = trial.table.reward_range, request.effort.examples
+        found = search(trial.algorithm, span, limit, examples, rounds, shrinks, trial.private_records)
+        found = found or examine_pair(trial.algorithm, request.least_favorable.pair, limit, request.effort.seed)
+        return Finding(found is not None, counterexample=None if found is None else found.describe())

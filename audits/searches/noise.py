@@ -43,6 +43,8 @@ from scipy.stats import chi2
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
+from bandana.audits.outcome import NOISE
+from bandana.audits.searches.request import Finding, Request
 from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, LiveLedger, Release, ReproducibleNoise
 from bandana.privacy_core.checks import at_least, probability
 
@@ -235,21 +237,29 @@ def _repetition(first: _Columns, second: _Columns, level: float) -> Iterator[Noi
             )
 
 
-_NOISE_REPLICATES = 4096
-
-
-_MOST_NOISE_REPLICATES = 1 << 16
+_REPLICATES, _MOST_REPLICATES = 4096, 1 << 16
 
 
 def examine_noise(algorithm: Algorithm, table: Table, seed: int) -> str | None:
     """What the audit of the noise finds, in words; as many replicates as the number of released coordinates asks for."""
-    n_reps = _NOISE_REPLICATES
+    n_reps = _REPLICATES
     while True:
         try:
             finding = examine(algorithm, table, n_reps=n_reps, seed=seed)
         except ValueError:
-            if n_reps >= _MOST_NOISE_REPLICATES:
+            if n_reps >= _MOST_REPLICATES:
                 raise
             n_reps *= 4
             continue
         return None if finding is None else str(finding)
+
+
+class Noise:
+    """The search for noise that differs from its declaration."""
+
+    name, title = NOISE, "audit of the noise"
+
+    def examine(self, request: Request) -> Finding:
+        """Tests all noise that the algorithm adds."""
+        found = examine_noise(request.trial.algorithm, request.trial.table, request.effort.seed)
+        return Finding(found is not None, noise_finding=found)

@@ -1,30 +1,36 @@
-"""The search by sampling: how many replays it takes, and how its failure probability is split."""
+"""The search by sampling: replays of neighbors, how many it takes, and how their failure probability is split."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from bandana.algorithms.protocol import Algorithm
+from bandana.audits.bounds import power
 from bandana.audits.bounds.methods import bound
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import Effort
-from bandana.audits.replays.measure import PlannedBound, method_of
+from bandana.audits.outcome import MU, ONE_RUN, SAMPLING, Effort, Scores, StatedBound, main_quantity
+from bandana.audits.replays.measure import (
+    Measurement,
+    NotANumber,
+    PlannedBound,
+    measure,
+    measure_one_run,
+    method_of,
+    plan_bounds,
+)
 from bandana.audits.replays.replay import replay
+from bandana.audits.searches.request import Finding, Request
+from bandana.privacy_core import PureDP
 
-POWER_TRIALS = 40
-
-
+_POWER_TRIALS = 40
+_PART, _FEWEST_OF_PART = 8, 2048
+_PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 512
 _MOST_TOLD_APART = 1 << 21
 """Replays a side up to which it is asked how many would be enough."""
-
-
-_PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 512
-
-
-_PART, _FEWEST_OF_PART = 8, 2048
 
 
 def too_few(claimed: float, level: float, n: int, effort: Effort, planned: PlannedBound) -> tuple[str, ...]:
@@ -63,9 +69,92 @@ def promise(algorithm: Algorithm, pair: Pair, seed: int) -> float:
     return math.sqrt(max(0.0, float(scores[1].mean() - scores[0].mean())))
 
 
-def attempts(effort: Effort, plan: tuple[PlannedBound, ...]) -> list[tuple[Effort, tuple[PlannedBound, ...]]]:
-    """The transcripts of a part of the replays, then the whole effort: most faults are caught with the first."""
-    whole = (effort, plan)
+class Sampling:
+    """Replays of neighbors, and the bounds that they certify."""
+
+    name, title = SAMPLING, "replays"
+
+    def examine(self, request: Request) -> Finding:
+        """Takes all planned bounds on all pairs; for planted faults only those that decide, until one is above the limit."""
+        n_pairs = len(request.canaries) + 1
+        enough = request.limit if request.until_caught else math.inf
+        bounds: tuple[StatedBound, ...] = ()
+        scores: Scores = {}
+        caveats: tuple[str, ...] = ()
+        measured, tries = 0.0, _attempts(request)
+        for effort, plan in tries:
+            share = request.failure / len(tries)
+            algorithm = request.trial.algorithm
+            try:
+                found = measure(algorithm, _pairs(request), effort, plan, failure=share, n_pairs=n_pairs, enough=enough)
+            except NotANumber as error:
+                bounds, scores, caveats = (), {}, (str(error),)
+                break
+            single = _in_one_run(request, plan, share)
+            bounds, scores = (*found.bounds, *single.bounds), {**found.scores, **single.scores}
+            measured = max(measured, found.lower(plan[0].quantity))
+            if measured > enough:
+                break
+        is_caught = measured > request.limit
+        if request.until_caught:
+            return Finding(is_caught, measured=measured)
+        level = request.failure * tries[0][1][0].share / n_pairs
+        caveats += too_few(_reach(request), level, request.effort.replays, request.effort, tries[0][1][0])
+        return Finding(is_caught, bounds, scores, measured, _power(request, level), caveats)
+
+
+def _attempts(request: Request) -> list[tuple[Effort, tuple[PlannedBound, ...]]]:
+    """What is measured, in turn: for planted faults a part of the replays, then all, as most are caught with the first."""
+    effort, plan = request.effort, plan_bounds(request.trial.claim.stated, request.effort.delta)
+    if not request.until_caught:
+        return [(effort, plan)]
+    plan = tuple(planned for planned in plan if planned.quantity == plan[0].quantity and planned.view != ONE_RUN)
     if effort.replays < _PART * _FEWEST_OF_PART:
-        return [whole]
-    return [(replace(effort, replays=effort.replays // _PART), plan[:1]), whole]
+        return [(effort, plan)]
+    return [(replace(effort, replays=effort.replays // _PART), plan[:1]), (effort, plan)]
+
+
+def _pairs(request: Request) -> Iterator[Pair]:
+    """All pairs; for planted faults first those on which a few replays show most.
+
+    The order changes no bound, and one above the limit comes sooner.
+    """
+    pairs = request.canaries
+    if request.until_caught:
+        promises = [promise(request.trial.algorithm, pair, request.effort.seed) for pair in pairs]
+        pairs = tuple(pairs[i] for i in sorted(range(len(pairs)), key=lambda i: -promises[i]))
+        if not max(promises) > request.limit:
+            yield request.least_favorable.pair
+            yield from pairs
+            return
+    yield from pairs
+    yield request.least_favorable.pair
+
+
+def _in_one_run(request: Request, plan: tuple[PlannedBound, ...], failure: float) -> Measurement:
+    """The bounds from one run in which every user is a canary, where they are planned."""
+    trial, stated = request.trial, request.trial.claim.stated
+    shares = [planned.share for planned in plan if planned.view == ONE_RUN]
+    if not shares:
+        return Measurement((), {})
+    claim = stated if isinstance(stated, PureDP) else trial.claim.gaussian
+    return measure_one_run(trial.algorithm, trial.table, claim, request.effort, failure * shares[0])
+
+
+def _reach(request: Request) -> float:
+    """What must be in reach of the bounds: a bound above what is accounted breaks the verdict too."""
+    if not request.trial.is_test_budget:
+        return request.claimed
+    return min(request.claimed, request.accounted or request.claimed)
+
+
+def _power(request: Request, level: float) -> float:
+    """The smallest factor in the main quantity that is caught on the least favorable pair; infinite if it shows nothing."""
+    worst, main, claimed = request.least_favorable, main_quantity(request.trial.claim.stated), request.claimed
+    reached = min(1.0, (worst.mu_analytic if main == MU else worst.epsilon_analytic) / claimed)
+    if not reached > 0:
+        return math.inf
+    method, parameters = method_of(main, request.effort.seed, is_learned=False)
+    return power.smallest_factor_caught(
+        method, parameters, level, claimed, request.effort.replays, reached=reached, n_trials=_POWER_TRIALS
+    )

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from bandana.algorithms import catalog
-from bandana.audits.limits import MIN_REPLAYS
+from bandana.audits.outcome import MIN_REPLAYS
 from bandana.flows.spec.environment_kinds import EnvironmentSpec
 from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Share, Strict
 from bandana.flows.spec.mistakes import SpecError, explain

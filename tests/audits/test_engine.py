@@ -10,10 +10,11 @@ from bandana.audits.claims import Quantity, parse
 from bandana.audits.evidence import verify, write
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS
 from bandana.audits.neighbors.pairs import canary_pairs
-from bandana.audits.outcome import MU, ONE_RUN, Effort, Verdict, accounted_as, accounted_mu
+from bandana.audits.outcome import DETERMINISTIC, MU, NOISE, ONE_RUN, SAMPLING, Effort, Verdict, accounted_as, accounted_mu
 from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
 from bandana.audits.replays.measure import PlannedBound, measure, method_of, plan_bounds, rounded
 from bandana.audits.searches.noise import examine_noise
+from bandana.audits.searches.request import Finding
 from bandana.audits.subjects import subjects
 from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, NonPrivateEvent, PureDP, TrustModel
 
@@ -102,6 +103,40 @@ def test_each_quantity_is_accounted_from_the_same_book():
     assert accounted_as(Quantity("epsilon", delta=1e-5), book) == pytest.approx(4.37718, abs=1e-5)
     assert accounted_as(Quantity("epsilon"), book) == np.inf
     assert accounted_as(Quantity("epsilon"), ((LaplaceEvent(2.0), 4),)) == 2
+
+
+# --- one loop -------------------------------------------------------------------------------------------------------
+
+
+def test_the_honest_algorithm_and_each_faulty_one_go_through_the_same_searches(monkeypatch):
+    """They differ in the algorithm and in where a search may stop; replays try every fault, others only theirs."""
+    seen = []
+
+    class Recorded:
+        def __init__(self, name):
+            self.name = self.title = name
+
+        def examine(self, request):
+            seen.append((self.name, request))
+            return Finding(is_caught=request.until_caught)
+
+    names = (SAMPLING, DETERMINISTIC, NOISE)
+    monkeypatch.setattr("bandana.audits.audit.SEARCHES", tuple(map(Recorded, names)))
+    subject = subjects()["block tree"]()
+    outcome = audit(subject.trial, subject.controls, EFFORT)
+    honest, tried = seen[:3], seen[3:]
+    assert [name for name, _ in honest] == [*names]
+    assert len({id(request) for _, request in honest}) == 1
+    assert [name for name, _ in tried] == [
+        name for control in subject.controls for name in names if name == SAMPLING or name in control.caught_by
+    ]
+    same = (subject.trial.claim, subject.trial.table, subject.trial.probes)
+    for _, request in seen:
+        assert (request.trial.claim, request.trial.table, request.trial.probes) == same
+        assert (request.effort, request.failure) == (EFFORT, honest[0][1].failure)
+        assert request.until_caught is (request is not honest[0][1])
+        assert (request.trial.algorithm is subject.trial.algorithm) is not request.until_caught
+    assert all(control.is_caught for control in outcome.controls)
 
 
 # --- what each search adds ------------------------------------------------------------------------------------------

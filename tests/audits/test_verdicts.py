@@ -11,17 +11,26 @@ from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.problem import Problem
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
-from bandana.audits.outcome import DETERMINISTIC, MU, SAMPLING, Effort, Verdict
+from bandana.audits.outcome import DETERMINISTIC, MIN_REPLAYS, MU, SAMPLING, Effort, Verdict
 from bandana.audits.replays.attacks import TRANSCRIPT
 from bandana.audits.seeds import derive
 from bandana.audits.summary import summarize
 from bandana.audits.trial import Trial
+from bandana.flows.spec.spec import AuditSpec
 from bandana.privacy_core import Gaussian, Interval, PhaseSum, RenyiDP, Span
 
 UNIT = Interval(0.0, 1.0)
 EFFORT = Effort(replays=20_000, confidence=0.95, delta=1e-5, examples=60, seed=3)
 LITTLE = replace(EFFORT, replays=4000)
 ENTRY = find("adar-ucb")
+
+
+def test_an_audit_and_a_spec_refuse_the_same():
+    assert Effort(MIN_REPLAYS, 0.95, 1e-5, 1, 0).replays == AuditSpec(replays=MIN_REPLAYS).replays == MIN_REPLAYS
+    with pytest.raises(ValueError, match=f"replays must be at least {MIN_REPLAYS}, got {MIN_REPLAYS - 1}"):
+        Effort(MIN_REPLAYS - 1, 0.95, 1e-5, 1, 0)
+    with pytest.raises(ValueError, match=f"greater than or equal to {MIN_REPLAYS}"):
+        AuditSpec(replays=MIN_REPLAYS - 1)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,111 @@
+"""What all searches of one algorithm share, and what one of them finds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from bandana.audits.neighbors import worst_pair
+from bandana.audits.neighbors.pairs import Pair, canary_pairs
+from bandana.audits.outcome import MU, Effort, Scores, StatedBound, accounted_as, main_quantity
+from bandana.audits.seeds import derive
+from bandana.audits.trial import Trial
+from bandana.privacy_core import Event, GaussianDP, GaussianEvent
+
+
+@dataclass(frozen=True)
+class Request:
+    """An algorithm to examine, honest or with a planted fault, and all that the searches of it share.
+
+    Attributes:
+      trial: the algorithm, its claim and its data.
+      effort: replays, cases and seed.
+      failure: probability with which some bound exceeds the truth, at most.
+      until_caught: any evidence against the algorithm will do, and the search for it ends there; for planted faults.
+    """
+
+    trial: Trial
+    effort: Effort
+    failure: float
+    until_caught: bool = False
+
+    @property
+    def claimed(self) -> float:
+        """The claim in its main quantity."""
+        stated, main = self.trial.claim.stated, main_quantity(self.trial.claim.stated)
+        return self.trial.claim.gaussian.mu if main == MU else main.limit(stated)
+
+    @cached_property
+    def events(self) -> tuple[tuple[Event, int], ...]:
+        """The events on the worst record, with counts."""
+        return derive(self.trial.algorithm, self.trial.table, self.effort.seed)
+
+    @cached_property
+    def accounted(self) -> float:
+        """What the events compose to, in the claim's main quantity."""
+        return accounted_as(main_quantity(self.trial.claim.stated), self.events)
+
+    @property
+    def limit(self) -> float:
+        """What a bound on the main quantity must exceed to break an inequality of the verdict."""
+        return min(self.claimed, self.accounted)
+
+    @property
+    def book_limit(self) -> GaussianDP | None:
+        """What the ledger of a searched case may compose to; None where noise is not Gaussian, and there is no exact mu."""
+        return self.trial.claim.gaussian if all(isinstance(event, GaussianEvent) for event, _ in self.events) else None
+
+    @cached_property
+    def canaries(self) -> tuple[Pair, ...]:
+        """The neighbors that differ at the trial's probes."""
+        return canary_pairs(self.trial.table, self.trial.probes, self.trial.private_records)
+
+    @cached_property
+    def least_favorable(self) -> worst_pair.WorstPair:
+        """The least favorable pair that a search finds, and its analytic privacy loss."""
+        trial = self.trial
+        return worst_pair.find(trial.algorithm, trial.table, trial.probes, self.effort.seed, trial.private_records)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one search found; it fills in what it is about.
+
+    Attributes:
+      is_caught: it is evidence against the algorithm.
+      bounds: all that were taken.
+      scores: name -> scores of the data set and of the neighbor.
+      measured: the largest bound on the main quantity.
+      power: the smallest factor in the main quantity that would have been caught with 95 % probability.
+      caveats: why the search can say nothing in favor of the claim, in words.
+      counterexample: to the privacy argument, in JSON's own types.
+      noise_finding: how the noise differs from its declaration, in words.
+    """
+
+    is_caught: bool
+    bounds: tuple[StatedBound, ...] = ()
+    scores: Scores = field(default_factory=lambda: MappingProxyType({}))
+    measured: float = 0.0
+    power: float = math.inf
+    caveats: tuple[str, ...] = ()
+    counterexample: Mapping[str, Any] | None = None
+    noise_finding: str | None = None
+
+
+class Search(Protocol):
+    """One way to catch a fault; the honest algorithm and each faulty one go through the same searches.
+
+    Attributes:
+      name: short name, by which planted faults say what must catch them.
+      title: what a user sees while it runs.
+    """
+
+    name: str
+    title: str
+
+    def examine(self, request: Request) -> Finding:
+        """Searches one algorithm for evidence against it."""
