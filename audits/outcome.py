@@ -29,7 +29,7 @@ MU = Quantity("mu")
 ONE_RUN = "one_run"
 """View of an adversary who guesses the coins of many canaries in one run."""
 SAMPLING, DETERMINISTIC, NOISE = "sampling", "deterministic", "noise"
-"""The three searches: replays, the search for a counterexample, the audit of the noise."""
+"""The three searches: replays, the search for a counterexample, the noise audit."""
 
 
 class Verdict(StrEnum):
@@ -184,7 +184,7 @@ class Outcome:
       scores: name -> scores of the data set and of the neighbor.
       events: on the worst record, with counts; None where there is no ledger.
       counterexample: of the deterministic audit, see `sensitivity.Counterexample.describe`.
-      noise_finding: what the audit of the noise found, in words.
+      noise_finding: the noise audit's finding, in words.
       controls: the planted faults.
       power: the smallest factor in the main quantity that this audit would have caught with 95 % probability.
       caveats: why the audit can say nothing in favor of the claim, in words.

@@ -135,7 +135,7 @@ class LiveLedger:
       budget: no record may spend more than this; None sets no limit. GDP, RDP, zCDP, pure or (epsilon, delta); a filter,
         valid with adaptively chosen noise, spans and stopping (`bandana.privacy_core.spending`).
       keeps_transcript: whether `transcript` keeps what was released.
-      trust: who sees the data, as far as the run's owner arranges it; it is written on the guarantee.
+      trust: who sees the data, which the run's owner must ensure; it is written on the guarantee.
       n_records: length of the stream, to refuse spans outside it; None where it is not known.
       relation: between which data sets the releases bound the change; the first release fixes it.
     """

@@ -49,7 +49,7 @@ class DataSet(ABC):
       n_users: number of records.
       n_actions: number of actions.
       n_steps: actions that one record takes: 1 in a bandit, the length of an episode.
-      rewards_may_be_public: whether algorithms may know the rewards: then canaries are told apart by their covariates.
+      rewards_may_be_public: whether algorithms may know the rewards: then canaries are identified by their covariates.
       stack: the `Stack` of data sets of this kind.
     """
 

@@ -1,4 +1,4 @@
-r"""Small Markov decision processes on which one replaced episode moves a release as far as it can.
+r"""Small Markov decision processes on which one replaced episode moves a release by the full sensitivity.
 
 What an episode adds to the sums of value-targeted regression is x x^T and y x for each step, where x is the sum over s' of
 phi(s'|s, a) V(s'), of norm V_max at most, and y = V(s') <= V_max; in least-squares value iteration x = phi(s, a). Which pair

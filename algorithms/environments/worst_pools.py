@@ -22,7 +22,7 @@ def extrapolating_pool(n_actions: int, dimension: int, lengthscale: float = SMOO
     Args:
       n_actions: of each context.
       dimension: of the points.
-      lengthscale: of the kernel; distances are in proportion to it, as far as points fit into the unit ball.
+      lengthscale: of the kernel; distances are in proportion to it while points fit into the unit ball.
     """
     middle, axes = np.ones(dimension) / np.sqrt(dimension), np.eye(dimension)
     aside = [0.3 * (1 + a // dimension / 2) * (axes[a % dimension] - middle / np.sqrt(dimension)) for a in range(n_actions)]

@@ -112,7 +112,7 @@ def lsvi_pure_batches(epsilon: float, episodes: int, episode_length: int, dimens
 
 
 def lsvi_updates(episodes: int, batches: int) -> int:
-    """How often Algorithm 2 releases new estimates: after i ceil(K / B) episodes, i = 1, ..., B - 1, as far as K reaches.
+    """How often Algorithm 2 releases new estimates: after i ceil(K / B) episodes, i = 1, ..., B - 1, up to K.
 
     Args:
       episodes: K.

@@ -125,7 +125,7 @@ def log_odds(counts: FloatArray) -> FloatArray:
 
     Isotonic regression forms blocks of bins, each with log odds of its own; the extreme ones are the luckiest, and bets on
     them as they are lose. So they are drawn toward the line that logistic regression puts through the scores' normal
-    quantiles, or one that bends, as far as they agree with it within their errors (DerSimonian and Laird 1986), and then
+    quantiles, or a bent line, if they agree with it within their errors (DerSimonian and Laird 1986), and then
     toward 0 by the standard error that is left. On a line lie shifts of Gaussian noise, and nearly all releases of many
     noisy numbers; where it does not fit, the blocks speak for themselves.
 

@@ -99,10 +99,11 @@ def _delta(mu: ArrayLike, epsilon: FloatArray) -> FloatArray:
 def design_contrast(thresholds: FloatArray, counts: FloatArray, level: float, n: float) -> Contrast | None:
     r"""The contrast that promises the largest mu.
 
-    Every threshold estimates a mu_k = Phi^-1(q_k) - Phi^-1(p_k) from its rates; these are drawn toward their mean as far as
-    they agree within their errors (DerSimonian and Laird 1986). Against the claim mu_0, threshold k is ahead by about
-    x_k = phi(Phi^-1(q_k)) (mu_k - mu_0), where the curve is touched. The weights v >= 0 maximize (v x) / sqrt(v S v), S the
-    covariance of the tests: a quadratic program. mu_0 is where that promises a deviation that `level` demands.
+    Every threshold estimates a mu_k = Phi^-1(q_k) - Phi^-1(p_k) from its rates; these are drawn toward their mean to the
+    degree to which they agree within their errors (DerSimonian and Laird 1986). Against the claim mu_0, threshold k is
+    ahead by about x_k = phi(Phi^-1(q_k)) (mu_k - mu_0), where the curve is touched. The weights v >= 0 maximize (v x) /
+    sqrt(v S v), S the covariance of the tests: a quadratic program. mu_0 is where that promises a deviation that `level`
+    demands.
 
     Args:
       thresholds: (bins - 1,) cuts between bins of scores.

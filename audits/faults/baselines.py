@@ -2,7 +2,7 @@
 
 Each keeps the honest algorithm's claim. The book of Laplace releases is not compared with the claim case by case, so a fault
 that only spends too often, or draws too little, is not for the deterministic audit to see: replays see it, and the
-audit of the noise where the noise itself is wrong.
+noise audit where the noise itself is wrong.
 """
 
 from __future__ import annotations

@@ -304,7 +304,7 @@ LSVI_JOINT: tuple[Control, ...] = (
     ),
 )  # fmt: skip
 """What the matrices are noised for hides them well: printed replays reach 0.7 of the price. Faults of a factor are left to
-the audit of the noise and to the deterministic one where that is so."""
+the noise audit and to the deterministic one where that is so."""
 
 _PURE = {
     "noise-halved": _DRAWN_WRONG, "half-on-vectors": _DRAWN_WRONG, "paid-for-once": _DECIDED_WRONG,

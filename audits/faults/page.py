@@ -17,7 +17,7 @@ _HEAD = """# Planted faults
 Each audit plants these in the algorithm that it audits, at a budget of about mu = 1, and must catch them with the
 same effort; else its verdict is INCONCLUSIVE. `python -m bandana.audits.faults.page` writes this page from the code.
 *Caught by* names the searches that must see the fault: sampling (replays), deterministic (a search for a
-counterexample), noise (the audit of the noise). *Factor* is the true privacy loss over the claimed one, where
+counterexample), noise (the noise audit). *Factor* is the true privacy loss over the claimed one, where
 it is finite and known; *replays* are those on each side with which sampling sees it.
 """
 

@@ -2,7 +2,7 @@
 
 Each takes an honest bed of `bandana.audits.testbeds.blocks` apart where implementations go wrong, and keeps its claim. mu0
 is the claim; a factor is what the fault makes of it, for the least favorable pair of the bed's table. Three audits look:
-replays (`SAMPLING`), the deterministic audit (`DETERMINISTIC`), and the audit of the noise (`NOISE`). None of them alone
+replays (`SAMPLING`), the deterministic audit (`DETERMINISTIC`), and the noise audit (`NOISE`). None of them alone
 sees all faults: noise that is shared or too small leaves every exact value, span and charge as it should be, and a score
 that believes the declared law does not see that two releases together are exact; a sum that a record enters twice has noise
 as declared.

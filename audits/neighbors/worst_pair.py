@@ -255,7 +255,7 @@ def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, p
 
     First every context is tried with a canary from lowest to highest at every probe, and canaries outside the range or that
     bring something else, with 64 replays each; the best eight again with 256. Then the best one is improved, coordinate by
-    coordinate: positions 1, 2, 4 and so on records away, as far as those tried next to it; other values, and other states of
+    coordinate: positions 1, 2, 4 and so on records away, up to those tried next to it; other values, and other states of
     an episode; other contexts.
 
     Args:

@@ -153,7 +153,7 @@ def fit_counts(data: Replays, neighbor: Replays) -> Scorer:
 def fit_divergence(data: Replays, neighbor: Replays) -> Scorer:
     """Learns the log odds of when the actions leave the commonest sequence of actions, by counting.
 
-    Rounds are told apart one by one where few occur, else in bins that grow with the round.
+    Rounds are distinguished one by one where few occur, else in bins that grow with the round.
     """
     layout = _layout(data, neighbor)
     compared = np.concatenate([side.actions[:_MOST_COMPARED] for side in (data, neighbor)])

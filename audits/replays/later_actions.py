@@ -123,7 +123,7 @@ class LaterActions:
         self._n_runs = np.zeros(n_reps, dtype=np.int64)
 
     def observe(self, record: Record) -> None:
-        """Takes in the record's public part, as far as it lies after the canary."""
+        """Takes in the part of the record's public data that lies after the canary."""
         for step in range(self._length):
             _extend(
                 record.user * self._length + step, record.n_records, record.actions[:, step], self._first, self._windows,
@@ -192,7 +192,7 @@ def later_features(actions: IntArray, record: int, n_actions: int) -> Features:
 def first_divergence(rows: Features, layout: Layout, reference: Features) -> IntArray:
     """(n_reps,) how many rounds after the canary the actions first leave a reference.
 
-    The two sequences are compared run by run, as far as their first six runs tell; n_later where they agree so far.
+    The two sequences are compared run by run, up to the first difference in their first six runs; n_later where these agree.
 
     Args:
       rows: (n_reps, n_features)

@@ -1,4 +1,4 @@
-"""What the report says of the deterministic audit: its counterexamples, and the audit of the noise."""
+"""What the report says of the deterministic audit: its counterexamples, and the noise audit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_ROWS = 24
 
 
 def deterministic(document: dict[str, Any]) -> list[Block]:
-    """Counterexamples, and what the audit of the noise found."""
+    """Counterexamples, and what the noise audit found."""
     audits = document["audits"]
     if not audits:
         return [paragraph("No audit was run.")]

@@ -58,7 +58,7 @@ class Move:
 
     @property
     def times(self) -> float:
-        """How many times as far as allowed it moved; infinite where nothing is allowed."""
+        """Ratio of the distance that it moved to the allowed one; infinite where nothing is allowed."""
         if self.allowed:
             return self.moved / self.allowed
         return math.inf if self.moved else 0.0

@@ -1,4 +1,4 @@
-r"""The audit of the noise: is every number that leaves hidden by noise of its own, of the declared size?
+r"""The noise audit: does every released number carry noise of its own, of the declared size?
 
 The deterministic audit (`bandana.audits.searches.deterministic`) looks at exact values, schedules and charges. It takes it
 on trust that each release adds fresh noise of the law that its mechanism declares; a node that shares its noise with another
@@ -170,7 +170,7 @@ def _standardize(mechanism: Any, whitened: FloatArray, coin: np.random.Generator
         place = steps + reach
         share = below[place] + coin.random(steps.shape) * (below[place + 1] - below[place])
         return np.asarray(ndtri(np.clip(share, _BITS, 1 - _BITS)))
-    raise TypeError(f"the law of {mechanism} is not known to the audit of the noise")
+    raise TypeError(f"the law of {mechanism} is not known to the noise audit")
 
 
 def _dependence(columns: _Columns, level: float) -> Iterator[NoiseFinding]:
@@ -241,7 +241,7 @@ _REPLICATES, _MOST_REPLICATES = 4096, 1 << 16
 
 
 def examine_noise(algorithm: Algorithm, table: Table, seed: int) -> str | None:
-    """What the audit of the noise finds, in words; as many replicates as the number of released coordinates asks for."""
+    """What the noise audit finds, in words; as many replicates as the number of released coordinates asks for."""
     n_reps = _REPLICATES
     while True:
         try:
@@ -257,7 +257,7 @@ def examine_noise(algorithm: Algorithm, table: Table, seed: int) -> str | None:
 class Noise:
     """The search for noise that differs from its declaration."""
 
-    name, title = NOISE, "audit of the noise"
+    name, title = NOISE, "noise audit"
 
     def examine(self, request: Request) -> Finding:
         """Tests all noise that the algorithm adds."""

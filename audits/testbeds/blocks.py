@@ -2,7 +2,7 @@
 
 A bed does what an algorithm does, and no more: a record's answer becomes a contribution, contributions enter a sum, the sum
 is released when a phase ends, and the next action is decided from what was released. So the replays, the deterministic
-audit and the audit of the noise run on it unchanged, over any `RewardTable`.
+audit and the noise audit run on it unchanged, over any `RewardTable`.
 
 Unit of privacy: one record, which is one round; a neighbor replaces what that user would answer to any action. Claim: mu-GDP
 of everything that is released, in the central model (`local` beds: of each message). It is the claim of the sum that the bed

@@ -12,8 +12,8 @@ _HEAD = """# Report format
 
 A report's JSON file is a document of version `{version}`. This page is written from
 `audits/reporting/report.schema.json`, which every document is checked against before it is written. There is no infinity
-and no NaN in it: `null` stands for a number that does not exist. A document of one's own is
-checked by `bandana.audits.reporting.validate`.
+and no NaN in it: `null` stands for a number that does not exist. `bandana.audits.reporting.validate` checks a
+document of your own.
 """
 _HEAD_OF_COMPARISON = """# Comparison format
 

@@ -12,7 +12,8 @@ _LENGTH = 120  # file systems take 255 bytes, with an ending
 def file_name(text: str) -> str:
     """A name in letters, digits and `._+-` of ASCII; another one for another text, but for blanks, `=` and `-`.
 
-    Plain text keeps its letters, with `-` for blanks and `=`. What else is replaced, or cut off, is told apart by a hash.
+    Plain text keeps its letters, with `-` for blanks and `=`. A hash
+    distinguishes names in which anything else was replaced or cut off.
 
     Args:
       text: such as the name of a cell, which may hold the name of a user's file.

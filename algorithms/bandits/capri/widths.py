@@ -53,7 +53,7 @@ class ExactWidth:
 
         |f(w) - estimate| <= |f| bias(w) + sqrt(2 L (B^2 variance(w) + s^2 |v(w)|^2)) + B a(w) L / 3,
 
-    but with probability failure / (|W| R), by Bernstein's inequality for variables bounded on one side (Boucheron, Lugosi
+    except with probability failure / (|W| R), by Bernstein's inequality for variables bounded on one side (Boucheron, Lugosi
     and Massart 2013, Theorem 2.10), whose moment bound holds for the Gaussian part too. Where noise dominates, the same with
     half of the failure for the noise alone, z s |v(w)| with z = Phi^-1(1 - failure / (4 |W| R)), is shorter; the shorter is
     taken. It assumes that the pool's law is the law of the contexts; a law that is off by a factor of 1 +- u makes it off by

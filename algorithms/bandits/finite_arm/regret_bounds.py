@@ -172,7 +172,7 @@ def theorem_5_bound(
         R_T <= sum_a 8 beta log(T) / D_a + 8 sqrt(beta (alpha / epsilon) log T) + 2 beta / (beta - 3),
 
     and never more than T times the largest gap. Proof, as printed: arm a is not played again once its last episode had
-    n = 2^l >= 2 beta log(T) / D_a^2 + 2 sqrt(beta (alpha / epsilon) log T) / D_a rounds, but with probability 1/T; it has
+    n = 2^l >= 2 beta log(T) / D_a^2 + 2 sqrt(beta (alpha / epsilon) log T) / D_a rounds, except with probability 1/T; it has
     then 2^(l + 1) <= 4 times that many. The optimal arm's index fails in all rounds together beta / (beta - 3) times.
     `tight` combines episodes: its variance proxy is at most that of the last episode alone, which is all that is used of
     it. First pulls of `printed` have a bonus for half a sample, which is more than their noise needs.

@@ -53,7 +53,7 @@ class SuccessiveElimination:
 
         h_e = sqrt(log(8 S e^2 / failure) / (2 R_e)),      c_e = log(4 S e^2 / failure) / (epsilon R_e).
 
-    By Hoeffding and the Laplace tail all means of all epochs are within h_e + c_e but with probability `failure`: each event
+    By Hoeffding and the Laplace tail all means of all epochs are within h_e + c_e, except with probability `failure`: each event
     has at most failure / (4 S e^2), twice, and sum_e 1 / (2 e^2) < 1. Then the best arm stays, and since h_e and c_e are
     at most Delta_e / 8, arms of gap Delta_e go. The last arm is played to the end, and nothing more is released.
 

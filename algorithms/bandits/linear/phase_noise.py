@@ -17,7 +17,7 @@ UP = 1 + 1e-12
 
 
 class Goal(NamedTuple):
-    """What a phase has to learn: the mean of every active arm up to `target`, but with probability delta / (l (l + 1))."""
+    """Goal of a phase: the mean of every active arm up to `target`, except with probability delta / (l (l + 1))."""
 
     phase: int
     """l, from 1."""

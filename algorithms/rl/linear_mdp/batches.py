@@ -69,7 +69,7 @@ class Schedule:
 
 
 def static(episodes: int, batches: int) -> Schedule:
-    """B batches of ceil(K / B) episodes, the last one shorter: B - 1 updates, as far as K reaches.
+    """B batches of ceil(K / B) episodes, the last one shorter: B - 1 updates, or fewer if K ends before.
 
     Args:
       episodes: K.

@@ -110,7 +110,7 @@ def improve(inverse, vector, step, rows, width, center, cap, features, weights, 
         index = center + <w, phi> + width |phi|, the norm that of inverse[n],
 
     decides: its action is policy[r, step], and it is moved into [0, cap] to be values[r, step]. Actions whose moved indices
-    tie are told apart by the indices themselves, then the lowest is taken.
+    tie are ordered by the indices themselves, then the lowest is taken.
 
     inverse: (n_rows, d, d) symmetric, vector: (n_rows, d), features: (S, A, d), weights: (n_reps, H, d), policy: (n_reps, H,
     S), values: (n_reps, H + 1, S).
