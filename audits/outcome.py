@@ -212,7 +212,7 @@ class Outcome:
 
     @property
     def main(self) -> Quantity:
-        """What the claim is held against in the first place."""
+        """Main quantity of the claim."""
         return Quantity.of(self.claim.stated) if self.events is None else main_quantity(self.claim.stated)
 
     @cached_property

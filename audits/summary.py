@@ -84,7 +84,7 @@ def three_of(outcome: Outcome, quantity: Quantity) -> dict[str, float | None]:
 
 
 def _main(outcome: Outcome) -> dict[str, Any]:
-    """The quantity that the claim is held against in the first place, and its three numbers."""
+    """Main quantity of the claim, and its three numbers."""
     return {"quantity": str(outcome.main), **three_of(outcome, outcome.main)}
 
 

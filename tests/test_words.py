@@ -66,6 +66,20 @@ def test_the_page_of_planted_faults_is_what_the_code_plants():
 
 
 PRODUCT = ("flows", "audits", "algorithms", "privacy_core")
+GENERATED = {"docs/planted-faults.md", "docs/mutations.md", "docs/comparison.md", "CHANGELOG.md"}
+"""Written by programs, or a record of the past."""
+UNIDIOMATIC = re.compile(
+    r"\b(in all that|but with probability|told apart|of one's own|one an? (?:action|arm|audit|cell|pair|release|round|user)"
+    r"|(?:audit without statistics|audit of the noise)|in the first place)\b",
+    re.IGNORECASE,
+)
+"""House phrases that a native reader stumbles over, or that have another name."""
+UNIDIOMATIC_IN_PROSE = re.compile(
+    r"\b(as far as|whoever|stands? (?:in|beside|twice|side by side)|(?:says?|tells?) (?:which|what|why|how)"
+    r"|(?:is|are|was|were) (?:told|asked for|looked for|looked at|held against))\b",
+    re.IGNORECASE,
+)
+"""Phrases that only prose must avoid: pages, and the texts of a report."""
 
 
 def fragments(tree):
@@ -110,3 +124,52 @@ def test_a_planted_fragment_is_seen(planted):
 
 def test_a_whole_sentence_is_no_fragment():
     assert not list(fragments(ast.parse('def f():\n    """Offers a sum; see `g`."""')))
+
+
+def docstrings(tree):
+    """Line and text of each docstring, those of fields included."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text
+
+
+def test_docstrings_avoid_house_phrases():
+    found = {}
+    for folder in PRODUCT:
+        for path in (ROOT / folder).rglob("*.py"):
+            for line, text in docstrings(ast.parse(path.read_text("utf-8"))):
+                if phrase := UNIDIOMATIC.search(" ".join(text.split())):
+                    found[f"{path.relative_to(ROOT)}:{line}"] = phrase.group()
+    assert found == {}
+
+
+def prose(text):
+    """A page without its blocks, its code, and what programs print."""
+    return " ".join(re.sub(r"^```.*?^```|`[^`]*`", "", text, flags=re.MULTILINE | re.DOTALL).split())
+
+
+def test_pages_and_report_texts_avoid_house_phrases():
+    texts = {
+        path.relative_to(ROOT).as_posix(): prose(text)
+        for path, text in _texts().items()
+        if path.relative_to(ROOT).as_posix() not in GENERATED
+    }
+    for path in (ROOT / "audits" / "reporting").iterdir():
+        if path.suffix == ".py":
+            strings = (node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant))
+            texts[path.name] = " ".join(" ".join(text.split()) for text in strings if isinstance(text, str))
+        elif path.suffix in (".j2", ".json"):
+            texts[path.name] = path.read_text("utf-8")
+    assert len(texts) > 40
+    found = {
+        name: [phrase.group() for pattern in (UNIDIOMATIC, UNIDIOMATIC_IN_PROSE) for phrase in pattern.finditer(text)]
+        for name, text in texts.items()
+    }
+    assert {name: phrases for name, phrases in found.items() if phrases} == {}
+
+
+@pytest.mark.parametrize("planted", ["`x` is told apart", "One row an audit", "as far as it goes", "It says which one"])
+def test_a_planted_house_phrase_is_seen(planted):
+    text = prose(planted.replace("One row an audit", "one an audit"))
+    assert UNIDIOMATIC.search(text) or UNIDIOMATIC_IN_PROSE.search(text)

@@ -1,4 +1,4 @@
-"""A report document becomes a web page and a PDF that a compliance reviewer can read, check and sign."""
+"""Renders a report document as a web page and a PDF that a compliance reviewer can read, check and sign."""
 
 from bandana.audits.reporting.difference import compare
 from bandana.audits.reporting.document import validate

@@ -1,4 +1,4 @@
-"""The figures of audits: the three epsilons, the trade-off curve, and the power curve."""
+"""Figures of audits: the three epsilons, the trade-off curve, and the power curve."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @drawn_once
 def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
-    """The claimed, accounted and measured epsilon of each audit, one row an audit.
+    """Claimed, accounted and measured epsilon, one row per audit.
 
     Args:
       audits: at least one, as in the document.
@@ -99,13 +99,13 @@ def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
 
 @drawn_once
 def tradeoff_curve(audit: dict[str, Any]) -> str:
-    """How often an attack must err: the claim's curve, the attack, and the measured lower bound.
+    """Trade-off curves of the two error rates: the claim's, the attack's, and that of the measured lower bound.
 
     Args:
       audit: one audit whose `tradeoff` is not null.
 
     Returns:
-      SVG text. The axes are cut where the curves have left the corner, if the claim lets them hug it.
+      SVG text. The axes are cut if all curves stay near the corner.
     """
     curve = audit["tradeoff"]
     fpr = np.asarray(curve["fpr"], dtype=float)
@@ -138,7 +138,7 @@ def tradeoff_curve(audit: dict[str, Any]) -> str:
 
 @drawn_once
 def power_curve(audit: dict[str, Any]) -> str:
-    """The share of audits that catch, against the factor by which the claim is exceeded.
+    """Share of audits that catch a fault, against the factor by which it exceeds the claim.
 
     Args:
       audit: one audit whose `power` is not null.

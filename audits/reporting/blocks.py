@@ -1,4 +1,4 @@
-"""The blocks that sections are made of: plain dictionaries with a `kind`, which both templates set.
+"""Blocks of a section: plain dictionaries with a `kind`, which both templates render.
 
 Kinds: text, heading, list, facts, table, figure, code, sign_off. Running text is a list of spans `{"text", "style"}`, a cell
 of a table holds spans, lines or a badge. A template never interprets what a user wrote.
@@ -22,12 +22,12 @@ _LONGEST_IN_TABLE = 120
 
 
 def span(text: str, style: str = "") -> dict[str, str]:
-    """A stretch of running text; `style` is code or empty."""
+    """Piece of running text; `style` is code or empty."""
     return {"text": text, "style": style, "href": ""}
 
 
 def link(text: str, path: str) -> dict[str, str]:
-    """Running text that leads to a file beside the report; on paper it is text."""
+    """Link to a file next to the report; plain text on paper."""
     return {"text": text, "style": "", "href": path}
 
 
@@ -36,7 +36,7 @@ def _spans(content: str | list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def plain(value: Any) -> str:
-    """A value of a document as words."""
+    """Text of a value from a document."""
     if isinstance(value, str):
         return value
     if isinstance(value, float):
@@ -45,7 +45,7 @@ def plain(value: Any) -> str:
 
 
 def at_least(value: float | None) -> str:
-    """A lower bound as words."""
+    """Text of a lower bound."""
     return "none" if value is None else f"≥ {number(value)}"
 
 
@@ -58,12 +58,12 @@ def column(title: str, *, right: bool = False, role: str = "") -> dict[str, Any]
 
 
 def cell_of(text: str, style: str = "") -> dict[str, Any]:
-    """A cell of words."""
+    """Cell of text."""
     return {"spans": [span(text, style)]}
 
 
 def link_of(text: str, path: str | None) -> dict[str, Any]:
-    """A cell of words that lead to a file beside the report, if there is one."""
+    """Cell of text that links to a file next to the report, if there is one."""
     return cell_of(text) if path is None else {"spans": [link(text, path)]}
 
 
@@ -73,12 +73,12 @@ def lines_of(lines: Sequence[str]) -> dict[str, Any]:
 
 
 def badge(text: str, tone: str) -> dict[str, Any]:
-    """A cell that is one word on a colored ground; `tone` is good, bad, unsure or quiet."""
+    """Cell with one word on a colored background; `tone` is good, bad, unsure or quiet."""
     return {"badge": text, "tone": tone}
 
 
 def verdict_badge(verdict: str) -> dict[str, Any]:
-    """A cell that is a verdict."""
+    """Cell with a verdict."""
     return badge(verdict, {"PASS": "good", "FAIL": "bad"}.get(verdict, "unsure"))
 
 
@@ -101,12 +101,12 @@ def bullets(items: Sequence[str]) -> Block:
 
 
 def fact_list(pairs: Sequence[tuple[str, Any]]) -> Block:
-    """Terms, each with a text or spans that say what it is."""
+    """List of terms, each with its text or spans."""
     return {"kind": "facts", "pairs": [{"term": term, "spans": _spans(content)} for term, content in pairs]}
 
 
 def code_block(text: str) -> Block:
-    """Text as it was written."""
+    """Preformatted text."""
     return {"kind": "code", "text": text}
 
 
@@ -122,9 +122,9 @@ def table_block(
     """A table.
 
     Args:
-      caption: stands above it.
+      caption: printed above it.
       columns: from `column`.
-      rows: cells, one a column; the first of a row is its header.
+      rows: cells, one per column; the first of a row is its header.
       groups: titles above the columns, each with how many it spans; together all columns.
       widths: of the columns on paper, relative to each other.
       narrow: no wider than its content.
@@ -149,8 +149,8 @@ def figure_block(
     """A figure of one or more panels.
 
     Args:
-      caption: stands above it.
-      images: (SVG text, description for those who do not see it), one a panel.
+      caption: printed above it.
+      images: (SVG text, alternative text), one per panel.
       size: small, medium or large.
       titles: of the panels.
     """
@@ -166,11 +166,11 @@ def figure_block(
 def shared_facts(
     audits: Sequence[Audit], asked: Sequence[tuple[str, Callable[[Audit], str]]], caption: str
 ) -> tuple[list[tuple[str, Any]], list[Block]]:
-    """What all audits share, once; what differs, as a table with one row an audit (long texts by groups).
+    """Facts that all audits share, and a table of those that differ, one row per audit (long texts by groups).
 
     Args:
       audits: at least one.
-      asked: (term, audit -> words); a term that has no words for any audit is left out.
+      asked: (term, audit -> text); a term without text for any audit is omitted.
       caption: of the table.
 
     Returns:

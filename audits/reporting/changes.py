@@ -1,4 +1,4 @@
-"""What the report of a comparison says: which audits, cells and settings differ between two runs."""
+"""Content of a comparison report: audits, cells and settings that differ between two runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DIGITS = 16
 
 
 def headline(document: dict[str, Any]) -> tuple[str, str]:
-    """FAIL if a verdict became worse, else NONE; and one sentence that counts what changed."""
+    """FAIL if a verdict became worse, else NONE; and one sentence that counts the changes."""
     worse = sum(audit["is_worse"] for audit in document["audits"])
     said = [f"{worse} verdict{'s' if worse != 1 else ''} became worse."] if worse else []
     for name in ("audits", "cells"):
@@ -47,7 +47,7 @@ def headline(document: dict[str, Any]) -> tuple[str, str]:
 
 
 def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The sections of a comparison, in the order in which they are read; see `content.sections`."""
+    """Sections of a comparison, in reading order; see `content.sections`."""
     plan: list[tuple[str, str, Callable[[dict[str, Any]], list[Block]]]] = [
         ("glance", "The two runs", _runs),
         ("audits", "1  Audits", _audits),
@@ -163,7 +163,7 @@ def _main(role: str, side: dict[str, Any]) -> str:
 
 
 def _pair(before: Any, after: Any, words: Callable[[Any], str]) -> str:
-    """A text "before → after", or one of them where they agree or only one is there."""
+    """Text "before → after", or one value if both agree or only one exists."""
     told = [words(side) for side in (before, after) if side is not None]
     return " → ".join(dict.fromkeys(told))
 

@@ -1,4 +1,4 @@
-"""What a report says: sections of blocks, from which both the web page and the PDF are set."""
+"""Content of a report: sections of blocks, which both the web page and the PDF render."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _NO_HASH = (
 
 
 def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The sections of a report, in the order in which they are read.
+    """Sections of a report, in reading order.
 
     Args:
       document: a valid report document.
@@ -82,7 +82,7 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def headline(document: dict[str, Any]) -> tuple[str, str]:
-    """The worst verdict of a document (or NONE) and one sentence that counts all of them."""
+    """Worst verdict of a document (or NONE), and one sentence that counts all verdicts."""
     counts = Counter(audit["verdict"] for audit in document["audits"])
     total = counts.total()
     worse = sum(row["is_worse"] for row in (document["regressions"] or {"rows": ()})["rows"])

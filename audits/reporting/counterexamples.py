@@ -1,4 +1,4 @@
-"""What the report says of the deterministic audit: its counterexamples, and the noise audit."""
+"""Report section on the deterministic audit, its counterexamples, and the noise audit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_ROWS = 24
 
 
 def deterministic(document: dict[str, Any]) -> list[Block]:
-    """Counterexamples, and what the noise audit found."""
+    """Counterexamples of the deterministic audit and findings of the noise audit."""
     audits = document["audits"]
     if not audits:
         return [paragraph("No audit was run.")]
@@ -94,7 +94,7 @@ def _findings(audit: Audit) -> list[dict[str, Any]]:
 
 
 def _counterexample(label: str, found: dict[str, Any]) -> list[Block]:
-    """For a reader who does not know the code: what changes, which release tells it, and by how much it moves too far."""
+    """Counterexample for a reader who does not know the code: the change, the release that reveals it, and the excess."""
     case = found["case"]
     said: list[Block] = [
         heading(f"Counterexample for {label}"),
@@ -239,7 +239,7 @@ def _release_table(found: dict[str, Any]) -> Block:
 
 
 def _kept(rows: list[dict[str, Any]], marked: list[bool]) -> list[dict[str, Any]]:
-    """All rows, or both ends and the marked ones, of many the first."""
+    """All rows, or for long tables both ends and the first marked ones."""
     if len(rows) <= _MOST_ROWS:
         return rows
     ends = {0, 1, 2, len(rows) - 2, len(rows) - 1}
@@ -266,7 +266,7 @@ def _times(row: dict[str, Any]) -> str:
 
 
 def _values(values: Sequence[float]) -> str:
-    """Numbers in brackets; of many that are all equal their count."""
+    """Numbers in brackets; a count for many equal ones."""
     shown = [number(value) for value in values]
     if len(shown) > 4 and len(set(shown)) == 1:
         return f"[{shown[0]}, {len(shown)} times]"

@@ -1,4 +1,4 @@
-"""What changed between two report documents, as a document of its own: plain numbers and words, no judgment by eye."""
+"""Comparison of two report documents, as a document of its own."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ARROW = "→"
 
 
 def compare(before: Document, after: Document) -> Document:
-    """The comparison of two valid report documents, see `comparison.schema.json`.
+    """Compares two valid report documents, see `comparison.schema.json`.
 
     Args:
       before: a report.
-      after: what it is held against, as a rule of a later run.
+      after: the report to compare it with, usually of a later run.
 
     Returns:
       a document that `validate`, `render_html` and `render_pdf` take; the same for the same reports.
@@ -52,7 +52,7 @@ def compare(before: Document, after: Document) -> Document:
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """The difference of two means with its 95 % interval: independent normals, with the errors that both intervals imply.
+    """Difference of two means with its 95 % interval, as independent normals with the errors that both intervals imply.
 
     Args:
       before: `final_mean`, `final_low` and `final_high`, a 95 % interval.
@@ -74,7 +74,7 @@ def _cells(document: Document) -> list[dict[str, Any]]:
 
 
 def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Label, then and now, in the order of the earlier run; what is new comes last."""
+    """Label, earlier and later item, in the order of the earlier run; new ones come last."""
     then, now = ({item["label"]: item for item in items} for items in (before, after))
     for label in dict.fromkeys([*then, *now]):
         yield label, then.get(label), now.get(label)
@@ -159,7 +159,7 @@ def _changes_of_audit(before: Any, after: Any) -> Iterator[str]:
 
 
 def _same(before: Any, after: Any) -> bool:
-    """Equal; floats to the digits that machines agree on."""
+    """Whether two values are equal; floats up to the digits on which machines agree."""
     if isinstance(before, float) and isinstance(after, float):
         return math.isclose(before, after, rel_tol=_AGREE)
     return bool(before == after)
@@ -170,7 +170,7 @@ def _words(value: Any) -> str:
 
 
 def _moved(name: str, before: Any, after: Any, words: Callable[[Any], str] = _words) -> Iterator[str]:
-    """What changed, in words; numbers that agree to the digits shown are told with all of theirs."""
+    """Change in words; numbers that agree to the digits shown get all their digits."""
     if _same(before, after):
         return
     then, now = words(before), words(after)
@@ -215,7 +215,7 @@ def _cell(label: str, first: Document, second: Document, before: Any, after: Any
 
 
 def _incomparable(first: Document, second: Document, before: Any, after: Any, horizons: list[int]) -> str | None:
-    """Why two final regrets cannot be held against each other; None: they can."""
+    """Reason why two final regrets are not comparable; None if they are."""
     if before["final_mean"] is None or after["final_mean"] is None:
         return "withheld"
     if horizons[0] != horizons[1]:

@@ -1,4 +1,4 @@
-"""The report document: a plain dictionary, checked here before anything is rendered from it."""
+"""Validation of report documents, plain dictionaries, before they are rendered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOLERANCE = 1e-6  # relative: two ways to compute one number may differ by roun
 
 
 def resource(name: str) -> str:
-    """Text of a file that lies beside this module."""
+    """Text of a file next to this module."""
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
@@ -38,7 +38,7 @@ def is_comparison(document: dict[str, Any]) -> bool:
 
 
 def validate(document: dict[str, Any]) -> None:
-    """Check a report document: its form, its lengths, and that no PASS contradicts what stands beside it.
+    """Checks a report document: its form, its lengths, and that no PASS contradicts its other fields.
 
     Args:
       document: as `report.schema.json` or `comparison.schema.json` describes it. Numbers are finite; null: there is none.
@@ -49,7 +49,7 @@ def validate(document: dict[str, Any]) -> None:
     # A page, a PDF and a file are made of one document: it is checked once.
     try:
         _check(json.dumps(document))
-    except TypeError:  # it holds what JSON cannot say: the schema says where
+    except TypeError:  # a value is not JSON: the schema error names its path
         _check_document(document)
 
 
@@ -74,22 +74,22 @@ def _check_document(document: dict[str, Any]) -> None:
 
 
 def has_ledger(audit: dict[str, Any]) -> bool:
-    """Whether the audited algorithm has a ledger; a plain function has none, and nothing to account."""
+    """Whether the audited algorithm has a ledger; a plain function has none."""
     numbers = (audit["main"], audit["mu"], audit["epsilon"])
     return bool(audit["accountant"]["events"]) or any(three["accounted"] is not None for three in numbers)
 
 
 def broken_order(audit: dict[str, Any]) -> list[str]:
-    """Which of claimed >= accounted >= measured do not hold; a null number is not compared.
+    """Violations of claimed >= accounted >= measured; null numbers are not compared.
 
-    What is measured is compared in every quantity, what is accounted with the claim only in that which the claim is held
-    against, at both budgets: an accountant's epsilon may be looser than the one that the claim's mu converts to.
+    The measured number is compared in every quantity, the accounted one with the claim only in the main quantity, at both
+    budgets: an accountant's epsilon may be looser than the conversion of the claim's mu.
 
     Args:
       audit: one audit of a valid document.
 
     Returns:
-      One sentence an inequality that broke, with both numbers.
+      One sentence per violated inequality, with both numbers.
     """
     test = audit["measurement"]["test_budget"]
     mains = [("", audit["main"])] + ([] if test is None else [("at the test budget, ", test["main"])])
@@ -180,7 +180,7 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
 
 
 def _times(document: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Every time of a document with its path."""
+    """Every time in a document with its path."""
     yield "$.created", document["created"]
     if is_comparison(document):
         yield from ((f"$.runs.{name}.created", run["created"]) for name, run in document["runs"].items())

@@ -1,4 +1,4 @@
-"""What all figures of a report share: colors, style, ticks, labels, and SVG text with the same bytes for the same document.
+"""Shared parts of a report's figures: colors, style, ticks, labels, and reproducible SVG text.
 
 One color stands for one privacy level, and one for one role (claimed, accounted, measured), in every
 figure. Both sets stay apart for color-blind readers; shape, dash and a direct label say the same again.
@@ -65,7 +65,7 @@ _STYLE: Any = {
 
 
 def level_colors(levels: Sequence[float]) -> dict[float, str]:
-    """One color for each privacy level, the darkest for the most private.
+    """Maps each privacy level to a color, the darkest for the most private.
 
     Args:
       levels: the epsilons of a document, in nats, in any order.
@@ -90,7 +90,7 @@ def _style() -> Iterator[None]:
 
 
 def drawn_once(figure: Callable[P, str]) -> Callable[P, str]:
-    """Keeps a figure's SVG text by its arguments: a suite's report and the reports of its audits show the same figures.
+    """Caches a figure's SVG text by its arguments, for figures that a suite's report shares with those of its audits.
 
     Args:
       figure: a function of values from a document, as JSON has them.
@@ -110,7 +110,7 @@ def drawn_once(figure: Callable[P, str]) -> Callable[P, str]:
 
 
 def svg_of(draw: Callable[[Axes], None], width: float, height: float) -> str:
-    """What `draw` makes of one pair of axes, as SVG text; width and height in inches."""
+    """SVG text of what `draw` plots on one pair of axes; width and height in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -126,14 +126,14 @@ def svg_of(draw: Callable[[Axes], None], width: float, height: float) -> str:
 
 
 def few_ticks(count: int) -> Any:
-    """Round numbers, about so many."""
+    """Tick locator with about so many round numbers."""
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(count, steps=[1, 2, 2.5, 5, 10])
 
 
 def log_ticks(axis: Any) -> None:
-    """Powers of ten on a logarithmic axis."""
+    """Sets ticks at powers of ten on a logarithmic axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(10, numticks=8))
@@ -142,7 +142,7 @@ def log_ticks(axis: Any) -> None:
 
 
 def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None:
-    """Name the lines at their right end, moved apart so that no two names overlap; of too many, some from low to high."""
+    """Labels lines at their right end without overlap; if there are too many, a selection from low to high."""
     low, high = axes.get_ylim()
     scale = axes.get_yscale()
     place = (lambda v: math.log(v)) if scale == "log" else (lambda v: v)
@@ -176,6 +176,6 @@ def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None
 
 
 def short(text: str, length: int) -> str:
-    """One line of at most so many characters."""
+    """Text shortened to one line of at most so many characters."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return plain if len(plain) <= length else plain[: length - 1] + "…"

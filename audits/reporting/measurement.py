@@ -1,4 +1,4 @@
-"""What the report says of measuring: how an audit replayed, its bounds, and what they assume."""
+"""Report section on the measurement: replays, bounds, and their assumptions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VIEWS = {
     "report": "Sees the message of one user; under local privacy nobody else is trusted.",
     "one_run": "Sees a single run with many canaries, each included or excluded by its own fair coin.",
 }
-"""What the adversary of each view sees."""
+"""Description of each view of the adversary."""
 
 METHODS = {
     "mu-curve": "Many thresholds on the score at once, weighted into one contrast that µ bounds: the tangents of the "
@@ -54,7 +54,7 @@ METHODS = {
     "Assumes a separate release for each canary, private given all earlier ones, as under local privacy.",
     "one-run-sequential-mu": "The same for µ (Waudby-Smith and Ramdas 2023).",
 }
-"""What each bound of `bandana.audits.bounds.methods` and `bandana.audits.replays.one_run` does, in one line."""
+"""One-line description of each bound of `bandana.audits.bounds.methods` and `bandana.audits.replays.one_run`."""
 
 _TESTS = {
     MU: "Assumes that the claim is a Gaussian-DP one; it is then the sharpest.",
@@ -67,7 +67,7 @@ _TESTS = {
 
 
 def measurement(document: dict[str, Any]) -> list[Block]:
-    """How each audit replayed, the strongest bounds, and what they assume."""
+    """Replays of each audit, the strongest bounds, and their assumptions."""
     audits = document["audits"]
     if not audits:
         return [paragraph("No audit was run.")]
@@ -126,7 +126,7 @@ def _confidence(audit: Audit) -> str:
 
 
 def strongest(bounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The largest of the bounds of each budget, view and quantity, in the order in which these were first looked at."""
+    """Largest bound of each budget, view and quantity, in the order in which these first occur."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for bound in bounds:
         key = (bound["budget"], bound["view"], bound["quantity"])
@@ -192,7 +192,7 @@ def _sizes(bound: dict[str, Any]) -> str:
 
 
 def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
-    """A line for each view, quantity and method that was used."""
+    """One line for each view, quantity and method in use."""
     taken = [bound for audit in audits for bound in audit["measurement"]["bounds"]]
     facts: list[tuple[str, Any]] = [(f"View “{view}”", VIEWS[view]) for view in _seen(taken, "view")]
     if any(bound["budget"] == "test" for bound in taken):

@@ -1,4 +1,4 @@
-"""Numbers and their names for a reader: four significant digits, thousands set apart, powers of ten written out."""
+"""Formatting of numbers and quantities: four significant digits, thousands separators, powers of ten."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def kind_of(quantity: str) -> str:
 
 
 def unit_of(environments: Sequence[Mapping[str, Any]]) -> str:
-    """What users are called, in the plural: rounds, episodes, or both.
+    """Unit of interaction in the plural: rounds, episodes, or both.
 
     >>> unit_of([{"unit": "rounds"}]), unit_of([{"unit": "episodes"}, {"unit": "rounds"}])
     ('rounds', 'rounds or episodes')

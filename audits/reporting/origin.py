@@ -1,6 +1,6 @@
-"""How the results of a report came to be: when, by which software and machine, from which code, and by whom.
+"""Provenance of a report's results: time, software, machine, code and user.
 
-All of it is read from the document, which holds what is stored with the results; the machine that renders is not asked.
+All of it comes from the document, which has what was stored with the results; the rendering machine adds nothing.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _SEVERAL = (
 )
 _BELOW = "The details are below, under “Provenance”."
 _SHORT = 24
-"""Characters of a fact that a sentence has room for."""
+"""Longest fact, in characters, that a sentence shows."""
 
 
 def time_of(moment: str) -> str:
-    """An ISO time for people: to the minute, with its offset."""
+    """Readable form of an ISO time, to the minute, with its offset."""
     found = datetime.fromisoformat(moment)
     offset = found.strftime("%z")
     return found.strftime("%Y-%m-%d %H:%M ") + ("UTC" if offset == "+0000" else f"UTC{offset[:3]}:{offset[3:5]}")
 
 
 def computed(document: dict[str, Any]) -> str:
-    """When the results of a document were computed, for its head."""
+    """Time at which the results of a document were computed, for its head."""
     if document["created"] is None:
         return f"time {NOT_RECORDED}"
     began = (document.get("provenance") or {"began": None})["began"]
@@ -41,7 +41,7 @@ def computed(document: dict[str, Any]) -> str:
 
 
 def _between(began: str, ended: str) -> str:
-    """The time span in words, to the minute; one moment where both are the same."""
+    """Time span in words, to the minute; one moment if both are the same."""
     first, last = (time_of(datetime.fromisoformat(moment).astimezone(UTC).isoformat()) for moment in (began, ended))
     if first == last:
         return first
@@ -51,7 +51,7 @@ def _between(began: str, ended: str) -> str:
 
 
 def facts(provenance: Provenance) -> list[tuple[str, list[str]]]:
-    """Every recorded fact of how results came to be but times and counts, with its different values over all makers.
+    """Every recorded fact of provenance except times and counts, with its different values.
 
     Args:
       provenance: the field of a report document.
@@ -87,10 +87,10 @@ def _commit(maker: Provenance) -> str:
 
 
 def lines(record: dict[str, Any] | None) -> list[str]:
-    """How one result came to be, for a terminal.
+    """Provenance of one result, for a terminal.
 
     Args:
-      record: as it is stored with a result, checked; None where nothing was recorded.
+      record: as stored with a result, checked; None if nothing was recorded.
     """
     if record is None:
         return [f"computed  {NOT_RECORDED}"]
@@ -106,7 +106,7 @@ def lines(record: dict[str, Any] | None) -> list[str]:
 
 
 def section(provenance: Provenance) -> list[Block]:
-    """The part of a report that says how its results came to be.
+    """Report section on the provenance of its results.
 
     Args:
       provenance: the field of a report document.
@@ -135,7 +135,7 @@ def section(provenance: Provenance) -> list[Block]:
 
 
 def caveat(provenance: Provenance) -> list[Block]:
-    """A sentence for the head of a report whose results do not all come from one maker."""
+    """Note for the head of a report whose results have different provenance."""
     unknown = _counted(provenance["not_recorded"])
     differing = [(term, values) for term, values in facts(provenance) if len(values) > 1]
     terms = [f"{t} ({', '.join(values)})" if max(map(len, values)) <= _SHORT else t for t, values in differing]
@@ -157,6 +157,6 @@ def _differences(facts: dict[str, str], differing: list[str]) -> dict[str, Any]:
 
 
 def _counted(results: dict[str, Any]) -> str:
-    """How many blocks and audits."""
+    """Number of blocks and audits in words."""
     named = [(results[kind], kind if results[kind] != 1 else kind[:-1]) for kind in ("blocks", "audits") if results[kind]]
     return ", ".join(f"{number(count)} {kind}" for count, kind in named)

@@ -1,4 +1,4 @@
-"""What the report says of an audit's power: the smallest fault that it sees, and what became of the planted ones."""
+"""Report section on power: the smallest detectable fault, and the outcome of the planted faults."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _LONGEST_TITLE = 110
 
 
 def factor_of(factor: float | None) -> str:
-    """The smallest fault that an audit would have caught, as a factor."""
+    """Text of the smallest detectable factor."""
     return "none" if factor is None else f"× {number(factor)}"
 
 
 def power(document: dict[str, Any]) -> list[Block]:
-    """The smallest fault that each audit would have seen, and what became of the planted ones."""
+    """Smallest detectable fault of each audit, and the outcome of the planted faults."""
     audits = document["audits"]
     if not audits:
         return [paragraph("No audit was run.")]
@@ -136,7 +136,7 @@ def _title(labels: Sequence[str]) -> str:
 
 
 def _describe_power(alike: Sequence[Audit]) -> str:
-    """The curve in words, at the first factor that reaches each of a few shares."""
+    """Description of the curve by the first factors that reach a few shares."""
     curve = alike[0]["power"]
     points = list(zip(curve["factors"], curve["caught"], strict=True))
     reached = [(share, next((factor for factor, caught in points if caught >= share), None)) for share in (0.05, 0.5, 0.95)]

@@ -1,4 +1,4 @@
-"""The figures of what privacy costs: regret and budget over rounds, and regret against epsilon."""
+"""Figures on the cost of privacy: regret and budget over rounds, and regret against epsilon."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def regret_curves(
     ceiling: float = 0.0,
     unit: str = "rounds",
 ) -> str:
-    """Mean regret against rounds, with its band, one line a cell; on logarithmic axes the bounds too, dashed.
+    """Mean regret against rounds with its band, one line per cell; on logarithmic axes also the bounds, dashed.
 
     Args:
       grid: rounds, increasing.
@@ -37,8 +37,8 @@ def regret_curves(
       colors: epsilon -> color, from `level_colors`.
       is_log: both axes logarithmic, or both linear.
       top: the largest regret of all panels that are compared, in units of reward.
-      ceiling: the largest bound of all of them.
-      unit: what users are, in the plural.
+      ceiling: the largest bound of all panels.
+      unit: rounds or episodes.
 
     Returns:
       SVG text.
@@ -86,7 +86,7 @@ def regret_curves(
 
 
 def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:
-    """Short name of a cell's line: its privacy level if that is enough to tell it from the others."""
+    """Short name of a cell's line: its privacy level if that is unique."""
     if sum(other["epsilon"] == cell["epsilon"] for other in among) > 1:
         return str(cell["label"])
     return "not private" if cell["epsilon"] is None else f"ε = {number(cell['epsilon'])}"
@@ -96,13 +96,13 @@ def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:
 def budget_over_time(
     grid: Sequence[int], cells: Sequence[dict[str, Any]], colors: dict[float, str], unit: str = "rounds"
 ) -> str:
-    """What the worst record has paid by each round, one line a cell, with what is claimed as a line.
+    """Budget spent by the worst record before each round, one line per cell, with the claim as a horizontal line.
 
     Args:
       grid: rounds, increasing.
       cells: cells whose `mu_spent` is not null.
       colors: epsilon -> color, from `level_colors`.
-      unit: what users are, in the plural.
+      unit: rounds or episodes.
 
     Returns:
       SVG text. Rounds are logarithmic; the budget too, where the cells' levels span more than a factor of 10.
@@ -148,7 +148,7 @@ def budget_over_time(
 
 @drawn_once
 def frontier(families: Mapping[str, Sequence[dict[str, Any]]], twins: Sequence[dict[str, Any]]) -> str:
-    """Final regret with its interval against epsilon, one line a family, and the twins as horizontal bands.
+    """Final regret with its interval against epsilon, one line per family, and the twins as horizontal bands.
 
     Args:
       families: name -> cells, epsilon increasing, with their regret.
@@ -208,7 +208,7 @@ def frontier(families: Mapping[str, Sequence[dict[str, Any]]], twins: Sequence[d
 
 @drawn_once
 def differences(cells: Sequence[dict[str, Any]]) -> str:
-    """Differences of final regret with their intervals, one row a cell.
+    """Differences of final regret with their intervals, one row per cell.
 
     Args:
       cells: of a comparison, their `difference` not null; at least one.

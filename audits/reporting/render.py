@@ -1,4 +1,4 @@
-"""Sets the blocks of a report as one self-contained web page, or as a PDF."""
+"""Renders the blocks of a report as one self-contained web page, or as a PDF."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ZERO_WIDTH_SPACE = "\u200b"
 
 
 def render_html(document: dict[str, Any]) -> str:
-    """The report as one HTML page, with its figures and style inside: it loads nothing and runs no script.
+    """Renders the report as one HTML page with embedded figures and style, which loads nothing and runs no script.
 
     Args:
       document: as `report.schema.json` or `comparison.schema.json` describes it.
@@ -80,13 +80,13 @@ def figures(document: dict[str, Any]) -> dict[str, str]:
 
 
 def render_pdf(document: dict[str, Any]) -> bytes:
-    """The report as a PDF, with the content and order of the web page.
+    """Renders the report as a PDF, with the content and order of the web page.
 
     Args:
       document: as `report.schema.json` or `comparison.schema.json` describes it.
 
     Returns:
-      the PDF, dated as its last result is, in the fonts that Typst brings along: the same for the same document.
+      the PDF, with the date of its last result and Typst's own fonts: the same for the same document.
 
     Raises:
       ValueError: from `validate`; the message names the JSON path, the value and the problem.
@@ -117,7 +117,7 @@ def render_pdf(document: dict[str, Any]) -> bytes:
 
 
 def load() -> None:
-    """Imports what the pages are made with; it takes a second or two, when it suits the caller."""
+    """Imports the rendering libraries in advance, which takes a second or two."""
     for name in _MADE_WITH:
         import_module(name)
 
@@ -136,7 +136,7 @@ def _page(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sections(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The sections, for the caller to change; page, PDF and figures of one document draw its figures once."""
+    """Copy of the sections; page, PDF and figures of one document draw its figures once."""
     return copy.deepcopy(_sections_of(json.dumps(document)))
 
 
@@ -158,13 +158,13 @@ def _environment() -> Environment:
 
 
 def _soft(markup: Markup) -> Markup:
-    """Escaped text with places to break long words at their punctuation; tags and entities stay as they are."""
+    """Escaped text with break opportunities after punctuation in long words; tags and entities stay unchanged."""
     words = _LONG_WORD.sub(lambda match: _PUNCTUATION.sub(r"\g<0><wbr>", match.group()), markup)
     return type(markup)(words)
 
 
 def _inline(svg: str, prefix: str) -> str:
-    """An SVG file as an element of a page: its own names, no size, no namespaces, hidden from readers."""
+    """SVG file as an element of a page: own ids, no size, no namespaces, hidden from screen readers."""
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="', f'id="{prefix}', svg)
@@ -176,7 +176,7 @@ def _inline(svg: str, prefix: str) -> str:
 
 
 def _breakable(value: Any, *, is_code: bool = False) -> Any:
-    """The same page with places to break long words, so that no table cell overflows on paper."""
+    """Page with break opportunities in long words, so that no table cell overflows on paper."""
     if isinstance(value, dict):
         code = value.get("kind") == "code"
         return {key: _breakable(item, is_code=code) for key, item in value.items()}

@@ -1,4 +1,4 @@
-"""The verdicts at a glance, with the three epsilons and how to read the numbers."""
+"""Report section with all verdicts, the three epsilons, and how to read the numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bandana.audits.reporting.power import factor_of
 
 
 def summary(document: dict[str, Any]) -> list[Block]:
-    """The table of verdicts, the three epsilons as a figure, and what the numbers mean."""
+    """Table of verdicts, figure of the three epsilons, and the meaning of the numbers."""
     audits, is_catalog = document["audits"], document["kind"] == "catalog"
     related = _related(document)
     if not audits:
@@ -140,7 +140,7 @@ def summary(document: dict[str, Any]) -> list[Block]:
 
 
 def _related(document: dict[str, Any]) -> list[Block]:
-    """Links to the reports that stand in no table."""
+    """Links to the reports that no table lists."""
     labels = {audit["label"] for audit in document["audits"]}
     others = [entry for entry in document["related"] if entry["label"] not in labels or document["kind"] == "audit"]
     if not others:
@@ -164,7 +164,7 @@ def _role_number(values: dict[str, Any], role: str) -> str:
 
 
 def main_number(main: dict[str, Any], role: str, *, names: bool) -> str:
-    """The number of a claim in one of its roles; `names` puts its symbol in front."""
+    """Main quantity of a claim in one of its roles; `names` adds its symbol."""
     value = main[role]
     if value is None or not names:
         return _role_number(main, role)

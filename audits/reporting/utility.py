@@ -1,4 +1,4 @@
-"""What the report says of utility: regret, the budget over time, and what privacy costs, an environment at a time."""
+"""Report section on utility: regret, budget over time, and the cost of privacy, by environment."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def is_shown(cell: Cell) -> bool:
 
 
 def family_of(cell: Cell) -> str:
-    """All but the privacy level: cells of one family lie on one line of the frontier."""
+    """Name of a cell without its privacy level: cells of one family form one line of the frontier."""
     calibration = f", calibration {cell['calibration']}" if cell["calibration"] else ""
     settings = "".join(f", {setting}" for setting in _SETTING.findall(cell["label"]))
     return f"{cell['algorithm']}{calibration} ({cell['privacy_model']} trust){settings}"
 
 
 def utility(document: dict[str, Any]) -> list[Block]:
-    """Regret on each environment, what was spent over time, and regret against epsilon."""
+    """Regret on each environment, budget over time, and regret against epsilon."""
     benchmark = document["benchmark"]
     if benchmark is None:
         return [paragraph("No benchmark was run: this report makes no statement about utility.")]
@@ -90,12 +90,12 @@ def is_bounded(cell: Cell) -> bool:
 
 
 def _bound_name(cell: Cell, among: Sequence[Cell]) -> str:
-    """The line's name, and the bound's last value."""
+    """Name of the line with the bound's last value."""
     return f"{regret_plots.curve_name(cell, among)}, at most {number(float(cell['bound'][-1]))} at the end"
 
 
 def _panels(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
-    """One panel a family, each with its twins; the twins alone where there is nothing private."""
+    """One panel per family, each with its twins; the twins alone if nothing is private."""
     twins = [cell for cell in cells if cell["epsilon"] is None]
     private = [cell for cell in cells if cell["epsilon"] is not None]
     if not private:
@@ -139,7 +139,7 @@ def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list
 
 
 def _short_names(cells: Sequence[Cell]) -> dict[str, str]:
-    """Family -> its name beside a line: without what all families share."""
+    """Family -> short name next to its line."""
     short = {}
     for cell in cells:
         settings = _SETTING.findall(cell["label"])
@@ -211,7 +211,7 @@ def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int]
 
 
 def final_of(cell: Cell) -> tuple[str, str]:
-    """The final regret and its interval as words."""
+    """Text of the final regret and its interval."""
     if not is_shown(cell):
         return _WITHHELD, _WITHHELD
     ends = (number(float(cell[key])) for key in ("final_low", "final_high"))

@@ -53,9 +53,9 @@ class SuccessiveElimination:
 
         h_e = sqrt(log(8 S e^2 / failure) / (2 R_e)),      c_e = log(4 S e^2 / failure) / (epsilon R_e).
 
-    By Hoeffding and the Laplace tail all means of all epochs are within h_e + c_e, except with probability `failure`: each event
-    has at most failure / (4 S e^2), twice, and sum_e 1 / (2 e^2) < 1. Then the best arm stays, and since h_e and c_e are
-    at most Delta_e / 8, arms of gap Delta_e go. The last arm is played to the end, and nothing more is released.
+    By Hoeffding and the Laplace tail all means of all epochs are within h_e + c_e, except with probability `failure`: each
+    event has at most failure / (4 S e^2), twice, and sum_e 1 / (2 e^2) < 1. Then the best arm stays, and since h_e and c_e
+    are at most Delta_e / 8, arms of gap Delta_e go. The last arm is played to the end, and nothing more is released.
 
     Unit of privacy: one reward (one round). Claim: epsilon-DP of all actions (the paper's Theorem on DP-SE), central model.
     Sensitivity: a sum of R_e rewards clipped to [low, high] moves by at most high - low when one is replaced; each reward

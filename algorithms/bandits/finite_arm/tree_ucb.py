@@ -60,7 +60,7 @@ class TreeUCB:
     Public: arms, horizon, beta, the reward range. Cost: O(n_arms) a round, with n_arms Laplace draws; an index changes in
     every round, so nothing can be jumped over: horizons up to about 1e5 for many replicates.
 
-    Departures from the papers: their trees stand one beside the other, one an arm, each over the rounds with a zero where
+    Departures from the papers: their trees are separate, one for each arm, each over the rounds with a zero where
     its arm was not pulled, or over its arm's own pulls. The former is this vector tree. The latter has the same b, for T
     bounds either count, and digits of n_a in the place of those of t; its nodes hold rounds that do not follow one
     another, of which the ledger knows only the hull, where other arms' records would pay too. Their width is a union bound
