@@ -1,4 +1,4 @@
-"""Takes the documentation's pictures of a report: `python docs/screenshots.py bandana_data/suites/demo/report.html`."""
+"""Takes the documentation's screenshots of a report: `python docs/screenshots.py bandana_data/suites/demo/report.html`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from playwright.sync_api import sync_playwright
 IMAGES = Path(__file__).parent / "images"
 FIRST_SCREEN = {"width": 1280, "height": 900}
 FIGURES = {
-    "report-tradeoff.png": "Errors of the sharpest attack",
-    "report-power.png": "Power: of audits like this one",
+    "report-tradeoff.png": "Error rates of the sharpest attack",
+    "report-power.png": "Power: the share of audits like this one",
     "report-regret.png": "Regret of adar-ucb, calibration tight",
 }
 """Picture -> how the caption of its figure begins."""

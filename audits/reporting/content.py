@@ -63,12 +63,12 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
     kind, is_whole = document["kind"], document["kind"] == "experiment"
     plan: list[tuple[str, str, Callable[[dict[str, Any]], list[Block]]] | None] = [
         ("scope", "Scope and claim", _scope),
-        ("mechanism", "Mechanism, and how epsilon is derived", _mechanism),
+        ("mechanism", "Mechanism and accounting", _mechanism),
         ("measurement", "Measurement", measurement),
         ("controls", "Power and planted faults", power),
         ("deterministic", "Deterministic audit and noise audit", deterministic),
         ("reasons", "Verdict and its reasons", _reasons),
-        ("regret", "Regret: what privacy costs", utility) if is_whole else None,
+        ("regret", "Regret: the cost of privacy", utility) if is_whole else None,
         ("regressions", "Comparison with an earlier run", _regressions) if document["regressions"] is not None else None,
         ("reproduce", "How to reproduce", _reproduce),
         ("evidence", "Evidence and sign-off", _evidence),

@@ -104,7 +104,7 @@ def measurement(document: dict[str, Any]) -> list[Block]:
     curves = [audit for audit in audits if audit["tradeoff"] is not None]
     if curves:
         said += [
-            heading("Trade-off between the two errors"),
+            heading("Trade-off between the two error rates"),
             paragraph(
                 "The claim rules out any attack in the shaded region. A curve on the dotted diagonal means that the "
                 "attack does no better than guessing. Axes are cut if the claim is weak. If the claim is so strong that "
@@ -210,14 +210,14 @@ def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
     facts.append(("All bounds", "Replays are independent and identically distributed."))
     converted = [audit["label"] for audit in audits if _is_converted(audit)]
     if any(audit["epsilon"]["measured"] is not None for audit in audits):
-        told = "The measured ε in the table of verdicts is the larger of two: the bound on ε at δ, and what the bound on µ "
-        told += "converts to (section 2). "
+        text = "The measured ε in the table of verdicts is the larger of the bound on ε at δ and the conversion of the "
+        text += "bound on µ (section 2). "
         if converted:
-            told += "It is the converted one" + ("" if len(converted) == len(audits) else f" for {', '.join(converted)}")
-            told += ", and assumes what a bound on µ assumes."
+            text += "Here it is the conversion" + ("" if len(converted) == len(audits) else f" for {', '.join(converted)}")
+            text += ", with the assumption of a bound on µ."
         else:
-            told += "Here it is the bound on ε itself, which assumes nothing."
-        facts.append(("ε at a glance", told))
+            text += "Here it is the bound on ε itself, without assumptions."
+        facts.append(("Measured ε", text))
     return facts
 
 

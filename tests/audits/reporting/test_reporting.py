@@ -337,9 +337,9 @@ def test_measured_epsilon_says_where_it_comes_from():
     direct = audit()
     direct["epsilon"]["measured"] = max(b["lower"] for b in direct["measurement"]["bounds"] if b["quantity"] == EPSILON)
     text = text_of(direct)
-    assert "Here it is the bound on ε itself, which assumes nothing." in text
+    assert "Here it is the bound on ε itself, without assumptions." in text
     text = text_of(direct, audit("other"))
-    assert "It is the converted one for other, and assumes what a bound on µ assumes." in text
+    assert "Here it is the conversion for other, with the assumption of a bound on µ." in text
 
 
 def test_a_function_has_no_ledger(sample_page):
