@@ -84,7 +84,7 @@ class StatedBound:
       attack: how it was scored.
       neighbor: the pair of data sets.
       quantity: what is bounded.
-      method: name of the bound, see `bandana.audits.bounds.methods`.
+      method: name of the bound, see `bandana.audits.bounds.bound.Bound`.
       parameters: of the method.
       level: probability with which it exceeds the truth, at most.
       lower: the bound.

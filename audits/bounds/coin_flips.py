@@ -25,6 +25,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
 from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits.bounds.bound import ASSUMES_NOTHING, REQUIRED, WANTS_RATIOS, Bound, QuantityKind
 from bandana.audits.bounds.samples import LARGEST, checked_sides, learn_ratio, split
 from bandana.privacy_core.checks import at_least, probability
 
@@ -337,3 +338,15 @@ def guess(
         train, train_n, test, test_n = (ratio(scores) for scores in (train, train_n, test, test_n))
     plan = design(np.concatenate([train, train_n]), delta, level, n_tosses)
     return Guesses(test[:n_data], test_n[:n_neighbor], plan, n_tosses)
+
+
+EPSILON_COINS = Bound(
+    "epsilon-coins",
+    QuantityKind.EPSILON,
+    epsilon_lower,
+    {"delta": REQUIRED, "seed": 0, "is_learned": False},
+    theorem="Kairouz, Oh, Viswanath (2015) for the closest pair; Steinke, Nasr, Jagielski (2023) for guessed coins",
+    assumption=ASSUMES_NOTHING + WANTS_RATIOS,
+    words="A fair coin selects the data set of each score; the claim limits how many coins can be guessed correctly. The "
+    "test is exact (Kairouz, Oh, Viswanath 2015; Steinke, Nasr, Jagielski 2023).",
+)

@@ -15,6 +15,7 @@ from scipy.special import betaincinv, expit, logit
 
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.ties import first_largest, is_larger
+from bandana.audits.bounds.bound import ASSUMES_NOTHING, REQUIRED, WANTS_RATIOS, Bound, QuantityKind
 from bandana.audits.bounds.coin_flips import toss
 from bandana.audits.bounds.means import Moments, contrast_lower
 from bandana.audits.bounds.samples import (
@@ -353,3 +354,45 @@ def _mean_lower(values: FloatArray, level: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if is_refuted(middle) else (low, middle)
     return low
+
+
+PURE_EVENT = Bound(
+    "pure-event",
+    QuantityKind.EPSILON,
+    pure_epsilon_lower,
+    {"seed": 0},
+    theorem="Bichsel et al. (2021) for the search; Clopper and Pearson (1934)",
+    assumption=ASSUMES_NOTHING,
+    words="One event, found on other replays, and exact limits for its two probabilities (Bichsel et al. 2021).",
+)
+
+HOCKEY_STICK = Bound(
+    "hockey-stick",
+    QuantityKind.DELTA,
+    hockey_stick_lower,
+    {"epsilon": REQUIRED},
+    theorem="Balle and Wang (2018); Berry-Esseen, or Waudby-Smith and Ramdas (2023)",
+    assumption=ASSUMES_NOTHING,
+    words="The mass by which one distribution exceeds exp(ε) times the other (Balle and Wang 2018).",
+)
+
+RENYI = Bound(
+    "renyi",
+    QuantityKind.DIVERGENCE,
+    renyi_lower,
+    {"alpha": REQUIRED, "is_learned": False},
+    theorem="Birrell, Dupuis, Katsoulakis, Rey-Bellet, Wang (2021)",
+    assumption=ASSUMES_NOTHING + WANTS_RATIOS,
+    words="Two functions of the score, learned on other replays; the divergence limits the difference of their means "
+    "(Birrell et al. 2021).",
+)
+
+RHO = Bound(
+    "rho",
+    QuantityKind.RHO,
+    rho_lower,
+    {"is_learned": False},
+    theorem="Birrell, Dupuis, Katsoulakis, Rey-Bellet, Wang (2021); Bun and Steinke (2016)",
+    assumption=ASSUMES_NOTHING + WANTS_RATIOS,
+    words="The bound on the Rényi divergence at several orders, each divided by its order (Birrell et al. 2021).",
+)

@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv, ndtri
 
 from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits.bounds.bound import ASSUMES_GDP, Bound, QuantityKind
+from bandana.audits.bounds.samples import checked_sides, split
 from bandana.privacy_core.checks import probability
 
 _CANDIDATES = 512
@@ -150,3 +152,22 @@ def choose_threshold(data: FloatArray, neighbor: FloatArray, level: float, delta
     fnr = _upper(false_negatives, len(neighbor), level / 2)
     value = _mu(fpr, fnr) if delta is None else _epsilon(fpr, fnr, delta)
     return float(thresholds[int(np.argmax(value))])
+
+
+def mu_lower_threshold(data: ArrayLike, neighbor: ArrayLike, level: float) -> float:
+    """`mu_lower` at one threshold, chosen on the first half of each side, its errors counted on the rest."""
+    data, neighbor = checked_sides(data, neighbor, 100, is_paired=False)
+    probability("level", level)
+    train, test = split(data, neighbor, 0.5)
+    return mu_lower(Errors.count(*test, choose_threshold(*train, level)), level)
+
+
+MU_THRESHOLD = Bound(
+    "mu-threshold",
+    QuantityKind.MU,
+    mu_lower_threshold,
+    {},
+    theorem="Nasr et al. (2023), eq. 4; Clopper and Pearson (1934)",
+    assumption=ASSUMES_GDP,
+    words="One threshold, chosen on other replays, and exact limits for its two error rates (Nasr et al. 2023).",
+)

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from bandana.algorithms.protocol import FloatArray
+from bandana.audits.bounds.bound import ASSUMES_NOTHING, REQUIRED, WANTS_RATIOS, Bound, QuantityKind
 from bandana.audits.bounds.coin_flips import design
 from bandana.audits.bounds.divergence_bounds import plan_renyi
 from bandana.audits.bounds.samples import (
@@ -456,3 +457,15 @@ def _grid(guess: float) -> FloatArray:
     near, nearer = np.arange(0.4, 1.6, 0.02), np.arange(0.8, 1.2, 0.004)
     grid = np.unique(np.concatenate([coarse, guess * near, guess * nearer]))
     return np.asarray(grid[np.diff(grid, prepend=0.0) > 1e-9 * grid])  # still increasing when it is multiplied
+
+
+EPSILON_E_PROCESS = Bound(
+    "epsilon-e-process",
+    QuantityKind.EPSILON,
+    epsilon_lower,
+    {"delta": REQUIRED, "is_learned": False},
+    theorem="Grünwald, de Heide, Koolen (2024); Waudby-Smith and Ramdas (2023)",
+    assumption=ASSUMES_NOTHING + WANTS_RATIOS,
+    words="A bet against the claim, without expected gain if the claim holds; it may be checked at any time (Grünwald, de "
+    "Heide, Koolen 2024).",
+)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +15,7 @@ from scipy.special import ndtr
 
 from bandana.algorithms.protocol import BoolArray, FloatArray
 from bandana.audits.bounds import one_run
+from bandana.audits.bounds.bound import ASSUMES_NOTHING, REQUIRED, Bound, QuantityKind
 from bandana.audits.bounds.evalues import EProcess, GaussianClaims
 from bandana.audits.bounds.samples import block_cuts
 from bandana.audits.claims import Quantity
@@ -65,37 +65,51 @@ def _grid(around: float) -> FloatArray:
     return np.unique(np.concatenate([np.geomspace(1e-3, 32, 80), fine[fine <= 32]]))
 
 
-class Method(NamedTuple):
-    """One way from scores and coins to a bound."""
-
-    function: Callable[..., float]
-    """(scores, is_in, level, **parameters) -> bound."""
-    source: str
-    """Whose idea it is."""
-    assumption: str
-    """What must hold beyond fair coins."""
-
-
-METHODS: Mapping[str, Method] = MappingProxyType(
-    {
-        "one-run-mu": Method(
-            _mu, "Mahloujifar, Melis, Chaudhuri (2024), Algorithms 1 and 3", "the mechanism is mu-GDP for some mu"
-        ),
-        "one-run-epsilon": Method(_epsilon, "Steinke, Nasr, Jagielski (2023), Theorem 5.2", "none on the mechanism"),
-        "one-run-sequential": Method(
-            _sequential,
-            "Steinke, Nasr, Jagielski (2023) for the coins; Grünwald, de Heide, Koolen (2024) for the bets",
-            "each canary has a release of its own, made before the next coin is tossed, and private given all before",
-        ),
-        "one-run-sequential-mu": Method(
-            _sequential_mu,
-            "Steinke, Nasr, Jagielski (2023) for the coins; Waudby-Smith and Ramdas (2023) for the bets",
-            "as for one-run-sequential, and the mechanism is mu-GDP for some mu",
-        ),
-    }
+_OWN_RELEASE = "Each canary has a release of its own, made before the next coin is tossed, and private given all before."
+_MU = Bound(
+    "one-run-mu",
+    QuantityKind.MU,
+    _mu,
+    {"n_guesses": REQUIRED},
+    theorem="Mahloujifar, Melis, Chaudhuri (2024), Algorithms 1 and 3",
+    assumption="The mechanism is mu-GDP for some mu.",
+    words="Number of correct guesses, among the most confident ones, of which canaries were included, limited by the "
+    "trade-off curve of µ (Mahloujifar, Melis, Chaudhuri 2024).",
 )
-"""name -> method. Parameters: `one-run-mu` n_guesses; `one-run-epsilon` n_guesses and delta; `one-run-sequential` delta and
-around, the epsilon near which its grid is fine; `one-run-sequential-mu` around."""
+_EPSILON = Bound(
+    "one-run-epsilon",
+    QuantityKind.EPSILON,
+    _epsilon,
+    {"n_guesses": REQUIRED, "delta": REQUIRED},
+    theorem="Steinke, Nasr, Jagielski (2023), Theorem 5.2",
+    assumption=ASSUMES_NOTHING,
+    words="Number of correct guesses, among the most confident ones, of which canaries were included, limited by coins of "
+    "bias exp(ε)/(1 + exp(ε)), up to δ (Steinke, Nasr, Jagielski 2023).",
+)
+_SEQUENTIAL = Bound(
+    "one-run-sequential",
+    QuantityKind.EPSILON,
+    _sequential,
+    {"delta": REQUIRED, "around": REQUIRED},
+    theorem="Steinke, Nasr, Jagielski (2023) for the coins; Grünwald, de Heide, Koolen (2024) for the bets",
+    assumption=_OWN_RELEASE,
+    words="A bet on each canary's coin before the next is tossed (Grünwald, de Heide, Koolen 2024). Assumes a separate "
+    "release for each canary, private given all earlier ones, as under local privacy.",
+)
+_SEQUENTIAL_MU = Bound(
+    "one-run-sequential-mu",
+    QuantityKind.MU,
+    _sequential_mu,
+    {"around": REQUIRED},
+    theorem="Steinke, Nasr, Jagielski (2023) for the coins; Waudby-Smith and Ramdas (2023) for the bets",
+    assumption=_OWN_RELEASE + " The mechanism is mu-GDP for some mu.",
+    words="The same for µ (Waudby-Smith and Ramdas 2023).",
+)
+
+METHODS: Mapping[str, Bound] = MappingProxyType(
+    {bound.name: bound for bound in (_MU, _EPSILON, _SEQUENTIAL, _SEQUENTIAL_MU)}
+)
+"""Name -> bound, from scores and coins of canaries in one run. `around` is the value near which the grid is fine."""
 
 
 def bound(name: str, scores: ArrayLike, is_in: ArrayLike, level: float, **parameters: Any) -> float:
@@ -117,9 +131,6 @@ def bound(name: str, scores: ArrayLike, is_in: ArrayLike, level: float, **parame
     """
     if name not in METHODS:
         raise ValueError(f"name must be one of {', '.join(METHODS)}, got {name!r}")
-    taken = list(inspect.signature(METHODS[name].function).parameters)[3:]
-    if set(parameters) != set(taken):
-        raise ValueError(f"{name} takes the parameters {', '.join(taken)}; got {', '.join(parameters) or 'none'}")
     values, coins = np.asarray(scores, dtype=float), np.asarray(is_in)
     if values.ndim != 1 or values.shape != coins.shape or coins.dtype != bool:
         raise ValueError(f"is_in must hold a bool for each score, got {coins.dtype} {coins.shape} for scores {values.shape}")
@@ -127,7 +138,7 @@ def bound(name: str, scores: ArrayLike, is_in: ArrayLike, level: float, **parame
         raise ValueError(f"scores must hold at least {LEAST} canaries, got {len(values)}")
     if np.isnan(values).any():
         raise ValueError(f"scores must hold no NaN, got {int(np.isnan(values).sum())} among {len(values)}")
-    return METHODS[name].function(values, coins, probability("level", level), **parameters)
+    return METHODS[name](values, coins, probability("level", level), **parameters)
 
 
 @lru_cache(maxsize=256)

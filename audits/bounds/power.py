@@ -17,7 +17,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.audits.bounds.methods import METHODS, Quantity, bound, checked_parameters
+from bandana.audits.bounds.bound import QuantityKind
+from bandana.audits.bounds.methods import METHODS, bound, named
 from bandana.privacy_core import gaussian
 from bandana.privacy_core.checks import at_least, positive, probability
 
@@ -53,13 +54,13 @@ def _laplace_pair(epsilon: float, n: int, generator: np.random.Generator) -> tup
     return np.clip(2 * data - epsilon, -epsilon, epsilon), np.clip(2 * neighbor - epsilon, -epsilon, epsilon)
 
 
-def _yardstick(quantity: Quantity, parameters: Mapping[str, Any]) -> _Yardstick:
+def _yardstick(quantity: QuantityKind, parameters: Mapping[str, Any]) -> _Yardstick:
     def same(value: float) -> float:
         return value
 
-    if quantity is Quantity.MU:
+    if quantity is QuantityKind.MU:
         return _Yardstick(_gaussian_pair, same, same)
-    if quantity is Quantity.EPSILON:
+    if quantity is QuantityKind.EPSILON:
         delta = parameters.get("delta", 0.0)
         if delta == 0:
             return _Yardstick(_laplace_pair, same, same)
@@ -68,14 +69,14 @@ def _yardstick(quantity: Quantity, parameters: Mapping[str, Any]) -> _Yardstick:
             lambda mu: gaussian.epsilon_of(mu, delta),
             lambda epsilon: gaussian.mu_of(epsilon, delta) if epsilon > 0 else 0.0,
         )
-    if quantity is Quantity.DELTA:
+    if quantity is QuantityKind.DELTA:
         epsilon = parameters["epsilon"]
         return _Yardstick(
             _gaussian_pair,
             lambda mu: gaussian.delta_of(mu, epsilon),
             lambda delta: _mu_at(delta, epsilon) if delta > 0 else 0.0,
         )
-    order = parameters["alpha"] if quantity is Quantity.DIVERGENCE else 1.0
+    order = parameters["alpha"] if quantity is QuantityKind.DIVERGENCE else 1.0
     return _Yardstick(_gaussian_pair, lambda mu: order * mu**2 / 2, lambda value: math.sqrt(2 * value / order))
 
 
@@ -121,7 +122,7 @@ def smallest_factor_caught(
       at 2e5, and their excess over the claim scaled by sqrt(2e5 / n): what they fall short by is a quantile over sqrt n, the
       main term, and terms that vanish faster, so this overstates it. Others have no such rate and are simulated in full.
     """
-    filled = checked_parameters(method, parameters)
+    filled = named(method).filled(parameters)
     probability("level", level)
     positive("claimed", claimed)
     at_least("n", n, 100)
@@ -183,7 +184,7 @@ def _smallest_factor(
 
 
 def _simulated(method: str, n: int) -> int:
-    return min(n, _SIMULATED) if METHODS[method].quantity is Quantity.MU else n
+    return min(n, _SIMULATED) if METHODS[method].quantity is QuantityKind.MU else n
 
 
 @lru_cache(maxsize=1024)
@@ -231,7 +232,7 @@ def share_caught(
     Guarantee: an estimate from `n_trials` simulated audits near `smallest`, in steps of 1 / `n_trials`. What they fall short
       by is taken as the same at all factors. It grows a little with the strength: shares below `smallest` are understated.
     """
-    filled = tuple(sorted(checked_parameters(method, parameters).items()))
+    filled = tuple(sorted(named(method).filled(parameters).items()))
     probability("level", level)
     positive("claimed", claimed)
     at_least("n", n, 100)

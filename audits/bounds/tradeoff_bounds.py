@@ -17,6 +17,7 @@ from scipy.optimize import brentq, nnls
 from scipy.special import ndtr, ndtri
 
 from bandana.algorithms.protocol import FloatArray
+from bandana.audits.bounds.bound import ASSUMES_GDP, Bound, QuantityKind
 from bandana.audits.bounds.means import Moments, contrast_lower
 from bandana.audits.bounds.samples import checked_sides, count, edges_of, split
 from bandana.privacy_core.checks import probability
@@ -233,3 +234,25 @@ def mu_lower_band(data: ArrayLike, neighbor: ArrayLike, level: float) -> float:
     """
     fpr, fnr = tradeoff_band(data, neighbor, level)
     return max(0.0, float(np.max(-ndtri(fpr) - ndtri(fnr))))
+
+
+MU_CURVE = Bound(
+    "mu-curve",
+    QuantityKind.MU,
+    mu_lower_curve,
+    {},
+    theorem="Dong, Roth, Su (2022) for the tangents of the curve; Berry-Esseen, or Waudby-Smith and Ramdas (2023)",
+    assumption=ASSUMES_GDP,
+    words="Many thresholds on the score at once, weighted into one contrast that µ bounds: the tangents of the trade-off "
+    "curve (Dong, Roth, Su 2022).",
+)
+
+MU_BAND = Bound(
+    "mu-band",
+    QuantityKind.MU,
+    mu_lower_band,
+    {},
+    theorem="Massart (1990); Dong, Roth, Su (2022)",
+    assumption=ASSUMES_GDP,
+    words="All thresholds on the score at once, by a confidence band around both error rates (Massart 1990).",
+)

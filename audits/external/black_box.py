@@ -23,12 +23,13 @@ from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.ties import first_largest
 from bandana.audits.bounds import methods, power
+from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import ClaimError, Quantity, binary_divergence, binary_rho
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import SAMPLING, Effort, Outcome, StatedBound, TriedControl
 from bandana.audits.replays.attacks import ACTIONS
 from bandana.audits.replays.classifiers import features, learn_codes, learn_logistic, learn_stumps
-from bandana.audits.replays.measure import Measurement, PlannedBound, method_of, rounded, state
+from bandana.audits.replays.measure import Measurement, PlannedBound, rounded, state
 from bandana.audits.searches.sampling import too_few
 from bandana.privacy_core import ZCDP, GaussianDP, Guarantee, Interval, RenyiDP, TrustModel
 

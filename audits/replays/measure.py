@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from bandana.algorithms.environments.data_sets import Change
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm, FloatArray
 from bandana.audits.bounds import methods
+from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import Quantity
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import ONE_RUN, Effort, Scores, StatedBound, main_quantity
@@ -88,18 +88,6 @@ class Measurement:
     def mu(self) -> float:
         """The largest lower bound on mu."""
         return self.lower(Quantity("mu"))
-
-
-def method_of(quantity: Quantity, seed: int, is_learned: bool) -> tuple[str, dict[str, Any]]:
-    """Name and parameters of the sharpest bound on a quantity from all scores: see `bandana.audits.bounds.methods`."""
-    match quantity.name:
-        case "mu":
-            return "mu-curve", {}
-        case "epsilon":
-            return "epsilon-coins", {"delta": quantity.delta, "seed": seed, "is_learned": is_learned}
-        case "divergence":
-            return "renyi", {"alpha": quantity.alpha, "is_learned": is_learned}
-    return "rho", {"is_learned": is_learned}
 
 
 def state(

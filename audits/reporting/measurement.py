@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bandana.audits.bounds.methods import WORDS
 from bandana.audits.reporting import audit_plots
 from bandana.audits.reporting.blocks import (
     Audit,
@@ -23,38 +24,12 @@ from bandana.audits.reporting.blocks import (
 from bandana.audits.reporting.numbers import DIVERGENCE, EPSILON, MU, PURE, RHO, kind_of, name_of, number
 
 VIEWS = {
-    "transcript": "Sees every released noisy value and every action, and knows all other records. No adversary sees "
-    "more.",
+    "transcript": "Sees every released noisy value and every action, and knows all other records. No adversary sees more.",
     "actions": "Sees only the actions of the other users, and knows all other records.",
     "report": "Sees the message of one user; under local privacy nobody else is trusted.",
     "one_run": "Sees a single run with many canaries, each included or excluded by its own fair coin.",
 }
 """Description of each view of the adversary."""
-
-METHODS = {
-    "mu-curve": "Many thresholds on the score at once, weighted into one contrast that µ bounds: the tangents of the "
-    "trade-off curve (Dong, Roth, Su 2022).",
-    "mu-band": "All thresholds on the score at once, by a confidence band around both error rates (Massart 1990).",
-    "mu-threshold": "One threshold, chosen on other replays, and exact limits for its two error rates (Nasr et al. "
-    "2023).",
-    "epsilon-coins": "A fair coin selects the data set of each score; the claim limits how many coins can be guessed "
-    "correctly. The test is exact (Kairouz, Oh, Viswanath 2015; Steinke, Nasr, Jagielski 2023).",
-    "epsilon-e-process": "A bet against the claim, without expected gain if the claim holds; it may be checked at any "
-    "time (Grünwald, de Heide, Koolen 2024).",
-    "pure-event": "One event, found on other replays, and exact limits for its two probabilities (Bichsel et al. 2021).",
-    "hockey-stick": "The mass by which one distribution exceeds exp(ε) times the other (Balle and Wang 2018).",
-    "renyi": "Two functions of the score, learned on other replays; the divergence limits the difference of their means "
-    "(Birrell et al. 2021).",
-    "rho": "The bound on the Rényi divergence at several orders, each divided by its order (Birrell et al. 2021).",
-    "one-run-mu": "Number of correct guesses, among the most confident ones, of which canaries were included, limited by "
-    "the trade-off curve of µ (Mahloujifar, Melis, Chaudhuri 2024).",
-    "one-run-epsilon": "Number of correct guesses, among the most confident ones, of which canaries were included, "
-    "limited by coins of bias exp(ε)/(1 + exp(ε)), up to δ (Steinke, Nasr, Jagielski 2023).",
-    "one-run-sequential": "A bet on each canary's coin before the next is tossed (Grünwald, de Heide, Koolen 2024). "
-    "Assumes a separate release for each canary, private given all earlier ones, as under local privacy.",
-    "one-run-sequential-mu": "The same for µ (Waudby-Smith and Ramdas 2023).",
-}
-"""One-line description of each bound of `bandana.audits.bounds.methods` and `bandana.audits.replays.one_run`."""
 
 _TESTS = {
     MU: "Assumes that the claim is a Gaussian-DP one; it is then the sharpest.",
@@ -201,9 +176,7 @@ def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
     facts += [
         (
             f"Method {name}",
-            METHODS.get(
-                name, "Documented in the module bandana.audits.bounds.methods or bandana.audits.replays.one_run."
-            ),
+            WORDS.get(name, "Documented in the module bandana.audits.bounds.methods."),
         )
         for name in _seen(taken, "method")
     ]

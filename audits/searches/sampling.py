@@ -10,7 +10,7 @@ import numpy as np
 
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.bounds import power
-from bandana.audits.bounds.methods import bound
+from bandana.audits.bounds.methods import bound, method_of
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import MU, ONE_RUN, SAMPLING, Effort, Scores, StatedBound, main_quantity
 from bandana.audits.replays.measure import (
@@ -19,7 +19,6 @@ from bandana.audits.replays.measure import (
     PlannedBound,
     measure,
     measure_one_run,
-    method_of,
     plan_bounds,
 )
 from bandana.audits.replays.replay import replay

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from bandana.audits.bounds.methods import method_of
 from bandana.audits.bounds.power import LARGEST_FACTOR, share_caught
 from bandana.audits.claims import Quantity
-from bandana.audits.replays.measure import method_of
 
 _POINTS = 40
 _TRIALS = 40

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from bandana.audits.bounds.methods import bound
+from bandana.audits.bounds.methods import bound, method_of
 from bandana.audits.claims import ClaimError, Quantity, as_gdp, assumes_gaussian_noise, binary_divergence, parse, text_of
-from bandana.audits.replays.measure import method_of
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, NoSuchConversion, PureDP, Relation, RenyiDP, TrustModel
 
 REWARD = {"relation": Relation.REPLACE_REWARD}

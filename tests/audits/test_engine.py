@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from bandana.audits.audit import audit
+from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import Quantity, parse
 from bandana.audits.evidence import verify, write
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, MU, NOISE, ONE_RUN, SAMPLING, Effort, Verdict, accounted_as, accounted_mu
 from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
-from bandana.audits.replays.measure import PlannedBound, measure, method_of, plan_bounds, rounded
+from bandana.audits.replays.measure import PlannedBound, measure, plan_bounds, rounded
 from bandana.audits.searches.noise import examine_noise
 from bandana.audits.searches.request import Finding
 from bandana.audits.subjects import subjects

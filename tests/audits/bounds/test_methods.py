@@ -1,6 +1,7 @@
 """Bounds by name: recomputable from name, parameters, level and scores; each below the truth where that is known."""
 
 import math
+import re
 from types import MappingProxyType
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 from nightly import one_of_each
 from scipy.stats import binom, norm
 
+from bandana.audits.bounds import one_run_methods
+from bandana.audits.bounds.bound import QuantityKind
 from bandana.audits.bounds.divergence_bounds import ORDERS
-from bandana.audits.bounds.methods import METHODS, Quantity, bound
+from bandana.audits.bounds.methods import METHODS, WORDS, bound
 from bandana.privacy_core import GaussianDP
 from tests.score_pairs import gaussian, laplace, worst_case
 
@@ -25,8 +28,8 @@ EVERY = pytest.mark.parametrize("name", METHODS)
 def of_gaussian(mu):
     promise = GaussianDP(mu)
     return {
-        Quantity.MU: mu, Quantity.EPSILON: promise.epsilon(0.02), Quantity.DELTA: promise.delta(0.3),
-        Quantity.DIVERGENCE: mu**2, Quantity.RHO: mu**2 / 2, "pure": math.inf,
+        QuantityKind.MU: mu, QuantityKind.EPSILON: promise.epsilon(0.02), QuantityKind.DELTA: promise.delta(0.3),
+        QuantityKind.DIVERGENCE: mu**2, QuantityKind.RHO: mu**2 / 2, "pure": math.inf,
     }  # fmt: skip
 
 
@@ -38,9 +41,9 @@ def of_laplace(epsilon):
         return math.log((a * math.exp((a - 1) * epsilon) + (a - 1) * math.exp(-a * epsilon)) / (2 * a - 1)) / (a - 1)
 
     return {
-        Quantity.MU: mu, Quantity.EPSILON: epsilon + 2 * math.log1p(-0.02),
-        Quantity.DELTA: -math.expm1((0.3 - epsilon) / 2), Quantity.DIVERGENCE: renyi(2.0),
-        Quantity.RHO: max(renyi(alpha) / alpha for alpha in (1.0001, *ORDERS)), "pure": epsilon,
+        QuantityKind.MU: mu, QuantityKind.EPSILON: epsilon + 2 * math.log1p(-0.02),
+        QuantityKind.DELTA: -math.expm1((0.3 - epsilon) / 2), QuantityKind.DIVERGENCE: renyi(2.0),
+        QuantityKind.RHO: max(renyi(alpha) / alpha for alpha in (1.0001, *ORDERS)), "pure": epsilon,
     }  # fmt: skip
 
 
@@ -49,11 +52,11 @@ def of_worst_case(epsilon, delta):
     right = 1 / (1 + math.exp(-epsilon))
     divergence = math.log(right**2 / (1 - right) + (1 - right) ** 2 / right)
     return {
-        Quantity.MU: math.inf if delta else 2 * norm.ppf(right),
-        Quantity.EPSILON: epsilon if delta else math.log((right - 0.02) / (1 - right)),
-        Quantity.DELTA: delta + (1 - delta) * (right - math.exp(0.3) * (1 - right)),
-        Quantity.DIVERGENCE: math.inf if delta else divergence,
-        Quantity.RHO: math.inf if delta else epsilon * math.tanh(epsilon / 2),
+        QuantityKind.MU: math.inf if delta else 2 * norm.ppf(right),
+        QuantityKind.EPSILON: epsilon if delta else math.log((right - 0.02) / (1 - right)),
+        QuantityKind.DELTA: delta + (1 - delta) * (right - math.exp(0.3) * (1 - right)),
+        QuantityKind.DIVERGENCE: math.inf if delta else divergence,
+        QuantityKind.RHO: math.inf if delta else epsilon * math.tanh(epsilon / 2),
         "pure": math.inf if delta else epsilon,
     }  # fmt: skip
 
@@ -66,7 +69,8 @@ KNOWN = {
     "closest to (1, 0)": (lambda n, seed: worst_case(1.0, 0.0, n, seed), of_worst_case(1.0, 0.0)),
     "closest to (0.5, 0.02)": (lambda n, seed: worst_case(0.5, 0.02, n, seed), of_worst_case(0.5, 0.02)),
     "equal sides": (
-        lambda n, seed: tuple(np.random.default_rng(seed).normal(size=(2, n))), {**dict.fromkeys(Quantity, 0.0), "pure": 0.0}
+        lambda n, seed: tuple(np.random.default_rng(seed).normal(size=(2, n))),
+        {**dict.fromkeys(QuantityKind, 0.0), "pure": 0.0},
     ),
 }  # fmt: skip
 
@@ -124,13 +128,15 @@ def test_unusable_scores_and_levels_are_refused(name):
             bound(name, data, neighbor, level, **PARAMETERS.get(name, {}))
 
 
-@EVERY
+@pytest.mark.parametrize("name", [*METHODS, *one_run_methods.METHODS])
 def test_every_method_says_what_it_is(name):
-    method = METHODS[name]
+    method = {**METHODS, **one_run_methods.METHODS}[name]
+    assert WORDS[name] == method.words
     assert method.name == name
-    assert "19" in method.source or "20" in method.source
+    assert re.search(r"\b(19|20)\d\d\b", method.theorem)
     assert method.assumption.endswith((".", "`."))
-    assert isinstance(method.quantity, Quantity)
+    assert method.words.endswith(".")
+    assert isinstance(method.quantity, QuantityKind)
 
 
 def test_unknown_names_and_parameters_are_refused():

@@ -368,8 +368,8 @@ def test_bounds_refuse_what_they_cannot_use():
     )
     for match, name, args, parameters in (
         ("name must be one of", "mu-curve", (scores, is_in), {}),
-        ("takes the parameters n_guesses, delta; got n_guesses", "one-run-epsilon", (scores, is_in), {"n_guesses": 5}),
-        ("takes the parameters n_guesses; got none", "one-run-mu", (scores, is_in), {}),
+        ("one-run-epsilon needs the parameter 'delta'", "one-run-epsilon", (scores, is_in), {"n_guesses": 5}),
+        ("one-run-mu needs the parameter 'n_guesses'", "one-run-mu", (scores, is_in), {}),
         ("is_in must hold a bool", "one-run-mu", (scores, is_in.astype(float)), {"n_guesses": 5}),
         ("is_in must hold a bool", "one-run-mu", (scores, is_in[:-1]), {"n_guesses": 5}),
         ("at least 100 canaries, got 99", "one-run-mu", (scores[:99], is_in[:99]), {"n_guesses": 5}),
