@@ -22,17 +22,8 @@ from typing import Any, NamedTuple
 
 PACKAGES = ("bandana.privacy_core", "bandana.algorithms", "bandana.audits", "bandana.flows")
 
-_BUILDERS = "builders of the algorithms of a family; a result is made by one of them"
 _KINDS = "holds the fields and the behavior of several kinds of environments; a result uses one kind"
 MENUS: Mapping[str, str] = {
-    "bandana.algorithms.bandits.capri.entries": _BUILDERS,
-    "bandana.algorithms.bandits.contextual.entries": _BUILDERS,
-    "bandana.algorithms.bandits.finite_arm.entries": _BUILDERS,
-    "bandana.algorithms.bandits.kernel.entries": _BUILDERS,
-    "bandana.algorithms.bandits.kernel.pooled_entries": _BUILDERS,
-    "bandana.algorithms.bandits.linear.entries": _BUILDERS,
-    "bandana.algorithms.rl.linear_mdp.entries": _BUILDERS,
-    "bandana.algorithms.rl.mixture.entries": _BUILDERS,
     "bandana.audits.subjects": "builds each subject of the audit of everything; a result is made of one of them",
     "bandana.flows.spec.environment": _KINDS,
     "bandana.flows.spec.environment_kinds": _KINDS,
@@ -43,7 +34,7 @@ MENUS: Mapping[str, str] = {
     "bandana.flows.spec.linear": _KINDS,
     "bandana.flows.spec.spec": "what a spec says stands in a key by value; of the module, results use the error alone",
 }
-"""Modules and packages that are entered by name, beside every `__init__`, and why."""
+"""Modules and packages that are entered by name, beside every `__init__`, and why; catalog entries are menus too."""
 
 NOT_FOLLOWED: Mapping[str, str] = {
     "bandana.algorithms.catalog": "lists every algorithm: the functions of the chosen one are roots of their own",
@@ -300,7 +291,8 @@ class _Search:
 
 
 def _is_menu(name: str) -> bool:
-    return name in MENUS or name.rpartition(".")[0] in MENUS
+    # Of the builders of a family's algorithms, a result is made by one.
+    return name in MENUS or name.rpartition(".")[0] in MENUS or name.endswith("entries")
 
 
 # --- parsing ---------------------------------------------------------------------------------------------------------
