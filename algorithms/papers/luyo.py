@@ -7,7 +7,7 @@ the transcript and of the user's own data, so they compose adaptively: mu^2 adds
 In Algorithms 1 and 3 the last step's value V_{H+1} is 0, so H - 1 steps carry data. The printed bounds \|X\|, y <= H hold
 for every step; V_{h+1} <= H - h is known too, and clipping to it is the further gain `steps clipped to H - h`. The paper
 states its results for epsilon, delta in (0, 1). Its chain advanced o advanced o classical is correct, and that is what
-costs: `luyo_calibrations` holds what is printed against the exact cost.
+costs: `bandana calibrate` shows what each print is worth.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ def vtr_joint_printed_sd(epsilon: float, delta: float, episodes: int, episode_le
     r"""sigma_B of Corollary 5: (32 H^2 / epsilon) sqrt(2 H K_0 log(8H/delta) log(4/delta) log(16 H K_0/delta)).
 
     The classical Gaussian mechanism with sensitivity 2 H^2, inside advanced composition over K_0 nodes, inside advanced
-    composition over H steps, inside two halves. Exact sensitivities are sqrt 2 H^2 (matrix) and 2 H^2 (vector).
+    composition over H steps, inside two halves. Exact sensitivities are sqrt 2 H^2 (matrix) and 2 H^2 (vector). A step
+    costs 4 H^4 / sigma_B^2 a node (X' = -X and y = y' = H), and there are floor(log2 K) + 1 nodes and H - 1 steps. The
+    main text says "all entries N(0, sigma_B^2)", Appendix C.2 (Z' + Z'^T)/sqrt 2; with equal variances mu^2 is 4.5 where
+    it is 4.
 
     Args:
       epsilon: of the claim.
@@ -43,7 +46,8 @@ def vtr_local_printed_sd(epsilon: float, delta: float, episode_length: int) -> f
     """sigma_B of Corollary 6: (4 H^3 / epsilon) sqrt(2 log(4H/delta)): simple composition over 2 H messages.
 
     Appendix C.4 and Remark 5 say that advanced composition is not available locally. It is: a user's H messages are one
-    randomizer, so mu^2 adds up over them and sqrt H would do instead of H.
+    randomizer, so mu^2 adds up over them and sqrt H would do instead of H. "N(0, sigma^2 1_{d x d})" leaves the shape open:
+    a whole square of independent entries, equal variances, and (Z + Z^T)/2 all cost 4.5 H^4 / sigma^2 a step, the GOE 4.
 
     Args:
       epsilon: of the claim.
@@ -58,6 +62,8 @@ def vtr_plus_joint_printed_sds(epsilon: float, delta: float, episodes: int, epis
 
     L = sqrt(2 H K_0 log(16H/delta) log(8/delta) log(32 H K_0/delta)): Corollary 5's chain, over four sums instead of two.
     The floor sigma^2 >= H^2 / d bounds the weighted pair by d, the second moment by H^4 (its proof prints H^2 once).
+    The weights are functions of the user's own data and of released parameters, so the bound holds for every neighbor. The
+    algorithm box uses D^2 twice and drops the square on V.
 
     Args:
       epsilon: of the claim.
@@ -74,6 +80,9 @@ def vtr_plus_joint_printed_sds(epsilon: float, delta: float, episodes: int, epis
 
 def vtr_plus_local_printed_sds(epsilon: float, delta: float, episode_length: int, dimension: int) -> Pair:
     """sigma_B1 and sigma_B2 of Corollary 11: (8 d H / epsilon) sqrt(2 log(8H/delta)) and the same with H^4 for d.
+
+    The matrices have equal variances, as in Corollary 6. The proof misses the factor 3 in Upsilon_{2,high}, which is no
+    matter of privacy.
 
     Args:
       epsilon: of the claim.
@@ -125,7 +134,9 @@ def lsvi_printed_sds(epsilon: float, delta: float, episode_length: int, batches:
     """sigma_Lambda and sigma_u of Appendix E.1: (128 / epsilon) sqrt(B H B_0) l^2 and (128 H / epsilon) sqrt(H B) l^2.
 
     l = log(32 H B_0 B / delta), B_0 = ceil(log2 B + 1). sigma_Lambda pays for B partial sums on top of the B_0 nodes that
-    they are made of: the factor sqrt B has no reason.
+    they are made of: the factor sqrt B has no reason. "L1-sensitivity 2" of phi phi^T is neither its L2 sensitivity, sqrt
+    2, nor its L1 one, which grows with d: false and harmless under Gaussian noise. The sensitivity of u, 2 (H + 1), is
+    exact, but only 2 at the last step.
 
     Args:
       epsilon: of the claim.
@@ -142,8 +153,10 @@ def lsvi_printed_sds(epsilon: float, delta: float, episode_length: int, batches:
 def lsvi_pure_printed_scales(epsilon: float, episode_length: int, batches: int) -> Pair:
     """Printed noise scales of Appendix E.3, with the constants of E.2's proof and its L2 sensitivities.
 
-    Half of epsilon / H for each statistic of a step; the matrix takes B partial sums of B_0 nodes, "L1-sensitivity 2", the
-    vector B releases, sensitivity 2 (H + 1) <= 4 H: 4 H B B_0 / epsilon and 8 H^2 B / epsilon.
+    Half of epsilon / H for each statistic of a step; the matrix takes B partial sums of B_0 nodes, "L1-sensitivity 2",
+    the vector B releases, sensitivity 2 (H + 1) <= 4 H: 4 H B B_0 / epsilon and 8 H^2 B / epsilon. The L1 sensitivities
+    are larger by up to sqrt(d (d + 3)/2) / 2 and sqrt d, factors that O hides. What is wasted, B partial sums instead of
+    n nodes and 4 H instead of 2 (H + 1), covers that up to d = 16: with many updates the claim fails from about there on.
 
     Args:
       epsilon: of the claim.

@@ -36,45 +36,71 @@ def list_(
 
 def calibrate(
     context: typer.Context,
-    algorithm: Annotated[
-        str, typer.Argument(help="Name and trust model, such as gp-ucb-joint; a wrong one lists them all.")
-    ],
+    algorithm: Annotated[str, typer.Argument(help="Name, such as gp-ucb; a wrong one lists them all.")],
+    model: Annotated[str | None, option("Trust model: central, joint or local; all that there are if not given.")] = None,
+    guarantee: Annotated[str | None, option("renyi, pure or approximate; all that there are if not given.")] = None,
     epsilon: Annotated[float | None, option("Epsilon of the claim.")] = None,
     delta: Annotated[float | None, option("Delta of the claim; for Renyi DP, the delta at which epsilon is shown.")] = None,
     alpha: Annotated[float | None, option("Renyi order of the claim.")] = None,
     reading: Annotated[str | None, option("How the print is read where it is ambiguous; `all` for every one.")] = None,
-    horizon: Annotated[int | None, option("Bandits: rounds T.", parser=whole)] = None,
-    episodes: Annotated[int | None, option("RL: episodes K.", parser=whole)] = None,
+    horizon: Annotated[
+        int | None,
+        typer.Option(
+            "--horizon",
+            "--episodes",
+            help="Users: rounds T or episodes K, all of which are played.",
+            show_default=False,
+            parser=whole,
+        ),
+    ] = None,
+    n_actions: Annotated[int | None, typer.Option("--actions", help="Actions.", show_default=False, parser=whole)] = None,
+    dimension: Annotated[int | None, option("Dimension d of features or points.", parser=whole)] = None,
     episode_length: Annotated[int | None, option("RL: steps H of an episode.", parser=whole)] = None,
-    dimension: Annotated[int | None, option("Dimension of the features.", parser=whole)] = None,
-    reward_bound: Annotated[float | None, option("CAPRI: largest absolute reward B.")] = None,
-    s_max: Annotated[float | None, option("CAPRI: largest norm of a projected feature.")] = None,
-    sigma_max: Annotated[float | None, option("CAPRI: the paper's bound on s_max.")] = None,
-    norm_bound: Annotated[float | None, option("GP-UCB: RKHS norm B of the function.")] = None,
-    noise_scale: Annotated[float | None, option("GP-UCB: sub-Gaussian scale rho of the rewards.")] = None,
+    reward_bound: Annotated[
+        float | None, option("Bandits: rewards lie in [-B, B]; norm_bound if not given, else 1.")
+    ] = None,
+    n_features: Annotated[float | None, option("GP-UCB: number m of features.")] = None,
+    norm_bound: Annotated[float | None, option("Kernel bandits: RKHS norm B of the function.")] = None,
+    noise_scale: Annotated[
+        float | None, option("GP-UCB: sub-Gaussian scale rho of the rewards, which the print counts.")
+    ] = None,
     is_clipped: Annotated[bool | None, typer.Option("--clip/--no-clip", help="GP-UCB: clip rewards or not.")] = None,
-    has_square: Annotated[bool | None, typer.Option("--square/--no-square", help="GP-UCB: release y^2 too.")] = None,
-    switch: Annotated[float | None, option("AdaR-OFUL: doubling schedule C.")] = None,
-    ridge: Annotated[float | None, option("AdaR-OFUL: regularizer lambda.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One object, for machines.")] = False,
+    has_square: Annotated[
+        bool | None, typer.Option("--square/--no-square", help="GP-UCB: release y^2 too, as printed.")
+    ] = None,
+    s_max: Annotated[
+        float | None, option("CAPRI: largest norm of a projected feature, in whose units noise is shown.")
+    ] = None,
+    sigma_max: Annotated[float | None, option("CAPRI: the paper's bound on s_max; as it if not given.")] = None,
+    switch: Annotated[float | None, option("AdaR-OFUL, LSVI-UCB: growth C between updates.")] = None,
+    ridge: Annotated[float | None, option("Regularizer lambda.")] = None,
+    others: Annotated[
+        list[str] | None, typer.Option("--set", help="Another parameter of the algorithm, NAME=VALUE.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One object, for machines; an array of several forms.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Compare the noise that a paper prints with the noise that its claim needs."""
+    """Compare an algorithm's calibrations: the noise as printed and as its claim needs it, and what each is worth."""
     with failures(debug):
-        from bandana.flows.queries import calibrate as printed
+        from bandana.flows.queries import calibrate as calibrations
 
-        calibration = printed.find(algorithm)
-        if calibration is None:
+        entries = calibrations.find(algorithm, model, guarantee)
+        if not entries:
             nothing = {"algorithm": algorithm, "is_private": False, "readings": []}
-            typer.echo(json.dumps(nothing) if as_json else printed.not_private(algorithm))
+            typer.echo(json.dumps(nothing) if as_json else calibrations.not_private(algorithm))
             return
-        others = ("algorithm", "reading", "as_json", "debug")
-        given = {name: value for name, value in context.params.items() if name not in others}
-        found = printed.compare(calibration, reading, given)
+        own = ("algorithm", "model", "guarantee", "reading", "others", "as_json", "debug")
+        given = {name: value for name, value in context.params.items() if name not in own and value is not None}
+        given |= calibrations.assigned(others or [])
+        found = [calibrations.compare(entry, reading, given) for entry in entries]
         if as_json:
-            typer.echo(json.dumps(printed.document(calibration, found), indent=1, allow_nan=False))
-        else:
-            printed.show(calibration, found)
+            documents = [calibrations.document(each) for each in found]
+            typer.echo(json.dumps(documents if len(documents) > 1 else documents[0], indent=1, allow_nan=False))
+            return
+        meanings = {str(parameter.name): getattr(parameter, "help", "") for parameter in context.command.params}
+        for index, each in enumerate(found):
+            typer.echo("\n" if index else "", nl=False)
+            calibrations.show(each, meanings)
 
 
 def crosscheck(

@@ -1,27 +1,77 @@
-"""`bandana calibrate`: the noise that a paper prints, the noise that its claim needs, and what the print is worth."""
+"""`bandana calibrate`: the noise of an algorithm's calibrations side by side, and the privacy that each of them is worth."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from bandana.algorithms.bandits.kernel.gp_ucb import READINGS as GP_READINGS
 from bandana.algorithms.catalog import CATALOG
-from bandana.algorithms.papers import CALIBRATIONS, Calibration, Comparison
+from bandana.algorithms.entry import Entry
+from bandana.algorithms.environments.contexts import sphere_table
+from bandana.algorithms.environments.episodes import Table as Data
+from bandana.algorithms.environments.episodes import random_episodes
+from bandana.algorithms.environments.linear import random_arms
+from bandana.algorithms.environments.tables import ContextTable, random_table
+from bandana.algorithms.environments.worst_mdps import N_STATES, linear_bed, mixture_bed
+from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, extrapolating_pool
+from bandana.algorithms.papers.readings import EXTRAS, READINGS, Reading, Values
+from bandana.algorithms.problem import ARMS, CONTEXTUAL, EPISODIC, FINITE, KERNEL, LINEAR, MIXTURE, POOLED, Problem
+from bandana.algorithms.rl.mixture.forms import READINGS as VTR_READINGS
+from bandana.flows.queries.played_noise import Column, Quantity, epsilon_of, played
 from bandana.flows.spec.mistakes import SpecError
-from bandana.privacy_core.guarantees import PureDP, RenyiDP
+from bandana.privacy_core import ApproxDP, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
+from bandana.privacy_core.checks import at_least, non_negative, order, positive, probability
 
 ALL_READINGS = "all"
 WIDTH = 100
 """Columns of the table where the terminal does not say."""
 
-_OPTIONS = {"is_clipped": "--clip/--no-clip", "has_square": "--square/--no-square"}
+_OPTIONS = {"is_clipped": "--clip/--no-clip", "has_square": "--square/--no-square", "n_actions": "--actions"}
+_DIMENSIONS = {LINEAR: 2, CONTEXTUAL: 5, KERNEL: 2, POOLED: 2}
+_CHECKS = {
+    "epsilon": positive, "delta": probability, "alpha": order, "reward_bound": positive, "norm_bound": positive,
+    "noise_scale": non_negative, "s_max": positive, "sigma_max": positive,
+}  # fmt: skip
+_AT_LEAST_TWO = ("horizon", "n_actions", "dimension", "episode_length")
 
-Value = float | int | bool | None
+class Form(NamedTuple):
+    """One algorithm under one trust model and guarantee."""
+
+    algorithm: str
+    model: str
+    guarantee: str
+
+
+def form_of(entry: Entry) -> Form:
+    """The entry's algorithm, trust model and guarantee."""
+    return Form(_split(entry.name).algorithm, entry.privacy_model, entry.guarantee or "none")
+
+
+def _split(name: str) -> Form:
+    """A name such as `gp-ucb-joint` in its parts, empty where it does not say."""
+    parts = name.split("-")
+    model, guarantee = (next((p for p in parts if p in words), "") for words in (("joint", "local"), ("pure",)))
+    return Form("-".join(p for p in parts if p not in (model, guarantee)), model, guarantee)
+
+
+class Comparison(NamedTuple):
+    """All calibrations of one algorithm in one reading of its print, which stands first."""
+
+    entry: Entry
+    reading: str
+    meaning: str
+    values: Values
+    columns: tuple[Column, ...]
+
+
+# --- what is asked for ------------------------------------------------------------------------------------------------
 
 
 def option(parameter: str) -> str:
@@ -29,98 +79,219 @@ def option(parameter: str) -> str:
     return _OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")
 
 
-def find(name: str) -> Calibration | None:
-    """The calibration that an algorithm's name means; None for a non-private algorithm, which has none.
+def find(name: str, model: str | None = None, guarantee: str | None = None) -> list[Entry]:
+    """The private entries of an algorithm, under one trust model and guarantee where they are named; none if it has none.
 
     Raises:
-      SpecError: the name is unknown, or stands for several calibrations.
+      SpecError: the name is unknown, or it has no such model or guarantee.
     """
-    if name in CALIBRATIONS:
-        return CALIBRATIONS[name]
-    several = [known for known in CALIBRATIONS if known.startswith(f"{name}-")]
-    if len(several) > 1:
-        raise SpecError(f"{name} has several calibrations, name one of: {', '.join(several)}")
-    if several:
-        return CALIBRATIONS[several[0]]
-    entries = [entry for entry in CATALOG if entry.name == name]
-    if any(entry.promise is None for entry in entries):
-        return None
-    if entries:
-        raise SpecError(f"no source prints a calibration of {name}; there is one of: {', '.join(CALIBRATIONS)}")
-    known = dict.fromkeys([*CALIBRATIONS, *(entry.name for entry in CATALOG)])
-    raise SpecError(f"unknown algorithm {name!r}; known are: {', '.join(known)}")
+    of = [(form_of(entry), entry) for entry in CATALOG if form_of(entry).algorithm == name]
+    if not of:
+        known, old = dict.fromkeys(form_of(entry).algorithm for entry in CATALOG), _split(name)
+        if old.algorithm not in known:
+            raise SpecError(f"unknown algorithm {name!r}; known are: {', '.join(known)}")
+        line = [f"{flag} {word}" for flag, word in (("--model", old.model), ("--guarantee", old.guarantee)) if word]
+        raise SpecError(f"{name} is now written as: bandana calibrate {' '.join([old.algorithm, *line])}")
+    private = [(form, entry) for form, entry in of if entry.promise is not None]
+    found = [entry for form, entry in private if model in (None, form.model) and guarantee in (None, form.guarantee)]
+    if private and not found:
+        asked = " ".join(word for word in (model, guarantee) if word)
+        forms = ", ".join(f"--model {form.model} --guarantee {form.guarantee}" for form, _ in private)
+        raise SpecError(f"{name} has no form that is {asked}; it has: {forms}")
+    return found
 
 
-def compare(calibration: Calibration, reading: str | None, given: Mapping[str, Value]) -> list[Comparison]:
-    """Printed beside tight, in one reading or in all of them.
+def defaults(entry: Entry) -> dict[str, Any]:
+    """The parameters that `compare` takes, with their defaults; None stands for what follows from others."""
+    form, kind = form_of(entry), entry.plays_on[0]
+    level = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "renyi": ("alpha", "epsilon", "delta")}
+    known: dict[str, Any] = {"alpha": 2.0, "epsilon": 1.0, "delta": 1e-5}
+    found = {name: known[name] for name in level[form.guarantee]}
+    found["horizon"] = 10_000 if kind in ARMS else 1000
+    if kind in EPISODIC:
+        found |= {"episode_length": 5, "dimension": 4, "n_actions": 2}
+    else:
+        found |= {"n_actions": 3, "reward_bound": None} | ({"dimension": _DIMENSIONS[kind]} if kind != FINITE else {})
+    own = {name: value for name, value in entry.parameters.items() if name != "reading"}
+    return {**found, **own, **({"n_features": 16.0} if "n_features" in own else {}), **EXTRAS.get(form, {})}
+
+
+def readings(entry: Entry) -> Mapping[str, Reading]:
+    """The readings of the entry's print; the first is the default."""
+    if "printed" not in entry.calibrations:
+        return {"tight": Reading("no paper prints this noise; it is calibrated to the claim")}
+    return READINGS.get(form_of(entry), {"printed": Reading("as printed")})
+
+
+def assigned(texts: Iterable[str]) -> dict[str, Any]:
+    """Parameters of NAME=VALUE texts.
+
+    Raises:
+      SpecError: a text is none, or its value no number.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            found[name.strip().replace("-", "_")] = float(value)
+        except ValueError as error:
+            raise SpecError(f"--set takes NAME=VALUE with a number, such as n_batches=8; got {text!r}") from error
+    return found
+
+
+def compare(entry: Entry, reading: str | None, given: Mapping[str, Any]) -> list[Comparison]:
+    """Plays every calibration of an entry, in one reading of its print or in all of them.
 
     Args:
-      calibration: from `find`.
+      entry: a private one.
       reading: None for the default one, `all` for every one.
       given: the parameters that were given, None for those that were not.
 
     Raises:
       SpecError: an option is not taken or out of range, or there is no such reading; the message names it.
     """
-    given = {name: value for name, value in given.items() if value is not None}
-    taken = {parameter.name for parameter in calibration.parameters}
+    given, known, names = {k: v for k, v in given.items() if v is not None}, defaults(entry), readings(entry)
+    label = " ".join(form_of(entry))
     for name in given:
-        if name not in taken:
-            raise SpecError(
-                f"{calibration.name} does not take {option(name)}; "
-                f"it takes {', '.join(option(parameter.name) for parameter in calibration.parameters)}"
-            )
-    if reading not in (None, ALL_READINGS, *calibration.readings):
-        raise SpecError(
-            f"--reading of {calibration.name} must be one of {', '.join(calibration.readings)}, or {ALL_READINGS}, "
-            f"got {reading!r}"
-        )
-    readings = list(calibration.readings) if reading == ALL_READINGS else [reading or calibration.default_reading]
+        if name not in known:
+            raise SpecError(f"{label} does not take {option(name)}; it takes {', '.join(map(option, known))}")
+    if reading not in (None, ALL_READINGS, *names):
+        raise SpecError(f"--reading of {label} must be one of {', '.join(names)}, or {ALL_READINGS}, got {reading!r}")
+    values = known | given
+    asked = list(names) if reading == ALL_READINGS else [reading or next(iter(names))]
     try:
-        return [calibration.compare(each, **given) for each in readings]
+        for name in (name for name in known if values[name] is not None):
+            if name in _CHECKS:
+                _CHECKS[name](name, values[name])
+            elif name in _AT_LEAST_TWO:
+                at_least(name, values[name], 2)
+        return [_compared(entry, name, values) for name in asked]
+    except OverflowError as error:
+        raise SpecError(f"{label}: these parameters lead out of the range of floating-point numbers") from error
     except ValueError as error:
         named, _, rest = str(error).partition(" ")
-        raise SpecError(f"{option(named)} {rest}" if named in taken else str(error)) from error
+        raise SpecError(f"{option(named)} {rest}" if named in known else str(error)) from error
 
 
-def document(calibration: Calibration, found: list[Comparison]) -> dict[str, Any]:
-    """The comparison for machines; an infinite number is null."""
+def _compared(entry: Entry, name: str, values: dict[str, Any]) -> Comparison:
+    reading = readings(entry)[name]
+    if values.get("reward_bound", 0.0) is None:
+        values = values | {"reward_bound": values.get("norm_bound", 1.0)}
+    bound = values.get("reward_bound") if reading.reward_bound is None else reading.reward_bound(values)
+    problem, data = _problem(entry, {**values, "reward_bound": bound})
+    own = {name: values[name] for name in entry.parameters if name in values and values[name] is not None}
+    own |= _as_parameter(entry, name)
+    columns = []
+    for calibration in entry.calibrations:
+        settings = entry.settings(problem, calibration, _level(entry, values), **own)
+        assert entry.promise is not None
+        is_print = calibration.startswith("printed")
+        columns.append(played(
+            calibration, entry.build(settings), data, entry.promise(settings), reading if is_print else None, values
+        ))  # fmt: skip
+    return Comparison(entry, name, reading.meaning, values, tuple(columns))
+
+
+def _as_parameter(entry: Entry, reading: str) -> dict[str, Any]:
+    """The reading as a parameter, of an entry that takes it."""
+    if "reading" not in entry.parameters:
+        return {}
+    return {"reading": float((GP_READINGS if reading in GP_READINGS else VTR_READINGS).index(reading) + 1)}
+
+
+def _level(entry: Entry, values: Values) -> Guarantee:
+    match entry.guarantee:
+        case "renyi":
+            return RenyiDP(values["alpha"], values["epsilon"])
+        case "pure":
+            return PureDP(values["epsilon"])
+    return ApproxDP(values["epsilon"], values["delta"])
+
+
+def _problem(entry: Entry, values: Values) -> tuple[Problem, Data]:
+    """A problem of the kind that the entry plays on, and data to play."""
+    kind, n, rounds, d = entry.plays_on[0], values["n_actions"], values["horizon"], values.get("dimension", 0)
+    if kind in EPISODIC:
+        length, unit = values["episode_length"], Interval(0.0, 1.0)
+        model = (mixture_bed if kind == MIXTURE else linear_bed)(d, n, entry.guarantee == "pure", horizon=length)
+        return Problem(n, unit, rounds, model=model), random_episodes(rounds, length, N_STATES, n, unit, 0)
+    span, seed = Interval(-values["reward_bound"], values["reward_bound"]), np.random.SeedSequence(0)
+    if kind in ARMS:
+        features = tuple(map(tuple, random_arms(n, d, seed).tolist())) if kind == LINEAR else None
+        return Problem(n, span, rounds, features), random_table(rounds, n, span, 0)
+    if kind == POOLED:
+        pool = extrapolating_pool(n, d)
+        brought = pool.points[pool.drawn(rounds, np.random.Generator(np.random.SFC64(0)))]
+        data = ContextTable(brought, random_table(rounds, n, span, 0).rewards, span)
+        return Problem(n, span, rounds, dimension=d, kernel=SMOOTH, pool=pool), data
+    kernel = POOL_KERNEL if kind == KERNEL else None
+    return Problem(n, span, rounds, dimension=d, kernel=kernel), sphere_table(rounds, n, d, span, seed)
+
+
+# --- what is shown ------------------------------------------------------------------------------------------------------
+
+
+def document(found: list[Comparison]) -> dict[str, Any]:
+    """The comparisons of one entry for machines; an infinite number is null.
+
+    The fields of a reading are those of its print, the first calibration; `calibrations` has them for each.
+    """
+    entry, values = found[0].entry, found[0].values
     return {
-        "algorithm": calibration.name,
+        **form_of(entry)._asdict(),
         "is_private": True,
-        "claim": calibration.promise,
-        "source": calibration.source,
-        "statement": calibration.statement,
-        "parameters": dict(found[0].parameters),
-        "readings": [_reading(calibration, comparison) for comparison in found],
-    }
-
-
-def _reading(calibration: Calibration, comparison: Comparison) -> dict[str, Any]:
-    return {
-        "reading": comparison.reading,
-        "meaning": calibration.readings[comparison.reading],
-        "claimed_epsilon": comparison.claim.epsilon,
-        "mu": _finite(comparison.mu),
-        "true_epsilon": _finite(comparison.true_epsilon),
-        "true_epsilon_at_least": _finite(comparison.printed.witnessed_epsilon(comparison.claim)),
-        "true_epsilon_at_delta": _finite(comparison.true_epsilon_at_delta),
-        "is_true": comparison.is_true,
-        "noise": [
+        "claim": entry.claim,
+        "source": entry.source,
+        "statement": found[0].columns[0].promise.theorem,
+        "parameters": dict(values),
+        "readings": [
             {
-                "quantity": row.quantity,
-                "tight_by": row.tight_by,
-                "printed": row.printed,
-                "tight": row.tight,
-                "factor": row.factor,
+                "reading": comparison.reading,
+                "meaning": comparison.meaning,
+                **_worth(comparison.columns[0], values),
+                "noise": list(_rows(comparison.columns)),
+                "calibrations": [_worth(column, values) for column in comparison.columns],
             }
-            for row in comparison.rows
+            for comparison in found
         ],
     }
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _worth(column: Column, values: Values) -> dict[str, Any]:
+    def finite(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    proved, is_pure = column.proved, isinstance(column.claim, PureDP)
+    return {
+        "calibration": column.calibration,
+        "claimed_epsilon": column.claim.epsilon,
+        "accounted_epsilon": finite(epsilon_of(column.accounted, column.claim)),
+        "mu": None if isinstance(proved, PureDP) else finite(proved.mu),
+        "true_epsilon": finite(epsilon_of(proved, column.claim)),
+        "true_epsilon_at_least": finite(epsilon_of(column.at_least, column.claim)),
+        "true_epsilon_at_delta": None if is_pure else finite(proved.epsilon_at(values["delta"])),
+        "is_true": column.is_true,
+        "noise": {_told([quantity]): size for quantity, size in column.noise.items()},
+    }
+
+
+def _rows(columns: tuple[Column, ...]) -> Iterable[dict[str, Any]]:
+    """The noise of the print beside the same noise at exactly the claim, and beside each other calibration's."""
+    first = columns[0]
+    same = {} if first.factor is None else {quantity: size / first.factor for quantity, size in first.noise.items()}
+    for name, tight in (("the same noise, scaled", same), *((c.calibration, c.noise) for c in columns[1:])):
+        for quantity in (quantity for quantity in first.noise if quantity in tight):
+            one, other = first.noise[quantity], tight[quantity]
+            row = {"quantity": _told([quantity]), "tight_by": name, "printed": one, "tight": other, "factor": one / other}
+            yield row
+
+
+def _told(quantities: list[Quantity]) -> str:
+    """Quantities of one kind that are alike, in words: what they fall on, and the steps."""
+    where, parts = quantities[0][0], " and ".join(dict.fromkeys(what for _, what, _ in quantities if what))
+    steps = sorted({step for _, _, step in quantities if step is not None})
+    span = f" of step {steps[0]}" if len(steps) == 1 else f" of steps {steps[0]} to {steps[-1]}" if steps else ""
+    return f"{where}: {parts}{span}" if parts else where
 
 
 def not_private(name: str) -> str:
@@ -128,8 +299,14 @@ def not_private(name: str) -> str:
     return f"{name} is not private: it adds no noise, so there is nothing to calibrate."
 
 
-def show(calibration: Calibration, found: list[Comparison], console: Console | None = None) -> None:
-    """Prints the parameters and, for every reading, the table and the verdict."""
+def show(found: list[Comparison], meanings: Mapping[str, str], console: Console | None = None) -> None:
+    """Prints the parameters and, for every reading, the noise and what each calibration is worth.
+
+    Args:
+      found: of one entry.
+      meanings: parameter -> what it is, in words.
+      console: None for standard output.
+    """
     console = console or Console()
     if not console.is_terminal:
         console.width = WIDTH
@@ -137,77 +314,82 @@ def show(calibration: Calibration, found: list[Comparison], console: Console | N
     def say(text: str = "", style: str | None = None) -> None:
         console.print(text, style=style, markup=False, highlight=False)
 
-    say(calibration.name, style="bold")
-    say(f"{calibration.source}: {calibration.statement}")
-    say(f"Claim: {calibration.promise}.")
+    entry, values = found[0].entry, found[0].values
+    say(" ".join(form_of(entry)), style="bold")
+    say(f"{entry.source}.")
+    say(f"Claim: {entry.claim}.")
     say()
     parameters = Table.grid(padding=(0, 2))
-    for parameter in calibration.parameters:
-        value = _shown(found[0].parameters[parameter.name])
-        parameters.add_row("", option(parameter.name), escape(value), escape(parameter.meaning))
+    for name, value in values.items():
+        parameters.add_row("", option(name), escape(_shown(value)), escape(meanings.get(name, "of the algorithm")))
     console.print(parameters)
     for comparison in found:
         say()
-        say(f"Reading {comparison.reading}: {calibration.readings[comparison.reading]}.")
+        say(f"Reading {comparison.reading}: {comparison.meaning}.")
         console.print(_table(comparison))
-        say(worth(comparison))
-        say(verdict(comparison), style={True: "green", False: "bold red", None: "yellow"}[comparison.is_true])
-    hidden = [name for name in calibration.readings if name not in {comparison.reading for comparison in found}]
+        for column in comparison.columns:
+            say(worth(column, values))
+            say(f"  {verdict(column)}", style={True: "green", False: "bold red", None: "yellow"}[column.is_true])
+    hidden = [name for name in readings(entry) if name not in {comparison.reading for comparison in found}]
     if hidden:
         say()
         say(f"Other readings: {', '.join(hidden)} (--reading NAME, or --reading {ALL_READINGS}).")
 
 
 def _table(comparison: Comparison) -> Table:
-    is_pure = isinstance(comparison.claim, PureDP)
-    table = Table(expand=False)
-    table.add_column("noise, Laplace scale" if is_pure else "noise, standard deviation")
-    table.add_column("tight is")
-    for name in ("printed", "tight", "factor"):
-        table.add_column(name, justify="right", no_wrap=True)
-    last = None
-    for row in comparison.rows:
-        if last is not None and row.tight_by != last:
-            table.add_section()
-        table.add_row(
-            escape(row.quantity), escape(row.tight_by if row.tight_by != last else ""),
-            number(row.printed), number(row.tight), f"x {number(row.factor)}",
-        )  # fmt: skip
-        last = row.tight_by
+    """Quantities by calibrations; quantities that are alike in all calibrations stand in one row."""
+    columns = comparison.columns
+    is_pure = isinstance(columns[0].claim, PureDP)
+    table = Table("Laplace scale, or deviation of a sum" if is_pure else "noise, standard deviation")
+    for column in columns:
+        table.add_column(column.calibration, justify="right", no_wrap=True)
+    alike: dict[tuple[str, ...], list[Quantity]] = {}
+    for quantity in dict.fromkeys(quantity for column in columns for quantity in column.noise):
+        sizes = [column.noise.get(quantity) for column in columns]
+        alike.setdefault((quantity[0], *(_over(size, sizes[-1]) for size in sizes)), []).append(quantity)
+    for (_, *cells), quantities in alike.items():
+        table.add_row(escape(_told(quantities)), *cells)
     return table
 
 
-def worth(comparison: Comparison) -> str:
-    """What the printed noise exactly gives, and what is claimed, in one sentence each."""
-    claim, epsilon = comparison.claim, comparison.true_epsilon
+def _over(size: float | None, last: float | None) -> str:
+    """A size, and how many times the last calibration's it is."""
+    if size is None:
+        return "-"
+    return number(size) if last in (None, size) else f"{number(size)} (x {number(size / last)})"
+
+
+def worth(column: Column, values: Values) -> str:
+    """What a calibration gives, and what is claimed, in one sentence each."""
+    claim, proved, name = column.claim, column.proved, column.calibration
+    epsilon, least, summed = (epsilon_of(x, claim) for x in (proved, column.at_least, column.accounted))
+    apart = "" if math.isclose(summed, epsilon) else f" (the ledger adds up to {number(summed)})"
+    if math.isinf(epsilon):
+        return f"{name} gives no epsilon at all. Claimed: epsilon {number(claim.epsilon)}."
     if isinstance(claim, PureDP):
-        least = comparison.printed.witnessed_epsilon(claim)
         exact = f"epsilon {number(epsilon)}" if math.isclose(least, epsilon) else (
             f"an epsilon between {number(least)} (two episodes that attain it) and {number(epsilon)} (proved)"
         )  # fmt: skip
-        return f"What is printed gives {exact}. Claimed: epsilon {number(claim.epsilon)}, delta 0."
-    if comparison.mu is None or math.isinf(comparison.mu):
-        return f"What is printed gives no epsilon at all. Claimed: epsilon {number(claim.epsilon)}."
-    exact = f"{number(comparison.mu)}-GDP"
-    at_delta = f"epsilon {number(comparison.true_epsilon_at_delta or 0.0)} at delta {_shown(comparison.delta)}"
+        return f"{name} gives {exact}{apart}. Claimed: epsilon {number(claim.epsilon)}, delta 0."
+    assert isinstance(proved, GaussianDP)
+    at_delta = f"epsilon {number(proved.epsilon_at(values['delta']))} at delta {_shown(values['delta'])}"
+    gives = f"{name} gives {number(proved.mu)}-GDP: "
     if isinstance(claim, RenyiDP):
         order = f"of order {_shown(claim.alpha)}"
-        return (
-            f"What is printed gives {exact}: a Renyi divergence of {number(epsilon)} {order}, and {at_delta}. "
-            f"Claimed: {number(claim.epsilon)} {order}."
-        )
-    return f"What is printed gives {exact}: {at_delta}. Claimed: epsilon {number(claim.epsilon)}."
+        claimed = f"Claimed: {number(claim.epsilon)} {order}."
+        return f"{gives}a Renyi divergence of {number(epsilon)} {order}, and {at_delta}. {claimed}"
+    return f"{gives}{at_delta}{apart}. Claimed: epsilon {number(claim.epsilon)}."
 
 
-def verdict(comparison: Comparison) -> str:
+def verdict(column: Column) -> str:
     """Whether the claim holds, and how much noise it wastes or lacks."""
-    factor = comparison.rows[0].factor
-    if comparison.is_true is None:
+    factor = column.factor
+    if column.is_true is None:
         return "Whether the claim is true is not known: the claimed epsilon lies between the two."
-    if not comparison.is_true:
-        lacks = f", the noise is {number(1 / factor)} times too small" if factor < 1 else ""
+    if not column.is_true:
+        lacks = f", the noise is {number(1 / factor)} times too small" if factor is not None else ""
         return f"The claim is FALSE{lacks}."
-    if math.isclose(factor, 1, rel_tol=1e-6):
+    if factor is None or math.isclose(factor, 1, rel_tol=1e-6):
         return "The claim is true, with exactly the noise that it needs."
     return f"The claim is true, with {number(factor)} times the noise that it needs."
 
@@ -226,7 +408,7 @@ def number(value: float) -> str:
     )
 
 
-def _shown(value: Value) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:

@@ -14,7 +14,7 @@ from test_ucrl_vtr_privacy import MU, neighbors, played
 
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.observers import EpisodicRegretCurve
-from bandana.algorithms.papers.luyo_calibrations import UCRL_VTR_PLUS_JOINT, UCRL_VTR_PLUS_LOCAL
+from bandana.algorithms.papers import luyo
 from bandana.algorithms.protocol import Record
 from bandana.algorithms.rl.mixture import value_targets_numba
 from bandana.algorithms.run import run
@@ -139,15 +139,12 @@ def test_the_printed_constants(trust, growth):
     assert squares == pytest.approx(second + 8 * math.sqrt(3 * 81 * math.log(1 + 12 * 81 / 3) * log))
 
 
-@pytest.mark.parametrize(
-    ("name", "calibration", "arguments"),
-    [("joint printed", UCRL_VTR_PLUS_JOINT, {"episodes": K}), ("local printed", UCRL_VTR_PLUS_LOCAL, {})],
-)
-def test_published_noise_costs_what_the_calibration_table_says(name, calibration, arguments):
-    _, printed, _ = calibration.evaluate(
-        "printed", epsilon=1.0, delta=1e-5, episode_length=3, dimension=3, **arguments
-    )  # fmt: skip
-    assert played(plus(name, MODEL, K)).guarantee().gdp().mu == pytest.approx(printed.exact.mu, rel=1e-9)
+def test_published_noise_costs_the_worst_of_all_nodes_and_steps():
+    """d and H^4 for each of 4 nodes and H - 1 steps: twice each with GOE noise, sqrt 4.5 times with equal variances."""
+    joint, local = luyo.vtr_plus_joint_printed_sds(1.0, 1e-5, K, 3, 3), luyo.vtr_plus_local_printed_sds(1.0, 1e-5, 3, 3)
+    for name, sds, times in (("joint printed", joint, 4 * 4), ("local printed", local, 4.5)):
+        mu = math.sqrt(times * 2 * ((3 / sds[0]) ** 2 + (81 / sds[1]) ** 2))
+        assert played(plus(name, MODEL, K)).guarantee().gdp().mu == pytest.approx(mu, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["joint tree", "joint tight", "local tight", "pure joint tight", "pure local tight"])

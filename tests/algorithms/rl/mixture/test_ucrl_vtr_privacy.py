@@ -9,16 +9,12 @@ from mixture_models import FORMS, UNIT, episode_table, mixture, vtr
 from test_ucrl_vtr import MODEL, TABLE, K
 
 from bandana.algorithms.environments.episodes import EpisodeTable
-from bandana.algorithms.papers.luyo_calibrations import (
-    UCRL_VTR_JOINT,
-    UCRL_VTR_JOINT_PURE,
-    UCRL_VTR_LOCAL,
-    UCRL_VTR_LOCAL_PURE,
-)
+from bandana.algorithms.papers import luyo
 from bandana.algorithms.protocol import Record
 from bandana.algorithms.rl.mixture.forms import VTR
 from bandana.algorithms.run import run
 from bandana.privacy_core import GaussianDP, LiveLedger, PureDP, ReproducibleNoise, ScriptedLedger, TrustModel
+from bandana.privacy_core.sensitivities import matrix_l1_bound, pair_l1_bound
 
 MU = GaussianDP.from_epsilon_delta(1.0, 1e-5).mu
 every = pytest.mark.parametrize("name", FORMS)
@@ -42,33 +38,24 @@ def test_exact_pure_calibrations_spend_the_claim(name):
     assert found.epsilon == pytest.approx(1.0, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "calibration", "arguments"),
-    [
-        ("joint printed", UCRL_VTR_JOINT, {"episodes": K}),
-        ("local printed", UCRL_VTR_LOCAL, {}),
-    ],
-)
-def test_published_noise_costs_what_the_calibration_table_says(name, calibration, arguments):
-    _, printed, _ = calibration.evaluate(
-        next(iter(calibration.readings)), epsilon=1.0, delta=1e-5, episode_length=3, **arguments
-    )  # fmt: skip
-    assert played(vtr(name, MODEL, K)).guarantee().gdp().mu == pytest.approx(printed.exact.mu, rel=1e-9)
+def test_published_noise_costs_the_worst_of_all_nodes_and_steps():
+    """2 H^2 for each of 4 nodes and H - 1 steps with GOE noise; sqrt 4.5 H^2 for each step with equal variances."""
+    joint, local = luyo.vtr_joint_printed_sd(1.0, 1e-5, K, 3), luyo.vtr_local_printed_sd(1.0, 1e-5, 3)
+    for name, mu in (("joint printed", 2 * 9 * (4 * 2) ** 0.5 / joint), ("local printed", 9 * (4.5 * 2) ** 0.5 / local)):
+        assert played(vtr(name, MODEL, K)).guarantee().gdp().mu == pytest.approx(mu, rel=1e-9)
 
 
 @pytest.mark.parametrize("reading", ["l2-constants", "l1-constants"])
 @pytest.mark.parametrize("d", [2, 6])
-def test_published_pure_noise_costs_what_the_calibration_table_says(reading, d):
+def test_published_pure_noise_costs_the_l1_change_of_all_nodes_and_steps(reading, d):
     """With the constants of the Gaussian proof it is more than the claim in many dimensions."""
     model, _ = mixture(3, 2, 5, d, seed=4, is_sparse=False)
     table = episode_table(model, 8)
-    for name, calibration, arguments in (
-        ("pure joint printed", UCRL_VTR_JOINT_PURE, {"episodes": 8}),
-        ("pure local printed", UCRL_VTR_LOCAL_PURE, {}),
-    ):
+    weights = (2.0, 2.0) if reading == "l2-constants" else (matrix_l1_bound(d), 2 * d**0.5)
+    for name, levels in (("pure joint printed", 4), ("pure local printed", 1)):
         found = played(vtr(name, model, 8, reading=reading), table).guarantee().epsilon
-        _, printed, _ = calibration.evaluate(reading, epsilon=1.0, episode_length=5, dimension=d, **arguments)
-        assert found == pytest.approx(printed.exact.epsilon, rel=1e-9)
+        matrix, vector = (weight * 2 * 5**3 * levels for weight in weights)
+        assert found == pytest.approx(levels * 4 * 25 * pair_l1_bound(d, 1 / matrix, 1 / vector), rel=1e-9)
         assert (found > 1) == (reading == "l2-constants" and d == 6)
 
 

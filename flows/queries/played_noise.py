@@ -1,0 +1,195 @@
+"""What one live run of a calibration shows: how much noise each released quantity has, and what the worst record pays.
+
+The ledger's book holds the events, the algorithm's mechanisms the noise. `bandana.algorithms.papers.readings` says what
+else a print can mean, as what it changes of such a run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.papers.readings import Reading, Values, attained_share, separate_statistics
+from bandana.algorithms.protocol import Algorithm
+from bandana.algorithms.run import run
+from bandana.privacy_core import (
+    ApproxDP,
+    Event,
+    GaussianDP,
+    Guarantee,
+    JointGaussian,
+    LiveLedger,
+    LocalSum,
+    Mechanism,
+    NoPrivacy,
+    PhaseTotal,
+    PureDP,
+    RenyiDP,
+    ReproducibleNoise,
+    StackedGaussian,
+    StackedLaplace,
+    account,
+)  # fmt: skip
+
+_WORDS = {"first_sums": "first pull", "matrices": "matrices", "vectors": "vector"}
+"""Attributes of algorithms that hold a mechanism, as tables call them; others are all that is released, and need no name."""
+_ROUNDING = 1 + 1e-9
+"""A claim counts as true if the proved epsilon exceeds it by no more than rounding."""
+
+EACH, RUNNING = "each release", "running sum"
+Loss = GaussianDP | PureDP | NoPrivacy
+Quantity = tuple[str, str, int | None]
+"""`EACH` or `RUNNING`, what the noise falls on, and the step of an episode if it is of one."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One calibration of an algorithm: its noise, and the privacy that it gives.
+
+    Attributes:
+      calibration: its name.
+      promise: what is claimed, and where.
+      noise: quantity -> scale of the noise: of a Laplace release its b, of all else the standard deviation.
+      accounted: what the ledger of the run adds up to.
+      proved: the smallest loss that is known to hold, which may be below `accounted`.
+      at_least: a loss that two data sets attain.
+    """
+
+    calibration: str
+    promise: Claim
+    noise: Mapping[Quantity, float]
+    accounted: Loss
+    proved: Loss
+    at_least: Loss
+
+    @property
+    def claim(self) -> Any:
+        """The promise in the source's own definition."""
+        return self.promise.stated
+
+    @property
+    def is_true(self) -> bool | None:
+        """Whether the claim holds; None where it lies between what is proved and what is attained."""
+        limit = self.claim.epsilon * _ROUNDING
+        if epsilon_of(self.proved, self.claim) <= limit:
+            return True
+        return False if epsilon_of(self.at_least, self.claim) > limit else None
+
+    @property
+    def factor(self) -> float | None:
+        """The noise over what the claim needs of noise in the same proportions; None where no noise is enough."""
+        match self.proved, self.claim:
+            case PureDP(epsilon=spent), PureDP(epsilon=claimed):
+                return claimed / spent
+            case GaussianDP(mu=spent), RenyiDP(alpha=alpha, epsilon=epsilon):
+                return GaussianDP.from_renyi(alpha, epsilon).mu / spent
+            case GaussianDP(mu=spent), ApproxDP(epsilon=epsilon, delta=delta):
+                return GaussianDP.from_epsilon_delta(epsilon, delta).mu / spent
+        return None
+
+
+def epsilon_of(loss: Loss, claim: Guarantee) -> float:
+    """The epsilon of a loss in the definition of the claim: at its delta, or at its Renyi order."""
+    if isinstance(loss, NoPrivacy):
+        return math.inf
+    if isinstance(claim, ApproxDP):
+        return loss.epsilon_at(claim.delta)
+    if isinstance(claim, RenyiDP) and isinstance(loss, GaussianDP):
+        return loss.rdp(claim.alpha)
+    return loss.epsilon if isinstance(loss, PureDP) else math.inf
+
+
+def played(
+    calibration: str, algorithm: Algorithm, data: Table, claim: Claim, reading: Reading | None, values: Values
+) -> Column:
+    """Plays one calibration and reads its ledger.
+
+    Args:
+      calibration: its name.
+      algorithm: as it is built.
+      data: what it plays on.
+      claim: what is promised.
+      reading: how the calibration is read, if it is the print; None: as built.
+      values: the parameters, for the reading.
+
+    Raises:
+      ValueError: nothing is released.
+    """
+    ledger = LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(0)), n_records=data.n_users)
+    run(algorithm, data, ledger)
+    paid = ledger.worst_record()
+    if not paid:
+        raise ValueError(f"horizon is too short: nothing is released within {data.n_users}, ask for more")
+    factors = 1.0 if reading is None else reading.noise(values)
+    loss = 1.0 if reading is None else reading.loss(values)
+    noise: dict[Quantity, float] = {}
+    events: Counter[Event] = Counter()
+    held: dict[str, list[Mechanism]] = {}
+    for name, holder, mechanism in _mechanisms(algorithm):
+        factor = factors if isinstance(factors, float) else factors.get(name, 1.0)
+        held.setdefault(name, []).append(mechanism.scaled(factor))
+        events[held[name][-1].event] += paid.pop(mechanism.event, 0)
+        step = len(held[name]) if name == "vectors" else None
+        for part, size, at in _parts(mechanism, values.get("episode_length", 0) - 1):
+            what = " ".join(word for word in (_WORDS.get(name, ""), part) if word)
+            noise[EACH, what, at or step] = size * factor
+            if (running := _running(algorithm, holder, data.n_users)) is not None:
+                noise[RUNNING, what, at or step] = running * size / mechanism.scale * factor
+    assert not paid, f"{calibration} released through a mechanism that no attribute holds: {paid}"
+    accounted = account({event: count for event, count in events.items() if count})
+    proved = attained = accounted
+    if "vectors" in held:
+        updates = sum(events[event] for event in {m.event for m in held["vectors"]}) // len(held["vectors"])
+        matrices = held["matrices"][0]
+        both = separate_statistics(matrices, tuple(held["vectors"]), events[matrices.event], updates, values["dimension"])
+        proved, attained = (PureDP(x) if isinstance(accounted, PureDP) else GaussianDP(x) for x in both)
+    elif isinstance(accounted, PureDP):
+        attained = PureDP(accounted.epsilon * max(attained_share(m) for ms in held.values() for m in ms))
+    return Column(calibration, claim, noise, *(_times(found, loss) for found in (accounted, proved, attained)))
+
+
+def _times(found: Any, factor: float) -> Loss:
+    if math.isinf(factor):
+        return NoPrivacy()
+    return PureDP(found.epsilon * factor) if isinstance(found, PureDP) else GaussianDP(found.mu * factor)
+
+
+def _mechanisms(algorithm: Algorithm) -> Iterable[tuple[str, Any, Any]]:
+    """What an algorithm releases through: name of the attribute, what stands there, and the mechanism."""
+    for field in fields(algorithm):  # type: ignore[arg-type]
+        value = getattr(algorithm, field.name)
+        for each in value if isinstance(value, tuple) else (value,):
+            mechanism = getattr(each, "mechanism", each)
+            if hasattr(mechanism, "noise_multiplier"):
+                yield field.name, each, mechanism
+
+
+def _parts(mechanism: Any, n_steps: int) -> Iterable[tuple[str, float, int | None]]:
+    """What the noise falls on, its scale there, and the step of an episode."""
+    if isinstance(mechanism, JointGaussian):
+        yield "matrix", mechanism.scale, None
+        yield "vector", mechanism.vector_scale, None
+    elif isinstance(mechanism, StackedGaussian | StackedLaplace):
+        families = ("weighted ", "squares' ") if len(mechanism.shares) > n_steps else ("",)
+        for i, share in enumerate(mechanism.shares):
+            for part, size in (("matrix", 1.0), ("vector", mechanism.vector_ratio)):
+                yield f"{families[i // n_steps]}{part}", mechanism.scale * share * size, i % n_steps + 1
+    else:
+        yield "", mechanism.scale, None
+
+
+def _running(algorithm: Any, holder: Any, n_users: int) -> float | None:
+    """The largest deviation of a running sum's noise; None where nothing runs."""
+    if isinstance(holder, PhaseTotal):
+        last = len(algorithm.noise_norms) - 1
+    elif (last := n_users if isinstance(holder, LocalSum) else getattr(holder, "n_steps", 0)) == 0:
+        return None
+    most_digits = (1 << (last + 1).bit_length() - 1) - 1
+    return float(max(holder.noise_deviation(step) for step in {max(1, most_digits), last}))
