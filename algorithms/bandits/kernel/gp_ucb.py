@@ -158,7 +158,7 @@ def gp_ucb_joint(
         `tree`: the same tree, calibrated exactly, and sharper quantiles.
         `tight`: a factorized sum in place of the tree: one event a record, and a fraction of the noise.
       reading: of `printed`, one of `READINGS`. `consistent`, sigma^2 = 16 n S^2 ln(10/delta)^2 / epsilon^2, is what the
-        proof's own budgets ask for. Others are not what the claim needs: see `bandana calibrate gp-ucb-joint`; where one is
+        proof's own budgets ask for. Others are not what the claim needs: see `bandana calibrate gp-ucb`; where one is
         false, the ledger shows more than the claim.
       ridge: lambda.
       failure: of the width; None: 1 / horizon.

@@ -11,8 +11,8 @@ What `printed` and `tight` share, and where they part:
   Centers: `tight` subtracts the middle of the interval in which the targets lie, (H - h + 1) / 2, and adds it again in Q.
     A constant is linear in the features of a linear MDP, as <phi, sum_s mu_h(s)> = 1, so nothing is lost, and the
     sensitivity of u is halved: H - h + 1 in place of 2 (H - h + 1).
-  Matrix and vector prices are added up as those of separate releases; `bandana.algorithms.papers` states the joint
-    supremum of the printed mechanism, which is somewhat smaller: no user is worst for both.
+  Matrix and vector prices are added up as those of separate releases; `papers.readings.separate_statistics` has the joint
+    supremum, which is somewhat smaller: no user is worst for both.
 """
 
 from __future__ import annotations
