@@ -1,8 +1,11 @@
-"""Every algorithm that the product knows: one line a newcomer, with its promise and where that is printed."""
+"""Every algorithm that the product knows, in each trust model and with each guarantee."""
 
 from __future__ import annotations
 
-from bandana.algorithms.bandits.capri import entries as projected_kernel
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bandana.algorithms.bandits.capri import entries as capri
 from bandana.algorithms.bandits.contextual import entries as contextual
 from bandana.algorithms.bandits.finite_arm import entries as finite_arm
 from bandana.algorithms.bandits.kernel import entries as kernel
@@ -10,29 +13,86 @@ from bandana.algorithms.bandits.kernel import pooled_entries
 from bandana.algorithms.bandits.linear import entries as linear
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.rl.linear_mdp import entries as linear_mdp
-from bandana.algorithms.rl.mixture import entries as mixture_mdp
+from bandana.algorithms.rl.mixture import entries as mixture
 
-CATALOG: tuple[Entry, ...] = (
-    *finite_arm.ENTRIES, *linear.ENTRIES, *contextual.ENTRIES, *kernel.ENTRIES, *pooled_entries.ENTRIES,
-    *projected_kernel.ENTRIES, *mixture_mdp.ENTRIES, *linear_mdp.ENTRIES,
-)  # fmt: skip
+NONE = "none"
+"""The trust model of a non-private algorithm."""
+_NAMED = ("joint", "local")
+"""Trust models that a label names; a single curator is what everybody assumes."""
 
 
-def find(name: str, privacy_model: str | None = None) -> Entry:
-    """The catalog's entry of that name.
+def labelled(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries with unique labels, and with the names that their seeds are derived from."""
+    found = []
+    for entry in entries:
+        same = [other for other in entries if other.name == entry.name]
+        model = entry.privacy_model
+        guarantees = [other.guarantee for other in same if other.privacy_model == model]
+        pure = entry.guarantee if entry.guarantee != guarantees[0] else ""
+        twin = "non-private" if model == NONE and len(same) > 1 else ""
+        words = (entry.name, model if model in _NAMED else "", pure or "", twin)
+        seeds = (entry.name, pure or "", model if model in _NAMED else "")
+        label, seed_name = " ".join(filter(None, words)), "-".join(filter(None, seeds))
+        found.append(replace(entry, label=label, seed_name=seed_name if entry.seed_name == entry.name else entry.seed_name))
+    return tuple(found)
+
+
+_FAMILIES = (finite_arm, linear, contextual, kernel, pooled_entries, capri, mixture, linear_mdp)
+CATALOG: tuple[Entry, ...] = labelled([entry for family in _FAMILIES for entry in family.ENTRIES])
+"""Entries of one algorithm stand together, the non-private one first."""
+
+
+def names() -> list[str]:
+    """Each algorithm once, in the catalog's order."""
+    return list(dict.fromkeys(entry.name for entry in CATALOG))
+
+
+def of_name(name: str) -> list[Entry]:
+    """All entries of an algorithm.
+
+    Raises:
+      ValueError: there is no such algorithm; an old name is answered with what replaces it.
+    """
+    if found := [entry for entry in CATALOG if entry.name == name]:
+        return found
+    if former := next((entry for entry in CATALOG if entry.seed_name == name), None):
+        model = f"`model: {former.privacy_model}`"
+        privacy = f" and `privacy: {EXAMPLES[former.guarantee]}`" if former.guarantee else ""
+        raise ValueError(f"{name} is now `algorithm: {former.name}` with {model}{privacy}")
+    raise ValueError(f"unknown algorithm {name!r}; known are: {', '.join(names())}")
+
+
+EXAMPLES = {
+    "renyi": "{alpha: 2, epsilon: [1]}",
+    "pure": "{epsilon: [1]}",
+    "approximate": "{epsilon: [1], delta: 1.0e-5}",
+}
+"""Guarantee -> how a spec asks for it."""
+
+
+def find(name: str, model: str | None = None, guarantee: str | None = None) -> Entry:
+    """One entry of the catalog.
 
     Args:
-      name: algorithm.
-      privacy_model: needed only where an algorithm exists in several.
+      name: algorithm, or an entry's label.
+      model: trust model; may be left out where the algorithm is private in one only, or in none.
+      guarantee: may be left out where the algorithm has one only in that trust model.
 
     Raises:
       ValueError: no such entry, or several.
     """
-    found = [e for e in CATALOG if e.name == name and privacy_model in (None, e.privacy_model)]
+    if (model, guarantee) == (None, None) and (same := [entry for entry in CATALOG if entry.label == name]):
+        return same[0]
+    every = of_name(name)
+    wanted = [entry for entry in every if model in (None, entry.privacy_model) and guarantee in (None, entry.guarantee)]
+    private = [entry for entry in wanted if entry.is_private]
+    found = wanted if len(wanted) == 1 or not private else private
     if not found:
-        known = ", ".join(sorted({entry.name for entry in CATALOG}))
-        raise ValueError(f"unknown algorithm {name!r}; known are: {known}")
+        raise ValueError(f"{name} has no such entry; it has: {_forms(every)}")
     if len(found) > 1:
-        models = ", ".join(entry.privacy_model for entry in found)
-        raise ValueError(f"{name} exists in the privacy models {models}: name one as privacy_model")
+        raise ValueError(f"{name} has several entries, {_forms(found)}: name the trust model and the guarantee")
     return found[0]
+
+
+def _forms(entries: Sequence[Entry]) -> str:
+    return ", ".join(f"{entry.privacy_model} {entry.guarantee or ''}".strip() for entry in entries)

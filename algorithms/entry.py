@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
+from bandana.algorithms.parameters import FAILURE, Parameter, Value
 from bandana.algorithms.problem import FINITE, LINEAR, Problem
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.privacy_core import ApproxDP, GaussianDP, Guarantee, PureDP, Relation, RenyiDP, TrustModel
@@ -24,23 +25,26 @@ class Settings:
     """
 
     problem: Problem
-    parameters: Mapping[str, float]
+    parameters: Mapping[str, Any]
     calibration: str | None = None
     privacy: Guarantee | None = None
 
-    def shown(self) -> dict[str, float]:
-        """The public parameters and the privacy level, for keys, MLflow and the report."""
-        level: dict[str, float] = {}
+    def shown(self) -> dict[str, Any]:
+        """The public parameters that have a value, and the privacy level, for keys, MLflow and the report."""
+        return {**{name: value for name, value in self.parameters.items() if value is not None}, **self.level()}
+
+    def level(self) -> dict[str, float]:
+        """The privacy level by name; empty for a non-private algorithm."""
         match self.privacy:
             case RenyiDP(alpha=alpha, epsilon=epsilon):
-                level = {"alpha": alpha, "epsilon": epsilon}
+                return {"alpha": alpha, "epsilon": epsilon}
             case PureDP(epsilon=epsilon):
-                level = {"epsilon": epsilon}
+                return {"epsilon": epsilon}
             case ApproxDP(epsilon=epsilon, delta=delta):
-                level = {"epsilon": epsilon, "privacy_delta": delta}
-        return {**self.parameters, **level}
+                return {"epsilon": epsilon, "privacy_delta": delta}
+        return {}
 
-    def with_parameters(self, **changed: float) -> Settings:
+    def with_parameters(self, **changed: Value) -> Settings:
         """The same with other parameters."""
         return replace(self, parameters={**self.parameters, **changed})
 
@@ -118,11 +122,11 @@ def _as_asked(settings: Settings) -> Settings:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the catalog: an algorithm with a guarantee, and how to build it.
+    """One line of the catalog: an algorithm in a trust model with a guarantee, and how to build it.
 
     Attributes:
-      name: the algorithm's name.
-      family: the folder that it stands in.
+      name: the algorithm's name, shared by its entries in all trust models and guarantees.
+      family: its folder.
       privacy_model: none, central, joint or local.
       guarantee: approximate, pure or renyi; None for a non-private algorithm.
       calibrations: names of the noise calibrations.
@@ -130,13 +134,15 @@ class Entry:
       source: publication and theorem.
       build: settings -> algorithm.
       plays_on: kinds of problems.
-      parameters: name -> default value; None stands for 1 / horizon, see `failure_of`.
+      parameters: name -> declaration.
       promise: settings -> claim; None for a non-private algorithm.
       probes: n_actions -> the records at which a changed reward costs most; audits plant their canaries there.
       in_audit: settings -> the same with public parameters under which the few rounds of a replay hold several releases. The
         noise of a release depends on none of them, but for the number of batches of LSVI-UCB, which short runs cannot hold.
       audit_shape: (number of actions, d) of the problem that the catalog's own audit plays on.
       bound: the source's bound on the regret, where rewards are drawn as it assumes; None where it states none.
+      label: unique words, such as `ucrl-vtr local pure`; the catalog sets it.
+      seed_name: the name that seeds are derived from, which never changes; the catalog sets it where it follows a rule.
     """
 
     name: str
@@ -148,12 +154,23 @@ class Entry:
     source: str
     build: Callable[[Settings], Algorithm]
     plays_on: tuple[str, ...] = (FINITE, LINEAR)
-    parameters: Mapping[str, float | None] = field(default_factory=dict)
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
     promise: Callable[[Settings], Claim] | None = None
     probes: Callable[[int], tuple[int, ...]] | None = None
     in_audit: Callable[[Settings], Settings] = _as_asked
     audit_shape: tuple[int, int] = (2, 2)
     bound: Bound | None = None
+    label: str = ""
+    seed_name: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.label or self.name)
+        object.__setattr__(self, "seed_name", self.seed_name or self.name)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it promises anything."""
+        return self.promise is not None
 
     def summary(self) -> dict[str, object]:
         """The public facts, for `bandana list --json`."""
@@ -161,36 +178,40 @@ class Entry:
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.name in shown}
         return found | {"plays_on": self.plays_on, "parameters": tuple(self.parameters)}
 
+    def seed_parameters(self, settings: Settings) -> dict[str, Any]:
+        """The parameters and the privacy level as seeds count them."""
+        counted = {name: self.parameters[name].in_seeds(value) for name, value in settings.parameters.items()}
+        return {**counted, **settings.level()}
+
     def settings(
-        self, problem: Problem, calibration: str | None = None, privacy: Guarantee | None = None, **parameters: float
+        self, problem: Problem, calibration: str | None = None, privacy: Guarantee | None = None, **parameters: Value
     ) -> Settings:
         """Checked settings; a parameter that is not given has the entry's default.
 
         Raises:
-          ValueError: it does not play on such a problem; a parameter is unknown; a calibration or privacy level is missing,
-            unknown, of another kind, or given to a non-private algorithm.
+          ValueError: it does not play on such a problem; a parameter is unknown or out of its range; a calibration or
+            privacy level is missing, unknown, of another kind, or given to a non-private algorithm.
         """
         if problem.kind not in self.plays_on:
-            raise ValueError(f"{self.name} plays on {' and '.join(self.plays_on)} problems, not on a {problem.kind} one")
+            raise ValueError(f"{self.label} plays on {' and '.join(self.plays_on)} problems, not on a {problem.kind} one")
         for name in parameters:
             if name not in self.parameters:
                 known = ", ".join(self.parameters) or "none"
-                raise ValueError(f"{self.name} takes no parameter {name}; its parameters are: {known}")
+                raise ValueError(f"{self.label} takes no parameter {name}; its parameters are: {known}")
         if self.promise is None:
             if calibration is not None or privacy is not None:
-                raise ValueError(f"{self.name} is not private: it takes neither a calibration nor a privacy level")
+                raise ValueError(f"{self.label} is not private: it takes neither a calibration nor a privacy level")
         elif calibration not in self.calibrations:
             raise ValueError(
-                f"calibration of {self.name} must be one of {', '.join(self.calibrations)}, got {calibration!r}"
+                f"calibration of {self.label} must be one of {', '.join(self.calibrations)}, got {calibration!r}"
             )
         elif privacy is None:
-            raise ValueError(f"{self.name} needs a privacy level")
+            raise ValueError(f"{self.label} needs a privacy level")
         elif kind_of(privacy) != self.guarantee:
-            raise ValueError(f"{self.name} promises {self.guarantee} privacy, got {privacy}")
-        filled = {
-            name: parameters.get(name, failure_of(None, problem.known_horizon) if default is None else default)
-            for name, default in self.parameters.items()
-        }
+            raise ValueError(f"{self.label} promises {self.guarantee} privacy, got {privacy}")
+        filled = {name: item.check(parameters.get(name, item.default)) for name, item in self.parameters.items()}
+        if FAILURE.name in filled:
+            filled[FAILURE.name] = failure_of(filled[FAILURE.name], problem.known_horizon)  # type: ignore[arg-type]
         return Settings(problem, filled, calibration, privacy)
 
     def at_test_budget(self, settings: Settings) -> Settings:
@@ -225,15 +246,9 @@ def kind_of(privacy: Guarantee) -> str:
 
 
 AZIZE_BASU = "Azize and Basu, Renyi Differentially Private Bandits"
-
-
 _ROOM = 16
 """Later releases are longer, and faults show where something is decided from one: several must fit."""
-
-
 _LEAST_ROOM = 4
-
-
 _MOST_HALVINGS = 40
 
 
@@ -266,6 +281,30 @@ def reward_claim(settings: Settings, theorem: str, source: str) -> Claim:
     assert settings.privacy is not None
     stated = replace(settings.privacy, relation=Relation.REPLACE_REWARD)
     return claim_of(stated, "all actions", theorem, source, "one reward (one round)")
+
+
+def record_claim(trust: TrustModel, whose: str, theorem: str, source: str, unit: str) -> Callable[[Settings], Claim]:
+    """What makes the claim of an algorithm whose neighbors differ in one user's record; arguments as for `claim_of`."""
+
+    def promise(settings: Settings) -> Claim:
+        assert settings.privacy is not None
+        stated = replace(settings.privacy, relation=Relation.REPLACE_RECORD, trust=trust)
+        return claim_of(stated, whose, theorem, source, unit)
+
+    return promise
+
+
+def first_user(n_actions: int) -> tuple[int, ...]:
+    """The record at which a change costs most, where every release reads all records so far: the first."""
+    return (0,)
+
+
+def level_of(settings: Settings) -> dict[str, Any]:
+    """Epsilon, delta where the guarantee has one, and calibration, as builders take them."""
+    privacy = settings.privacy
+    assert isinstance(privacy, ApproxDP | PureDP)
+    delta = {"delta": privacy.delta} if isinstance(privacy, ApproxDP) else {}
+    return {"epsilon": privacy.epsilon, **delta, "calibration": calibration_of(settings)}
 
 
 def fitting(settings: Settings, name: str, first_rounds: Callable[[Settings], int]) -> Settings:

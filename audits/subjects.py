@@ -54,7 +54,7 @@ def subjects() -> dict[str, partial[Subject]]:
     found: dict[str, partial[Subject]] = {}
     for entry in CATALOG:
         for calibration in entry.calibrations if entry.promise is not None else ():
-            found[f"{entry.name} {calibration}"] = partial(_algorithm, entry, calibration)
+            found[f"{entry.label} {calibration}"] = partial(_algorithm, entry, calibration)
     return found | {f"block {name}": partial(_block, name) for name in blocks.trials()}
 
 
@@ -71,13 +71,13 @@ def _algorithm(entry: Entry, calibration: str) -> Subject:
     settings = bed_settings(entry, problem, calibration)
     is_near = is_near_test_budget(entry, settings, table)
     return Subject(
-        label=f"{entry.name} {calibration}",
+        label=f"{entry.label} {calibration}",
         algorithm=entry.name,
         source=entry.source,
         calibration=calibration,
         trial=trial(settings),
         at_test_budget=None if is_near else trial(at_test_budget(entry, settings, table)),
-        controls=CONTROLS.get(entry.name, GENERIC),
+        controls=CONTROLS.get(entry.label, GENERIC),
         parameters=settings.shown(),
     )
 

@@ -82,13 +82,13 @@ def _replications() -> list[Result]:
 
 
 def _audits() -> list[Result]:
-    entry, problem = find("gp-ucb-joint"), Problem(3, UNIT, ROUNDS, dimension=2, kernel=KERNEL)
+    entry, problem = find("gp-ucb joint"), Problem(3, UNIT, ROUNDS, dimension=2, kernel=KERNEL)
     assert entry.promise is not None
     assert entry.probes is not None
     settings = bed_settings(entry, problem, "tight")
     table = sphere_table(ROUNDS, 3, 2, UNIT, np.random.SeedSequence(0))
     trial = Trial(entry.build(settings), entry.promise(settings), table, entry.probes(3))
-    every = CONTROLS[entry.name]
+    every = CONTROLS[entry.label]
 
     def work(controls: tuple[Control, ...], replays: int) -> None:
         outcome = audit(trial, controls, Effort(replays, 0.95, 1e-5, 200, 1))

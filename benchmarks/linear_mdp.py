@@ -65,7 +65,7 @@ def _replications() -> list[Result]:
 
 
 def _audits() -> list[Result]:
-    entry = find("lsvi-ucb-joint")
+    entry = find("lsvi-ucb joint")
     assert entry.promise is not None
     assert entry.probes is not None
     problem, table = bed_of(entry, ROUNDS, 0)
@@ -73,7 +73,7 @@ def _audits() -> list[Result]:
     assert (table.n_users, problem.model.horizon, problem.model.dimension) == (8, 3, 3)
     settings = bed_settings(entry, problem, "tight")
     trial = Trial(entry.build(settings), entry.promise(settings), table, entry.probes(problem.n_actions))
-    every = CONTROLS[entry.name]
+    every = CONTROLS[entry.label]
 
     def work(controls: tuple[Control, ...], replays: int) -> None:
         outcome = audit(trial, controls, Effort(replays, 0.95, 1e-5, 200, 1))

@@ -55,7 +55,7 @@ def _play(is_plus: bool, trust: TrustModel, calibration: str, n_reps: int, episo
 
 def _audit(replays: int) -> None:
     """All views and bounds of all canary pairs, without planted faults."""
-    entry = find("ucrl-vtr-joint")
+    entry = find("ucrl-vtr joint")
     problem, table = bed_of(entry, ROUNDS, 0)
     assert (table.n_users, problem.model.horizon, problem.model.dimension) == (8, 3, 3)
     settings = bed_settings(entry, problem, "tight")

@@ -26,7 +26,7 @@ _SPEC: dict[str, Any] = {
     "horizon": 10_000,
     "replications": _BLOCKS,
     "block_size": 1,
-    "algorithms": [{"name": "ucb"}],
+    "algorithms": [{"algorithm": "ucb"}],
 }
 
 
@@ -94,7 +94,7 @@ def _many_cells() -> float:
         **_SPEC,
         "horizon": 50,
         "replications": 1,
-        "algorithms": [{"name": "adar-ucb", "calibrations": "tight", "privacy": {"alpha": 2, "epsilon": epsilons}}],
+        "algorithms": [{"algorithm": "adar-ucb", "calibrations": "tight", "privacy": {"alpha": 2, "epsilon": epsilons}}],
     }
     with tempfile.TemporaryDirectory() as folder:
         seconds, journal = _run(spec, Path(folder))

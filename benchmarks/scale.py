@@ -35,7 +35,7 @@ _SPEC = {
     "horizon": 100_000,
     "replications": 200,
     "block_size": 200,
-    "algorithms": [{"name": "adar-ucb", "calibrations": "tight", "privacy": {"alpha": 2, "epsilon": 1}}],
+    "algorithms": [{"algorithm": "adar-ucb", "calibrations": "tight", "privacy": {"alpha": 2, "epsilon": 1}}],
     "audit": {"rounds": 64, "replays": 100_000, "examples": 200},
 }
 

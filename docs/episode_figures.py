@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 RATES = {
-    "ucrl-vtr": 1 / 2, "ucrl-vtr-joint": 1 / 2, "ucrl-vtr-local": 3 / 4, "ucrl-vtr-pure-joint": 1 / 2,
-    "ucrl-vtr-pure-local": 3 / 4, "ucrl-vtr-plus": 1 / 2, "ucrl-vtr-plus-joint": 1 / 2,
-    "lsvi-ucb": 1 / 2, "lsvi-ucb-joint": 3 / 5, "lsvi-ucb-pure-joint": 2 / 3,
+    "ucrl-vtr": 1 / 2, "ucrl-vtr joint": 1 / 2, "ucrl-vtr local": 3 / 4, "ucrl-vtr joint pure": 1 / 2,
+    "ucrl-vtr local pure": 3 / 4, "ucrl-vtr-plus": 1 / 2, "ucrl-vtr-plus joint": 1 / 2,
+    "lsvi-ucb": 1 / 2, "lsvi-ucb joint": 3 / 5, "lsvi-ucb joint pure": 2 / 3,
 }  # fmt: skip
 """Exponents of K in the bounds: Table 1, Remarks 1 and 2, Appendix E.3."""
 _LINES = (
-    ("ucrl-vtr-joint", "printed", 10.0, "printed, epsilon 10"),
-    ("ucrl-vtr-joint", "tight", 0.1, "tight, epsilon 0.1"),
-    ("ucrl-vtr-joint", "tight", 1.0, "tight, epsilon 1"),
-    ("ucrl-vtr-joint", "tight", 10.0, "tight, epsilon 10"),
+    ("ucrl-vtr joint", "printed", 10.0, "printed, epsilon 10"),
+    ("ucrl-vtr joint", "tight", 0.1, "tight, epsilon 0.1"),
+    ("ucrl-vtr joint", "tight", 1.0, "tight, epsilon 1"),
+    ("ucrl-vtr joint", "tight", 10.0, "tight, epsilon 10"),
     ("ucrl-vtr", None, None, "without noise"),
 )
 

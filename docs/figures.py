@@ -31,10 +31,10 @@ PAIRS = (
     ("azize-basu-figure-2", "adap-ucb", ("printed", "tight")),
     ("renyi-linear", "adar-gope", ("printed", "tight")),
     ("renyi-contextual", "adar-oful", ("printed", "tight")),
-    ("renyi-contextual", "linucb-joint", ("printed", "tree", "tight")),
-    ("renyi-contextual", "linucb-local", ("printed", "tight")),
+    ("renyi-contextual", "linucb joint", ("printed", "tree", "tight")),
+    ("renyi-contextual", "linucb local", ("printed", "tight")),
 )
-TWINS = {"adar-ucb": "ucb-episodic", "adap-ucb": "ucb-episodic", "adar-gope": "gope", "adar-oful": "oful"}
+TWINS = {"adar-ucb": "adap-ucb non-private", "adap-ucb": "adap-ucb non-private", "adar-gope": "gope", "adar-oful": "oful"}
 _NORMAL_95 = 1.959963984540054
 Cell = dict[str, Any]
 
@@ -46,8 +46,9 @@ def cells_of(root: Path, suite: str) -> list[Cell]:
 
 
 def line_of(cells: Sequence[Cell], name: str, calibration: str | None) -> list[Cell]:
-    """The cells of one algorithm in one calibration, by epsilon."""
-    found = [c for c in cells if c["algorithm"] == name and c["calibration"] == calibration]
+    """The cells of one entry of the catalog in one calibration, by epsilon."""
+    begins = " ".join(filter(None, (name, calibration)))
+    found = [c for c in cells if f"{c['label']} ".startswith(f"{begins} ") and c["calibration"] == calibration]
     return sorted(found, key=lambda cell: cell["epsilon"] or 0.0)
 
 
@@ -125,7 +126,7 @@ def figure_2(cells: Sequence[Cell]) -> str:
             if tight := line_of(cells, name.split()[0], "tight"):
                 _draw_line(axes, tight, color, "", "--", name.replace("printed", "tight"))
         axes.plot([], [], "o", color=TWIN, markerfacecolor="none", label="reference values")
-        (twin,) = line_of(cells, "ucb-episodic", None)
+        (twin,) = line_of(cells, "adap-ucb non-private", None)
         axes.axhline(twin["final_mean"], color=TWIN, linestyle=":", label="without noise")
         _name_axes(axes)
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

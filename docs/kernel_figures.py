@@ -27,10 +27,10 @@ TABLE_1 = {
 }
 """Of Dubey (2021): without noise, and at epsilon 10, 1 and 0.1."""
 _LINES = (
-    ("capri-joint", "printed", 10.0, "joint as printed, epsilon 10"),
-    ("capri-local", "tight", 10.0, "local, epsilon 10"),
-    ("capri-joint", "tight", 1.0, "joint, epsilon 1"),
-    ("capri-joint", "tight", 10.0, "joint, epsilon 10"),
+    ("capri joint", "printed", 10.0, "joint as printed, epsilon 10"),
+    ("capri local", "tight", 10.0, "local, epsilon 10"),
+    ("capri joint", "tight", 1.0, "joint, epsilon 1"),
+    ("capri joint", "tight", 10.0, "joint, epsilon 10"),
     ("capri", None, None, "without noise"),
 )
 _STYLES = {"printed": ("o", "-"), "tight": ("s", ":")}
@@ -49,7 +49,7 @@ def table_of_gp_ucb(cells: Sequence[Cell]) -> str:
     promises = sorted({(cell["epsilon"], delta_of(cell)) for cell in cells if cell["epsilon"] is not None})
     for promise in sorted(promises, key=lambda promise: (promise[1] != USUAL_DELTA, *promise)):
         old, new = (
-            next(cell for cell in line_of(cells, "gp-ucb-joint", name) if (cell["epsilon"], delta_of(cell)) == promise)
+            next(cell for cell in line_of(cells, "gp-ucb joint", name) if (cell["epsilon"], delta_of(cell)) == promise)
             for name in _STYLES
         )
         ratio = old["final_mean"] / new["final_mean"]
@@ -65,11 +65,11 @@ def figure_of_gp_ucb(cells: Sequence[Cell]) -> str:
 
     def draw(axes: Axes) -> None:
         for color, (name, (marker, style)) in zip(FAMILIES, _STYLES.items(), strict=False):
-            line = [cell for cell in line_of(cells, "gp-ucb-joint", name) if delta_of(cell) == USUAL_DELTA]
+            line = [cell for cell in line_of(cells, "gp-ucb joint", name) if delta_of(cell) == USUAL_DELTA]
             axes.errorbar(
                 [cell["epsilon"] for cell in line], [cell["final_mean"] for cell in line],
                 [half_width(cell) for cell in line], color=color, marker=marker, linestyle=style, markersize=4, capsize=2,
-                label=f"gp-ucb-joint {name}",
+                label=f"gp-ucb joint {name}",
             )  # fmt: skip
         (twin,) = line_of(cells, "gp-ucb", None)
         axes.axhline(twin["final_mean"], color=TWIN, linestyle="--", label="without noise")
@@ -98,8 +98,8 @@ def table_1(cells: Sequence[Cell]) -> str:
         (twin,) = line_of(own, "gp-ucb", None)
         lines.append(f"| {name} | none | {paper[0]} | {interval(twin)} | | |")
         columns = [
-            line_of(own, "gp-ucb-joint", "printed"), line_of(own, "gp-ucb-joint", "tight"),
-            line_of(own, "gp-ucb-pool-joint", "tight"),
+            line_of(own, "gp-ucb joint", "printed"), line_of(own, "gp-ucb joint", "tight"),
+            line_of(own, "gp-ucb-pool joint", "tight"),
         ]  # fmt: skip
         for printed, features, pool in reversed(list(zip(*columns, strict=True))):
             told = {10.0: paper[1], 1.0: paper[2], 0.1: paper[3]}[printed["epsilon"]]

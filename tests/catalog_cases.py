@@ -17,33 +17,31 @@ class Case(NamedTuple):
     """An algorithm in one calibration; cheap to make, as every worker collects all of them.
 
     Attributes:
-      name: entry of the catalog.
-      privacy_model: the entry's.
+      name: the entry's label.
       calibration: one of the entry's; None for a non-private algorithm.
       level: promise to calibrate to; None for the test budget, and for a non-private algorithm.
     """
 
     name: str
-    privacy_model: str
     calibration: str | None
     level: Guarantee | None = None
 
     @property
     def entry(self) -> Entry:
         """The catalog's line."""
-        return find(self.name, self.privacy_model)
+        return find(self.name)
 
     @property
     def label(self) -> str:
         """What a test is called in this case."""
-        told = (self.name, self.privacy_model, self.calibration, self.level)
+        told = (self.name.replace(" ", "-"), self.calibration, self.level)
         return "-".join(str(part) for part in (told if self.level is not None or self.calibration is None else told[:-1]))
 
 
 def calibrated(entries: Iterable[Entry] = CATALOG, levels: Mapping[str, Sequence[Guarantee]] | None = None) -> list[Case]:
     """Every calibration of every entry, at each level of its guarantee; without levels, once."""
     return [
-        Case(entry.name, entry.privacy_model, calibration, level)
+        Case(entry.label, calibration, level)
         for entry in entries
         for calibration in entry.calibrations or (None,)
         for level in ((levels or {}).get(entry.guarantee or "") or (None,))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bandana.algorithms.catalog import labelled
 from bandana.algorithms.entry import Entry, claim_of
 from bandana.algorithms.environments.episodes import EpisodeTable, random_episodes
 from bandana.algorithms.problem import EPISODIC
@@ -127,14 +128,15 @@ def _promise(settings):
     return claim_of(stated, "the actions of all other users", "Theorem 1", "a test", "one episode")
 
 
-ENTRIES = (
+_ENTRIES = (
     Entry(
         name="cheapest", family="test", privacy_model="none", guarantee=None, calibrations=(), claim="none", source="a test",
         build=lambda settings: Cheapest(LocalSum(Exact()), **_shape(settings)), plays_on=EPISODIC,
     ),
     Entry(
-        name="cheapest-joint", family="test", privacy_model="joint", guarantee="approximate", calibrations=("tight",),
+        name="cheapest", family="test", privacy_model="joint", guarantee="approximate", calibrations=("tight",),
         claim="as stated", source="a test", build=_joint, plays_on=EPISODIC, promise=_promise, probes=lambda n_actions: (0,),
     ),
 )  # fmt: skip
+ENTRIES = labelled(_ENTRIES)
 """For specs."""

@@ -170,7 +170,7 @@ MARKED: dict[str, tuple[str, ...]] = {
     "privacy_core/test_structures.py": ALL,
     "privacy_core/test_sums_contract.py": ("test_a_replicate_of_a_batch",),
     "privacy_core/test_tree_sum.py": ALL,
-    "test_catalog_contract.py": ("test_replays_of_the_honest_one_stay_below_its_claim[capri-joint-joint-printed",),
+    "test_catalog_contract.py": ("test_replays_of_the_honest_one_stay_below_its_claim[capri-joint-printed",),
     "test_numeric.py": ("test_the_marker",),
 }
 """File -> beginnings of the names of its tests (`Class::test` in a class)."""

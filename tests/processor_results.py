@@ -54,9 +54,9 @@ from bandana.privacy_core import (
 SPECS = Path(__file__).parents[1] / "experiments"
 UNIT = Interval(0.0, 1.0)
 USERS, REPLICATES = 32, 2
-AUDITED = {"adar-ucb": "printed", "adap-ucb": "printed", "linucb-local": "tight", "capri-joint": "printed"}
+AUDITED = {"adar-ucb": "printed", "adap-ucb": "printed", "linucb local": "tight", "capri joint": "printed"}
 """One audit for each kind of noise and of view: Gaussian and Laplace sums, messages of users, projections of a kernel."""
-FEW = ("adar-ucb", "linucb-joint", "gp-ucb-joint")
+FEW = ("adar-ucb", "linucb joint", "gp-ucb joint")
 """Sums, solved systems, and features of a kernel."""
 EFFORT = Effort(replays=1000, confidence=0.95, delta=1e-5, examples=5, seed=3)
 
@@ -160,7 +160,7 @@ def _with_runs(exact: dict[str, Any], close: dict[str, Any], entries: Iterable[E
     exact["designs"], close["designs"] = designs()
     close["optimized"] = optimized()
     for entry in entries:
-        name = f"run of {entry.name}"
+        name = f"run of {entry.label}"
         exact[name], close[name] = transcript(entry, entry.calibrations[-1] if entry.calibrations else None)
     return {"exact": exact, "close": close}
 

@@ -313,6 +313,7 @@ def cell(label, epsilon, final, environment="bernoulli"):
         "algorithm": "ucb" if epsilon is None else "adar-ucb",
         "calibration": None if epsilon is None else "tight",
         "privacy_model": "none" if epsilon is None else "central",
+        "guarantee": None if epsilon is None else "renyi",
         "epsilon": epsilon,
         "mu": mu,
         "mu_claimed": mu,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from catalog_cases import calibrated, every, one_of_each
 
-from bandana.algorithms.catalog import CATALOG, find
+from bandana.algorithms.catalog import CATALOG, find, names
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.problem import EPISODIC, Problem
 from bandana.algorithms.run import run
@@ -67,7 +67,7 @@ AUDITED = [case for case in calibrated() if case.entry.promise]
 every_case = pytest.mark.parametrize("case", every(EVERY))
 every_private = pytest.mark.parametrize("case", every(PRIVATE))
 every_audited = pytest.mark.parametrize("case", every(AUDITED))
-each_scheme = pytest.mark.parametrize("case", one_of_each(AUDITED, "family", "privacy_model", "guarantee"))
+each_scheme = pytest.mark.parametrize("case", one_of_each(AUDITED, "family", "plays_on", "privacy_model", "guarantee"))
 
 
 def some_in_short_all_nightly(*facts):
@@ -79,19 +79,19 @@ def some_in_short_all_nightly(*facts):
 
 
 @cache
-def _bed(name, privacy_model):
-    entry = find(name, privacy_model)
+def _bed(name):
+    entry = find(name)
     users = N_USERS // 4 if entry.plays_on[0] in EPISODIC else N_USERS  # an episode is several rounds
     return bed_of(entry, users, 0, N_ACTIONS)
 
 
 def _table(case):
-    return _bed(case.name, case.privacy_model)[1]
+    return _bed(case.name)[1]
 
 
 @cache
 def _settings(case):
-    return bed_settings(case.entry, _bed(case.name, case.privacy_model)[0], case.calibration, case.level)
+    return bed_settings(case.entry, _bed(case.name)[0], case.calibration, case.level)
 
 
 def _built(case):
@@ -118,7 +118,7 @@ def _book(claim):
     return None if isinstance(claim.stated, PureDP) else claim.gaussian
 
 
-@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in CATALOG])
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.label) for entry in CATALOG])
 def test_a_single_round_is_played_or_refused_for_what_it_lacks(entry):
     """Not for a default: a failure probability of 1 / horizon would be 1."""
     problem, table = bed_of(entry, 8, 0)
@@ -135,7 +135,7 @@ def test_a_single_round_is_played_or_refused_for_what_it_lacks(entry):
 @pytest.mark.parametrize("delta", [1e-5, 0.1, 0.5, 0.99])
 def test_the_test_budget_is_one_gdp_at_any_delta(delta):
     """At a delta of 0.38 and more 1-GDP is (0, delta)-DP: the budget then has a smaller one."""
-    entry = find("linucb-joint")
+    entry = find("linucb joint")
     problem, _ = bed_of(entry, N_USERS, 0)
     found = entry.at_test_budget(entry.settings(problem, "printed", ApproxDP(1.0, delta)))
     assert found.privacy.epsilon > 0
@@ -228,7 +228,7 @@ def test_the_deterministic_audit_finds_each_fault(case):
             assert _search(faulty, 150, shrinks=False) is not None, control.name
 
 
-@some_in_short_all_nightly("family", "privacy_model", "guarantee")
+@some_in_short_all_nightly("family", "plays_on", "privacy_model", "guarantee")
 def test_each_fault_of_the_noise_is_found(case, users):
     trial = _audited(case, users)
     assert examine_noise(trial.algorithm, trial.table, seed=1) is None
@@ -237,7 +237,7 @@ def test_each_fault_of_the_noise_is_found(case, users):
             assert examine_noise(control.plant(trial.algorithm), trial.table, seed=1) is not None, control.name
 
 
-@some_in_short_all_nightly("family", "guarantee")
+@some_in_short_all_nightly("family", "plays_on", "guarantee")
 def test_replays_of_the_honest_one_stay_below_its_claim(case, users):
     """With 95 % for each, and these seeds, and 99.99 % in short runs; something is measured wherever a pair loses enough to
     be seen at this effort."""
@@ -255,7 +255,9 @@ def test_replays_of_the_honest_one_stay_below_its_claim(case, users):
         assert measured > 0
 
 
-@pytest.mark.parametrize("facts", [("family", "guarantee"), ("family", "privacy_model", "guarantee")])
+@pytest.mark.parametrize(
+    "facts", [("family", "plays_on", "guarantee"), ("family", "plays_on", "privacy_model", "guarantee")]
+)
 def test_each_group_of_the_catalog_is_represented_once_and_all_of_it_is_tested_nightly(facts):
     def group(case):
         return tuple(getattr(case.entry, fact) for fact in facts)
@@ -269,7 +271,7 @@ def test_each_group_of_the_catalog_is_represented_once_and_all_of_it_is_tested_n
 
 
 def test_every_private_entry_has_planted_faults_and_each_kind_of_audit_must_see_some():
-    private = {entry.name for entry in CATALOG if entry.promise}
+    private = {entry.label for entry in CATALOG if entry.promise}
     assert set(CONTROLS) == private
     for controls in CONTROLS.values():
         assert len({control.name for control in controls}) == len(controls)
@@ -298,11 +300,11 @@ def test_every_entry_names_its_claim_and_its_source():
 
 def test_names_are_found_and_unknown_ones_refused():
     for entry in CATALOG:
-        assert find(entry.name, entry.privacy_model) is entry
-    known = ", ".join(sorted({entry.name for entry in CATALOG}))
+        assert find(entry.label) is find(entry.name, entry.privacy_model, entry.guarantee) is entry
+    known = ", ".join(names())
     with pytest.raises(ValueError, match=f"unknown algorithm 'exp3'; known are: {known}"):
         find("exp3")
-    with pytest.raises(ValueError, match="unknown algorithm 'ucb'"):
+    with pytest.raises(ValueError, match="ucb has no such entry; it has: none"):
         find("ucb", "local")
 
 

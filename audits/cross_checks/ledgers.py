@@ -88,8 +88,7 @@ def catalog_cases(entries: Sequence[Entry] = CATALOG) -> tuple[tuple[Case, ...],
     """
     cases, not_private = [], []
     for entry in entries:
-        several = sum(other.name == entry.name for other in entries) > 1
-        name = f"{entry.name} {entry.privacy_model}" if several else entry.name
+        name = entry.label
         if entry.promise is None:
             not_private.append(name)
             continue

@@ -21,15 +21,15 @@ counterexample), noise (the noise audit). *Factor* is the true privacy loss over
 it is finite and known; *replays* are those on each side with which sampling sees it.
 """
 
-COSTLY: dict[str, tuple[Control, ...]] = {**UTILITY_FAULTS, "lsvi-ucb-joint": LSVI_UTILITY}
+COSTLY: dict[str, tuple[Control, ...]] = {**UTILITY_FAULTS, "lsvi-ucb joint": LSVI_UTILITY}
 """Algorithm or bed -> planted faults that cost utility and no privacy."""
 _PUBLIC = {
     "successive elimination, one scalar draw shared by all arms": ("dp-se", "one-noise-for-all-arms"),
     "an index of first pulls without noise": ("adap-ucb", "first-pull-exact"),
-    "joint-DP LinUCB, the same noise in consecutive rounds": ("linucb-joint", "noise-reused"),
-    "batched LSVI-UCB, the update condition never holds (costs utility, no privacy)": ("lsvi-ucb-joint", "never-updates"),
-    "batched LSVI-UCB, the noise on u is never used": ("lsvi-ucb-joint", "vector-noise-unused"),
-    "LDP LinUCB, sigma is sqrt 2 below its own formula": ("linucb-local", "noise-sqrt2"),
+    "joint-DP LinUCB, the same noise in consecutive rounds": ("linucb joint", "noise-reused"),
+    "batched LSVI-UCB, the update condition never holds (costs utility, no privacy)": ("lsvi-ucb joint", "never-updates"),
+    "batched LSVI-UCB, the noise on u is never used": ("lsvi-ucb joint", "vector-noise-unused"),
+    "LDP LinUCB, sigma is sqrt 2 below its own formula": ("linucb local", "noise-sqrt2"),
 }
 """Defects of public implementations, and the planted faults that stand for them: on which algorithm or bed, and which."""
 

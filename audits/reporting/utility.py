@@ -25,7 +25,8 @@ def family_of(cell: Cell) -> str:
     """Name of a cell without its privacy level: cells of one family form one line of the frontier."""
     calibration = f", calibration {cell['calibration']}" if cell["calibration"] else ""
     settings = "".join(f", {setting}" for setting in _SETTING.findall(cell["label"]))
-    return f"{cell['algorithm']}{calibration} ({cell['privacy_model']} trust){settings}"
+    guarantee = f", {cell['guarantee']}" if cell["guarantee"] else ""
+    return f"{cell['algorithm']}{calibration} ({cell['privacy_model']} trust{guarantee}){settings}"
 
 
 def utility(document: dict[str, Any]) -> list[Block]:

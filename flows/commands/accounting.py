@@ -12,26 +12,33 @@ from bandana.flows.commands.options import FAILURE, Debug, option, whole
 
 
 def list_(
-    as_json: Annotated[bool, typer.Option("--json", help="An array of objects, for machines.")] = False,
+    name: Annotated[
+        str | None, typer.Argument(help="An algorithm: shows all that is known of it.", show_default=False)
+    ] = None,
+    model: Annotated[str | None, option("Only those in a trust model: none, central, joint or local.")] = None,
+    family: Annotated[str | None, option("Only those of a family, such as rl, bandits or kernel.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="An array of objects, one an entry, for machines.")] = False,
     debug: Debug = False,
 ) -> None:
-    """List the algorithms with their privacy model, claim and source."""
+    """List the algorithms, or show one: claims, sources, parameters, and a spec to start from."""
     with failures(debug):
-        from bandana.algorithms.catalog import CATALOG
+        from bandana.flows.queries import catalog
+        from bandana.flows.spec.mistakes import SpecError
 
+        entries = catalog.selected(model, family)
+        if name is not None:
+            entries = [entry for entry in catalog.of_name(name) if entry in entries]
+            if not entries:
+                raise SpecError(f"{name} has no entry in the trust model and family that were asked for")
         if as_json:
-            typer.echo(json.dumps([entry.summary() for entry in CATALOG], indent=1))
+            typer.echo(json.dumps([catalog.facts(entry) for entry in entries], indent=1))
             return
         from rich.console import Console
-        from rich.table import Table
 
-        columns = ("name", "family", "privacy_model", "guarantee", "calibrations", "claim", "source")
-        table = Table(*(column.replace("_", " ") for column in columns), show_lines=True)
-        for entry in CATALOG:
-            facts = entry.summary()
-            shown = [facts[column] for column in columns]
-            table.add_row(*(", ".join(x) if isinstance(x, tuple) else str(x or "-") for x in shown))
-        Console().print(table)
+        if name is None:
+            Console().print(catalog.overview(entries))
+        else:
+            catalog.show(entries, Console())
 
 
 def calibrate(

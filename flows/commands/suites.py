@@ -92,7 +92,7 @@ def check(
 
 def schema() -> None:
     """Print the JSON schema of a spec, for editors that complete and check YAML."""
-    from bandana.flows.spec.spec import json_schema
+    from bandana.flows.spec.schema import json_schema
 
     typer.echo(json.dumps(json_schema(), indent=1))
 

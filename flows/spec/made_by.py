@@ -36,7 +36,7 @@ def audit_roots(cell: Cell) -> frozenset[Name]:
     from bandana.audits.faults.catalog import CONTROLS
 
     entry = cell.entry
-    made = (entry.build, entry.promise, entry.probes, entry.in_audit, CONTROLS.get(entry.name, ()))
+    made = (entry.build, entry.promise, entry.probes, entry.in_audit, CONTROLS.get(entry.label, ()))
     return _problem_roots(cell) | {Name("bandana.flows.suites.replays"), *roots_of(made)}
 
 
@@ -50,7 +50,7 @@ def subject_roots(label: str) -> frozenset[Name]:
     entry = build.args[0]
     if isinstance(entry, str):
         return frozenset(found)  # a building block: its bed and its faults are imported
-    made = (entry.build, entry.promise, entry.probes, entry.in_audit, CONTROLS.get(entry.name, ()))
+    made = (entry.build, entry.promise, entry.probes, entry.in_audit, CONTROLS.get(entry.label, ()))
     return frozenset(found | set(roots_of(made)))
 
 

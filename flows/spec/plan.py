@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from bandana.algorithms import catalog
 from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings
 from bandana.algorithms.protocol import Algorithm, IntArray
 from bandana.flows.keys.content import content_key
@@ -34,22 +33,22 @@ class Cell:
       environment: what it plays on.
       entry: the algorithm.
       settings: its parameters.
-      told: names of the parameters that its name must tell, because the spec has several of them.
+      varied: names of the parameters that its name must show, because the spec has several values of them.
     """
 
     spec: Spec
     environment: Environment[Any]
     entry: Entry
     settings: Settings
-    told: tuple[str, ...] = ()
+    varied: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """Readable: `adar-ucb tight eps=1`; with what else differs in the spec."""
+        """Readable: `linucb joint tight eps=1`; with what else differs in the spec."""
         shown = self.settings.shown()
-        parts = [self.entry.name, self.settings.calibration or ""]
+        parts = [self.entry.label, self.settings.calibration or ""]
         parts.append(f"eps={shown['epsilon']:g}" if "epsilon" in shown else "")
-        parts += [f"{name.removeprefix('privacy_')}={value:g}" for name, value in shown.items() if name in self.told]
+        parts += [f"{name.removeprefix('privacy_')}={_text(shown[name])}" for name in shown if name in self.varied]
         parts.append(f"on {self.environment.label}" if len(self.spec.environment) > 1 else "")
         return " ".join(part for part in parts if part)
 
@@ -91,12 +90,12 @@ class Cell:
         return self.environment.in_audit(self.entry, self.settings)
 
     def identity(self) -> dict[str, Any]:
-        """All that this cell's algorithm and data depend on."""
+        """All that this cell's algorithm and data depend on, named so that new words for it change no seed."""
         return {
-            "algorithm": self.entry.name,
+            "algorithm": self.entry.seed_name,
             "privacy_model": self.entry.privacy_model,
             "calibration": self.settings.calibration,
-            "parameters": self.parameters(),
+            "parameters": self.entry.seed_parameters(self.settings),
             "environment": self.environment.facts(),
             "seed": self.spec.seed,
         }
@@ -176,19 +175,16 @@ def cells_of(spec: Spec) -> list[Cell]:
         environment.check()
         problem = problem_of(environment)
         for place, item in enumerate(spec.algorithms):
-            entry = catalog.find(item.name)
-            told = tuple("privacy_delta" if name == "delta" else name for name in item.told())
-            levels = [None] if item.privacy is None else item.privacy.levels()
-            calibrations = [None] if entry.promise is None else item.calibrations or list(entry.calibrations)
-            for parameters in item.parameters():
+            for entry in item.entries():
+                found = [
+                    entry.settings(problem, calibration, level, **parameters)
+                    for parameters in item.parameters(entry)
+                    for calibration in item.calibrations_of(entry)
+                    for level in item.levels(entry)
+                ]
                 if problem.kernel is not None:
-                    _check_features(
-                        place, environment, entry, entry.settings(problem, calibrations[0], levels[0], **parameters)
-                    )
-                for calibration in calibrations:
-                    for level in levels:
-                        settings = entry.settings(problem, calibration, level, **parameters)
-                        cells.append(Cell(spec, environment, entry, settings, told))
+                    _check_features(place, environment, entry, found)
+                cells += [Cell(spec, environment, entry, settings, item.varied_parameters()) for settings in found]
     names = [cell.name for cell in cells]
     for name in names:
         if names.count(name) > 1:
@@ -214,9 +210,18 @@ def is_small(cells: Sequence[Cell]) -> bool:
     return sum(cell.spec.replications * cell.spec.horizon for cell in cells) <= _FEW_ROUNDS
 
 
-def _check_features(place: int, environment: Environment[Any], entry: Entry, settings: Settings) -> None:
-    """Whether the algorithm can be built: whether there are features depends on the kernel and on its parameters."""
-    try:
-        entry.build(settings)
-    except ValueError as error:
-        raise SpecError(f"algorithms.{place}: {entry.name} on {environment.label}: {error}") from error
+def _check_features(place: int, environment: Environment[Any], entry: Entry, found: Sequence[Settings]) -> None:
+    """Whether the algorithm can be built: whether there are features depends on the kernel and on the parameters.
+
+    Calibrations and privacy levels do not matter: one of each choice of parameters is built.
+    """
+    first = {tuple(settings.parameters.items()): settings for settings in reversed(found)}
+    for settings in first.values():
+        try:
+            entry.build(settings)
+        except ValueError as error:
+            raise SpecError(f"algorithms.{place}: {entry.label} on {environment.label}: {error}") from error
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:g}"

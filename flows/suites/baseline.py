@@ -164,9 +164,9 @@ def _setting(cell: Cell) -> dict[str, Any]:
     if (rows := about.pop("path", None)) is not None and not is_private:
         about["rows"] = rows
     return {
-        "algorithm": cell.entry.name,
+        "algorithm": cell.entry.seed_name,
         "calibration": cell.settings.calibration,
-        "parameters": cell.parameters(),
+        "parameters": cell.entry.seed_parameters(cell.settings),
         "environment": about,
     }
 

@@ -36,7 +36,7 @@ def audit_of(cell: Cell, about: About) -> Outcome:
     trial = _trial(cell, main, table)
     return audit(
         trial,
-        CONTROLS.get(entry.name, GENERIC),
+        CONTROLS.get(entry.label, GENERIC),
         Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed),
         at_test_budget=None if near is None else _trial(cell, near, table),
         subject={"kind": "catalog", "name": cell.name, "source": entry.source},

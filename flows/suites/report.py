@@ -231,6 +231,7 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
                 "algorithm": cell.entry.name,
                 "calibration": cell.settings.calibration,
                 "privacy_model": cell.entry.privacy_model,
+                "guarantee": cell.entry.guarantee,
                 "epsilon": cell.settings.shown().get("epsilon"),
                 "mu": summary["mu"],
                 "mu_claimed": claimed,

@@ -106,8 +106,8 @@ class Experiments:
         return self._current[number]
 
     def color(self, experiment_id: str, record: CellRecord) -> str:
-        """The color of a cell's run: a hue for each algorithm, calibration and privacy model, a shade for epsilon."""
-        words = [record.params.get(name, "") for name in ("algorithm", "calibration", "privacy_model")]
+        """The color of a cell's run: a hue for each algorithm, calibration, model and guarantee, a shade for epsilon."""
+        words = [record.params.get(name, "") for name in ("algorithm", "calibration", "privacy_model", "guarantee")]
         family = " ".join(map(str, words))
         families = self._families.setdefault(experiment_id, [])
         if family not in families:

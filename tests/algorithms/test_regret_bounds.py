@@ -51,7 +51,7 @@ BOUNDED = [
     for entry in CATALOG
     if entry.bound is not None
     for calibration in entry.calibrations or (None,)
-    if (entry.family, calibration) != ("mixture_mdp", "printed")  # a constant width, of which nothing is proved
+    if (entry.family, calibration) != ("rl/mixture", "printed")  # a constant width, of which nothing is proved
 ]
 
 
@@ -67,9 +67,9 @@ def settings_of(entry, calibration, **parameters):
         "linear-mdp": Problem(2, UNIT, SHORT, model=LinearModel(np.eye(4).reshape(2, 2, 4), 2)),
     }[kind]
     if kind == "linear-mdp":  # of other batches nothing is proved
-        parameters = {"batches": 1.0, **parameters}
+        parameters = {"batches": "static", **parameters}
     if kind == "kernel":
-        parameters = {"n_features": 9.0, **parameters}
+        parameters = {"n_features": 9, **parameters}
     return entry.settings(problem, calibration, LEVELS.get(entry.guarantee), **parameters)
 
 
@@ -93,8 +93,8 @@ def environment_of(settings):
 PLAYED = [
     # Runs of 5000 rounds with contexts: in `make test` the twins' and those of the tight noise.
     pytest.param(
-        entry, calibration, id=f"{entry.name}-{calibration}",
-        marks=pytest.mark.nightly if entry.family == "contextual_linear" and calibration in ("printed", "tree") else (),
+        entry, calibration, id=f"{entry.label}-{calibration}",
+        marks=pytest.mark.nightly if entry.family == "bandits/contextual" and calibration in ("printed", "tree") else (),
     )
     for entry, calibration in BOUNDED
 ]  # fmt: skip
@@ -120,9 +120,9 @@ def test_the_mean_regret_of_real_runs_is_below_its_bound(entry, calibration):
 
 
 def test_who_has_a_bound():
-    names = {entry.name for entry, _ in BOUNDED}
+    names = {entry.label for entry, _ in BOUNDED}
     without = ("ucrl-vtr-plus", "capri")
-    assert names == {entry.name for entry in CATALOG if not entry.name.startswith(without)}
+    assert names == {entry.label for entry in CATALOG if not entry.name.startswith(without)}
 
 
 @pytest.mark.parametrize(
@@ -133,16 +133,16 @@ def test_who_has_a_bound():
         ("dp-ucb", {"beta": 2.0}),
         ("gope", {"beta_scale": 0.99}),
         ("adar-gope", {"beta_scale": 0.99}),
-        ("adar-gope-pure", {"beta_scale": 0.5}),
+        ("adar-gope pure", {"beta_scale": 0.5}),
         ("oful", {"beta_scale": 0.99}),
-        ("linucb", {"beta_scale": 0.99}),
-        ("gp-ucb-local", {"beta_scale": 0.99}),
-        ("gp-ucb-pool-joint", {"beta_scale": 0.99}),
-        ("ucrl-vtr-joint", {"beta_scale": 0.99}),
-        ("linucb-joint", {"beta_scale": 0.99}),
-        ("lsvi-ucb", {"batches": 2.0}),
-        ("lsvi-ucb-joint", {"beta_scale": 0.99}),
-        ("linucb-local", {"beta_scale": 0.99}),
+        ("linucb non-private", {"beta_scale": 0.99}),
+        ("gp-ucb local", {"beta_scale": 0.99}),
+        ("gp-ucb-pool joint", {"beta_scale": 0.99}),
+        ("ucrl-vtr joint", {"beta_scale": 0.99}),
+        ("linucb joint", {"beta_scale": 0.99}),
+        ("lsvi-ucb non-private", {"batches": "geometric"}),
+        ("lsvi-ucb joint", {"beta_scale": 0.99}),
+        ("linucb local", {"beta_scale": 0.99}),
         ("adar-oful", {"beta_scale": 0.5}),
     ],
 )
@@ -153,7 +153,7 @@ def test_there_is_no_bound_where_nothing_is_proved(name, parameters):
         assert entry.bound(settings, np.array([0.8, 0.5, 0.8]), np.array([10, 100])) is None
 
 
-@pytest.mark.parametrize("name", [entry.name for entry, _ in BOUNDED if entry.family == "finite_arm"])
+@pytest.mark.parametrize("name", [entry.label for entry, _ in BOUNDED if entry.family == "bandits/finite_arm"])
 def test_a_bound_in_gaps_needs_them(name):
     entry = find(name)
     settings = settings_of(entry, (entry.calibrations or (None,))[-1])
@@ -289,7 +289,7 @@ def test_the_bound_of_oful_by_hand():
 
 def test_what_a_bound_says_of_the_regularizers_is_that_of_the_last_round():
     """Under local privacy they grow from round to round."""
-    entry = find("linucb-local")
+    entry = find("linucb local")
     settings, grid = settings_of(entry, "tight"), np.array([10, 100, 1000])
     shifts = [entry.build(settings).shift(t) for t in grid.tolist()]
     assert len({f"{largest:.3g}" for _, _, largest in shifts}) == 3

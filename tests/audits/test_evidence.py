@@ -328,7 +328,7 @@ def test_a_catalog_audit_writes_what_it_keeps(tmp_path):
     trial = Trial(entry.build(settings), entry.promise(settings), TABLE, entry.probes(2))
     small = entry.settings(Problem(2, UNIT), "tight", RenyiDP(2.0, 0.1))
     weak = Trial(entry.build(small), entry.promise(small), TABLE, entry.probes(2))
-    outcome = audit(weak, CONTROLS["adar-ucb"][:2], effort, at_test_budget=trial, subject={"name": "adar-ucb"})
+    outcome = audit(weak, CONTROLS["adar-ucb"][:2], effort, at_test_budget=trial, subject={"algorithm": "adar-ucb"})
     assert outcome.verdict is Verdict.PASS, outcome.reasons
     assert outcome.controls == ()
     assert len(outcome.at_test_budget.controls) == 2

@@ -89,7 +89,7 @@ def test_one_score_that_is_no_number_spoils_the_verdict(table):
 
 
 def test_every_private_entry_of_the_catalog_has_controls():
-    assert {entry.name for entry in CATALOG if entry.promise} == set(CONTROLS)
+    assert {entry.label for entry in CATALOG if entry.promise} == set(CONTROLS)
 
 
 def _undernoised(algorithm):

@@ -11,8 +11,8 @@ horizon: 500
 replications: 6
 block_size: 4
 algorithms:
-  - name: ucb
-  - name: adar-ucb
+  - algorithm: ucb
+  - algorithm: adar-ucb
     calibrations: [tight]
     privacy:
       alpha: 2
@@ -33,14 +33,14 @@ environment:
 horizon: 500
 replications: 4
 algorithms:
-  - name: gope
+  - algorithm: gope
     failure: 0.1
-  - name: adar-gope
+  - algorithm: adar-gope
     calibrations: [tight]
     privacy:
       alpha: 2
       epsilon: [1]
-  - name: adar-gope-pure
+  - algorithm: adar-gope
     privacy: {epsilon: 1}
 audit:
   rounds: 32
@@ -59,9 +59,10 @@ environment:
 horizon: 500
 replications: 4
 algorithms:
-  - name: linucb
+  - algorithm: linucb
     ridge: 1
-  - name: linucb-joint
+  - algorithm: linucb
+    model: joint
     calibrations: [tight]
     privacy:
       delta: 1.0e-5

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from bandana.algorithms.bandits.capri.capri import NEAREST
 from bandana.algorithms.bandits.capri.forms import capri, capri_joint, capri_local
-from bandana.algorithms.entry import Claim, Entry, Settings, approx_of, calibration_of, claim_of
+from bandana.algorithms.entry import Entry, Settings, first_user, level_of, record_claim
+from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, Parameter, declared
 from bandana.algorithms.problem import POOLED
 from bandana.algorithms.protocol import Algorithm
-from bandana.privacy_core import Relation, TrustModel
+from bandana.privacy_core import TrustModel
 
 _CAPRI = "Pavlovic, Salgia and Zhao, Differential Privacy in Kernelized Contextual Bandits via Random Projections"
 _RECORD = "one user's record (context and reward)"
 _CALIBRATIONS = ("printed", "printed-lemma-6-6", "tight")
-_PARAMETERS = {"ridge": 1.0, "failure": None, "norm_bound": 1.0, "beta_scale": 1.0, "error_scale": 1.0}
+_ERROR_SCALE = Parameter(
+    "error_scale", "Factor on the parts of widths that are not privacy noise; the theorem requires 1.", 1.0
+)
+_PARAMETERS = declared(RIDGE, FAILURE, NORM_BOUND, BETA_SCALE, _ERROR_SCALE)
 _AUDIT_SHAPE = (2, 2)
 _NARROW = {"tight": 0.05, "printed": 1e-4, "printed-lemma-6-6": 1e-4}
 
@@ -32,17 +35,11 @@ def _capri(settings: Settings) -> Algorithm:
 
 
 def _capri_joint(settings: Settings) -> Algorithm:
-    privacy = approx_of(settings)
-    return capri_joint(
-        **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
-    )
+    return capri_joint(**_given(settings), **level_of(settings))
 
 
 def _capri_local(settings: Settings) -> Algorithm:
-    privacy = approx_of(settings)
-    return capri_local(
-        **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
-    )
+    return capri_local(**_given(settings), **level_of(settings))
 
 
 def _eliminating(settings: Settings) -> Settings:
@@ -50,28 +47,14 @@ def _eliminating(settings: Settings) -> Settings:
     return settings.with_parameters(failure=0.1, beta_scale=_NARROW[settings.calibration or "tight"])
 
 
-def _joint(settings: Settings) -> Claim:
-    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
-    return claim_of(stated, "the actions of all other users", "Theorems 4.1 and 6.7, JDP", _CAPRI, _RECORD)
-
-
-def _local(settings: Settings) -> Claim:
-    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.LOCAL)
-    return claim_of(stated, "a user's message", "Theorems 4.1 and 6.7, LDP", _CAPRI, _RECORD)
-
-
-def _first(n_actions: int) -> tuple[int, ...]:
-    return (0,)
-
-
 ENTRIES = (
     Entry(
         name="capri",
-        family="projected_kernel",
+        family="bandits/capri",
         privacy_model="none",
         guarantee=None,
         calibrations=(),
-        claim="none: the non-private twin of capri-joint and capri-local",
+        claim="none: the non-private twin",
         source=f"{_CAPRI}, Algorithm 1 without noise",
         build=_capri,
         plays_on=(POOLED,),
@@ -79,8 +62,8 @@ ENTRIES = (
         in_audit=_eliminating,
     ),
     Entry(
-        name="capri-joint",
-        family="projected_kernel",
+        name="capri",
+        family="bandits/capri",
         privacy_model="joint",
         guarantee="approximate",
         calibrations=_CALIBRATIONS,
@@ -89,14 +72,16 @@ ENTRIES = (
         build=_capri_joint,
         plays_on=(POOLED,),
         parameters=_PARAMETERS,
-        promise=_joint,
-        probes=_first,
+        promise=record_claim(
+            TrustModel.JOINT, "the actions of all other users", "Theorems 4.1 and 6.7, JDP", _CAPRI, _RECORD
+        ),
+        probes=first_user,
         in_audit=_eliminating,
         audit_shape=_AUDIT_SHAPE,
     ),
     Entry(
-        name="capri-local",
-        family="projected_kernel",
+        name="capri",
+        family="bandits/capri",
         privacy_model="local",
         guarantee="approximate",
         calibrations=_CALIBRATIONS,
@@ -105,8 +90,8 @@ ENTRIES = (
         build=_capri_local,
         plays_on=(POOLED,),
         parameters=_PARAMETERS,
-        promise=_local,
-        probes=_first,
+        promise=record_claim(TrustModel.LOCAL, "a user's message", "Theorems 4.1 and 6.7, LDP", _CAPRI, _RECORD),
+        probes=first_user,
         in_audit=_eliminating,
         audit_shape=_AUDIT_SHAPE,
     ),

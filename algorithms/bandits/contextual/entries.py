@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, lin_ucb, lin_ucb_joint, lin_ucb_local
@@ -15,15 +14,17 @@ from bandana.algorithms.entry import (
     Entry,
     RegretBound,
     Settings,
-    approx_of,
     calibration_of,
-    claim_of,
+    first_user,
+    level_of,
+    record_claim,
     renyi_of,
     reward_claim,
 )
+from bandana.algorithms.parameters import BETA_SCALE, FAILURE, RIDGE, SWITCH, declared
 from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.privacy_core import Relation, TrustModel
+from bandana.privacy_core import TrustModel
 
 
 def changing_regularizers(build: Callable[[Settings], LinUCB], source: str) -> Bound:
@@ -54,8 +55,8 @@ _OFUL = "Abbasi-Yadkori, Pal and Szepesvari (2011), Improved algorithms for line
 _SHARIFF_SHEFFET = "Shariff and Sheffet (2018), Differentially private contextual linear bandits"
 _ZHENG = "Zheng, Cai, Huang, Li and Wang (2020), Locally differentially private (contextual) bandits learning"
 _RECORD = "one user's record (contexts and rewards)"
-_WIDTH = {"failure": None, "beta_scale": 1.0, "ridge": 1.0}
-_SWITCHING = {**_WIDTH, "switch": 1.0}
+_WIDTH = declared(FAILURE, BETA_SCALE, RIDGE)
+_SWITCHING = declared(FAILURE, BETA_SCALE, RIDGE, SWITCH)
 _AUDIT_SHAPE = (3, 3)
 
 
@@ -80,17 +81,11 @@ def _lin_ucb(settings: Settings) -> LinUCB:
 
 
 def _lin_ucb_joint(settings: Settings) -> LinUCB:
-    privacy = approx_of(settings)
-    return lin_ucb_joint(
-        **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
-    )
+    return lin_ucb_joint(**_given(settings), **level_of(settings))
 
 
 def _lin_ucb_local(settings: Settings) -> LinUCB:
-    privacy = approx_of(settings)
-    return lin_ucb_local(
-        **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
-    )
+    return lin_ucb_local(**_given(settings), **level_of(settings))
 
 
 def _theorem_9(settings: Settings) -> Claim:
@@ -123,24 +118,10 @@ def _self_normalized(settings: Settings, means: FloatArray | None, grid: IntArra
     )
 
 
-def _joint(settings: Settings) -> Claim:
-    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
-    return claim_of(stated, "the actions of all other users", "privacy theorem of Algorithm 2", _SHARIFF_SHEFFET, _RECORD)
-
-
-def _local(settings: Settings) -> Claim:
-    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.LOCAL)
-    return claim_of(stated, "a user's messages", "privacy theorem of contextual linear bandits", _ZHENG, _RECORD)
-
-
-def _first(n_actions: int) -> tuple[int, ...]:
-    return (0,)
-
-
 ENTRIES = (
     Entry(
         name="oful",
-        family="contextual_linear",
+        family="bandits/contextual",
         privacy_model="none",
         guarantee=None,
         calibrations=(),
@@ -153,7 +134,7 @@ ENTRIES = (
     ),
     Entry(
         name="adar-oful",
-        family="contextual_linear",
+        family="bandits/contextual",
         privacy_model="central",
         guarantee="renyi",
         calibrations=("printed", "tight"),
@@ -163,17 +144,17 @@ ENTRIES = (
         plays_on=(CONTEXTUAL,),
         parameters=_SWITCHING,
         promise=_theorem_9,
-        probes=_first,
+        probes=first_user,
         audit_shape=_AUDIT_SHAPE,
         bound=_self_normalized,
     ),
     Entry(
         name="linucb",
-        family="contextual_linear",
+        family="bandits/contextual",
         privacy_model="none",
         guarantee=None,
         calibrations=(),
-        claim="none: the non-private twin of linucb-joint and linucb-local",
+        claim="none: the non-private twin",
         source=f"{_OFUL}, OFUL in every round",
         build=_lin_ucb,
         plays_on=(CONTEXTUAL,),
@@ -181,8 +162,8 @@ ENTRIES = (
         bound=changing_regularizers(_lin_ucb, _OFUL),
     ),
     Entry(
-        name="linucb-joint",
-        family="contextual_linear",
+        name="linucb",
+        family="bandits/contextual",
         privacy_model="joint",
         guarantee="approximate",
         calibrations=("printed", "tree", "tight"),
@@ -191,14 +172,16 @@ ENTRIES = (
         build=_lin_ucb_joint,
         plays_on=(CONTEXTUAL,),
         parameters=_WIDTH,
-        promise=_joint,
-        probes=_first,
+        promise=record_claim(
+            TrustModel.JOINT, "the actions of all other users", "privacy theorem of Algorithm 2", _SHARIFF_SHEFFET, _RECORD
+        ),
+        probes=first_user,
         audit_shape=_AUDIT_SHAPE,
         bound=changing_regularizers(_lin_ucb_joint, _SHARIFF_SHEFFET),
     ),
     Entry(
-        name="linucb-local",
-        family="contextual_linear",
+        name="linucb",
+        family="bandits/contextual",
         privacy_model="local",
         guarantee="approximate",
         calibrations=("printed", "tight"),
@@ -207,8 +190,10 @@ ENTRIES = (
         build=_lin_ucb_local,
         plays_on=(CONTEXTUAL,),
         parameters=_WIDTH,
-        promise=_local,
-        probes=_first,
+        promise=record_claim(
+            TrustModel.LOCAL, "a user's messages", "privacy theorem of contextual linear bandits", _ZHENG, _RECORD
+        ),
+        probes=first_user,
         audit_shape=_AUDIT_SHAPE,
         bound=changing_regularizers(_lin_ucb_local, _ZHENG),
     ),

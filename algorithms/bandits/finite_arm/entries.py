@@ -22,11 +22,13 @@ from bandana.algorithms.entry import (
     RegretBound,
     Settings,
     calibration_of,
+    first_user,
     fitting,
     pure_of,
     renyi_of,
     reward_claim,
 )
+from bandana.algorithms.parameters import FAILURE, Parameter, declared
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 
 _ADAP = "Azize and Basu (2022), When Privacy Meets Partial Information"
@@ -34,6 +36,9 @@ _SAJED_SHEFFET = "Sajed and Sheffet (2019), An optimal private stochastic-MAB al
 _MISHRA_THAKURTA = "Mishra and Thakurta (2015), (Nearly) optimal differentially private stochastic multi-arm bandits"
 _EVEN_DAR = "Even-Dar, Mannor and Mansour (2002), PAC bounds for multi-armed bandit and Markov decision processes"
 _PURE = "epsilon-DP of all actions, replace one reward"
+_BETA = declared(Parameter("beta", "Exploration of the index: its width grows with the root of beta log t.", 3.1))
+_TREE_BETA = declared(Parameter("beta", "Exploration of the index: its width grows with the root of beta log t.", 4.0))
+_EPOCHS = declared(FAILURE, Parameter("length_scale", "Factor on the length of epochs; the theorem requires 1.", 1.0))
 
 
 def _ucb(settings: Settings) -> Algorithm:
@@ -171,122 +176,125 @@ def _in_a_tree(settings: Settings, means: FloatArray | None, grid: IntArray) -> 
     )
 
 
-def _first_release(n_actions: int) -> tuple[int, ...]:
-    return (0,)
-
-
 def _first_pull_and_first_index(n_actions: int) -> tuple[int, ...]:
     """Also the first round whose arm was chosen by an index: an episode of one round, always released."""
     return (0, n_actions)
 
 
+def _in_episodes_without_noise(name: str) -> Entry:
+    return Entry(
+        name=name,
+        family="bandits/finite_arm",
+        privacy_model="none",
+        guarantee=None,
+        calibrations=(),
+        claim="none: the non-private twin, in the same episodes",
+        source=f"{_ADAP}, Algorithm 1 without noise",
+        build=_episodic_ucb,
+        parameters=_BETA,
+        bound=_in_episodes(_episodic_ucb, f"{_ADAP}, Theorem 7 without noise"),
+        seed_name="ucb-episodic",
+    )
+
+
 ENTRIES = (
     Entry(
         name="ucb",
-        family="finite_arm",
+        family="bandits/finite_arm",
         privacy_model="none",
         guarantee=None,
         calibrations=(),
         claim="none: the non-private twin",
         source="Auer, Cesa-Bianchi and Fischer (2002), Finite-time analysis of the multiarmed bandit problem, UCB1",
         build=_ucb,
-        parameters={"beta": 3.1},
+        parameters=_BETA,
         bound=_theorem_1,
     ),
-    Entry(
-        name="ucb-episodic",
-        family="finite_arm",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
-        claim="none: the non-private twin of adar-ucb and adap-ucb, in the same episodes",
-        source=f"{_ADAP}, Algorithm 1 without noise",
-        build=_episodic_ucb,
-        parameters={"beta": 3.1},
-        bound=_in_episodes(_episodic_ucb, f"{_ADAP}, Theorem 7 without noise"),
-    ),
+    _in_episodes_without_noise("adar-ucb"),
     Entry(
         name="adar-ucb",
-        family="finite_arm",
+        family="bandits/finite_arm",
         privacy_model="central",
         guarantee="renyi",
         calibrations=("printed", "tight"),
         claim="(alpha, epsilon)-RDP of all actions, replace one reward; as GDP, mu = sqrt(2 epsilon / alpha)",
         source=f"{AZIZE_BASU}, Algorithm 2 and Theorem 4",
         build=_adar_ucb,
-        parameters={"beta": 3.1},
+        parameters=_BETA,
         promise=_claim("Theorem 4", AZIZE_BASU),
         probes=_first_pull_and_first_index,
         bound=_theorem_5,
     ),
+    _in_episodes_without_noise("adap-ucb"),
     Entry(
         name="adap-ucb",
-        family="finite_arm",
+        family="bandits/finite_arm",
         privacy_model="central",
         guarantee="pure",
         calibrations=("printed", "tight"),
         claim=_PURE,
         source=f"{_ADAP}, Algorithm 1 and Theorem 6",
         build=_adap_ucb,
-        parameters={"beta": 3.1},
+        parameters=_BETA,
         promise=_claim("Theorem 6", _ADAP),
         probes=_first_pull_and_first_index,
         bound=_in_episodes(_adap_ucb, f"{_ADAP}, the proof of Theorem 7"),
     ),
     Entry(
         name="adap-klucb",
-        family="finite_arm",
+        family="bandits/finite_arm",
         privacy_model="central",
         guarantee="pure",
         calibrations=("printed",),
         claim=_PURE,
         source=f"{_ADAP}, Algorithm 1 and Theorem 6",
         build=_adap_klucb,
-        parameters={"beta": 3.1},
+        parameters=_BETA,
         promise=_claim("Theorem 6", _ADAP),
         probes=_first_pull_and_first_index,
         bound=_in_episodes(_adap_klucb, f"{_ADAP}, the proof of Theorem 7, by Pinsker's inequality"),
     ),
     Entry(
-        name="se",
-        family="finite_arm",
+        name="dp-se",
+        family="bandits/finite_arm",
         privacy_model="none",
         guarantee=None,
         calibrations=(),
-        claim="none: the non-private twin of dp-se",
+        claim="none: the non-private twin",
         source=f"{_EVEN_DAR}, in epochs",
         build=_se,
-        parameters={"failure": None, "length_scale": 1.0},
+        parameters=_EPOCHS,
         in_audit=_short_epochs(_se),
         bound=_in_epochs(_se, _EVEN_DAR),
+        seed_name="se",
     ),
     Entry(
         name="dp-se",
-        family="finite_arm",
+        family="bandits/finite_arm",
         privacy_model="central",
         guarantee="pure",
         calibrations=("printed",),
         claim=_PURE,
         source=f"{_SAJED_SHEFFET}, Algorithm 2",
         build=_dp_se,
-        parameters={"failure": None, "length_scale": 1.0},
+        parameters=_EPOCHS,
         promise=_claim("privacy theorem of Algorithm 2", _SAJED_SHEFFET),
-        probes=_first_release,
+        probes=first_user,
         in_audit=_short_epochs(_dp_se),
         bound=_in_epochs(_dp_se, _SAJED_SHEFFET),
     ),
     Entry(
         name="dp-ucb",
-        family="finite_arm",
+        family="bandits/finite_arm",
         privacy_model="central",
         guarantee="pure",
         calibrations=("tight",),
         claim=_PURE,
         source=f"{_MISHRA_THAKURTA}, Algorithm 1, with an exact width",
         build=_dp_ucb,
-        parameters={"beta": 4.0},
+        parameters=_TREE_BETA,
         promise=_claim("privacy theorem of Algorithm 1", _MISHRA_THAKURTA),
-        probes=_first_release,
+        probes=first_user,
         bound=_in_a_tree,
     ),
 )

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from bandana.algorithms.bandits.contextual.entries import changing_regularizers
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
-from bandana.algorithms.entry import Claim, Entry, Settings, approx_of, calibration_of, claim_of
+from bandana.algorithms.entry import Entry, Settings, first_user, level_of, record_claim
+from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, Kind, Parameter, declared
 from bandana.algorithms.problem import KERNEL, POOLED, Problem
 from bandana.algorithms.rkhs.features import FeatureMap, feature_map, projected_on
 from bandana.algorithms.rkhs.kernels import Additive, Kernel, Linear, Matern
-from bandana.privacy_core import Relation, TrustModel
+from bandana.privacy_core import TrustModel
 
 _SRINIVAS = "Srinivas, Krause, Kakade and Seeger (2010), Gaussian process optimization in the bandit setting"
 _DUBEY = "Dubey (2021), No-regret algorithms for private Gaussian process bandit optimization"
 _RECORD = "one user's record (decision set and reward)"
-_PARAMETERS = {"failure": None, "beta_scale": 1.0, "ridge": 1.0, "norm_bound": 1.0, "n_features": 100.0}
+_N_FEATURES = Parameter("n_features", "Largest number of features of the kernel.", 100, Kind.COUNT)
+_READING = Parameter(
+    "reading", "Formula of the printed noise: the paper has five, of which its proof requires the last.", READINGS[-1],
+    Kind.CHOICE, READINGS,
+)  # fmt: skip
+_PARAMETERS = declared(FAILURE, BETA_SCALE, RIDGE, NORM_BOUND, _N_FEATURES)
 _AUDIT_SHAPE = (3, 2)
 _FEW = 4
 
@@ -24,10 +29,9 @@ _FEW = 4
 def _given(settings: Settings) -> dict[str, Any]:
     """What every builder takes."""
     problem, asked = settings.problem, dict(settings.parameters)
-    found = _features(problem, int(asked.pop("n_features")))
-    asked.pop("reading", None)
+    found = _features(problem, asked.pop("n_features"))
     shape = {"n_actions": problem.n_actions, "feature_map": found, "horizon": problem.known_horizon}
-    return {**shape, "reward_range": problem.reward_range, **asked}
+    return {**shape, "reward_range": problem.reward_range, **asked}  # of which `reading`, where it has several
 
 
 def _features(problem: Problem, n_features: int) -> FeatureMap:
@@ -40,44 +44,16 @@ def _features(problem: Problem, n_features: int) -> FeatureMap:
     return feature_map(kernel, d, n_features)
 
 
-def _private(settings: Settings) -> dict[str, Any]:
-    privacy = approx_of(settings)
-    level = {"epsilon": privacy.epsilon, "delta": privacy.delta}
-    return {**_given(settings), **level, "calibration": calibration_of(settings)}
-
-
 def _gp_ucb(settings: Settings) -> GPUCB:
     return gp_ucb(**_given(settings))
 
 
 def _gp_ucb_joint(settings: Settings) -> GPUCB:
-    return gp_ucb_joint(**_private(settings), reading=_reading(settings))
+    return gp_ucb_joint(**_given(settings), **level_of(settings))
 
 
 def _gp_ucb_local(settings: Settings) -> GPUCB:
-    return gp_ucb_local(**_private(settings))
-
-
-def _reading(settings: Settings) -> str:
-    number = settings.parameters["reading"]
-    if number not in range(1, len(READINGS) + 1):
-        told = ", ".join(f"{i} ({name})" for i, name in enumerate(READINGS, start=1))
-        raise ValueError(f"reading must be one of {told}; got {number!r}")
-    return READINGS[int(number) - 1]
-
-
-def _joint(settings: Settings) -> Claim:
-    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
-    return claim_of(stated, "the actions of all other users", "Lemma 2", _DUBEY, _RECORD)
-
-
-def _local(settings: Settings) -> Claim:
-    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.LOCAL)
-    return claim_of(stated, "a user's messages", "Lemma 5", _DUBEY, _RECORD)
-
-
-def _first(n_actions: int) -> tuple[int, ...]:
-    return (0,)
+    return gp_ucb_local(**_given(settings), **level_of(settings))
 
 
 def _with_few_features(settings: Settings) -> Settings:
@@ -101,11 +77,11 @@ def _fewest(kernel: Kernel, dimension: int) -> int:
 ENTRIES = (
     Entry(
         name="gp-ucb",
-        family="kernel",
+        family="bandits/kernel",
         privacy_model="none",
         guarantee=None,
         calibrations=(),
-        claim="none: the non-private twin of gp-ucb-joint and gp-ucb-local",
+        claim="none: the non-private twin",
         source=f"{_SRINIVAS}, on features of the kernel",
         build=_gp_ucb,
         plays_on=(KERNEL, POOLED),
@@ -114,8 +90,8 @@ ENTRIES = (
         bound=changing_regularizers(_gp_ucb, _SRINIVAS),
     ),
     Entry(
-        name="gp-ucb-joint",
-        family="kernel",
+        name="gp-ucb",
+        family="bandits/kernel",
         privacy_model="joint",
         guarantee="approximate",
         calibrations=("printed", "tight"),
@@ -123,16 +99,16 @@ ENTRIES = (
         source=f"{_DUBEY}, Algorithms 1 and 2, Lemma 2",
         build=_gp_ucb_joint,
         plays_on=(KERNEL, POOLED),
-        parameters={**_PARAMETERS, "reading": float(len(READINGS))},
-        promise=_joint,
-        probes=_first,
+        parameters=_PARAMETERS | declared(_READING),
+        promise=record_claim(TrustModel.JOINT, "the actions of all other users", "Lemma 2", _DUBEY, _RECORD),
+        probes=first_user,
         in_audit=_with_few_features,
         audit_shape=_AUDIT_SHAPE,
         bound=changing_regularizers(_gp_ucb_joint, _DUBEY),
     ),
     Entry(
-        name="gp-ucb-local",
-        family="kernel",
+        name="gp-ucb",
+        family="bandits/kernel",
         privacy_model="local",
         guarantee="approximate",
         calibrations=("printed", "tight"),
@@ -141,8 +117,8 @@ ENTRIES = (
         build=_gp_ucb_local,
         plays_on=(KERNEL, POOLED),
         parameters=_PARAMETERS,
-        promise=_local,
-        probes=_first,
+        promise=record_claim(TrustModel.LOCAL, "a user's messages", "Lemma 5", _DUBEY, _RECORD),
+        probes=first_user,
         in_audit=_with_few_features,
         audit_shape=_AUDIT_SHAPE,
         bound=changing_regularizers(_gp_ucb_local, _DUBEY),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from bandana.algorithms.bandits.kernel.pooled_gp_ucb import (
@@ -12,15 +11,16 @@ from bandana.algorithms.bandits.kernel.pooled_gp_ucb import (
     pooled_gp_ucb_joint,
     pooled_gp_ucb_local,
 )
-from bandana.algorithms.entry import Bound, Claim, Entry, RegretBound, Settings, approx_of, claim_of
+from bandana.algorithms.entry import Bound, Entry, RegretBound, Settings, approx_of, first_user, record_claim
+from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, declared
 from bandana.algorithms.problem import POOLED
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.privacy_core import Relation, TrustModel
+from bandana.privacy_core import TrustModel
 
 _SRINIVAS = "Srinivas, Krause, Kakade and Seeger (2010), Gaussian process optimization in the bandit setting"
 _DUBEY = "Dubey (2021), No-regret algorithms for private Gaussian process bandit optimization"
 _RECORD = "one user's record (decision set and reward)"
-_PARAMETERS = {"ridge": 1.0, "failure": None, "norm_bound": 1.0, "beta_scale": 1.0}
+_PARAMETERS = declared(RIDGE, FAILURE, NORM_BOUND, BETA_SCALE)
 _AUDIT_SHAPE = (2, 2)
 
 
@@ -48,16 +48,6 @@ def _local(settings: Settings) -> PooledGPUCB:
     return pooled_gp_ucb_local(**_private(settings))
 
 
-def _joint_claim(settings: Settings) -> Claim:
-    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
-    return claim_of(stated, "the actions of all other users", "Definition 6", _DUBEY, _RECORD)
-
-
-def _local_claim(settings: Settings) -> Claim:
-    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.LOCAL)
-    return claim_of(stated, "a user's message", "Definition 7", _DUBEY, _RECORD)
-
-
 def _bound_of(build: Callable[[Settings], PooledGPUCB], source: str) -> Bound:
     def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
         algorithm = build(settings)
@@ -76,18 +66,14 @@ def _bound_of(build: Callable[[Settings], PooledGPUCB], source: str) -> Bound:
     return bound
 
 
-def _first(n_actions: int) -> tuple[int, ...]:
-    return (0,)
-
-
 ENTRIES = (
     Entry(
         name="gp-ucb-pool",
-        family="pooled_kernel",
+        family="bandits/kernel",
         privacy_model="none",
         guarantee=None,
         calibrations=(),
-        claim="none: the non-private twin of gp-ucb-pool-joint and gp-ucb-pool-local",
+        claim="none: the non-private twin",
         source=f"{_SRINIVAS}, on a finite set",
         build=_twin,
         plays_on=(POOLED,),
@@ -96,8 +82,8 @@ ENTRIES = (
         bound=_bound_of(_twin, _SRINIVAS),
     ),
     Entry(
-        name="gp-ucb-pool-joint",
-        family="pooled_kernel",
+        name="gp-ucb-pool",
+        family="bandits/kernel",
         privacy_model="joint",
         guarantee="approximate",
         calibrations=("tight",),
@@ -106,14 +92,14 @@ ENTRIES = (
         build=_joint,
         plays_on=(POOLED,),
         parameters=_PARAMETERS,
-        promise=_joint_claim,
-        probes=_first,
+        promise=record_claim(TrustModel.JOINT, "the actions of all other users", "Definition 6", _DUBEY, _RECORD),
+        probes=first_user,
         audit_shape=_AUDIT_SHAPE,
         bound=_bound_of(_joint, _SRINIVAS),
     ),
     Entry(
-        name="gp-ucb-pool-local",
-        family="pooled_kernel",
+        name="gp-ucb-pool",
+        family="bandits/kernel",
         privacy_model="local",
         guarantee="approximate",
         calibrations=("tight",),
@@ -122,8 +108,8 @@ ENTRIES = (
         build=_local,
         plays_on=(POOLED,),
         parameters=_PARAMETERS,
-        promise=_local_claim,
-        probes=_first,
+        promise=record_claim(TrustModel.LOCAL, "a user's message", "Definition 7", _DUBEY, _RECORD),
+        probes=first_user,
         audit_shape=_AUDIT_SHAPE,
         bound=_bound_of(_local, _SRINIVAS),
     ),

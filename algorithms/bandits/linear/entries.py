@@ -21,15 +21,17 @@ from bandana.algorithms.entry import (
     RegretBound,
     Settings,
     calibration_of,
+    first_user,
     fitting,
     pure_of,
     renyi_of,
     reward_claim,
 )
+from bandana.algorithms.parameters import BETA_SCALE, FAILURE, declared
 from bandana.algorithms.problem import LINEAR
 from bandana.algorithms.protocol import FloatArray, IntArray
 
-_PARAMETERS = {"failure": None, "beta_scale": 1.0}
+_PARAMETERS = declared(FAILURE, BETA_SCALE)
 
 
 def _features(settings: Settings) -> tuple[tuple[float, ...], ...]:
@@ -109,15 +111,10 @@ def _theorem_8(settings: Settings, means: FloatArray | None, grid: IntArray) -> 
     )  # fmt: skip
 
 
-def _first(n_actions: int) -> tuple[int, ...]:
-    """A phase begins with the arm at which a reward costs most."""
-    return (0,)
-
-
 ENTRIES = (
     Entry(
         name="gope",
-        family="linear",
+        family="bandits/linear",
         privacy_model="none",
         guarantee=None,
         calibrations=(),
@@ -131,7 +128,7 @@ ENTRIES = (
     ),
     Entry(
         name="adar-gope",
-        family="linear",
+        family="bandits/linear",
         privacy_model="central",
         guarantee="renyi",
         calibrations=("printed", "tight"),
@@ -141,13 +138,13 @@ ENTRIES = (
         plays_on=(LINEAR,),
         parameters=_PARAMETERS,
         promise=_theorem_7,
-        probes=_first,
+        probes=first_user,
         in_audit=_short_phases(_adar_gope),
         bound=_theorem_8,
     ),
     Entry(
-        name="adar-gope-pure",
-        family="linear",
+        name="adar-gope",
+        family="bandits/linear",
         privacy_model="central",
         guarantee="pure",
         calibrations=("tight",),
@@ -157,7 +154,7 @@ ENTRIES = (
         plays_on=(LINEAR,),
         parameters=_PARAMETERS,
         promise=_discussion_2,
-        probes=_first,
+        probes=first_user,
         in_audit=_short_phases(_adar_gope_pure),
         bound=_phase_bound(_adar_gope_pure, f"{AZIZE_BASU}, Discussion 2 with the constants that it leaves open"),
     ),

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from bandana.algorithms.entry import Bound, Claim, Entry, RegretBound, Settings, approx_of, calibration_of, claim_of, pure_of
+from bandana.algorithms.entry import Bound, Entry, RegretBound, Settings, first_user, level_of, record_claim
 from bandana.algorithms.mdp.models import LinearModel
+from bandana.algorithms.parameters import BETA_SCALE, FAILURE, SWITCH, Kind, Parameter, declared
 from bandana.algorithms.problem import LINEAR_MDP
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import UNIT, BatchedLSVI
-from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.forms import SCHEMES, lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
 from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound
-from bandana.privacy_core import Relation, TrustModel
+from bandana.privacy_core import TrustModel
 
 _LUYO = (
     "Luyo, Garcelon, Lazaric and Pirotta, Differentially Private Exploration in Reinforcement Learning with Linear "
@@ -23,10 +23,20 @@ _LUYO = (
 _JIN = "Jin, Yang, Wang and Jordan (2020), Provably efficient reinforcement learning with linear function approximation"
 _WHOSE = "the actions of all other users and the final policy"
 _RECORD = "one user's episode (states, actions and rewards)"
-_PARAMETERS = {
-    "failure": None, "beta_scale": 1.0, "ridge": 1.0, "batches": 0.0, "n_batches": 0.0, "switch": 1.0,
-}  # fmt: skip
-_WHOLE = ("batches", "n_batches")
+_PARAMETERS = declared(
+    FAILURE,
+    BETA_SCALE,
+    Parameter("ridge", "Regularizer lambda of the regression over the dimension; the paper's is 1.", 1.0),
+    Parameter(
+        "batches", "When the policy is updated: evenly, ever more rarely, or as the determinant grows.", None, Kind.CHOICE,
+        SCHEMES, "static for `printed`, else geometric",
+    ),
+    Parameter(
+        "n_batches", "Number of batches: one more than there are, or may be, updates.", None, Kind.COUNT,
+        otherwise="the scheme's own",
+    ),
+    SWITCH,
+)  # fmt: skip
 _AUDIT_SHAPE = (2, 3)
 _LEAST_BATCHES, _MOST_BATCHES, _AUDIT_BONUS = 4, 16, 2.0
 """In audits."""
@@ -38,12 +48,7 @@ def _given(settings: Settings) -> dict[str, Any]:
     assert isinstance(problem.model, LinearModel)
     if problem.reward_range.low < UNIT.low or problem.reward_range.high > UNIT.high:
         raise ValueError(f"LSVI-UCB is made for rewards in [0, 1], got the range {problem.reward_range}: scale them")
-    asked: dict[str, Any] = dict(settings.parameters)
-    for name in _WHOLE:
-        if asked[name] != int(asked[name]):
-            raise ValueError(f"{name} must be a whole number, got {asked[name]!r}")
-        asked[name] = int(asked[name])
-    return {"model": problem.model, "horizon": problem.known_horizon, **asked}
+    return {"model": problem.model, "horizon": problem.known_horizon, **settings.parameters}
 
 
 def _lsvi(settings: Settings) -> BatchedLSVI:
@@ -51,28 +56,11 @@ def _lsvi(settings: Settings) -> BatchedLSVI:
 
 
 def _joint(settings: Settings) -> BatchedLSVI:
-    privacy = approx_of(settings)
-    return lsvi_ucb_joint(
-        **_given(settings), epsilon=privacy.epsilon, delta=privacy.delta, calibration=calibration_of(settings)
-    )
+    return lsvi_ucb_joint(**_given(settings), **level_of(settings))
 
 
 def _pure_joint(settings: Settings) -> BatchedLSVI:
-    return lsvi_ucb_pure_joint(**_given(settings), epsilon=pure_of(settings).epsilon, calibration=calibration_of(settings))
-
-
-def _joint_claim(settings: Settings) -> Claim:
-    stated = replace(approx_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
-    return claim_of(stated, _WHOSE, "Theorem 8", _LUYO, _RECORD)
-
-
-def _pure_claim(settings: Settings) -> Claim:
-    stated = replace(pure_of(settings), relation=Relation.REPLACE_RECORD, trust=TrustModel.JOINT)
-    return claim_of(stated, _WHOSE, "Remark 2 and Appendix E.3", _LUYO, _RECORD)
-
-
-def _first(n_actions: int) -> tuple[int, ...]:
-    return (0,)
+    return lsvi_ucb_pure_joint(**_given(settings), **level_of(settings))
 
 
 def _in_audit(build: Callable[[Settings], BatchedLSVI]) -> Callable[[Settings], Settings]:
@@ -85,7 +73,7 @@ def _in_audit(build: Callable[[Settings], BatchedLSVI]) -> Callable[[Settings], 
 
     def played(settings: Settings) -> Settings:
         batches = min(_MOST_BATCHES, max(_LEAST_BATCHES, settings.problem.known_horizon // 8))
-        settings = settings.with_parameters(n_batches=float(batches), beta_scale=1.0)
+        settings = settings.with_parameters(n_batches=batches, beta_scale=1.0)
         algorithm = build(settings)
         bonus = float(algorithm.widths(1).min()) / math.sqrt(algorithm.regularizer(1).added)
         return settings.with_parameters(beta_scale=_AUDIT_BONUS * algorithm.episode_length / bonus)
@@ -122,11 +110,11 @@ def _bounded(build: Callable[[Settings], BatchedLSVI], source: str) -> Bound:
 ENTRIES = (
     Entry(
         name="lsvi-ucb",
-        family="linear-mdp",
+        family="rl/linear_mdp",
         privacy_model="none",
         guarantee=None,
         calibrations=(),
-        claim="none: the non-private twin of lsvi-ucb-joint and lsvi-ucb-pure-joint",
+        claim="none: the non-private twin",
         source=f"{_JIN}, in batches",
         build=_lsvi,
         plays_on=(LINEAR_MDP,),
@@ -136,8 +124,8 @@ ENTRIES = (
         bound=_bounded(_lsvi, _JIN),
     ),
     Entry(
-        name="lsvi-ucb-joint",
-        family="linear-mdp",
+        name="lsvi-ucb",
+        family="rl/linear_mdp",
         privacy_model="joint",
         guarantee="approximate",
         calibrations=("printed", "tight"),
@@ -146,15 +134,15 @@ ENTRIES = (
         build=_joint,
         plays_on=(LINEAR_MDP,),
         parameters=_PARAMETERS,
-        promise=_joint_claim,
-        probes=_first,
+        promise=record_claim(TrustModel.JOINT, _WHOSE, "Theorem 8", _LUYO, _RECORD),
+        probes=first_user,
         in_audit=_in_audit(_joint),
         audit_shape=_AUDIT_SHAPE,
         bound=_bounded(_joint, _LUYO),
     ),
     Entry(
-        name="lsvi-ucb-pure-joint",
-        family="linear-mdp",
+        name="lsvi-ucb",
+        family="rl/linear_mdp",
         privacy_model="joint",
         guarantee="pure",
         calibrations=("printed", "tight"),
@@ -163,8 +151,8 @@ ENTRIES = (
         build=_pure_joint,
         plays_on=(LINEAR_MDP,),
         parameters=_PARAMETERS,
-        promise=_pure_claim,
-        probes=_first,
+        promise=record_claim(TrustModel.JOINT, _WHOSE, "Remark 2 and Appendix E.3", _LUYO, _RECORD),
+        probes=first_user,
         in_audit=_in_audit(_pure_joint),
         audit_shape=_AUDIT_SHAPE,
         bound=_bounded(_pure_joint, _LUYO),

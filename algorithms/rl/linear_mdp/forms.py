@@ -52,7 +52,7 @@ from bandana.privacy_core.checks import at_least, failure_of, positive, probabil
 from bandana.privacy_core.sensitivities import matrix_l1_bound
 
 SCHEMES = ("static", "geometric", "determinant")
-"""By number, from 1 on."""
+"""When the policy is updated."""
 GOE_WEIGHT = math.sqrt(0.5)
 """Weight of diagonal entries: noise of deviation s on D_ij and D_ii / sqrt 2 is the GOE's, and moves by |D|_F / sqrt 2."""
 _UP = 1 + 1e-12
@@ -75,8 +75,8 @@ def lsvi_ucb(
     model: LinearModel,
     horizon: int,
     *,
-    batches: int = 0,
-    n_batches: int = 0,
+    batches: str | None = None,
+    n_batches: int | None = None,
     switch: float = 1.0,
     ridge: float = 1.0,
     failure: float | None = None,
@@ -87,9 +87,9 @@ def lsvi_ucb(
     Args:
       model: features and H.
       horizon: K, episodes.
-      batches: the scheme: 1 static, 2 geometric, 3 determinant (`bandana.algorithms.rl.linear_mdp.batches`); 0: geometric,
-        and static for `printed`.
-      n_batches: one more than there are, or may be, updates; 0: the scheme's own number. For static batches that is B of
+      batches: the scheme, one of `SCHEMES` (`bandana.algorithms.rl.linear_mdp.batches`); None: geometric, and static for
+        `printed`.
+      n_batches: one more than there are, or may be, updates; None: the scheme's own number. For static batches that is B of
         Appendix E.1 (epsilon of the claim, and 1 here).
       switch: C, of the determinant scheme.
       ridge: lambda over d; the paper has lambda = d.
@@ -100,7 +100,7 @@ def lsvi_ucb(
       ValueError: an argument out of its range; the message names it.
     """
     own = lsvi_batches(1.0, at_least("horizon", horizon, 1), model.horizon, model.dimension)
-    schedule = _schedule(horizon, batches or 2, n_batches, own, switch)
+    schedule = _schedule(horizon, batches or "geometric", n_batches, own, switch)
     length = model.horizon
     noise = Noise(
         PhaseTotal(PhaseSum(Exact())), (Exact(),) * length, GOE_WEIGHT, (0.0,) * (len(schedule.looks) + 1), (0.0,) * length
@@ -115,8 +115,8 @@ def lsvi_ucb_joint(
     delta: float,
     calibration: str,
     *,
-    batches: int = 0,
-    n_batches: int = 0,
+    batches: str | None = None,
+    n_batches: int | None = None,
     switch: float = 1.0,
     ridge: float = 1.0,
     failure: float | None = None,
@@ -165,8 +165,8 @@ def lsvi_ucb_pure_joint(
     epsilon: float,
     calibration: str,
     *,
-    batches: int = 0,
-    n_batches: int = 0,
+    batches: str | None = None,
+    n_batches: int | None = None,
     switch: float = 1.0,
     ridge: float = 1.0,
     failure: float | None = None,
@@ -255,22 +255,25 @@ def _targets(model: LinearModel) -> tuple[float, ...]:
 # --- schedules -------------------------------------------------------------------------------------------------------
 
 
-def _schedule(horizon: int, batches: int, n_batches: int, own: int, switch: float) -> Schedule:
-    if batches not in (1, 2, 3):
-        told = ", ".join(f"{i} ({name})" for i, name in enumerate(SCHEMES, start=1))
-        raise ValueError(f"batches must be 0 (the calibration's own) or one of {told}; got {batches!r}")
-    number = at_least("n_batches", n_batches, 0) or None
-    if batches == 1:
-        return static(horizon, number or own)
-    return geometric(horizon, number) if batches == 2 else determinant(horizon, number, switch)
+def _schedule(horizon: int, batches: str, n_batches: int | None, own: int, switch: float) -> Schedule:
+    match batches:
+        case "static":
+            return static(horizon, own if n_batches is None else n_batches)
+        case "geometric":
+            return geometric(horizon, n_batches)
+        case "determinant":
+            return determinant(horizon, n_batches, switch)
+    raise ValueError(f"batches must be one of {', '.join(SCHEMES)}, got {batches!r}")
 
 
-def _private_schedule(calibration: str, horizon: int, batches: int, n_batches: int, own: int, switch: float) -> Schedule:
+def _private_schedule(
+    calibration: str, horizon: int, batches: str | None, n_batches: int | None, own: int, switch: float
+) -> Schedule:
     if calibration not in ("printed", "tight"):
         raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
-    if calibration == "printed" and batches not in (0, 1):
-        raise ValueError(f"printed is made for static batches: batches must be 1 (or 0, the default), got {batches!r}")
-    return _schedule(horizon, batches or (1 if calibration == "printed" else 2), n_batches, own, switch)
+    if calibration == "printed" and batches not in (None, "static"):
+        raise ValueError(f"printed is made for static batches: batches must be static or left out, got {batches!r}")
+    return _schedule(horizon, batches or ("static" if calibration == "printed" else "geometric"), n_batches, own, switch)
 
 
 # --- tight noise -----------------------------------------------------------------------------------------------------

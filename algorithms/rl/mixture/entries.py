@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings, calibration_of, claim_of
+from bandana.algorithms.entry import Entry, RegretBound, Settings, calibration_of, first_user, record_claim
 from bandana.algorithms.mdp.models import MixtureModel
+from bandana.algorithms.parameters import BETA_SCALE, FAILURE, Kind, Parameter, declared
 from bandana.algorithms.problem import MIXTURE
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rl.mixture.forms import READINGS, VTR
 from bandana.algorithms.rl.mixture.vtr import UCRLVTR
-from bandana.privacy_core import ApproxDP, PureDP, Relation, TrustModel
+from bandana.privacy_core import ApproxDP, PureDP, TrustModel
 
 _AYOUB = "Ayoub, Jia, Szepesvari, Wang and Yang (2020), Model-based reinforcement learning with value-targeted regression"
 _ZHOU = (
@@ -29,8 +29,17 @@ _WHAT = {
     TrustModel.LOCAL: "a user's message, replace the episode",
 }
 _WHOSE = {TrustModel.JOINT: "the actions of all other users and the final policy", TrustModel.LOCAL: "a user's messages"}
-_PARAMETERS = {"failure": None, "beta_scale": 1.0, "ridge": 1.0}
-_PURE_PARAMETERS = {**_PARAMETERS, "reading": float(len(READINGS))}
+_PARAMETERS = declared(
+    FAILURE,
+    BETA_SCALE,
+    Parameter("ridge", "Regularizer lambda of the regression, in units of the squared bound on a feature.", 1.0),
+)
+_PURE_PARAMETERS = _PARAMETERS | declared(
+    Parameter(
+        "reading", "Sensitivities that the printed noise is scaled for; the claim needs those in L1.", READINGS[-1],
+        Kind.CHOICE, READINGS,
+    )
+)  # fmt: skip
 _AUDIT_SHAPE, _PURE_AUDIT_SHAPE, _PLUS_AUDIT_SHAPE = (2, 3), (2, 6), (2, 2)
 """In many dimensions L1 and L2 sensitivities part; in few the floor of the weights is near what they are in few episodes."""
 _PLUS = "ucrl-vtr-plus"
@@ -70,22 +79,8 @@ def _built(form: _Form, settings: Settings) -> UCRLVTR:
     if form.trust is None:
         return vtr.twin()
     assert isinstance(settings.privacy, ApproxDP | PureDP)
-    reading = (_reading(given["reading"]),) if form.guarantee == "pure" else ()
+    reading = (given["reading"],) if form.guarantee == "pure" else ()
     return vtr.private(settings.privacy, form.trust, calibration_of(settings), *reading)
-
-
-def _reading(number: float) -> str:
-    if number not in range(1, len(READINGS) + 1):
-        told = ", ".join(f"{i} ({name})" for i, name in enumerate(READINGS, start=1))
-        raise ValueError(f"reading must be one of {told}; got {number!r}")
-    return READINGS[int(number) - 1]
-
-
-def _promise(form: _Form, settings: Settings) -> Claim:
-    assert settings.privacy is not None
-    assert form.trust is not None
-    stated = replace(settings.privacy, relation=Relation.REPLACE_RECORD, trust=form.trust)
-    return claim_of(stated, _WHOSE[form.trust], form.theorem, _LUYO, _EPISODE)
 
 
 def _bound(form: _Form, settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
@@ -107,25 +102,20 @@ def _bound(form: _Form, settings: Settings, means: FloatArray | None, grid: IntA
     )
 
 
-def _first(n_actions: int) -> tuple[int, ...]:
-    return (0,)
-
-
 def _entry(form: _Form) -> Entry:
     algorithm, trust, guarantee, source, _ = form
     is_plus, is_pure = algorithm == _PLUS, guarantee == "pure"
     audit_shape = _PLUS_AUDIT_SHAPE if is_plus else _PURE_AUDIT_SHAPE if is_pure else _AUDIT_SHAPE
     bound = None if is_plus else partial(_bound, form)
     if trust is None:
-        twins = f"none: the non-private twin of {algorithm}-joint, {algorithm}-local and their pure forms"
         return Entry(
-            algorithm, "mixture_mdp", "none", None, (), twins, source, partial(_built, form), (MIXTURE,),
-            _PARAMETERS, audit_shape=audit_shape, bound=bound,
+            algorithm, "rl/mixture", "none", None, (), "none: the non-private twin", source, partial(_built, form),
+            (MIXTURE,), _PARAMETERS, audit_shape=audit_shape, bound=bound,
         )  # fmt: skip
     is_tree = trust is TrustModel.JOINT and not is_pure
     return Entry(
-        name=f"{algorithm}-pure-{trust}" if is_pure else f"{algorithm}-{trust}",
-        family="mixture_mdp",
+        name=algorithm,
+        family="rl/mixture",
         privacy_model=str(trust),
         guarantee=guarantee,
         calibrations=("printed", "tree", "tight") if is_tree else ("printed", "tight"),
@@ -134,8 +124,8 @@ def _entry(form: _Form) -> Entry:
         build=partial(_built, form),
         plays_on=(MIXTURE,),
         parameters=_PURE_PARAMETERS if is_pure else _PARAMETERS,
-        promise=partial(_promise, form),
-        probes=_first,
+        promise=record_claim(trust, _WHOSE[trust], form.theorem, _LUYO, _EPISODE),
+        probes=first_user,
         audit_shape=audit_shape,
         bound=bound,
     )

@@ -282,11 +282,12 @@ def test_the_catalog_is_asked_in_every_calibration_and_level():
 
 def test_a_newcomer_in_the_catalog_is_asked_by_itself():
     adar, ucb = find("adar-ucb"), find("ucb")
-    newcomer = replace(adar, name="newcomer", calibrations=("tight",))
-    cases, not_private = catalog_cases([newcomer, replace(newcomer, privacy_model="joint"), replace(ucb, name="open")])
+    newcomer = replace(adar, name="newcomer", label="newcomer", calibrations=("tight",))
+    joint = replace(newcomer, privacy_model="joint", label="newcomer joint")
+    cases, not_private = catalog_cases([newcomer, joint, replace(ucb, label="open")])
     assert not_private == ("open",)
     assert [case.name for case in cases[:: len(LEVELS["renyi"])]] == [
-        f"newcomer {model} tight {LEVELS['renyi'][0]}" for model in ("central", "joint")
+        f"{label} tight {LEVELS['renyi'][0]}" for label in ("newcomer", "newcomer joint")
     ]  # fmt: skip
     assert _those(second_opinions(cases[0], [DELTA]), False) == set()
 

@@ -40,7 +40,7 @@ def trial(name, calibration):
     return Trial(entry.build(settings), entry.promise(settings), table, (0,))
 
 
-JOINT, LOCAL, PRINTED = trial("capri-joint", "tight"), trial("capri-local", "tight"), trial("capri-joint", "printed")
+JOINT, LOCAL, PRINTED = trial("capri joint", "tight"), trial("capri local", "tight"), trial("capri joint", "printed")
 
 
 def costliest(bed):
@@ -129,7 +129,7 @@ def test_a_whole_audit():
 
 def test_a_fault_that_changes_nothing_is_not_planted():
     """Where the generator draws every context, the maximum over those that it draws is the maximum over all."""
-    entry = find("capri-joint")
+    entry = find("capri joint")
     pool = extrapolating_pool(2, 2)
     everywhere = Pool(pool.points, np.full(4, 0.25))
     problem, table = bed_of(entry, ROUNDS, 0)

@@ -41,7 +41,7 @@ def trial(name, calibration):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["gp-ucb-joint", "gp-ucb-local"])
+@pytest.mark.parametrize("name", ["gp-ucb joint", "gp-ucb local"])
 def test_a_small_audit_passes_and_catches_every_fault(name):
     found = audit(trial(name, "tight"), CONTROLS[name], Effort(3000, 0.95, 1e-5, 40, 0))
     missed = {control.name: (control.measured, control.caught) for control in found.controls if not control.is_caught}

@@ -38,13 +38,13 @@ def trial(name, calibration="tight"):
     return Trial(entry.build(settings), entry.promise(settings), table, entry.probes(problem.n_actions))
 
 
-JOINT = trial("lsvi-ucb-joint")
+JOINT = trial("lsvi-ucb joint")
 MODEL, TABLE = JOINT.algorithm.model, JOINT.table
 EPISODES = TABLE.n_users
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("name", "replays"), [("lsvi-ucb-joint", 20_000), ("lsvi-ucb-pure-joint", 4000)])
+@pytest.mark.parametrize(("name", "replays"), [("lsvi-ucb joint", 20_000), ("lsvi-ucb joint pure", 4000)])
 def test_a_small_audit_passes_and_catches_every_fault(name, replays):
     """Of pure privacy replays see little, however many; most of its faults are caught by other means."""
     found = audit(trial(name), CONTROLS[name], Effort(replays, 0.95, DELTA, 40, 1))

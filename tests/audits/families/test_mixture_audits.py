@@ -36,7 +36,7 @@ def reached(name, calibration):
     return worst_pair.find(of.algorithm, of.table, (0,), 0, private_records=True).mu_analytic
 
 
-@pytest.mark.parametrize("name", first(1, ["ucrl-vtr-local", "ucrl-vtr-joint"]))
+@pytest.mark.parametrize("name", first(1, ["ucrl-vtr local", "ucrl-vtr joint"]))
 def test_a_replaced_episode_reaches_the_whole_claim(name):
     """Opposite features at every step: the sensitivities are attained, not only bounded."""
     assert reached(name, "tight") == pytest.approx(1.0, abs=1e-6)
@@ -44,11 +44,11 @@ def test_a_replaced_episode_reaches_the_whole_claim(name):
 
 def test_weights_are_away_from_their_floor_in_few_episodes():
     """At d = 2 the floor is half the largest variance: of the price a quarter of four fifths is used, and all of a fifth."""
-    assert reached("ucrl-vtr-plus-joint", "tight") == pytest.approx((0.8 / 4 + 0.2) ** 0.5, abs=0.02)
+    assert reached("ucrl-vtr-plus joint", "tight") == pytest.approx((0.8 / 4 + 0.2) ** 0.5, abs=0.02)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["ucrl-vtr-joint", "ucrl-vtr-plus-local"])
+@pytest.mark.parametrize("name", ["ucrl-vtr joint", "ucrl-vtr-plus local"])
 def test_a_small_audit_passes_and_catches_every_fault(name):
     found = audit(trial(name, "tight"), CONTROLS[name], Effort(3000, 0.95, 1e-5, 40, 0))
     missed = {control.name: (control.measured, control.caught_by) for control in found.controls if not control.is_caught}
@@ -56,7 +56,7 @@ def test_a_small_audit_passes_and_catches_every_fault(name):
     assert str(found.verdict) == "PASS"
 
 
-@pytest.mark.parametrize("name", ["ucrl-vtr-pure-joint", "ucrl-vtr-pure-local"])
+@pytest.mark.parametrize("name", ["ucrl-vtr joint pure", "ucrl-vtr local pure"])
 def test_laplace_noise_with_the_constants_of_gaussian_noise_is_told_apart_by_the_book(name):
     """As printed with L2 sensitivities, at d = 6: the accountant finds more than the claim."""
     for reading, is_true in ((1.0, False), (2.0, True)):
@@ -67,7 +67,7 @@ def test_laplace_noise_with_the_constants_of_gaussian_noise_is_told_apart_by_the
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["ucrl-vtr-pure-joint", "ucrl-vtr-pure-local"])
+@pytest.mark.parametrize("name", ["ucrl-vtr joint pure", "ucrl-vtr local pure"])
 def test_what_the_book_finds_is_a_fail(name):
     of = trial(name, "printed", reading=1.0)
     assert str(audit(of, (), Effort(1000, 0.95, 1e-5, 1, 0)).verdict) == "FAIL"
@@ -80,9 +80,9 @@ def test_constants_in_l2_are_no_fault_where_more_is_wasted_than_they_lack(calibr
     """At d = 3 they lack 1.41; of H - 1 blocks the last one's values are 1 / H of what printed noise is made for: at H = 4
     2.06 of 3 blocks are used, and 0.97 times the constants is reached; at H = 8 6.02 of 7, and 1.22."""
     model = mixture_bed(3, 3, True, horizon=steps)
-    settings = find("ucrl-vtr-pure-joint").settings(Problem(3, UNIT, 8, model=model), calibration, PureDP(1.0))
-    algorithm = find("ucrl-vtr-pure-joint").build(settings)
-    [control] = [control for control in CONTROLS["ucrl-vtr-pure-joint"] if control.name == "l2-constants"]
+    settings = find("ucrl-vtr joint pure").settings(Problem(3, UNIT, 8, model=model), calibration, PureDP(1.0))
+    algorithm = find("ucrl-vtr joint pure").build(settings)
+    [control] = [control for control in CONTROLS["ucrl-vtr joint pure"] if control.name == "l2-constants"]
     assert control.is_fault(algorithm) == is_fault
     faulty, table = control.plant(algorithm), random_episodes(8, steps, 3, 3, UNIT, 0)
     worst = worst_pair.find(faulty, table, (0,), 0, private_records=True).pair

@@ -5,17 +5,22 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
+from bandana.algorithms.catalog import names, of_name
 from bandana.flows.cli import app
 from bandana.flows.commands.failures import explain
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
+from bandana.flows.queries.catalog import starter
 from bandana.flows.running.interrupt import server_ended
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import parse_spec
 
 
 @pytest.fixture
@@ -46,23 +51,58 @@ def test_list_json_is_an_array_of_the_agreed_fields(bandana):
     done = bandana("list", "--json")
     assert done.exit_code == 0
     entries = json.loads(done.stdout)
-    fields = {"name", "family", "privacy_model", "guarantee", "calibrations", "claim", "source", "plays_on", "parameters"}
-    assert all(set(entry) == fields for entry in entries)
-    by_name = {entry["name"]: entry for entry in entries}
+    agreed = {"name", "family", "privacy_model", "guarantee", "calibrations", "claim", "source"}
+    assert all(set(entry) == agreed | {"label", "plays_on", "parameters"} for entry in entries)
+    by_name = {entry["label"]: entry for entry in entries}
+    assert by_name["linucb joint"]["name"] == "linucb"
     assert by_name["ucb"]["privacy_model"] == "none"
     assert by_name["adar-ucb"]["privacy_model"] == "central"
     assert by_name["adar-ucb"]["guarantee"] == "renyi"
     assert by_name["adar-ucb"]["calibrations"] == ["printed", "tight"]
     assert by_name["adar-ucb"]["plays_on"] == ["finite", "linear"]
-    assert by_name["linucb-joint"]["plays_on"] == ["contextual"]
-    assert by_name["linucb-joint"]["parameters"] == ["failure", "beta_scale", "ridge"]
+    assert by_name["linucb joint"]["plays_on"] == ["contextual"]
+    assert [item["name"] for item in by_name["linucb joint"]["parameters"]] == ["failure", "beta_scale", "ridge"]
+    assert by_name["ucrl-vtr joint pure"]["parameters"][-1] == {
+        "name": "reading", "meaning": by_name["ucrl-vtr local pure"]["parameters"][-1]["meaning"],
+        "default": "l1-constants", "options": ["l2-constants", "l1-constants"],
+    }  # fmt: skip
 
 
-def test_list_shows_claim_and_source(bandana):
-    done = bandana("list")
-    assert done.exit_code == 0
-    assert "adar-ucb" in done.stdout
-    assert "Theorem" in done.stdout
+def test_list_has_one_line_an_algorithm_in_80_columns(bandana, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = bandana("list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["algorithm", *names()]
+    assert max(map(len, lines)) <= 80
+    local = bandana("list", "--model", "local", "--family", "rl").stdout.splitlines()
+    assert [line.split()[0] for line in local[1:]] == ["ucrl-vtr", "ucrl-vtr-plus"]
+
+
+def test_list_of_one_algorithm_shows_all_that_is_known(bandana):
+    shown = " ".join(bandana("list", "ucrl-vtr").stdout.split())
+    for words in ("Corollary 5", "1 / horizon", "l2-constants", "(joint pure, local pure only)", "- algorithm: ucrl-vtr"):
+        assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["exp3"], "unknown algorithm 'exp3'; known are: ucb, adar-ucb"),
+        (["capri-joint"], "capri-joint is now `algorithm: capri` with `model: joint`"),
+        (["--model", "shuffle"], "--model must be one of none, central, joint, local, got 'shuffle'"),
+        (["--family", "x"], "--family must be one of bandits, finite_arm"),
+        (["ucb", "--model", "local"], "ucb has no entry in the trust model and family"),
+    ],
+)
+def test_list_refuses_what_it_does_not_know(bandana, words, message):
+    done = bandana("list", *words)
+    assert done.exit_code == USER_MISTAKE
+    assert message in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_algorithm_comes_with_a_spec_that_runs_all_its_forms(name):
+    cells = cells_of(parse_spec(starter(name), "starter", Path()))
+    assert {cell.entry.label for cell in cells} == {entry.label for entry in of_name(name)}
 
 
 def test_check_tells_what_a_spec_will_do_and_runs_nothing(write_spec, tmp_path):
@@ -89,7 +129,7 @@ def test_debug_shows_the_traceback(write_spec, tmp_path):
 
 
 def test_an_audit_of_a_spec_without_private_algorithms_is_a_mistake(bandana, write_spec):
-    done = bandana("audit", write_spec(algorithms=[{"name": "ucb"}]))
+    done = bandana("audit", write_spec(algorithms=[{"algorithm": "ucb"}]))
     assert done.exit_code == USER_MISTAKE
     assert "nothing to audit" in done.stderr
 

@@ -147,17 +147,17 @@ def test_a_comment_or_a_docstring_recomputes_nothing(cells, edited):
 
 def test_an_edit_of_an_algorithm_recomputes_what_is_made_of_it(cells, edited):
     for path, names in {
-        "algorithms/bandits/finite_arm/successive_elimination.py": {"se", "dp-se"},
+        "algorithms/bandits/finite_arm/successive_elimination.py": {"dp-se non-private", "dp-se"},
         "algorithms/bandits/finite_arm/tree_ucb.py": {"dp-ucb"},
-        "algorithms/rl/mixture/forms.py": {"ucrl-vtr-joint", "ucrl-vtr-plus", "ucrl-vtr-pure-local"},
+        "algorithms/rl/mixture/forms.py": {"ucrl-vtr joint", "ucrl-vtr-plus non-private", "ucrl-vtr local pure"},
     }.items():
         found = edited(cells, path, computing)
         assert found, path
-        others = {cell.entry.name for cell in cells} - {cell.entry.name for cell in found}
-        assert {cell.entry.name for cell in found} >= names & {cell.entry.name for cell in cells}
-        assert {"ucb", "linucb"} <= others
+        others = {cell.entry.label for cell in cells} - {cell.entry.label for cell in found}
+        assert {cell.entry.label for cell in found} >= names & {cell.entry.label for cell in cells}
+        assert {"ucb", "linucb non-private"} <= others
         if "mixture" not in path:
-            assert {cell.entry.name for cell in found} == names
+            assert {cell.entry.label for cell in found} == names
 
 
 def test_an_edit_of_a_builder_recomputes_its_algorithm_and_no_other_of_the_family(cells, edited):
@@ -166,7 +166,7 @@ def test_an_edit_of_a_builder_recomputes_its_algorithm_and_no_other_of_the_famil
         lambda text: text.replace('given["failure"], problem.reward_range, given["length_scale"])\n\n\ndef _dp_se',
                                   'given["failure"] / 2, problem.reward_range, given["length_scale"])\n\n\ndef _dp_se'),
     )  # fmt: skip
-    assert {cell.entry.name for cell in found} == {"se"}
+    assert {cell.entry.label for cell in found} == {"dp-se non-private"}
 
 
 def test_an_edit_of_what_all_play_with_recomputes_everything(cells, edited):
@@ -190,7 +190,7 @@ def test_an_edit_in_audits_recomputes_audits(cells, edited):
     assert edited(private, "audits/reporting/render.py", computing, audit_key) == []
     assert len(edited(private, "audits/replays/measure.py", computing, audit_key)) == len(private)
     faulty = edited(private, "audits/faults/linear.py", computing, audit_key)
-    assert {cell.entry.name for cell in faulty} == {"adar-gope", "adar-gope-pure"}
+    assert {cell.entry.label for cell in faulty} == {"adar-gope", "adar-gope pure"}
     assert edited(private, "flows/suites/replays.py", with_a_word, audit_key) == []
 
 
@@ -231,7 +231,7 @@ def test_another_minor_version_of_a_library_recomputes_everything(cells, library
 
 
 def linear_cell():
-    tree = yaml.safe_load(SMALL_LINEAR) | {"algorithms": [{"name": "gope", "failure": 0.1}]}
+    tree = yaml.safe_load(SMALL_LINEAR) | {"algorithms": [{"algorithm": "gope", "failure": 0.1}]}
     tree["environment"] = {"kind": "linear", "arms": 3, "dimension": 2}
     return cells_of(parse_spec(yaml.safe_dump(tree), "spec.yaml", Path()))[0]
 
@@ -314,36 +314,37 @@ STAYS = [[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]
 LEADS = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]]
 PAYS = [[[0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, 0.5]]]
 RENYI, APPROXIMATE, PURE = {"alpha": 2, "epsilon": 1}, {"epsilon": 1, "delta": 1e-5}, {"epsilon": 1}
+TIGHT = {"calibrations": "tight", "privacy": APPROXIMATE}
 PLAYED = {
     "bernoulli": (
         {"kind": "bernoulli", "means": [0.8, 0.4]},
-        {"name": "dp-ucb", "privacy": PURE},
+        {"algorithm": "dp-ucb", "privacy": PURE},
     ),
-    "thornton": ({"kind": "thornton_hiv"}, {"name": "dp-se", "privacy": PURE}),
-    "table": ({"kind": "table", "path": "rows.csv"}, {"name": "adar-ucb", "calibrations": "tight", "privacy": RENYI}),
-    "linear": ({"kind": "linear", "arms": 3, "dimension": 2}, {"name": "adar-gope-pure", "privacy": PURE}),
+    "thornton": ({"kind": "thornton_hiv"}, {"algorithm": "dp-se", "privacy": PURE}),
+    "table": ({"kind": "table", "path": "rows.csv"}, {"algorithm": "adar-ucb", "calibrations": "tight", "privacy": RENYI}),
+    "linear": ({"kind": "linear", "arms": 3, "dimension": 2}, {"algorithm": "adar-gope", "privacy": PURE}),
     "sphere": (
         {"kind": "sphere", "actions": 3, "dimension": 2},
-        {"name": "linucb-joint", "calibrations": "tight", "privacy": APPROXIMATE},
+        {"algorithm": "linucb", "model": "joint", **TIGHT},
     ),
-    "randhie": ({"kind": "randhie"}, {"name": "linucb"}),
-    "digits": ({"kind": "digits"}, {"name": "oful"}),
-    "gap": ({"kind": "rkhs-gap", "actions": 3}, {"name": "gp-ucb", "n_features": 9}),
+    "randhie": ({"kind": "randhie"}, {"algorithm": "linucb"}),
+    "digits": ({"kind": "digits"}, {"algorithm": "oful"}),
+    "gap": ({"kind": "rkhs-gap", "actions": 3}, {"algorithm": "gp-ucb", "n_features": 9}),
     "diabetes": (
-        {"kind": "diabetes", "kernel": "linear"}, {"name": "gp-ucb-local", "calibrations": "tight", "privacy": APPROXIMATE},
+        {"kind": "diabetes", "kernel": "linear"}, {"algorithm": "gp-ucb", "model": "local", **TIGHT},
     ),
-    "camelback": ({"kind": "camelback", "actions": 9}, {"name": "capri"}),
+    "camelback": ({"kind": "camelback", "actions": 9}, {"algorithm": "capri"}),
     "rkhs": (
         {"kind": "rkhs", "contexts": 3, "actions": 3},
-        {"name": "capri-local", "calibrations": "tight", "privacy": APPROXIMATE},
+        {"algorithm": "capri", "model": "local", **TIGHT},
     ),
-    "hypercube": ({"kind": "hypercube"}, {"name": "ucrl-vtr-plus-local", "calibrations": "tight", "privacy": APPROXIMATE}),
-    "patients": ({"kind": "patients", "structure": "linear-mdp"}, {"name": "lsvi-ucb"}),
+    "hypercube": ({"kind": "hypercube"}, {"algorithm": "ucrl-vtr-plus", "model": "local", **TIGHT}),
+    "patients": ({"kind": "patients", "structure": "linear-mdp"}, {"algorithm": "lsvi-ucb"}),
     "kernel-mixture": (
         {"kind": "kernel-mixture", "kernels": [STAYS, LEADS], "weights": [0.25, 0.75], "mean_rewards": PAYS},
-        {"name": "ucrl-vtr-pure-joint", "calibrations": "tight", "privacy": PURE},
+        {"algorithm": "ucrl-vtr", "model": "joint", "calibrations": "tight", "privacy": PURE},
     ),
-    "modes": ({"kind": "modes"}, {"name": "lsvi-ucb-joint", "calibrations": "tight", "privacy": APPROXIMATE}),
+    "modes": ({"kind": "modes"}, {"algorithm": "lsvi-ucb", "model": "joint", **TIGHT}),
 }  # fmt: skip
 
 

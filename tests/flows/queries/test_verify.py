@@ -35,7 +35,7 @@ def content(tmp_path_factory):
     effort = Effort(replays=4000, confidence=0.95, delta=1e-5, examples=10, seed=1)
     table = random_table(16, 2, UNIT, 0)
     trial = Trial(entry.build(settings), entry.promise(settings), table, (0, 2))
-    write(path, audit(trial, CONTROLS["adar-ucb"][:1], effort, subject={"kind": "catalog", "name": "adar-ucb"}))
+    write(path, audit(trial, CONTROLS["adar-ucb"][:1], effort, subject={"kind": "catalog", "algorithm": "adar-ucb"}))
     return path.read_bytes()
 
 

@@ -25,7 +25,8 @@ from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import json_schema, parse_spec
+from bandana.flows.spec.schema import json_schema
+from bandana.flows.spec.spec import parse_spec
 from bandana.flows.suites.audit_report import write_document
 from bandana.flows.suites.play import benchmark_block
 from bandana.flows.suites.report import assemble
@@ -52,8 +53,9 @@ environment: {kind: hypercube}
 horizon: 40
 replications: 3
 algorithms:
-  - name: cheapest
-  - name: cheapest-joint
+  - algorithm: cheapest
+  - algorithm: cheapest
+    model: joint
     privacy: {epsilon: [4.377], delta: 1.0e-5}
 audit: {rounds: 8, replays: 2000, examples: 10}
 """
@@ -169,16 +171,15 @@ def test_a_mistake_is_named_where_it_stands(environment, told):
 
 def test_algorithms_of_arms_play_no_episodes_nor_the_other_way_round():
     with pytest.raises(SpecError, match=r"ucb plays on finite and linear environments, and hypercube is linear-mixture"):
-        spec_of(KINDS["hypercube"], algorithms=[{"name": "ucb"}])
+        spec_of(KINDS["hypercube"], algorithms=[{"algorithm": "ucb"}])
     with pytest.raises(
         SpecError, match=r"cheapest plays on linear-mixture and linear-mdp environments, and bernoulli is fin"
     ):
-        spec_of({"kind": "bernoulli", "means": [0.1, 0.2]}, algorithms=[{"name": "cheapest"}])
+        spec_of({"kind": "bernoulli", "means": [0.1, 0.2]}, algorithms=[{"algorithm": "cheapest"}])
 
 
 def test_the_schema_knows_the_kinds():
     schema, tree = json_schema(), yaml.safe_load(TEXT)
-    del schema["$defs"]["AlgorithmSpec"]["properties"]["name"]["enum"]
     for environment in KINDS.values():
         jsonschema.validate(tree | {"environment": environment}, schema)
     with pytest.raises(jsonschema.ValidationError):
@@ -208,11 +209,11 @@ def reported(tmp_path_factory):
     """(document, page) of a benchmark, an audit that passes, and one that finds a counterexample."""
     folder = tmp_path_factory.mktemp("episodes")
     honest = ENTRIES[1]
-    loud = replace(honest, name="loud-joint", build=lambda settings: Loud(**vars(honest.build(settings))))
+    loud = replace(honest, name="loud", label="loud joint", build=lambda settings: Loud(**vars(honest.build(settings))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(catalog, "CATALOG", (*catalog.CATALOG, *ENTRIES, loud))
         tree = yaml.safe_load(TEXT)
-        tree["algorithms"].append({**tree["algorithms"][1], "name": "loud-joint"})
+        tree["algorithms"].append({**tree["algorithms"][1], "algorithm": "loud"})
         spec, store = parse_spec(yaml.safe_dump(tree), "spec.yaml", Path()), Store(folder)
         for cell in cells_of(spec):
             for block in cell.blocks():
@@ -241,7 +242,7 @@ def test_the_report_speaks_of_episodes(reported):
 
 def test_the_curve_is_that_of_episodes(reported):
     cells = {cell["label"]: cell for cell in reported[0]["benchmark"]["cells"]}
-    assert list(cells) == ["cheapest", "cheapest-joint tight eps=4.377", "loud-joint tight eps=4.377"]
+    assert list(cells) == ["cheapest non-private", "cheapest joint tight eps=4.377", "loud joint tight eps=4.377"]
     for cell in cells.values():
         assert 0 < cell["final_mean"] < 40 * 2
-    assert cells["cheapest-joint tight eps=4.377"]["mu_spent"][-1] == pytest.approx(1.0, abs=1e-3)
+    assert cells["cheapest joint tight eps=4.377"]["mu_spent"][-1] == pytest.approx(1.0, abs=1e-3)

@@ -101,8 +101,8 @@ def test_awkward_names_work_from_the_check_to_the_evidence(tmp_path, monkeypatch
             {"kind": "table", "path": tables[1]},
         ],
         "algorithms": [
-            {"name": "ucb"},
-            {"name": "adar-ucb", "calibrations": ["tight"], "privacy": {"alpha": 2, "epsilon": 1}},
+            {"algorithm": "ucb"},
+            {"algorithm": "adar-ucb", "calibrations": ["tight"], "privacy": {"alpha": 2, "epsilon": 1}},
         ],
         "audit": {"rounds": 8, "replays": 2000, "examples": 5},
         "report": {"formats": ["html", "pdf", "json"]},

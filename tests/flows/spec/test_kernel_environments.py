@@ -18,6 +18,7 @@ from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ContextualRegretCurve
+from bandana.algorithms.parameters import Kind, Parameter, declared
 from bandana.algorithms.problem import KERNEL, POOLED
 from bandana.algorithms.rkhs.features import exact_on, feature_map
 from bandana.algorithms.rkhs.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential
@@ -26,7 +27,8 @@ from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import json_schema, parse_spec
+from bandana.flows.spec.schema import json_schema
+from bandana.flows.spec.spec import parse_spec
 from bandana.flows.suites.play import benchmark_block
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 
@@ -80,7 +82,7 @@ def build(settings):
 
 LAST = Entry(
     name="last-action", family="test", privacy_model="none", guarantee=None, calibrations=(), claim="none", source="a test",
-    build=build, plays_on=(KERNEL, POOLED), parameters={"n_features": 100},
+    build=build, plays_on=(KERNEL, POOLED), parameters=declared(Parameter("n_features", "Features.", 100, Kind.COUNT)),
 )  # fmt: skip
 TEXT = """\
 name: kernels
@@ -95,7 +97,7 @@ environment:
 horizon: 40
 replications: 2
 algorithms:
-  - name: last-action
+  - algorithm: last-action
 audit: {rounds: 30, replays: 1000}
 """
 
@@ -168,7 +170,7 @@ def test_every_algorithm_of_the_kind_plays(name, tmp_path):
         if kind in entry.plays_on:
             level = {"privacy": {"epsilon": 1, "delta": 1e-5}, "calibrations": "tight"} if entry.promise else {}
             few = {"n_features": 40} if "n_features" in entry.parameters else {}
-            algorithms.append({"name": entry.name, **level, **few})
+            algorithms.append({"algorithm": entry.name, "model": entry.privacy_model, **level, **few})
     spec = spec_of(KINDS[name], algorithms=algorithms, horizon=20)
     assert len(cells_of(spec)) == len(algorithms) >= 4
     for cell in cells_of(spec):
@@ -197,7 +199,7 @@ def test_audits_replay_points_of_the_domain(name):
     )
     assert isinstance(table, ContextTable)
     told = built(KINDS[name]).problem(1)
-    played_on = built(KINDS[name]).audit_problem(told, catalog.find("gp-ucb-joint" if name == "rkhs-gap" else "capri-joint"))
+    played_on = built(KINDS[name]).audit_problem(told, catalog.find("gp-ucb joint" if name == "rkhs-gap" else "capri joint"))
     assert table.features.shape == (ROUNDS, played_on.n_actions, told.dimension)
     assert table.reward_range == built(KINDS[name]).reward_range
     for same in (again, longer):
@@ -219,12 +221,12 @@ def test_a_large_pool_is_audited_on_a_small_one_at_the_kernels_lengthscale():
     pools = []
     for lengthscale in (0.2, 0.4, 8.0):
         environment = built({**KINDS["rkhs"], "lengthscale": lengthscale})
-        found = environment.audit_problem(environment.problem(1), catalog.find("capri-joint"))
+        found = environment.audit_problem(environment.problem(1), catalog.find("capri joint"))
         assert (found.n_actions, found.horizon) == (2, ROUNDS)
         assert found.pool.points.shape == (4, 2, environment.problem(1).dimension)
         assert (found.pool.law == 0).sum() == 1
         pools.append(found.pool.points)
-    turned = environment.audit_problem(environment.problem(1), catalog.find("gp-ucb-joint")).pool
+    turned = environment.audit_problem(environment.problem(1), catalog.find("gp-ucb joint")).pool
     table = environment.audit_table()
     for change in table.changes():
         mine, theirs = (table.covariates_of(side)[None] for side in change.covariates)
@@ -314,11 +316,11 @@ MISTAKES = [
     ("centers: 5", "noise: 0.5", 9, "environment[0].noise", "that of gaussian rewards"),
     ("centers: 5", "rewards: cauchy", 9, "environment[0].rewards", "'two-point' or 'gaussian'"),
     ("centers: 5", "centres: 5", 9, "environment[0].centres", "unknown field (value 5)"),
-    ("name: last-action", "name: ucb", 13, "algorithms[0].name", "environments, and rkhs is pooled"),
-    ("name: last-action", "name: linucb", 13, "algorithms[0].name", "contextual environments, and rkhs is pooled"),
+    ("algorithm: last-action", "algorithm: ucb", 13, "algorithms[0].algorithm", "environments, and rkhs is pooled"),
+    ("algorithm: last-action", "algorithm: linucb", 13, "algorithms[0].algorithm", "contextual environments, and rkhs is"),
     (
-        "- name: last-action",
-        "- {name: last-action, n_features: 0}",
+        "- algorithm: last-action",
+        "- {algorithm: last-action, n_features: 0}",
         13,
         "algorithms[0].n_features",
         "equal to 1, got 0",
@@ -367,7 +369,7 @@ def test_a_kernel_without_features_is_told_before_anything_starts():
         SpecError, match=r"^algorithms.0: last-action on rkhs-gap: the Matern kernel has no product spectrum in 2"
     ):
         cells_of(spec_of(gap))
-    few = spec_of({"kind": "diabetes"}, algorithms=[{"name": "last-action", "n_features": 5}])
+    few = spec_of({"kind": "diabetes"}, algorithms=[{"algorithm": "last-action", "n_features": 5}])
     with pytest.raises(SpecError, match=r"n_features must be at least 20, two frequencies .* got 5"):
         cells_of(few)
 

@@ -13,7 +13,8 @@ from bandana.flows.spec.environment_kinds import environments_of, read_table
 from bandana.flows.spec.finite_arms import TableSpec
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import json_schema, load_spec, parse_spec
+from bandana.flows.spec.schema import json_schema
+from bandana.flows.spec.spec import load_spec, parse_spec
 from bandana.flows.suites.work import check_audits
 
 
@@ -39,7 +40,7 @@ MISTAKES = [
     ("alpha: 2", "alpha: 1", 15, "algorithms[1].privacy.alpha", "1"),
     ("horizon: 500", "horizon: 1", 7, "horizon", "1"),
     ("horizon: 500", "horizon: many", 7, "horizon", "many"),
-    ("name: ucb", "name: ucb2", 11, "algorithms[0].name", "ucb2"),
+    ("algorithm: ucb", "algorithm: ucb2", 11, "algorithms[0].algorithm", "ucb2"),
     ("calibrations: [tight]", "calibrations: [loose]", 13, "algorithms[1].calibrations", "loose"),
     ("rounds: 16", "rounds: 2", 17, "audit.rounds", "2"),
     ("replays: 2000", "replays: 5", 19, "audit.replays", "5"),
@@ -81,18 +82,18 @@ LINEAR_MISTAKES = [
     ("theta: [0.5, 0.5]", "rewards: two-point", 6, "environment.rewards", "'two-point'"),
     ("failure: 0.1", "failure: 1", 11, "algorithms[0].failure", "less than 1, got 1"),
     ("failure: 0.1", "failure: [0.1, 0]", 11, "algorithms[0].failure[1]", "greater than 0, got 0"),
-    ("failure: 0.1", "beta: 3", 11, "algorithms[0].beta", "no parameter of gope, which takes: failure, beta_scale"),
-    ("failure: 0.1", "ridge: 3", 11, "algorithms[0].ridge", "no parameter of gope, which takes: failure, beta_scale"),
+    ("failure: 0.1", "beta: 3", 11, "algorithms[0].beta", "no parameter of gope; its parameters are: failure, beta_scale"),
+    ("failure: 0.1", "ridge: 3", 11, "algorithms[0].ridge", "no parameter of gope; its parameters are: failure, beta_scale"),
     ("failure: 0.1", "privacy: {epsilon: 1}", 11, "algorithms[0].privacy", "gope is not private"),
     (
-        "name: gope",
-        "name: linucb",
+        "algorithm: gope",
+        "algorithm: linucb",
         10,
-        "algorithms[0].name",
+        "algorithms[0].algorithm",
         "on contextual environments, and linear is linear",
     ),
-    ("alpha: 2", "delta: 1.0e-5", 14, "algorithms[1].privacy", "renyi, got the fields delta, epsilon; for example: privacy"),
-    ("{epsilon: 1}", "{epsilon: 1, alpha: 2}", 18, "algorithms[2].privacy", "pure, got the fields alpha, epsilon; for ex"),
+    ("alpha: 2", "delta: 1.0e-5", 14, "algorithms[1].privacy", "renyi or pure, got the fields delta, epsilon; for"),
+    ("{epsilon: 1}", "{epsilon: 1, alpha: 2, delta: 0.1}", 18, "algorithms[2].privacy.alpha", "alpha asks for a Renyi"),
     ("{epsilon: 1}", "{alpha: 2}", 18, "algorithms[2].privacy.epsilon", "required"),
     (
         "    privacy: {epsilon: 1}\n",
@@ -107,9 +108,9 @@ LINEAR_MISTAKES = [
 CONTEXTUAL_MISTAKES = [
     ("ridge: 1", "ridge: 0", 12, "algorithms[0].ridge", "greater than 0, got 0"),
     ("ridge: 1", "ridge: [1, -2]", 12, "algorithms[0].ridge[1]", "greater than 0, got -2"),
-    ("      delta: 1.0e-5\n", "", 15, "algorithms[1].privacy", "approximate, got the fields epsilon; for example: privacy:"),
-    ("delta: 1.0e-5", "delta: 1", 16, "algorithms[1].privacy.delta", "less than 1, got 1"),
-    ("delta: 1.0e-5", "alpha: 2", 15, "algorithms[1].privacy", "got the fields alpha, epsilon; for example: privacy"),
+    ("      delta: 1.0e-5\n", "", 16, "algorithms[1].privacy", "approximate, got the fields epsilon; for example: privacy:"),
+    ("delta: 1.0e-5", "delta: 1", 17, "algorithms[1].privacy.delta", "less than 1, got 1"),
+    ("delta: 1.0e-5", "alpha: 2", 16, "algorithms[1].privacy", "got the fields alpha, epsilon; for example: privacy"),
     ("theta: [0.5, 0.5, 0.1]", "theta: [0.5]", 7, "environment[0].theta", "must have 3 entries, one a dimension, got 1"),
     (
         "theta: [0.5, 0.5, 0.1]",
@@ -122,17 +123,17 @@ CONTEXTUAL_MISTAKES = [
     ("    actions: 4\n", "", 4, "environment[0].actions", "required"),
     ("actions: 4", "arms: 4", 4, "environment[0].actions", "required"),
     (
-        "name: linucb\n    ridge: 1",
-        "name: ucb",
+        "algorithm: linucb\n    ridge: 1",
+        "algorithm: ucb",
         11,
-        "algorithms[0].name",
+        "algorithms[0].algorithm",
         "linear environments, and sphere is contextual",
     ),
     (
         SPHERE,
         "kind: bernoulli\n    means: [0.5, 0.4]",
         9,
-        "algorithms[0].name",
+        "algorithms[0].algorithm",
         "environments, and bernoulli is finite",
     ),
     (SPHERE, "kind: digits\n    projected: 65", 5, "environment[0].projected", "less than or equal to 64, got 65"),
@@ -179,13 +180,13 @@ def test_text_that_is_no_spec():
 
 def test_a_private_algorithm_needs_a_level_and_a_twin_takes_none(small_text):
     with pytest.raises(SpecError, match="ucb is not private and takes no field privacy"):
-        parse_spec(small_text.replace("- name: ucb", "- {name: ucb, privacy: {alpha: 2, epsilon: 1}}"), "b", Path())
-    with pytest.raises(SpecError, match="adar-ucb needs the field privacy"):
-        parse_spec(small_text.replace("- name: ucb", "- name: adar-ucb"), "b", Path())
+        parse_spec(small_text.replace("- algorithm: ucb", "- {algorithm: ucb, privacy: {epsilon: 1}}"), "b", Path())
+    with pytest.raises(SpecError, match="adap-klucb needs the field privacy"):
+        parse_spec(small_text.replace("- algorithm: ucb", "- algorithm: adap-klucb"), "b", Path())
 
 
 def test_the_same_cell_twice_is_refused(write_spec):
-    path = write_spec(algorithms=[{"name": "ucb"}, {"name": "ucb"}])
+    path = write_spec(algorithms=[{"algorithm": "ucb"}, {"algorithm": "ucb"}])
     with pytest.raises(SpecError, match="'ucb' is listed more than once"):
         cells_of(load_spec(path))
 
@@ -234,8 +235,8 @@ environment:
   - {kind: bernoulli, means: [0.8, 0.4], label: easy}
   - {kind: bernoulli, means: [0.6, 0.5], label: hard}
 algorithms:
-  - {name: ucb, beta: [2.5, 3.1]}
-  - {name: adar-ucb, calibrations: tight, privacy: {alpha: [2, 4], epsilon: [0.1, 1]}}
+  - {algorithm: ucb, beta: [2.5, 3.1]}
+  - {algorithm: adar-ucb, calibrations: tight, privacy: {alpha: [2, 4], epsilon: [0.1, 1]}}
 """
 
 
@@ -288,13 +289,17 @@ def test_the_schema_accepts_what_the_parser_accepts():
         assert not list(validator.iter_errors(yaml.safe_load(text)))
     for old, new in (
         ("means: [0.8, 0.4]", "means: [0.8, 1.4]"),
-        ("name: ucb", "name: ucb2"),
+        ("algorithm: ucb", "algorithm: ucb2"),
         ("epsilon: [1]", "epsilon: 0"),
     ):
         assert list(validator.iter_errors(yaml.safe_load(SMALL.replace(old, new, 1)))), new
     grid = yaml.safe_load(SMALL) | yaml.safe_load(GRID)
     assert not list(validator.iter_errors(grid))
-    levels = {"algorithms": [{"name": "linucb-joint", "privacy": {"epsilon": [1, 2], "delta": 1e-5}, "ridge": [1, 2]}]}
+    levels = {
+        "algorithms": [
+            {"algorithm": "linucb", "model": "joint", "privacy": {"epsilon": [1, 2], "delta": 1e-5}, "ridge": [1, 2]}
+        ]
+    }
     assert not list(validator.iter_errors(yaml.safe_load(SMALL_SPHERE) | levels))
 
 
@@ -304,10 +309,10 @@ def test_a_grid_of_parameters_and_levels_is_every_combination():
     cells = cells_of(parse_spec(text, "grid.yaml", Path()))
     on_digits = [cell.name for cell in cells if cell.environment.label == "digits"]
     assert on_digits == [
-        "linucb ridge=1 on digits",
-        "linucb ridge=2 on digits",
-        "linucb-joint tight eps=4.377 delta=1e-05 on digits",
-        "linucb-joint tight eps=4.377 delta=1e-06 on digits",
+        "linucb non-private ridge=1 on digits",
+        "linucb non-private ridge=2 on digits",
+        "linucb joint tight eps=4.377 delta=1e-05 on digits",
+        "linucb joint tight eps=4.377 delta=1e-06 on digits",
     ]
     assert len({cell.key for cell in cells}) == 8
     assert cells[0].settings.problem.dimension == 60
@@ -315,7 +320,7 @@ def test_a_grid_of_parameters_and_levels_is_every_combination():
 
 
 def test_a_failure_that_is_left_out_is_one_over_the_horizon_of_what_is_played():
-    (cell,) = (c for c in cells_of(parse_spec(SMALL_LINEAR, "s.yaml", Path())) if c.entry.name == "adar-gope")
+    (cell,) = (c for c in cells_of(parse_spec(SMALL_LINEAR, "s.yaml", Path())) if c.entry.label == "adar-gope")
     assert cell.settings.parameters["failure"] == 1 / 500
     played = cell.in_audit()
     assert played.problem.horizon == 32

@@ -13,7 +13,7 @@ from bandana.flows.spec.spec import load_spec
 
 pytestmark = pytest.mark.slow
 SUITES = {"lines": SMALL_LINEAR, "spheres": SMALL_SPHERE}
-PRIVATE = {"lines": ["adar-gope tight eps=1", "adar-gope-pure tight eps=1"], "spheres": ["linucb-joint tight eps=4.377"]}
+PRIVATE = {"lines": ["adar-gope tight eps=1", "adar-gope pure tight eps=1"], "spheres": ["linucb joint tight eps=4.377"]}
 
 
 @pytest.fixture(scope="module", params=list(SUITES))

@@ -26,7 +26,7 @@ def store(tmp_path):
 
 
 def test_a_pure_run_is_described_by_its_epsilon(store):
-    (cell,) = cells(SMALL, {"name": "adap-klucb", "privacy": {"epsilon": 1}})
+    (cell,) = cells(SMALL, {"algorithm": "adap-klucb", "privacy": {"epsilon": 1}})
     arrays, described = benchmark_block(cell.blocks()[0], store)
     assert described["pure"] == pytest.approx(1.0, abs=1e-9)
     assert described["pure"] <= 1
@@ -38,8 +38,8 @@ def test_a_pure_run_is_described_by_its_epsilon(store):
 
 
 def test_other_runs_have_no_pure_epsilon(store):
-    gaussian, bare = cells(SMALL, {"name": "adar-ucb", "calibrations": "tight", "privacy": {"alpha": 2, "epsilon": 1}},
-                           {"name": "ucb"})  # fmt: skip
+    gaussian, bare = cells(SMALL, {"algorithm": "adar-ucb", "calibrations": "tight", "privacy": {"alpha": 2, "epsilon": 1}},
+                           {"algorithm": "ucb"})  # fmt: skip
     described = benchmark_block(gaussian.blocks()[0], store)[1]
     assert described["pure"] is None
     assert described["mu"] == pytest.approx(1.0)
@@ -50,10 +50,10 @@ def test_other_runs_have_no_pure_epsilon(store):
 @pytest.mark.parametrize(
     "algorithm",
     [
-        {"name": "adap-ucb", "calibrations": "tight"}, {"name": "adap-klucb"}, {"name": "dp-ucb"},
-        {"name": "dp-se", "failure": 0.1, "length_scale": 0.01}, {"name": "adar-gope-pure", "beta_scale": 0.01},
+        {"algorithm": "adap-ucb", "calibrations": "tight"}, {"algorithm": "adap-klucb"}, {"algorithm": "dp-ucb"},
+        {"algorithm": "dp-se", "failure": 0.1, "length_scale": 0.01}, {"algorithm": "adar-gope", "beta_scale": 0.01},
     ],
-    ids=lambda algorithm: algorithm["name"],
+    ids=lambda algorithm: algorithm["algorithm"],
 )  # fmt: skip
 def test_the_record_of_a_pure_claim_tells_epsilons_at_delta_of_pure_dp(algorithm, store):
     (cell,) = cells(SMALL_LINEAR, algorithm | {"privacy": {"epsilon": 1}})
@@ -65,7 +65,7 @@ def test_the_record_of_a_pure_claim_tells_epsilons_at_delta_of_pure_dp(algorithm
 
 
 def test_the_record_of_a_gaussian_claim_tells_those_of_gaussian_dp(store):
-    (cell,) = cells(SMALL, {"name": "adar-ucb", "calibrations": "tight", "privacy": {"alpha": 2, "epsilon": 1}})
+    (cell,) = cells(SMALL, {"algorithm": "adar-ucb", "calibrations": "tight", "privacy": {"alpha": 2, "epsilon": 1}})
     metrics = benchmark_record(cell, summarize_cell(cell, store)).metrics
     assert metrics["privacy/epsilon_claimed"] == pytest.approx(GaussianDP(1.0).epsilon(1e-5))
     assert metrics["privacy/epsilon_accounted"] == pytest.approx(GaussianDP(metrics["privacy/mu_accounted"]).epsilon(1e-5))
@@ -73,7 +73,7 @@ def test_the_record_of_a_gaussian_claim_tells_those_of_gaussian_dp(store):
 
 def test_a_run_that_released_nothing_spent_nothing(store):
     """The first epoch of dp-se at this epsilon is longer than the run."""
-    (cell,) = cells(SMALL, {"name": "dp-se", "privacy": {"epsilon": 0.01}})
+    (cell,) = cells(SMALL, {"algorithm": "dp-se", "privacy": {"epsilon": 0.01}})
     summary = summarize_cell(cell, store)
     assert summary["mu"] == 0
     record = benchmark_record(cell, summary)
@@ -82,7 +82,7 @@ def test_a_run_that_released_nothing_spent_nothing(store):
 
 
 def test_the_parameters_of_a_run_are_its_own_and_its_level(store):
-    (cell,) = cells(SMALL, {"name": "dp-se", "length_scale": 0.5, "privacy": {"epsilon": 1}})
+    (cell,) = cells(SMALL, {"algorithm": "dp-se", "length_scale": 0.5, "privacy": {"epsilon": 1}})
     params = benchmark_record(cell, summarize_cell(cell, store)).params
     assert params["length_scale"] == 0.5
     assert params["failure"] == 1 / 500

@@ -95,7 +95,7 @@ def test_the_manual_names_every_tag_and_the_run_holds_every_tag_of_the_manual(tm
     runs = client.search_runs([client.get_experiment_by_name("demo").experiment_id])
     held = {tag for run in runs for tag in run.data.tags}
     text = (ROOT / "docs" / "tracking.md").read_text(encoding="utf-8")
-    table = text[text.index("| tag | says |") : text.index("!!! note")]
+    table = text[text.index("| tag | content |") : text.index("!!! note")]
     columns = [row.split("|")[1] for row in table.splitlines() if row.startswith("|")]
     named = {name for column in columns for name in re.findall(r"`([a-z_.A-Z]+)`", column)}
     assert named == held - {"mlflow.runName", "mlflow.source.name", "mlflow.source.type", "mlflow.user"}

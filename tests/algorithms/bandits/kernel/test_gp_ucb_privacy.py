@@ -139,7 +139,7 @@ def test_the_budget_refuses_before_noise_is_drawn():
 # --- the catalog's lines ---------------------------------------------------------------------------------------------
 
 PROBLEM = Problem(3, UNIT, 64, dimension=2, kernel=KERNEL)
-JOINT = find("gp-ucb-joint")
+JOINT = find("gp-ucb joint")
 
 
 def test_readings_are_chosen_by_number():

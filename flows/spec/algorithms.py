@@ -1,0 +1,200 @@
+"""Algorithms as a spec names them: one of the catalog, in one or several trust models, with its own parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from bandana.algorithms import catalog
+from bandana.algorithms.entry import Entry
+from bandana.algorithms.parameters import Kind, Parameter
+from bandana.flows.spec.fields import Count, OneOrSeveral, Positive, Share, Strict
+from bandana.privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
+
+
+class PrivacySpec(Strict):
+    """Levels of privacy: every combination of what is given. The fields decide the guarantee."""
+
+    epsilon: OneOrSeveral[Positive] = Field(description="Epsilon that the algorithm promises, one or several.")
+    alpha: OneOrSeveral[Annotated[float, Field(gt=1)]] | None = Field(None, description="Order of a Renyi guarantee.")
+    delta: OneOrSeveral[Share] | None = Field(None, description="Delta of an approximate guarantee.")
+
+    @model_validator(mode="after")
+    def _is_one_guarantee(self) -> PrivacySpec:
+        if self.alpha is not None and self.delta is not None:
+            raise ValueError("alpha asks for a Renyi guarantee and delta for an approximate one: give one of them")
+        return self
+
+    @property
+    def guarantee(self) -> str:
+        """Kind of guarantee: alpha makes it a Renyi one, delta an approximate one, epsilon alone a pure one."""
+        return "renyi" if self.alpha is not None else "approximate" if self.delta is not None else "pure"
+
+    def levels(self) -> list[Guarantee]:
+        """Each combination, as the guarantee that its fields make."""
+        if self.alpha is not None:
+            return [RenyiDP(alpha, epsilon) for alpha in self.alpha for epsilon in self.epsilon]
+        if self.delta is not None:
+            return [ApproxDP(epsilon, delta) for delta in self.delta for epsilon in self.epsilon]
+        return [PureDP(epsilon) for epsilon in self.epsilon]
+
+
+class AlgorithmSpec(Strict):
+    """One algorithm of the catalog: every trust model with every parameter, calibration and privacy level.
+
+    Parameters are fields too: which an algorithm takes, its entries in the catalog declare.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    algorithm: str = Field(description="Algorithm, as `bandana list` names it.")
+    model: OneOrSeveral[Literal["none", "central", "joint", "local"]] | None = Field(
+        None, description="Trust model, one or several; `none`: the non-private twin. Needed where there are several."
+    )
+    calibrations: OneOrSeveral[str] | None = Field(
+        None, description="Noise calibrations, one or several; all of the algorithm's if left out."
+    )
+    privacy: PrivacySpec | None = Field(None, description="Guarantee of a private algorithm.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parameters(cls, given: Any) -> Any:
+        """Checks what are parameters; one value stands for a list of one."""
+        if not isinstance(given, Mapping) or not {"algorithm", "name"} & set(given):
+            return given  # pydantic reports what is missing
+        entries = _entries_of(given)
+        declared = {name: parameter for entry in entries for name, parameter in entry.parameters.items()}
+        checked = dict(given)
+        for name in given:
+            if name not in cls.model_fields:
+                checked[name] = _values(name, given[name], declared, str(given["algorithm"]))
+        return checked
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> AlgorithmSpec:
+        entries = self.entries()
+        for name in self._given:
+            if not any(name in entry.parameters for entry in entries):
+                takers = " and ".join(entry.label for entry in catalog.of_name(self.algorithm) if name in entry.parameters)
+                raise ValueError(f"{name}: a parameter of {takers} only")
+        offered = list(dict.fromkeys(name for entry in entries for name in entry.calibrations))
+        for calibration in self.calibrations or ():
+            if not offered:
+                raise ValueError(f"calibrations: {self.algorithm} without privacy has none")
+            if calibration not in offered:
+                raise ValueError(f"calibrations of {self.algorithm} must be among {', '.join(offered)}, got {calibration!r}")
+        for entry in entries:
+            if entry.is_private and not self.calibrations_of(entry):
+                raise ValueError(f"calibrations of {entry.label} must be among {', '.join(entry.calibrations)}")
+        return self
+
+    @property
+    def _given(self) -> dict[str, list[Any]]:
+        return self.__pydantic_extra__ or {}
+
+    def entries(self) -> list[Entry]:
+        """The entries of the catalog that it names, one for each trust model.
+
+        Raises:
+          ValueError: there is none in a trust model with this guarantee, or it is open which is meant.
+        """
+        every = catalog.of_name(self.algorithm)
+        private, twins = [e for e in every if e.is_private], [e for e in every if not e.is_private]
+        if self.privacy is None:
+            return self._without_privacy(private, twins)
+        if not private:
+            raise ValueError(f"privacy: {self.algorithm} is not private and takes no field privacy")
+        wanted = [entry for entry in private if entry.guarantee == self.privacy.guarantee]
+        if not wanted:
+            kinds = list(dict.fromkeys(str(entry.guarantee) for entry in private))
+            given = ", ".join(sorted(self.privacy.model_fields_set))
+            raise ValueError(
+                f"privacy of {self.algorithm} is of the kind {' or '.join(kinds)}, got the fields {given}; for example: "
+                f"{_examples(private)}"
+            )
+        if self.model == [catalog.NONE]:
+            raise ValueError("privacy: the model none is the non-private twin; leave one of the two fields out")
+        if self.model is None and len(wanted) > 1:
+            models = ", ".join(entry.privacy_model for entry in wanted)
+            raise ValueError(f"model: {self.algorithm} is private in several trust models; name one or more of: {models}")
+        if self.model is None:
+            return wanted
+        return [_in_model(model, twins if model == catalog.NONE else wanted) for model in self.model]
+
+    def _without_privacy(self, private: list[Entry], twins: list[Entry]) -> list[Entry]:
+        if self.model in (None, [catalog.NONE]) and twins:
+            return twins
+        if self.model == [catalog.NONE]:
+            raise ValueError(f"model: {self.algorithm} has no non-private form")
+        if not private:
+            raise ValueError(f"model: {self.algorithm} is not private: leave the field out")
+        raise ValueError(f"{self.algorithm} needs the field privacy, for example: {_examples(private)}")
+
+    def levels(self, entry: Entry) -> list[Guarantee | None]:
+        """Privacy levels of one of its entries; None alone for a non-private one."""
+        return [*self.privacy.levels()] if self.privacy is not None and entry.is_private else [None]
+
+    def calibrations_of(self, entry: Entry) -> list[str | None]:
+        """Calibrations of one of its entries; None alone for a non-private one."""
+        if not entry.is_private:
+            return [None]
+        return [name for name in self.calibrations or entry.calibrations if name in entry.calibrations]
+
+    def parameters(self, entry: Entry) -> list[dict[str, Any]]:
+        """Every combination of the parameters that are given and that the entry takes."""
+        given = {name: values for name in entry.parameters if (values := self._given.get(name)) is not None}
+        return [dict(zip(given, values, strict=True)) for values in product(*given.values())]
+
+    def varied_parameters(self) -> tuple[str, ...]:
+        """Parameters with several values, which a cell's label must show; delta as settings call it."""
+        level = {} if self.privacy is None else {"alpha": self.privacy.alpha, "privacy_delta": self.privacy.delta}
+        return tuple(name for name, values in {**self._given, **level}.items() if values is not None and len(values) > 1)
+
+
+def _entries_of(given: Mapping[str, Any]) -> list[Entry]:
+    """The entries of the algorithm that is named; a spec written before is answered with what to write."""
+    field = "algorithm" if "algorithm" in given else "name"
+    try:
+        found = catalog.of_name(str(given[field]))
+    except ValueError as error:
+        raise ValueError(f"{field}: {error}") from None
+    if field == "name":
+        raise ValueError(f"name: write `algorithm: {given['name']}`")
+    return found
+
+
+def _values(name: str, value: Any, declared: Mapping[str, Parameter], algorithm: str) -> list[Any]:
+    if name not in declared:
+        takes = f"its parameters are: {', '.join(declared)}" if declared else "it has none"
+        raise ValueError(f"{name}: unknown field; {name} is no parameter of {algorithm}; {takes}")
+    try:
+        several: Any = OneOrSeveral[type_of(declared[name])]  # type: ignore[misc]
+        return list(TypeAdapter(several).validate_python(value))
+    except ValidationError as error:
+        item = error.errors()[0]
+        place = ".".join(str(part) for part in (name, *item["loc"]))
+        message = item["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{place}: {message}, got {item['input']!r}") from None
+
+
+def type_of(parameter: Parameter) -> Any:
+    """What pydantic calls the values that a parameter takes."""
+    if parameter.kind is Kind.CHOICE:
+        return Literal[parameter.options]
+    return {Kind.POSITIVE: Positive, Kind.SHARE: Share, Kind.COUNT: Count}[parameter.kind]
+
+
+def _examples(entries: list[Entry]) -> str:
+    kinds = dict.fromkeys(str(entry.guarantee) for entry in entries)
+    return " or ".join(f"privacy: {catalog.EXAMPLES[kind]}" for kind in kinds)
+
+
+def _in_model(model: str, entries: list[Entry]) -> Entry:
+    for entry in entries:
+        if entry.privacy_model == model:
+            return entry
+    models = ", ".join(dict.fromkeys(entry.privacy_model for entry in entries)) or "no other"
+    raise ValueError(f"model: there is no {model} form with this guarantee; there is: {models}")

@@ -1,0 +1,63 @@
+"""The JSON schema of a spec, for editors that complete and check YAML."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from bandana.algorithms import catalog
+from bandana.flows.spec.algorithms import type_of
+from bandana.flows.spec.spec import Spec
+
+_GRIDS = ("environment", "model", "alpha", "epsilon", "delta", "calibrations", "formats")
+"""Fields that take one value or a list."""
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema of a spec; an algorithm's fields follow from its entries in the catalog."""
+    schema = Spec.model_json_schema()
+    algorithm = schema["$defs"]["AlgorithmSpec"]
+    for definition in (schema, *schema["$defs"].values()):
+        for name, field in definition.get("properties", {}).items():
+            if name in _GRIDS:
+                _one_or_several(field)
+    shared = algorithm["properties"]
+    each = [_schema_of(name, shared) for name in catalog.names()]
+    schema["$defs"]["AlgorithmSpec"] = {"description": algorithm["description"], "oneOf": each}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Bandana experiment", **schema}
+
+
+def _schema_of(name: str, shared: dict[str, Any]) -> dict[str, Any]:
+    """One algorithm: what all have in common, its trust models, and its parameters."""
+    entries = catalog.of_name(name)
+    models = list(dict.fromkeys(entry.privacy_model for entry in entries))
+    calibrations = list(dict.fromkeys(each for entry in entries for each in entry.calibrations))
+    fields: dict[str, Any] = {
+        "algorithm": {**shared["algorithm"], "const": name},
+        "model": {**_choice(models), "description": shared["model"]["description"]},
+    }
+    if calibrations:
+        fields["calibrations"] = {**_choice(calibrations), "description": shared["calibrations"]["description"]}
+        fields["privacy"] = shared["privacy"]
+    for parameter in {each.name: each for entry in entries for each in entry.parameters.values()}.values():
+        items = TypeAdapter(type_of(parameter)).json_schema()
+        about = f"{parameter.meaning} Default: {parameter.shown_default}."
+        fields[parameter.name] = {"anyOf": [items, {"type": "array", "items": items, "minItems": 1}], "description": about}
+    return {"type": "object", "properties": fields, "required": ["algorithm"], "additionalProperties": False}
+
+
+def _choice(names: list[str]) -> dict[str, Any]:
+    items = {"enum": names}
+    return {"anyOf": [items, {"type": "array", "items": items, "minItems": 1}]}
+
+
+def _one_or_several(field: dict[str, Any]) -> None:
+    """One value stands for a list of one wherever several are allowed."""
+    if field.get("type") == "array":
+        about: dict[str, Any] = {key: field.pop(key) for key in ("description", "title", "default") if key in field}
+        several = dict(field)
+        field.clear()
+        field.update(anyOf=[several["items"], several], **about)
+    elif "anyOf" in field:
+        field["anyOf"] = [part for option in field["anyOf"] for part in (option, option.get("items")) if part]
