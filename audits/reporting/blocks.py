@@ -14,6 +14,8 @@ from bandana.audits.reporting.numbers import NONE, number
 
 Block = dict[str, Any]
 Audit = dict[str, Any]
+Column = dict[str, Any] | str
+Cell = dict[str, Any] | str
 _LONGEST_TOGETHER = 14
 _LONGEST_IN_TABLE = 120
 
@@ -53,31 +55,31 @@ def at_least(value: float | None) -> str:
 
 
 def column(title: str, *, right: bool = False, role: str = "") -> dict[str, Any]:
-    """A column; `role` is claimed, accounted, measured or empty."""
+    """Column of a table; `role` is claimed, accounted, measured or empty."""
     return {"title": title, "align": "right" if right else "left", "role": role}
 
 
-def cell_of(text: str, style: str = "") -> dict[str, Any]:
-    """Cell of text."""
-    return {"spans": [span(text, style)]}
+def code_cell(text: str) -> Cell:
+    """Cell of code."""
+    return {"spans": [span(text, "code")]}
 
 
-def link_of(text: str, path: str | None) -> dict[str, Any]:
+def link_of(text: str, path: str | None) -> Cell:
     """Cell of text that links to a file next to the report, if there is one."""
-    return cell_of(text) if path is None else {"spans": [link(text, path)]}
+    return text if path is None else {"spans": [link(text, path)]}
 
 
-def lines_of(lines: Sequence[str]) -> dict[str, Any]:
+def lines_of(lines: Sequence[str]) -> Cell:
     """A cell of several lines."""
     return {"lines": list(lines)}
 
 
-def badge(text: str, tone: str) -> dict[str, Any]:
+def badge(text: str, tone: str) -> Cell:
     """Cell with one word on a colored background; `tone` is good, bad, unsure or quiet."""
     return {"badge": text, "tone": tone}
 
 
-def verdict_badge(verdict: str) -> dict[str, Any]:
+def verdict_badge(verdict: str) -> Cell:
     """Cell with a verdict."""
     return badge(verdict, {"PASS": "good", "FAIL": "bad"}.get(verdict, "unsure"))
 
@@ -112,8 +114,8 @@ def code_block(text: str) -> Block:
 
 def table_block(
     caption: str,
-    columns: list[dict[str, Any]],
-    rows: list[list[dict[str, Any]]],
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[Cell]],
     *,
     groups: list[tuple[str, int]] | None = None,
     widths: list[float] | None = None,
@@ -123,18 +125,19 @@ def table_block(
 
     Args:
       caption: printed above it.
-      columns: from `column`.
-      rows: cells, one per column; the first of a row is its header.
+      columns: from `column`; a title alone is a column of text.
+      rows: cells, one per column, plain text among them; the first of a row is its header.
       groups: titles above the columns, each with how many it spans; together all columns.
       widths: of the columns on paper, relative to each other.
       narrow: no wider than its content.
     """
-    words = [json.dumps(cell, ensure_ascii=False) for row in rows for cell in row]
+    cells = [[{"spans": [span(cell)]} if isinstance(cell, str) else cell for cell in row] for row in rows]
+    words = [json.dumps(cell, ensure_ascii=False) for row in cells for cell in row]
     return {
         "kind": "table",
         "caption": caption,
-        "columns": columns,
-        "rows": rows,
+        "columns": [column(title) if isinstance(title, str) else title for title in columns],
+        "rows": cells,
         "groups": [{"title": title, "span": count} for title, count in groups or []],
         "widths": widths or [1.0] * len(columns),
         "narrow": narrow,
@@ -192,15 +195,12 @@ def shared_facts(
             facts.append((f"{term} ({', '.join(holders)})", value))
     if not short:
         return facts, []
-    columns = [column("Audit")] + [column(term, right=len(max(v, key=len)) <= 8) for term, v in short]
-    rows = [
-        [cell_of(audit["label"])] + [cell_of(values[index] or NONE) for _, values in short]
-        for index, audit in enumerate(audits)
-    ]
+    columns = ["Audit", *(column(term, right=len(max(v, key=len)) <= 8) for term, v in short)]
+    rows = [[audit["label"], *(values[index] or NONE for _, values in short)] for index, audit in enumerate(audits)]
     widths = [1.4] + [min(3.0, max(0.8, max(map(len, values)) / 14)) for _, values in short]
     return facts, [table_block(caption, columns, rows, widths=widths)]
 
 
-def pair_rows(mapping: dict[str, Any]) -> list[list[dict[str, Any]]]:
+def pair_rows(mapping: dict[str, Any]) -> list[list[Cell]]:
     """Rows of a table of names and values."""
-    return [[cell_of(str(key)), cell_of(plain(value), "code")] for key, value in mapping.items()]
+    return [[str(key), code_cell(plain(value))] for key, value in mapping.items()]

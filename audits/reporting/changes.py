@@ -11,8 +11,8 @@ from bandana.audits.reporting import origin, regret_plots
 from bandana.audits.reporting.blocks import (
     Block,
     badge,
-    cell_of,
     code_block,
+    code_cell,
     column,
     fact_list,
     figure_block,
@@ -61,20 +61,14 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _runs(document: dict[str, Any]) -> list[Block]:
     runs = document["runs"]
-    columns = [
-        column("Run"),
-        column("Title"),
-        column("Suite"),
-        column("Computed"),
-        column("SHA-256 of all numbers, begins"),
-    ]
+    columns = ["Run", "Title", "Suite", "Computed", "SHA-256 of all numbers, begins"]
     rows = [
         [
-            cell_of(name),
-            cell_of(run["title"]),
-            cell_of(run["suite"]),
-            cell_of(origin.time_of(run["created"]) if run["created"] else origin.NOT_RECORDED),
-            cell_of(run["evidence"][:_DIGITS], "code"),
+            name,
+            run["title"],
+            run["suite"],
+            origin.time_of(run["created"]) if run["created"] else origin.NOT_RECORDED,
+            code_cell(run["evidence"][:_DIGITS]),
         ]
         for name, run in runs.items()
     ]
@@ -112,9 +106,9 @@ def _audits(document: dict[str, Any]) -> list[Block]:
     if not audits:
         return [paragraph("Neither run has an audit.")]
     columns = [
-        column("Audit"),
-        column("Status"),
-        column("Verdict"),
+        "Audit",
+        "Status",
+        "Verdict",
         *(column(role, right=True, role=role) for role in ROLES),
         column("Smallest detectable fault", right=True),
         column("Faults caught", right=True),
@@ -125,12 +119,12 @@ def _audits(document: dict[str, Any]) -> list[Block]:
         verdict = _pair(before, after, lambda side: side["verdict"])
         rows.append(
             [
-                cell_of(audit["label"]),
+                audit["label"],
                 badge(audit["status"], _TONES[audit["status"]]),
-                badge(verdict, "bad") if audit["is_worse"] else cell_of(verdict),
-                *(cell_of(_pair(before, after, partial(_main, role))) for role in ROLES),
-                cell_of(_pair(before, after, lambda side: factor_of(side["smallest_factor"]))),
-                cell_of(_pair(before, after, lambda side: f"{side['caught']}/{side['planted']}")),
+                badge(verdict, "bad") if audit["is_worse"] else verdict,
+                *(_pair(before, after, partial(_main, role)) for role in ROLES),
+                _pair(before, after, lambda side: factor_of(side["smallest_factor"])),
+                _pair(before, after, lambda side: f"{side['caught']}/{side['planted']}"),
             ]
         )  # fmt: skip
     blocks = [
@@ -147,8 +141,8 @@ def _audits(document: dict[str, Any]) -> list[Block]:
         blocks.append(
             table_block(
                 "Differences in audits that both runs have",
-                [column("Audit"), column("Differences")],
-                [[cell_of(audit["label"]), lines_of(audit["changes"])] for audit in differing],
+                ["Audit", "Differences"],
+                [[audit["label"], lines_of(audit["changes"])] for audit in differing],
                 widths=[1, 3],
             )
         )
@@ -187,25 +181,25 @@ def _regret(document: dict[str, Any]) -> list[Block]:
         )
     rows = [
         [
-            cell_of(cell["label"]),
+            cell["label"],
             badge(cell["status"], _TONES[cell["status"]]),
-            cell_of(_final(cell["before"])),
-            cell_of(_final(cell["after"])),
-            cell_of(_difference(cell)),
+            _final(cell["before"]),
+            _final(cell["after"]),
+            _difference(cell),
             badge("resolved", "unsure") if cell["difference"] and cell["difference"]["is_resolved"]
-            else cell_of("not resolved" if cell["difference"] else NONE),
+            else "not resolved" if cell["difference"] else NONE,
             lines_of(cell["changes"] or [NONE]),
         ]
         for cell in cells
     ]  # fmt: skip
     columns = [
-        column("Cell"),
-        column("Status"),
+        "Cell",
+        "Status",
         column("Before", right=True),
         column("After", right=True),
         column("Difference", right=True),
-        column("Resolved"),
-        column("Differences"),
+        "Resolved",
+        "Differences",
     ]
     caption = "Final regret, in units of reward. Difference: after minus before, with its 95 % interval."
     return [*blocks, table_block(caption, columns, rows, widths=[2, 1.1, 1, 1, 2, 1.4, 2.4])]
@@ -227,24 +221,21 @@ def _difference(cell: dict[str, Any]) -> str:
 def _settings(document: dict[str, Any]) -> list[Block]:
     if not document["settings"]:
         return [paragraph("No differences: the same data, seeds, software, machine, code and commands.")]
-    rows = [[cell_of(row["name"]), *(_text(row[side]) for side in ("before", "after"))] for row in document["settings"]]
-    columns = [column("Setting"), column("Before"), column("After")]
+    rows = [[row["name"], *(_text(row[side]) for side in ("before", "after"))] for row in document["settings"]]
+    columns = ["Setting", "Before", "After"]
     return [table_block("Settings that differ; all others are the same.", columns, rows, widths=[1.2, 2, 2])]
 
 
 def _text(value: str | None) -> dict[str, Any]:
     if value is None:
-        return cell_of("none")
+        return "none"
     return lines_of(value.splitlines()) if "\n" in value else {"spans": [span(value, "code")]}
 
 
 def _spec(document: dict[str, Any]) -> list[Block]:
     if not document["spec_diff"]:
         return [paragraph("Both runs have the same specification.")]
-    return [
-        paragraph("Lines of the first run begin with −, lines of the second with +."),
-        code_block(document["spec_diff"]),
-    ]
+    return [paragraph("Lines of the first run begin with −, lines of the second with +."), code_block(document["spec_diff"])]
 
 
 def _evidence(document: dict[str, Any]) -> list[Block]:
@@ -254,7 +245,7 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
     if not found["files"]:
         return [paragraph(f"{said} No other file is listed.")]
     rows = [
-        [cell_of(file["path"], "code"), *(cell_of((file[side] or NONE)[:_DIGITS], "code") for side in ("before", "after"))]
+        [code_cell(file["path"]), *(code_cell((file[side] or NONE)[:_DIGITS]) for side in ("before", "after"))]
         for file in found["files"]
     ]
     caption = (
@@ -262,5 +253,5 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
         "computed from other settings or by other code; a file in both with different hashes was computed twice with "
         "different results. The hashes omit who computed a file and when. The JSON file of this report has all digits."
     )
-    columns = [column("File"), column("SHA-256 before, begins"), column("SHA-256 after, begins")]
+    columns = ["File", "SHA-256 before, begins", "SHA-256 after, begins"]
     return [paragraph(said), table_block(caption, columns, rows, widths=[2, 1, 1])]

@@ -12,8 +12,8 @@ from bandana.audits.reporting.blocks import (
     Block,
     badge,
     bullets,
-    cell_of,
     code_block,
+    code_cell,
     column,
     fact_list,
     heading,
@@ -137,8 +137,8 @@ def _data(environment: dict[str, Any]) -> list[Block]:
     )
     if not actions:
         return [facts]
-    columns = [column("Action")] + ([column("Mean reward", right=True)] if means else [])
-    rows = [[cell_of(action)] + ([cell_of(number(means[index]))] if means else []) for index, action in enumerate(actions)]
+    columns = ["Action"] + ([column("Mean reward", right=True)] if means else [])
+    rows = [[action] + ([number(means[index])] if means else []) for index, action in enumerate(actions)]
     caption = "Actions and their mean rewards." if means else "Actions. Mean rewards are unknown or withheld as private."
     return [facts, table_block(caption, columns, rows, narrow=True)]
 
@@ -186,13 +186,13 @@ def _accounts(audits: list[Audit]) -> list[Block]:
         said += [paragraph(f"The composition{of}:"), code_block(formula)]
     rows = [
         [
-            cell_of(audit["label"]),
-            cell_of(event["event"]),
-            cell_of(number(event["noise_multiplier"])),
-            cell_of(_price(event)),
-            cell_of(number(event["count"])),
-            cell_of(main_number(audit["main"], "accounted", names=True)),
-            cell_of(number(audit["epsilon"]["accounted"])),
+            audit["label"],
+            event["event"],
+            number(event["noise_multiplier"]),
+            _price(event),
+            number(event["count"]),
+            main_number(audit["main"], "accounted", names=True),
+            number(audit["epsilon"]["accounted"]),
         ]
         for audit in audits
         for event in audit["accountant"]["events"]
@@ -202,8 +202,8 @@ def _accounts(audits: list[Audit]) -> list[Block]:
             "Releases that the worst record pays for. Noise multiplier: noise scale divided by sensitivity. The last two "
             "columns compose all rows of one audit: in the quantity of its claim, and as ε at the audit's δ.",
             [
-                column("Audit"),
-                column("Noise"),
+                "Audit",
+                "Noise",
                 column("Noise multiplier", right=True),
                 column("µ or ε per release", right=True),
                 column("Releases", right=True),
@@ -233,17 +233,17 @@ def _reasons(document: dict[str, Any]) -> list[Block]:
             order = broken_order(audit)
             rows.append(
                 [
-                    cell_of(audit["label"]),
+                    audit["label"],
                     verdict_badge(audit["verdict"]),
                     lines_of(audit["reasons"] or [NONE]),
-                    lines_of(order) if order else cell_of("holds"),
+                    lines_of(order) if order else "holds",
                 ]
             )
         blocks.append(
             table_block(
                 "Verdicts and their reasons. Order: whether claimed ≥ accounted ≥ measured, recomputed from the numbers "
                 "above; missing numbers are not compared.",
-                [column("Audit"), column("Verdict"), column("Reasons"), column("Order")],
+                ["Audit", "Verdict", "Reasons", "Order"],
                 rows,
                 widths=[2.2, 1.6, 4, 2.4],
             )
@@ -288,17 +288,17 @@ def _regressions(document: dict[str, Any]) -> list[Block]:
         return [*said, paragraph("This run has no cell or audit in common with the earlier one, so nothing was compared.")]
     rows = [
         [
-            cell_of(row["label"]),
-            cell_of(row["quantity"]),
-            cell_of(plain(row["before"]) if row["before"] is not None else NONE),
-            cell_of(plain(row["now"]) if row["now"] is not None else NONE),
+            row["label"],
+            row["quantity"],
+            plain(row["before"]) if row["before"] is not None else NONE,
+            plain(row["now"]) if row["now"] is not None else NONE,
             badge("WORSE", "bad") if row["is_worse"] else badge("not worse", "good"),
-            cell_of(row["text"]),
+            row["text"],
         ]
         for row in found["rows"]
     ]
-    columns = [column("Cell or audit"), column("Number"), column("Then", right=True), column("Now", right=True)]
-    columns += [column("Outcome"), column("Rule")]
+    columns = ["Cell or audit", "Number", column("Then", right=True), column("Now", right=True)]
+    columns += ["Outcome", "Rule"]
     return [*said, table_block("Comparison with the earlier run", columns, rows, widths=[2, 1.6, 1.1, 1.1, 1.3, 3])]
 
 
@@ -309,25 +309,14 @@ def _reproduce(document: dict[str, Any]) -> list[Block]:
     if document["spec"].strip():
         blocks += [heading("Specification"), code_block(document["spec"].rstrip("\n"))]
     blocks.append(heading("Seeds"))
-    blocks.append(
-        table_block(
-            "Seeds",
-            [column("Name"), column("Value")],
-            pair_rows(document["seeds"]),
-            narrow=True,
-            widths=[1, 3],
-        )
-    )
+    blocks.append(table_block("Seeds", ["Name", "Value"], pair_rows(document["seeds"]), narrow=True, widths=[1, 3]))
     if document["audits"]:
         blocks.append(
             table_block(
                 "Parameters of the audited algorithms",
-                [column("Audit"), column("Parameters")],
+                ["Audit", "Parameters"],
                 [
-                    [
-                        cell_of(a["label"]),
-                        cell_of(", ".join(f"{k} = {plain(v)}" for k, v in a["parameters"].items()) or NONE),
-                    ]
+                    [a["label"], ", ".join(f"{k} = {plain(v)}" for k, v in a["parameters"].items()) or NONE]
                     for a in document["audits"]
                 ],
                 widths=[1.2, 3],
@@ -350,8 +339,8 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
             "Evidence files. A file with another hash is not the one that this report is based on. The hash over the "
             "numbers omits who computed a file and when: repeating the computation gives the same hash. The JSON file of "
             "this report has it for each file.",
-            [column("File"), column("SHA-256")],
-            [[cell_of(file["path"], "code"), cell_of(file["sha256"], "code")] for file in evidence["files"]],
+            ["File", "SHA-256"],
+            [[code_cell(file["path"]), code_cell(file["sha256"])] for file in evidence["files"]],
             widths=[1, 1.35],
         )
         if evidence["files"]

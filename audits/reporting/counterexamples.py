@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bandana.audits.reporting.blocks import (
-    Audit,
-    Block,
-    badge,
-    cell_of,
-    column,
-    fact_list,
-    heading,
-    lines_of,
-    paragraph,
-    table_block,
-)
+from bandana.audits.reporting.blocks import Audit, Block, badge, column, fact_list, heading, lines_of, paragraph, table_block
 from bandana.audits.reporting.document import has_ledger
 from bandana.audits.reporting.numbers import NONE, number
 
@@ -56,13 +45,7 @@ def deterministic(document: dict[str, Any]) -> list[Block]:
         ),
         table_block(
             "Findings by audit",
-            [
-                column("Audit"),
-                column("Pairs tried", right=True),
-                column("Counterexample"),
-                column("Noise"),
-                column("Finding"),
-            ],
+            ["Audit", column("Pairs tried", right=True), "Counterexample", "Noise", "Finding"],
             [_findings(audit) for audit in audits],
             widths=[2.2, 1.0, 1.5, 1.5, 3.8],
         ),
@@ -82,11 +65,10 @@ def _findings(audit: Audit) -> list[dict[str, Any]]:
         (badge("none found", "good"), badge("as declared", "good")) if ledger and found["examples"] else (not_run, not_run)
     )
     if not findings:
-        findings = [NONE if ledger else "A plain function shows neither releases nor noise, so there is nothing to "
-        "check."]
+        findings = [NONE if ledger else "A plain function shows neither releases nor noise, so there is nothing to check."]
     return [
-        cell_of(audit["label"]),
-        cell_of(number(found["examples"])),
+        audit["label"],
+        number(found["examples"]),
         clean[0] if counterexample is None else badge("FOUND", "bad"),
         clean[1] if noise_finding is None else badge("NOT AS DECLARED", "bad"),
         lines_of(findings),
@@ -148,16 +130,16 @@ def _episode_table(found: dict[str, Any]) -> Block:
     parted = found["difference"]["round"] if found["difference"] else case["record"]
     shown = _kept(rows, [row["round"] in (case["record"], parted) for row in rows])
     columns = [column("Episode and record", right=True)]
-    columns += [column(f"{name} on {side}") for side in ("D", "D′") for name in ("States", "Actions", "Rewards")]
+    columns += [f"{name} on {side}" for side in ("D", "D′") for name in ("States", "Actions", "Rewards")]
     cells = []
     for row in shown:
         mine, theirs = ([row[f"{side}{name}"] for name in ("states", "actions", "rewards")] for side in ("", "neighbor_"))
-        told = [cell_of(_listed(mine[0])), cell_of(_listed(mine[1])), cell_of(_values(mine[2]))]
+        told = [_listed(mine[0]), _listed(mine[1]), _values(mine[2])]
         if mine == theirs:
-            told += [cell_of("the same")] * 3
+            told += ["the same"] * 3
         else:
             told += [badge(text, "bad") for text in (_listed(theirs[0]), _listed(theirs[1]), _values(theirs[2]))]
-        cells.append([cell_of(str(row["round"])), *told])
+        cells.append([str(row["round"]), *told])
     return table_block(
         f"The data by episode.{_left_out(len(shown), case['n_rounds'], 'episodes')}", columns, cells,
         widths=[0.9, *[1.2, 1.0, 1.3] * 2], narrow=True,
@@ -177,18 +159,18 @@ def _data_table(found: dict[str, Any]) -> Block:
         column("Round and record", right=True),
         column("Arm played on D" if both else "Arm played", right=True),
         *([column("Arm played on D′", right=True)] if both else []),
-        column("Rewards of the arms on D"),
-        column("Rewards of the arms on D′"),
+        "Rewards of the arms on D",
+        "Rewards of the arms on D′",
     ]
     cells = []
     for row in shown:
         is_changed = row["round"] == case["record"]
         cells.append(
             [
-                cell_of(str(row["round"])),
-                *(cell_of(_whole(row[key])) for key in ("arm", *(("neighbor_arm",) if both else ()))),
-                cell_of(_values(row["rewards"])),
-                badge(_values(row["neighbor_rewards"]), "bad") if is_changed else cell_of("the same"),
+                str(row["round"]),
+                *(_whole(row[key]) for key in ("arm", *(("neighbor_arm",) if both else ()))),
+                _values(row["rewards"]),
+                badge(_values(row["neighbor_rewards"]), "bad") if is_changed else "the same",
             ]
         )
     return table_block(
@@ -203,27 +185,27 @@ def _release_table(found: dict[str, Any]) -> Block:
     columns = [
         column("Release", right=True),
         column(f"After {'rounds' if found['case']['episode'] is None else 'episodes'}", right=True),
-        column("Noise"),
-        column("Records it reads"),
-        column(f"Reads record {record}"),
-        column("Charge per record"),
+        "Noise",
+        "Records it reads",
+        f"Reads record {record}",
+        "Charge per record",
         column("Moved", right=True, role="measured"),
         column("Allowed", right=True, role="claimed"),
         column("Times allowed", right=True),
-        column("Finding"),
+        "Finding",
     ]
     rows = [
         [
-            cell_of(str(row["release"])),
-            cell_of(str(row["rounds"])),
-            cell_of(row["mechanism"]),
-            cell_of(_span(row)),
-            cell_of("yes" if row["reads_record"] else "no"),
-            cell_of(row["cost"]),
-            cell_of(number(row["moved"])),
-            cell_of(number(row["allowed"])),
-            cell_of(_times(row)),
-            badge("violation", "bad") if row["is_offending"] else cell_of(NONE),
+            str(row["release"]),
+            str(row["rounds"]),
+            row["mechanism"],
+            _span(row),
+            "yes" if row["reads_record"] else "no",
+            row["cost"],
+            number(row["moved"]),
+            number(row["allowed"]),
+            _times(row),
+            badge("violation", "bad") if row["is_offending"] else NONE,
         ]
         for row in shown
     ]
@@ -248,9 +230,7 @@ def _kept(rows: list[dict[str, Any]], marked: list[bool]) -> list[dict[str, Any]
 
 
 def _left_out(n_shown: int, n_all: int, what: str) -> str:
-    return (
-        "" if n_shown >= n_all else f" Showing {number(n_shown)} of {number(n_all)} {what}, including the relevant ones."
-    )
+    return "" if n_shown >= n_all else f" Showing {number(n_shown)} of {number(n_all)} {what}, including the relevant ones."
 
 
 def _span(row: dict[str, Any]) -> str:

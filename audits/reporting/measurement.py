@@ -12,7 +12,6 @@ from bandana.audits.reporting.blocks import (
     Block,
     at_least,
     badge,
-    cell_of,
     column,
     fact_list,
     figure_block,
@@ -117,25 +116,25 @@ def _bounds(audit: Audit) -> list[Block]:
     shown = strongest(taken)
     has_budgets = any(bound["budget"] == "test" for bound in taken)
     columns = [
-        *([column("Budget")] if has_budgets else []),
-        column("View"),
-        column("Quantity"),
+        *(["Budget"] if has_budgets else []),
+        "View",
+        "Quantity",
         column("measured", right=True, role="measured"),
         column("claimed", right=True, role="claimed"),
-        column("Neighbor"),
-        column("Attack; method"),
+        "Neighbor",
+        "Attack; method",
         column("Replays", right=True),
     ]
     rows = [
         [
-            *([cell_of(bound["budget"])] if has_budgets else []),
-            cell_of(bound["view"]),
-            cell_of(name_of(bound["quantity"])),
+            *([bound["budget"]] if has_budgets else []),
+            bound["view"],
+            name_of(bound["quantity"]),
             _compared(bound),
-            cell_of(number(bound["claimed"])),
-            cell_of(bound["neighbor"]),
-            cell_of(f"{bound['attack']}; {bound['method']}"),
-            cell_of(_sizes(bound)),
+            number(bound["claimed"]),
+            bound["neighbor"],
+            f"{bound['attack']}; {bound['method']}",
+            _sizes(bound),
         ]
         for bound in shown
     ]
@@ -156,7 +155,7 @@ def _bounds(audit: Audit) -> list[Block]:
 def _compared(bound: dict[str, Any]) -> dict[str, Any]:
     lower, claimed = bound["lower"], bound["claimed"]
     is_above = lower is not None and claimed is not None and lower > claimed
-    return badge(at_least(lower), "bad") if is_above else cell_of(at_least(lower))
+    return badge(at_least(lower), "bad") if is_above else at_least(lower)
 
 
 def _sizes(bound: dict[str, Any]) -> str:

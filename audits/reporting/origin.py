@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from bandana.audits.reporting.blocks import Block, cell_of, column, heading, lines_of, pair_rows, paragraph, table_block
+from bandana.audits.reporting.blocks import Block, heading, lines_of, pair_rows, paragraph, table_block
 from bandana.audits.reporting.numbers import NONE, number
 
 Provenance = dict[str, Any]
@@ -123,13 +123,13 @@ def section(provenance: Provenance) -> list[Block]:
     else:
         rows = [_row(place, maker, differing) for place, maker in enumerate(makers, start=1)]
         if unknown:
-            rows.append([cell_of("unknown"), cell_of(unknown), cell_of(NOT_RECORDED), cell_of(NOT_RECORDED)])
-        columns = [column("No."), column("Results"), column("Computed"), column("Differences")]
+            rows.append(["unknown", unknown, NOT_RECORDED, NOT_RECORDED])
+        columns = ["No.", "Results", "Computed", "Differences"]
         said.append(paragraph(f"{_SEVERAL} {_RECORDED}"))
         said.append(table_block("Results by provenance", columns, rows, widths=[0.8, 1.2, 1.6, 4]))
     if shared:
         caption = "Shared by all results" if differing else "Recorded with the results"
-        columns = [column("Fact"), column("Value")]
+        columns = ["Fact", "Value"]
         said.append(table_block(caption, columns, pair_rows(shared), narrow=True, widths=[1, 3]))
     return said
 
@@ -148,8 +148,8 @@ def caveat(provenance: Provenance) -> list[Block]:
 
 def _row(place: int, maker: Provenance, differing: list[str]) -> list[dict[str, Any]]:
     mine = dict(_facts(maker))
-    times = cell_of(_between(maker["began"], maker["ended"]))
-    return [cell_of(str(place)), cell_of(_counted(maker)), times, _differences(mine, differing)]
+    times = _between(maker["began"], maker["ended"])
+    return [str(place), _counted(maker), times, _differences(mine, differing)]
 
 
 def _differences(facts: dict[str, str], differing: list[str]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from bandana.audits.reporting.blocks import (
     Block,
     at_least,
     badge,
-    cell_of,
     column,
     fact_list,
     figure_block,
@@ -70,8 +69,8 @@ def power(document: dict[str, Any]) -> list[Block]:
     said.append(
         table_block(
             "Planted faults",
-            [column("Name"), column("Fault"), column("Checks that must catch it")],
-            [[cell_of(name), cell_of(fault), cell_of(expected or NONE)] for name, fault, expected in faults],
+            ["Name", "Fault", "Checks that must catch it"],
+            [[name, fault, expected or NONE] for name, fault, expected in faults],
             widths=[2, 4.5, 2.2],
         )
     )
@@ -80,20 +79,20 @@ def power(document: dict[str, Any]) -> list[Block]:
             "Outcome for each planted fault. Measured: the largest lower bound on the main quantity of the faulty copy, "
             "at the budget where the faults were planted; sampling catches a fault if this exceeds the limit.",
             [
-                column("Audit"),
-                column("Fault"),
-                column("Caught by"),
+                "Audit",
+                "Fault",
+                "Caught by",
                 column("Measured", right=True, role="measured"),
                 column("Limit", right=True, role="claimed"),
-                column("Outcome"),
+                "Outcome",
             ],
             [
                 [
-                    cell_of(audit["label"]),
-                    cell_of(control["name"]),
-                    cell_of(_caught_by(control)),
-                    cell_of(at_least(control["measured"])),
-                    cell_of(number(control["limit"])),
+                    audit["label"],
+                    control["name"],
+                    _caught_by(control),
+                    at_least(control["measured"]),
+                    number(control["limit"]),
                     badge("caught", "good") if control["caught"] else badge("MISSED", "bad"),
                 ]
                 for audit in audits

@@ -9,7 +9,6 @@ from bandana.audits.reporting import audit_plots, origin
 from bandana.audits.reporting.blocks import (
     Block,
     at_least,
-    cell_of,
     column,
     fact_list,
     figure_block,
@@ -38,8 +37,8 @@ def summary(document: dict[str, Any]) -> list[Block]:
     deltas = {audit["delta"] for audit in audits}
     one_delta = len(deltas) == 1
     at = f"ε at δ = {number(next(iter(deltas)))}" if one_delta else "ε at δ"
-    columns = [column("Algorithm or building block" if is_catalog else "Algorithm"), column("Verdict")]
-    columns += [] if is_catalog else [column("Claim")]  # it has no room on a page that holds everything
+    columns = [column("Algorithm or building block" if is_catalog else "Algorithm"), "Verdict"]
+    columns += [] if is_catalog else ["Claim"]  # it has no room on a page that holds everything
     columns += [] if one_delta else [column("δ", right=True)]
     groups = [("", len(columns))]
     mains = list(dict.fromkeys(audit["main"]["quantity"] for audit in audits))
@@ -51,15 +50,12 @@ def summary(document: dict[str, Any]) -> list[Block]:
     rows = []
     for audit in audits:
         row = [link_of(audit["label"], own.get(audit["label"])), verdict_badge(audit["verdict"])]
-        row += [] if is_catalog else [cell_of(audit["claim"]["statement"])]
-        row += [] if one_delta else [cell_of(number(audit["delta"]))]
-        row += [cell_of(_role_number(audit["epsilon"], role)) for role in ROLES]
-        row += [cell_of(main_number(audit["main"], role, names=len(mains) > 1)) for role in ROLES]
+        row += [] if is_catalog else [audit["claim"]["statement"]]
+        row += [] if one_delta else [number(audit["delta"])]
+        row += [_role_number(audit["epsilon"], role) for role in ROLES]
+        row += [main_number(audit["main"], role, names=len(mains) > 1) for role in ROLES]
         caught = sum(control["caught"] for control in audit["controls"])
-        row += [
-            cell_of(factor_of(audit["measurement"]["smallest_factor"])),
-            cell_of(f"{caught}/{len(audit['controls'])}"),
-        ]
+        row += [factor_of(audit["measurement"]["smallest_factor"]), f"{caught}/{len(audit['controls'])}"]
         rows.append(row)
     table = table_block(
         "Verdicts. Claimed: by the source. Accounted: by our accountant, from the ledger. Measured: a lower bound from "
@@ -119,8 +115,7 @@ def summary(document: dict[str, Any]) -> list[Block]:
                 ),
                 (
                     "Planted fault",
-                    "A deliberately broken copy of the algorithm. An audit that misses it has too little power for a "
-                    "PASS.",
+                    "A deliberately broken copy of the algorithm. An audit that misses it has too little power for a PASS.",
                 ),
                 *(
                     [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bandana.audits.reporting import drawing, regret_plots
-from bandana.audits.reporting.blocks import Block, bullets, cell_of, column, figure_block, heading, paragraph, table_block
+from bandana.audits.reporting.blocks import Block, bullets, column, figure_block, heading, paragraph, table_block
 from bandana.audits.reporting.numbers import number, unit_of
 
 Cell = dict[str, Any]
@@ -179,8 +179,8 @@ def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int]
     twins = [cell for cell in cells if cell["epsilon"] is None and is_shown(cell)]
     twin = twins[0]["final_mean"] if len(twins) == 1 and twins[0]["final_mean"] > 0 else None
     columns = [
-        column("Cell"),
-        column("Trust"),
+        "Cell",
+        "Trust",
         column("ε", right=True),
         column("µ claimed", right=True, role="claimed"),
         column("µ spent", right=True, role="accounted"),
@@ -190,15 +190,15 @@ def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int]
     ] + ([column("Times the twin", right=True)] if twin else [])
     rows = [
         [
-            cell_of(cell["label"]),
-            cell_of(cell["privacy_model"]),
-            cell_of(number(cell["epsilon"])),
-            cell_of(number(cell["mu_claimed"])),
-            cell_of(number(cell["mu"])),
-            cell_of(number(cell["replications"])),
-            *map(cell_of, final_of(cell)),
+            cell["label"],
+            cell["privacy_model"],
+            number(cell["epsilon"]),
+            number(cell["mu_claimed"]),
+            number(cell["mu"]),
+            number(cell["replications"]),
+            *final_of(cell),
         ]
-        + ([cell_of(f"{cell['final_mean'] / twin:.2f}" if is_shown(cell) else _WITHHELD)] if twin else [])
+        + ([f"{cell['final_mean'] / twin:.2f}" if is_shown(cell) else _WITHHELD] if twin else [])
         for cell in cells
     ]
     note = " Times the twin: final regret divided by that of the non-private twin." if twin else ""
