@@ -8,11 +8,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandana.audits.reporting.document import has_ledger
-from bandana.audits.reporting.drawing import INK, MARKERS, ROLES, drawn_once, few_ticks, log_ticks, short, svg_of
+from bandana.audits.reporting.drawing import (
+    INK,
+    MARKERS,
+    ROLES,
+    close_rows,
+    drawn_once,
+    few_ticks,
+    legend_above,
+    log_ticks,
+    name_row,
+    number_ticks,
+    svg_of,
+    write,
+)
 from bandana.audits.reporting.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_SMALL: Any = {"va": "center", "fontsize": 7.5}
 
 
 @drawn_once
@@ -37,62 +52,32 @@ def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
             log_ticks(axes.xaxis)
         else:
             axes.set_xlim(0, (max(positive, default=1.0)) * 1.22)
-            axes.xaxis.set_major_formatter(lambda value, _: number(value))
+            number_ticks(axes.xaxis)
         for index, audit in enumerate(audits):
             y = index * row
-            axes.axhline(y - 0.52, color="#d0d7de", linewidth=0.6, zorder=0)
-            axes.annotate(
-                short(audit["label"], 60),
-                (0, y - 0.34),
-                xycoords=("axes fraction", "data"),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=8.5,
-                fontweight="bold",
-            )
+            name_row(axes, y, audit["label"], 0.34)
             for offset, (role, color) in enumerate(ROLES.items()):
                 height, value = y + (offset - 0.5) * gap, audit["epsilon"][role]
                 if value is None:
                     why = "none" if role == "measured" else "no finite number"
                     why = "no ledger" if role == "accounted" and not has_ledger(audit) else why
-                    axes.annotate(
-                        f"{role}: {why}",
-                        (0, height),
-                        xycoords=("axes fraction", "data"),
-                        xytext=(10, 0),
-                        textcoords="offset points",
-                        va="center",
-                        fontsize=7.5,
-                        color=color,
-                    )
+                    across = ("axes fraction", "data")
+                    write(axes, f"{role}: {why}", (0, height), (10, 0), xycoords=across, color=color, **_SMALL)
                     continue
                 start = axes.get_xlim()[0]
                 place = max(value, start)
                 axes.plot([start, place], [height, height], color=color, linewidth=1.1, alpha=0.55)
                 axes.plot([place], [height], MARKERS[role], color=color, markersize=5, clip_on=False)
                 text = f"≥ {number(value)}" if role == "measured" else number(value)
-                axes.annotate(
-                    text,
-                    (place, height),
-                    xytext=(6, 0),
-                    textcoords="offset points",
-                    va="center",
-                    fontsize=7.5,
-                    color=color,
-                )
-        axes.set_ylim((len(audits) - 1) * row + 0.52, -0.52)
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
-        axes.grid(False, axis="y")
+                write(axes, text, (place, height), (6, 0), color=color, **_SMALL)
+        close_rows(axes, (len(audits) - 1) * row + 0.52, -0.52)
         deltas = {audit["delta"] for audit in audits}
         at = f" at δ = {number(deltas.pop())}" if len(deltas) == 1 else " at each audit's δ"
         axes.set_xlabel(f"ε{at}, in nats{' (log scale)' if is_log else ''}")
-        handles = [
-            axes.plot([], [], MARKERS[role], color=color, markersize=5, linestyle="-", linewidth=1.1, label=label)[0]
-            for (role, color), label in zip(ROLES.items(), ("claimed", "accounted", "measured (at least)"), strict=True)
-        ]
-        axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, columnspacing=1.4)
+        names = {"measured": "measured (at least)"}
+        marks = {"markersize": 5, "linestyle": "-", "linewidth": 1.1}
+        roles = ROLES.items()
+        legend_above(axes, [{"marker": MARKERS[r], "color": c, "label": names.get(r, r), **marks} for r, c in roles])
 
     return svg_of(draw, 5.2, 0.85 + 0.62 * len(audits))
 
@@ -126,9 +111,8 @@ def tradeoff_curve(audit: dict[str, Any]) -> str:
         axes.set_xlim(0, limit)
         axes.set_ylim(0, limit)
         axes.set_aspect("equal")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(few_ticks(5))
-            axis.set_major_formatter(lambda value, _: number(value))
+        number_ticks(axes.xaxis, 5)
+        number_ticks(axes.yaxis, 5)
         axes.set_xlabel("false-positive rate")
         axes.set_ylabel("false-negative rate")
         axes.legend(loc="upper right", borderaxespad=0.1, handlelength=1.7, labelspacing=0.3, fontsize=8)
@@ -153,24 +137,10 @@ def power_curve(audit: dict[str, Any]) -> str:
         factors, caught = np.asarray(curve["factors"]), 100 * np.asarray(curve["caught"])
         axes.plot(factors, caught, color=color)
         axes.axhline(95, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
-        axes.annotate(
-            "95 %",
-            (0, 95),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, -9),
-            textcoords="offset points",
-            fontsize=8,
-        )
+        write(axes, "95 %", (0, 95), (4, -9), xycoords=("axes fraction", "data"), fontsize=8)
         if smallest is not None:
             axes.plot([smallest], [95], MARKERS["claimed"], color=INK, markersize=4.5)
-            axes.annotate(
-                f"× {number(smallest)}",
-                (smallest, 95),
-                xytext=(7, -11),
-                textcoords="offset points",
-                fontsize=8.5,
-                fontweight="bold",
-            )
+            write(axes, f"× {number(smallest)}", (smallest, 95), (7, -11), fontsize=8.5, fontweight="bold")
         axes.set_xlim(factors[0], factors[-1])
         axes.set_ylim(0, 104)
         axes.xaxis.set_major_locator(few_ticks(4))

@@ -10,13 +10,13 @@ import io
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from bandana.audits.reporting.numbers import power_of_ten
+from bandana.audits.reporting.numbers import number, power_of_ten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,6 +139,41 @@ def log_ticks(axis: Any) -> None:
     axis.set_major_locator(LogLocator(10, numticks=8))
     axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def number_ticks(axis: Any, count: int | None = None) -> None:
+    """Writes the ticks of an axis as numbers; about `count` round ones, if given."""
+    if count is not None:
+        axis.set_major_locator(few_ticks(count))
+    axis.set_major_formatter(lambda value, _: number(value))
+
+
+def write(axes: Axes, text: str, at: tuple[float, float], offset: tuple[int, int], **style: Any) -> None:
+    """Writes a text at a place in the data, moved by an offset in points."""
+    axes.annotate(text, at, xytext=offset, textcoords="offset points", **style)
+
+
+def name_row(axes: Axes, row: float, label: str, above: float, **style: Any) -> None:
+    """Draws the line above a row of a dot plot, and writes the row's label on it."""
+    axes.axhline(row - 0.52, color="#d0d7de", linewidth=0.6, zorder=0)
+    at = (0.0, row - above)
+    coordinates = ("axes fraction", "data")
+    label = short(label, 60)
+    write(axes, label, at, (4, 0), xycoords=coordinates, va="center", fontsize=8.5, fontweight="bold", **style)
+
+
+def close_rows(axes: Axes, low: float, high: float) -> None:
+    """Limits a dot plot to its rows, from `high` down to `low`, and hides what rows do not need."""
+    axes.set_ylim(low, high)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.grid(False, axis="y")
+
+
+def legend_above(axes: Axes, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Draws a legend above the axes, one column for each line, given by its style and label."""
+    handles = [axes.plot([], [], **line)[0] for line in lines]
+    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=len(handles), columnspacing=1.4)
 
 
 def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None:

@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandana.audits.reporting.drawing import FAMILIES, INK, TWIN, drawn_once, few_ticks, label_ends, log_ticks, short, svg_of
+from bandana.audits.reporting.drawing import (
+    FAMILIES,
+    INK,
+    TWIN,
+    close_rows,
+    drawn_once,
+    label_ends,
+    legend_above,
+    log_ticks,
+    name_row,
+    number_ticks,
+    short,
+    svg_of,
+    write,
+)
 from bandana.audits.reporting.numbers import number
 
 if TYPE_CHECKING:
@@ -70,16 +84,11 @@ def regret_curves(
         else:
             axes.set_ylim(min(0.0, *(min(cell["low"]) for cell in cells)), (top or 1.0) * 1.05)
             axes.set_xlim(left=0)
-            axes.xaxis.set_major_locator(few_ticks(5))
-            axes.yaxis.set_major_locator(few_ticks(6))
-            axes.xaxis.set_major_formatter(lambda value, _: number(value))
-            axes.yaxis.set_major_formatter(lambda value, _: number(value))
+            number_ticks(axes.xaxis, 5)
+            number_ticks(axes.yaxis, 6)
         if bounded:
-            handles = [
-                axes.plot([], [], color=INK, linestyle="-", label="mean")[0],
-                axes.plot([], [], color=INK, linewidth=1.0, linestyle=_DASHED, label="bound by its source")[0],
-            ]
-            axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=2, columnspacing=1.4)
+            bound = {"linewidth": 1.0, "linestyle": _DASHED, "label": "bound by its source"}
+            legend_above(axes, [{"color": INK, "linestyle": "-", "label": "mean"}, {"color": INK, **bound}])
         label_ends(axes, float(x[-1]), ends)
 
     return svg_of(draw, 4.3, 3.1)
@@ -132,15 +141,11 @@ def budget_over_time(
             log_ticks(axes.yaxis)
         else:
             axes.set_ylim(0, top * 1.12)
-            axes.yaxis.set_major_locator(few_ticks(6))
-            axes.yaxis.set_major_formatter(lambda value, _: number(value))
+            number_ticks(axes.yaxis, 6)
         axes.set_xlabel(f"{unit.removesuffix('s')} (log scale)")
         axes.set_ylabel("budget, as µ" + (" (log scale)" if is_log else ""))
-        handles = [
-            axes.plot([], [], color=INK, label="spent")[0],
-            axes.plot([], [], color=INK, linewidth=1.1, linestyle=(0, (1, 1.6)), label="claimed")[0],
-        ]
-        axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=2, columnspacing=1.4)
+        claimed = {"linewidth": 1.1, "linestyle": (0, (1, 1.6)), "label": "claimed"}
+        legend_above(axes, [{"color": INK, "label": "spent"}, {"color": INK, **claimed}])
         label_ends(axes, float(x[-1]), ends)
 
     return svg_of(draw, 4.3, 3.1)
@@ -199,8 +204,7 @@ def frontier(families: Mapping[str, Sequence[dict[str, Any]]], twins: Sequence[d
             log_ticks(axes.yaxis)
         else:
             axes.set_ylim(min(0.0, low), high * 1.08 if high > 0 else 1.0)
-            axes.yaxis.set_major_locator(few_ticks(6))
-            axes.yaxis.set_major_formatter(lambda value, _: number(value))
+            number_ticks(axes.yaxis, 6)
         label_ends(axes, axes.get_xlim()[1], ends)
 
     return svg_of(draw, 6.0, 3.1)
@@ -226,36 +230,14 @@ def differences(cells: Sequence[dict[str, Any]]) -> str:
         for row, cell in enumerate(cells):
             found = cell["difference"]
             color, fill = (FAMILIES[1], FAMILIES[1]) if found["is_resolved"] else (TWIN, "white")
-            axes.axhline(row - 0.52, color="#d0d7de", linewidth=0.6, zorder=0)
-            axes.annotate(
-                short(cell["label"], 60),
-                (0, row - 0.28),
-                xycoords=("axes fraction", "data"),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=8.5,
-                fontweight="bold",
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
-            )
+            name_row(axes, row, cell["label"], 0.28, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
             height = row + 0.15
             axes.plot([found["low"], found["high"]], [height, height], color=color, linewidth=1.4)
             axes.plot([found["mean"]], [height], "o", color=color, markerfacecolor=fill, markersize=5.5)
-            axes.annotate(
-                f"{number(float(found['mean']))}{'' if found['is_resolved'] else ', not resolved'}",
-                (found["high"], height),
-                xytext=(6, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=7.5,
-                color=color,
-            )
-        axes.set_ylim(len(cells) - 0.48, -0.52)
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
-        axes.grid(False, axis="y")
-        axes.xaxis.set_major_locator(few_ticks(6))
-        axes.xaxis.set_major_formatter(lambda value, _: number(value))
+            text = f"{number(float(found['mean']))}{'' if found['is_resolved'] else ', not resolved'}"
+            write(axes, text, (found["high"], height), (6, 0), va="center", fontsize=7.5, color=color)
+        close_rows(axes, len(cells) - 0.48, -0.52)
+        number_ticks(axes.xaxis, 6)
         axes.set_xlabel("final regret, after minus before (units of reward)")
 
     return svg_of(draw, 5.2, 0.6 + 0.42 * len(cells))
