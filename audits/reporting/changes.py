@@ -30,6 +30,18 @@ _STATUS = ("new", "gone", "changed", "same")
 _FIGURE_ROWS = 12
 _DIGITS = 16
 
+_GLOSSARY = {
+    "new, gone": "Only in the second run; only in the first run.",
+    "changed, same": "In both runs under the same label; some number or setting differs, or none. Numbers that agree to "
+    "nine digits count as the same.",
+    "Measured": "A lower bound from random replays: two of them may differ although the code is the same. Below the claim, "
+    "a smaller bound does not indicate more privacy, nor a larger one less.",
+    "Resolved": "The 95 % interval of the difference of final regret does not contain 0. It assumes that the runs are "
+    "independent and their means normal; for runs that share seeds the confidence is not exactly 95 %. Each interval holds "
+    "by itself, not all together.",
+}
+"""Terms of a comparison, each with its meaning."""
+
 
 def headline(document: dict[str, Any]) -> tuple[str, str]:
     """FAIL if a verdict became worse, else NONE; and one sentence that counts the changes."""
@@ -77,27 +89,7 @@ def _runs(document: dict[str, Any]) -> list[Block]:
         table_block("Runs compared: the second (after) with the first (before).", columns, rows,
                     widths=[0.8, 2, 1.4, 1.6, 1.8]),
         *([paragraph("Both runs have the same evidence, apart from who computed it and when.")] if same else []),
-        fact_list(
-            [
-                ("new, gone", "Only in the second run; only in the first run."),
-                (
-                    "changed, same",
-                    "In both runs under the same label; some number or setting differs, or none. Numbers that agree to "
-                    "nine digits count as the same.",
-                ),
-                (
-                    "Measured",
-                    "A lower bound from random replays: two of them may differ although the code is the same. Below the "
-                    "claim, a smaller bound does not indicate more privacy, nor a larger one less.",
-                ),
-                (
-                    "Resolved",
-                    "The 95 % interval of the difference of final regret does not contain 0. It assumes that the runs "
-                    "are independent and their means normal; for runs that share seeds the confidence is not exactly 95 "
-                    "%. Each interval holds by itself, not all together.",
-                ),
-            ]
-        ),
+        fact_list(list(_GLOSSARY.items())),
     ]  # fmt: skip
 
 

@@ -50,6 +50,27 @@ _NO_HASH = (
     "for that row."
 )
 
+_LIMITS = (
+    "A lower bound is evidence, not proof. PASS means that these attacks, on these neighbors, with this many replays, did "
+    "not refute the claim. The source has the proof; the audit tests that the code does what was proved.",
+    "The bounds hold for the replayed data sets and neighbors. The search for the least favorable pair is not exhaustive: a "
+    "less favorable one may exist.",
+    "The verdict applies to the algorithm as it was run here: changed parameters, code or data need a new audit.",
+    "With many audits, a bound may exceed the truth by chance: each audit holds at its own confidence, not all audits "
+    "together.",
+)
+"""Limits of a verdict."""
+_RISKS = (
+    "The noise is floating-point noise. Its low-order bits can reveal the value beneath, which the accounting does not "
+    "model.",
+    "Noise from a reproducible generator is for experiments and must not be deployed. A deployment needs the cryptographic "
+    "noise source, whose noise cannot be replayed.",
+    "The seed is printed below so that results can be reproduced. Anybody who knows the seed can subtract the noise: a "
+    "published seed protects nobody, and must never be used in a deployment.",
+    "Timing, memory and other side channels are outside the claim and were not audited.",
+)
+"""Risks that no audit covers."""
+
 
 def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Sections of a report, in reading order.
@@ -250,34 +271,7 @@ def _reasons(document: dict[str, Any]) -> list[Block]:
         )
         seen = [v for v in _VERDICTS if any(a["verdict"] == v for a in audits)]
         blocks.append(fact_list([(v, _VERDICTS[v].capitalize() + ".") for v in seen]))
-    blocks += [
-        heading("What a verdict does not mean"),
-        bullets(
-            [
-                "A lower bound is evidence, not proof. PASS means that these attacks, on these neighbors, with this many "
-                "replays, did not refute the claim. The source has the proof; the audit tests that the code does what "
-                "was proved.",
-                "The bounds hold for the replayed data sets and neighbors. The search for the least favorable pair is "
-                "not exhaustive: a less favorable one may exist.",
-                "The verdict applies to the algorithm as it was run here: changed parameters, code or data need a new "
-                "audit.",
-                "With many audits, a bound may exceed the truth by chance: each audit holds at its own confidence, not "
-                "all audits together.",
-            ]
-        ),
-        heading("Residual risks"),
-        bullets(
-            [
-                "The noise is floating-point noise. Its low-order bits can reveal the value beneath, which the "
-                "accounting does not model.",
-                "Noise from a reproducible generator is for experiments and must not be deployed. A deployment needs the "
-                "cryptographic noise source, whose noise cannot be replayed.",
-                "The seed is printed below so that results can be reproduced. Anybody who knows the seed can subtract "
-                "the noise: a published seed protects nobody, and must never be used in a deployment.",
-                "Timing, memory and other side channels are outside the claim and were not audited.",
-            ]
-        ),
-    ]
+    blocks += [heading("What a verdict does not mean"), bullets(_LIMITS), heading("Residual risks"), bullets(_RISKS)]
     return blocks
 
 

@@ -25,6 +25,23 @@ from bandana.audits.reporting.drawing import ROLES
 from bandana.audits.reporting.numbers import NONE, name_of, number, symbol_of, unit_of
 from bandana.audits.reporting.power import factor_of
 
+_GLOSSARY = {
+    "ε (epsilon), δ (delta)": "Bound on the privacy loss, in nats: replacing one record makes any outcome at most exp(ε) "
+    "times as likely, except with probability about δ. Smaller is more private.",
+    "µ (mu)": "The same promise in one number (Gaussian differential privacy): distinguishing two data sets that differ in "
+    "one record is as hard as distinguishing N(0, 1) from N(µ, 1). Smaller is more private.",
+    "Main quantity": "The main quantity of a claim, in its own definition: µ, ε (without a δ: pure privacy), D for a Rényi "
+    "divergence, or ρ for zero-concentrated privacy.",
+    "Measured": "A statistical lower bound: with the stated confidence the true privacy loss is at least this large. A "
+    "value below the claim is expected; a value above it refutes the claim.",
+    "Smallest detectable fault": "The power of the audit. With 95 % probability it would have caught a true value this many "
+    "times the claimed one; for µ and for pure ε this means noise that is too small by this factor. Section 4 states the "
+    "budget.",
+    "Planted fault": "A deliberately broken copy of the algorithm. An audit that misses it has too little power for a PASS.",
+    "Regret": "Reward lost compared with the best action, summed over the {unit}. Smaller is better.",
+}
+"""Terms of the report, each with its meaning."""
+
 
 def summary(document: dict[str, Any]) -> list[Block]:
     """Table of verdicts, figure of the three epsilons, and the meaning of the numbers."""
@@ -77,61 +94,11 @@ def summary(document: dict[str, Any]) -> list[Block]:
                 size="medium",
             )
         )
-    blocks += [
-        heading("How to read the numbers"),
-        fact_list(
-            [
-                (
-                    "ε (epsilon), δ (delta)",
-                    "Bound on the privacy loss, in nats: replacing one record makes any outcome at most exp(ε) times as "
-                    "likely, except with probability about δ. Smaller is more private.",
-                ),
-                (
-                    "µ (mu)",
-                    "The same promise in one number (Gaussian differential privacy): distinguishing two data sets that "
-                    "differ in one record is as hard as distinguishing N(0, 1) from N(µ, 1). Smaller is more private.",
-                ),
-                *(
-                    [
-                        (
-                            "Main quantity",
-                            "The main quantity of a claim, in its own definition: µ, ε (without a δ: pure privacy), D "
-                            "for a Rényi divergence, or ρ for zero-concentrated privacy.",
-                        )
-                    ]
-                    if len(mains) > 1
-                    else []
-                ),
-                (
-                    "Measured",
-                    "A statistical lower bound: with the stated confidence the true privacy loss is at least this large. "
-                    "A value below the claim is expected; a value above it refutes the claim.",
-                ),
-                (
-                    "Smallest detectable fault",
-                    "The power of the audit. With 95 % probability it would have caught a true value this many times the "
-                    "claimed one; for µ and for pure ε this means noise that is too small by this factor. Section 4 "
-                    "states the budget.",
-                ),
-                (
-                    "Planted fault",
-                    "A deliberately broken copy of the algorithm. An audit that misses it has too little power for a PASS.",
-                ),
-                *(
-                    [
-                        (
-                            "Regret",
-                            "Reward lost compared with the best action, summed over the "
-                            f"{unit_of(document['environments'])}. Smaller is better.",
-                        )
-                    ]
-                    if document["benchmark"] is not None
-                    else []
-                ),
-            ]
-        ),
-    ]
-    return blocks
+    left_out = {"Main quantity"} if len(mains) == 1 else set()
+    left_out |= {"Regret"} if document["benchmark"] is None else set()
+    unit = unit_of(document["environments"])
+    said = [(term, text.format(unit=unit)) for term, text in _GLOSSARY.items() if term not in left_out]
+    return [*blocks, heading("How to read the numbers"), fact_list(said)]
 
 
 def _related(document: dict[str, Any]) -> list[Block]:
