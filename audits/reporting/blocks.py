@@ -54,7 +54,7 @@ def at_least(value: float | None) -> str:
 # --- parts of tables -------------------------------------------------------------------------------------
 
 
-def column(title: str, *, right: bool = False, role: str = "") -> dict[str, Any]:
+def column(title: str, *, right: bool = False, role: str = "") -> Column:
     """Column of a table; `role` is claimed, accounted, measured or empty."""
     return {"title": title, "align": "right" if right else "left", "role": role}
 

@@ -10,6 +10,7 @@ from typing import Any
 from bandana.audits.reporting import origin, regret_plots
 from bandana.audits.reporting.blocks import (
     Block,
+    Cell,
     badge,
     code_block,
     code_cell,
@@ -218,7 +219,7 @@ def _settings(document: dict[str, Any]) -> list[Block]:
     return [table_block("Settings that differ; all others are the same.", columns, rows, widths=[1.2, 2, 2])]
 
 
-def _text(value: str | None) -> dict[str, Any]:
+def _text(value: str | None) -> Cell:
     if value is None:
         return "none"
     return lines_of(value.splitlines()) if "\n" in value else {"spans": [span(value, "code")]}

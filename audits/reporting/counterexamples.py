@@ -134,12 +134,10 @@ def _episode_table(found: dict[str, Any]) -> Block:
     cells = []
     for row in shown:
         mine, theirs = ([row[f"{side}{name}"] for name in ("states", "actions", "rewards")] for side in ("", "neighbor_"))
-        told = [_listed(mine[0]), _listed(mine[1]), _values(mine[2])]
-        if mine == theirs:
-            told += ["the same"] * 3
-        else:
-            told += [badge(text, "bad") for text in (_listed(theirs[0]), _listed(theirs[1]), _values(theirs[2]))]
-        cells.append([str(row["round"]), *told])
+        same = [_listed(mine[0]), _listed(mine[1]), _values(mine[2])]
+        other = [_listed(theirs[0]), _listed(theirs[1]), _values(theirs[2])]
+        differing = ["the same"] * 3 if mine == theirs else [badge(text, "bad") for text in other]
+        cells.append([str(row["round"]), *same, *differing])
     return table_block(
         f"The data by episode.{_left_out(len(shown), case['n_rounds'], 'episodes')}", columns, cells,
         widths=[0.9, *[1.2, 1.0, 1.3] * 2], narrow=True,

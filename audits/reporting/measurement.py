@@ -10,6 +10,7 @@ from bandana.audits.reporting import audit_plots
 from bandana.audits.reporting.blocks import (
     Audit,
     Block,
+    Cell,
     at_least,
     badge,
     column,
@@ -152,7 +153,7 @@ def _bounds(audit: Audit) -> list[Block]:
     ]
 
 
-def _compared(bound: dict[str, Any]) -> dict[str, Any]:
+def _compared(bound: dict[str, Any]) -> Cell:
     lower, claimed = bound["lower"], bound["claimed"]
     is_above = lower is not None and claimed is not None and lower > claimed
     return badge(at_least(lower), "bad") if is_above else at_least(lower)

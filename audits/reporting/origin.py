@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from bandana.audits.reporting.blocks import Block, heading, lines_of, pair_rows, paragraph, table_block
+from bandana.audits.reporting.blocks import Block, Cell, heading, lines_of, pair_rows, paragraph, table_block
 from bandana.audits.reporting.numbers import NONE, number
 
 Provenance = dict[str, Any]
@@ -146,13 +146,13 @@ def caveat(provenance: Provenance) -> list[Block]:
     return [paragraph(f"Results of this report have different provenance: {', and '.join(parts)}. {_BELOW}")]
 
 
-def _row(place: int, maker: Provenance, differing: list[str]) -> list[dict[str, Any]]:
+def _row(place: int, maker: Provenance, differing: list[str]) -> list[Cell]:
     mine = dict(_facts(maker))
     times = _between(maker["began"], maker["ended"])
     return [str(place), _counted(maker), times, _differences(mine, differing)]
 
 
-def _differences(facts: dict[str, str], differing: list[str]) -> dict[str, Any]:
+def _differences(facts: dict[str, str], differing: list[str]) -> Cell:
     return lines_of([f"{term}: {facts.get(term, NOT_RECORDED)}" for term in differing] or [NONE])
 
 

@@ -97,8 +97,8 @@ def summary(document: dict[str, Any]) -> list[Block]:
     left_out = {"Main quantity"} if len(mains) == 1 else set()
     left_out |= {"Regret"} if document["benchmark"] is None else set()
     unit = unit_of(document["environments"])
-    said = [(term, text.format(unit=unit)) for term, text in _GLOSSARY.items() if term not in left_out]
-    return [*blocks, heading("How to read the numbers"), fact_list(said)]
+    terms = [(term, text.format(unit=unit)) for term, text in _GLOSSARY.items() if term not in left_out]
+    return [*blocks, heading("How to read the numbers"), fact_list(terms)]
 
 
 def _related(document: dict[str, Any]) -> list[Block]:

@@ -1,12 +1,13 @@
-"""Every algorithm of the catalog with its promise and its source."""
+"""Every entry of the catalog with its claim and its source."""
 
 from __future__ import annotations
 
 from bandana.algorithms.catalog import CATALOG
 
-_HEAD = """# Algorithms
+_HEAD = """# Catalog of algorithms
 
-Written from `algorithms/catalog.py`; `bandana list` shows the same, `bandana list --json` for machines.
+Written from `algorithms/catalog.py`; `bandana list` prints the same, and `bandana list --json` prints it as JSON.
+[Algorithms](../algorithms/index.md) explains each algorithm, with formulas and parameters.
 """
 
 
@@ -15,7 +16,7 @@ def markdown() -> str:
     parts = [_HEAD]
     for entry in CATALOG:
         facts = entry.summary()
-        parts.append(f"## {entry.name}" if entry.privacy_model == "none" else f"## {entry.name} ({entry.privacy_model})")
+        parts.append(f"## {entry.label}")
         rows = [f"| {name.replace('_', ' ')} | {_shown(value)} |" for name, value in facts.items() if name != "name"]
         parts.append("\n".join(["| | |", "|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"

@@ -11,6 +11,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # the code beside the documentation, whatever is installed
 
+import algorithm_parameters  # noqa: E402
 import architecture_figure  # noqa: E402
 import catalog_page  # noqa: E402
 import command_line  # noqa: E402
@@ -35,6 +36,11 @@ def on_config(config: Any) -> Any:
                 if isinstance(page, dict) and "Python API" in page:
                     page["Python API"] = python_api.navigation(ROOT)
     return config
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fills in the tables of parameters."""
+    return algorithm_parameters.filled(markdown)
 
 
 def on_files(files: Files, config: Any) -> Files:

@@ -1,0 +1,62 @@
+"""The pages of algorithms: each algorithm has one place for its parameters, and every spec on a page can be run."""
+
+import pytest
+from documentation import ROOT, blocks
+
+from bandana.algorithms.catalog import CATALOG
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import load_spec
+
+PAGES = sorted((ROOT / "docs" / "algorithms").glob("*.md"))
+SPECS = [
+    pytest.param(block.body, id=f"{path.stem}-{number}")
+    for path in PAGES
+    for number, block in enumerate(block for block in blocks(path.read_text("utf-8")) if block.language == "yaml")
+]
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    """What fills in the tables of parameters while the site is built."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "hooks"))
+    import algorithm_parameters
+
+    return algorithm_parameters
+
+
+def test_each_algorithm_has_one_place_for_its_parameters(tables):
+    places = [name for path in PAGES for name in tables.PLACE.findall(path.read_text("utf-8"))]
+    assert sorted(places) == sorted({entry.name for entry in CATALOG})
+
+
+def test_a_table_lists_each_parameter_with_its_declaration(tables):
+    for entry in CATALOG:
+        shown = tables.table(entry.name)
+        for name, parameter in entry.parameters.items():
+            (row,) = [line for line in shown.splitlines() if line.startswith(f"| `{name}` |")]
+            assert parameter.meaning in row
+            assert parameter.shown_default in row
+            assert all(f"`{option}`" in row for option in parameter.options)
+    assert tables.table("gp-ucb").count("only)") == 1, "the joint form alone has readings"
+    assert "<!--" not in tables.filled("<!-- parameters: ucb -->\n")
+    with pytest.raises(ValueError, match="'ucbb', which is not in the catalog"):
+        tables.filled("<!-- parameters: ucbb -->")
+
+
+@pytest.mark.parametrize("text", SPECS)
+def test_every_spec_of_a_page_is_correct(text, tmp_path):
+    path = tmp_path / "start.yaml"
+    path.write_text(text, encoding="utf-8")
+    spec = load_spec(path)
+    for environment in environments_of(spec):
+        environment.check()
+    assert len(cells_of(spec)) >= 2
+
+
+def test_the_specs_name_every_private_algorithm(tmp_path):
+    path, named = tmp_path / "start.yaml", set()
+    for parameter in SPECS:
+        path.write_text(parameter.values[0], encoding="utf-8")
+        named |= {cell.entry.name for cell in cells_of(load_spec(path))}
+    assert {entry.name for entry in CATALOG if entry.privacy_model != "none"} <= named
