@@ -66,13 +66,10 @@ def _kept(values: Values) -> float:
     """The factor for rewards that are not clipped, or for y^2, where the tree holds it too."""
     if not values["is_clipped"]:
         return math.inf
+    if not values.get("has_square", False):
+        return 1.0
     bound = _tail_bound(values)
-    with_square = values.get("has_square", False)
-    return math.sqrt(square_entry_mu_squared(bound) / pair_mu_squared(1, bound, 1, 1)) if with_square else 1.0
-
-
-def _clipped(values: Values) -> float:
-    return 1.0 if values["is_clipped"] else math.inf
+    return math.sqrt(square_entry_mu_squared(bound) / pair_mu_squared(1, bound, 1, 1))
 
 
 def _lemma_5_bound(reading: str, values: Values) -> float:
@@ -88,13 +85,13 @@ _JOINT_GP = {
     "lemma-12-proof": "sigma^2 = 16 n S^2 ln(10/delta)^2: the end of Lemma 12's proof",
 }
 _LOCAL_GP = {
-    "declared": Reading("rewards are clipped to the declared range, as built", loss=_clipped),
+    "declared": Reading("rewards are clipped to the declared range, as built", loss=_kept),
     "statement": Reading(
-        "the reward bound is the statement's, Y^2 = B^2 + 2 ln(8 m / delta)", _one, _clipped,
+        "the reward bound is the statement's, Y^2 = B^2 + 2 ln(8 m / delta)", _one, _kept,
         partial(_lemma_5_bound, "statement"),
     ),
     "proof": Reading(
-        "the reward bound is the proof's, Y = B + rho sqrt(2 ln(8 m / delta)); the noise is the statement's", _one, _clipped,
+        "the reward bound is the proof's, Y = B + rho sqrt(2 ln(8 m / delta)); the noise is the statement's", _one, _kept,
         partial(_lemma_5_bound, "proof"),
     ),
 }  # fmt: skip

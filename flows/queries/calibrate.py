@@ -41,6 +41,7 @@ _CHECKS = {
 }  # fmt: skip
 _AT_LEAST_TWO = ("horizon", "n_actions", "dimension", "episode_length")
 
+
 class Form(NamedTuple):
     """One algorithm under one trust model and guarantee."""
 
