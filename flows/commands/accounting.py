@@ -66,7 +66,7 @@ def calibrate(
     reward_bound: Annotated[
         float | None, option("Bandits: rewards lie in [-B, B]; norm_bound if not given, else 1.")
     ] = None,
-    n_features: Annotated[float | None, option("GP-UCB: number m of features.")] = None,
+    n_features: Annotated[int | None, option("GP-UCB: number m of features.", parser=whole)] = None,
     norm_bound: Annotated[float | None, option("Kernel bandits: RKHS norm B of the function.")] = None,
     noise_scale: Annotated[
         float | None, option("GP-UCB: sub-Gaussian scale rho of the rewards, which the print counts.")

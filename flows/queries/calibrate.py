@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bandana.algorithms.bandits.kernel.gp_ucb import READINGS as GP_READINGS
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.environments.contexts import sphere_table
@@ -23,7 +22,6 @@ from bandana.algorithms.environments.worst_mdps import N_STATES, linear_bed, mix
 from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, extrapolating_pool
 from bandana.algorithms.papers.readings import EXTRAS, READINGS, Reading, Values
 from bandana.algorithms.problem import ARMS, CONTEXTUAL, EPISODIC, FINITE, KERNEL, LINEAR, MIXTURE, POOLED, Problem
-from bandana.algorithms.rl.mixture.forms import READINGS as VTR_READINGS
 from bandana.flows.queries.played_noise import Column, Quantity, epsilon_of, played
 from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core import ApproxDP, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
@@ -52,11 +50,11 @@ class Form(NamedTuple):
 
 def form_of(entry: Entry) -> Form:
     """The entry's algorithm, trust model and guarantee."""
-    return Form(_split(entry.name).algorithm, entry.privacy_model, entry.guarantee or "none")
+    return Form(entry.name, entry.privacy_model, entry.guarantee or "none")
 
 
 def _split(name: str) -> Form:
-    """A name such as `gp-ucb-joint` in its parts, empty where it does not say."""
+    """The parts of a name that was in use before, such as `gp-ucb-joint`; empty where it has none."""
     parts = name.split("-")
     model, guarantee = (next((p for p in parts if p in words), "") for words in (("joint", "local"), ("pure",)))
     return Form("-".join(p for p in parts if p not in (model, guarantee)), model, guarantee)
@@ -113,8 +111,8 @@ def defaults(entry: Entry) -> dict[str, Any]:
         found |= {"episode_length": 5, "dimension": 4, "n_actions": 2}
     else:
         found |= {"n_actions": 3, "reward_bound": None} | ({"dimension": _DIMENSIONS[kind]} if kind != FINITE else {})
-    own = {name: value for name, value in entry.parameters.items() if name != "reading"}
-    return {**found, **own, **({"n_features": 16.0} if "n_features" in own else {}), **EXTRAS.get(form, {})}
+    own = {name: parameter.default for name, parameter in entry.parameters.items() if name != "reading"}
+    return {**found, **own, **({"n_features": 16} if "n_features" in own else {}), **EXTRAS.get(form, {})}
 
 
 def readings(entry: Entry) -> Mapping[str, Reading]:
@@ -125,18 +123,20 @@ def readings(entry: Entry) -> Mapping[str, Reading]:
 
 
 def assigned(texts: Iterable[str]) -> dict[str, Any]:
-    """Parameters of NAME=VALUE texts.
+    """Parameters of NAME=VALUE texts: numbers where a value is one, else words.
 
     Raises:
-      SpecError: a text is none, or its value no number.
+      SpecError: a text has no `=`.
     """
     found: dict[str, Any] = {}
     for text in texts:
-        name, _, value = text.partition("=")
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise SpecError(f"--set takes NAME=VALUE, such as n_batches=8; got {text!r}")
         try:
-            found[name.strip().replace("-", "_")] = float(value)
-        except ValueError as error:
-            raise SpecError(f"--set takes NAME=VALUE with a number, such as n_batches=8; got {text!r}") from error
+            found[name.replace("-", "_")] = int(value) if value.isdigit() else float(value)
+        except ValueError:
+            found[name.replace("-", "_")] = value
     return found
 
 
@@ -180,8 +180,8 @@ def _compared(entry: Entry, name: str, values: dict[str, Any]) -> Comparison:
         values = values | {"reward_bound": values.get("norm_bound", 1.0)}
     bound = values.get("reward_bound") if reading.reward_bound is None else reading.reward_bound(values)
     problem, data = _problem(entry, {**values, "reward_bound": bound})
-    own = {name: values[name] for name in entry.parameters if name in values and values[name] is not None}
-    own |= _as_parameter(entry, name)
+    own = {parameter: values[parameter] for parameter in entry.parameters if values.get(parameter) is not None}
+    own |= {"reading": name} if "reading" in entry.parameters else {}
     columns = []
     for calibration in entry.calibrations:
         settings = entry.settings(problem, calibration, _level(entry, values), **own)
@@ -191,13 +191,6 @@ def _compared(entry: Entry, name: str, values: dict[str, Any]) -> Comparison:
             calibration, entry.build(settings), data, entry.promise(settings), reading if is_print else None, values
         ))  # fmt: skip
     return Comparison(entry, name, reading.meaning, values, tuple(columns))
-
-
-def _as_parameter(entry: Entry, reading: str) -> dict[str, Any]:
-    """The reading as a parameter, of an entry that takes it."""
-    if "reading" not in entry.parameters:
-        return {}
-    return {"reading": float((GP_READINGS if reading in GP_READINGS else VTR_READINGS).index(reading) + 1)}
 
 
 def _level(entry: Entry, values: Values) -> Guarantee:
@@ -320,9 +313,10 @@ def show(found: list[Comparison], meanings: Mapping[str, str], console: Console 
     say(f"{entry.source}.")
     say(f"Claim: {entry.claim}.")
     say()
-    parameters = Table.grid(padding=(0, 2))
+    parameters, own = Table.grid(padding=(0, 2)), entry.parameters
     for name, value in values.items():
-        parameters.add_row("", option(name), escape(_shown(value)), escape(meanings.get(name, "of the algorithm")))
+        meaning, shown = (own[name].meaning, own[name].otherwise) if name in own else (meanings[name], "-")
+        parameters.add_row("", option(name), escape(shown if value is None else _shown(value)), escape(meaning))
     console.print(parameters)
     for comparison in found:
         say()
@@ -414,4 +408,4 @@ def _shown(value: Any) -> str:
         return "yes" if value else "no"
     if value is None:
         return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    return f"{value:,}" if isinstance(value, int) else str(value) if isinstance(value, str) else f"{value:g}"
