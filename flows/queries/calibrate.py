@@ -32,6 +32,7 @@ WIDTH = 100
 """Columns of the table where the terminal does not say."""
 
 _OPTIONS = {"is_clipped": "--clip/--no-clip", "has_square": "--square/--no-square", "n_actions": "--actions"}
+_SET = {name for entry in CATALOG for name in entry.parameters} - {"ridge", "switch", "norm_bound", "n_features"}
 _DIMENSIONS = {LINEAR: 2, CONTEXTUAL: 5, KERNEL: 2, POOLED: 2}
 _CHECKS = {
     "epsilon": positive, "delta": probability, "alpha": order, "reward_bound": positive, "norm_bound": positive,
@@ -75,7 +76,7 @@ class Comparison(NamedTuple):
 
 def option(parameter: str) -> str:
     """The command line's name for a parameter."""
-    return _OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")
+    return f"--set {parameter}" if parameter in _SET else _OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")
 
 
 def find(name: str, model: str | None = None, guarantee: str | None = None) -> list[Entry]:
