@@ -9,12 +9,25 @@ from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Parameter
 
 PLACE = re.compile(r"^<!-- parameters: ([\w-]+) -->$", re.MULTILINE)
-"""Placeholder on a page, with the name of an algorithm."""
+"""Placeholder on a page, with the name of an algorithm, or `all`."""
 
 
 def filled(markdown: str) -> str:
     """The page with a table in place of each placeholder."""
-    return PLACE.sub(lambda found: table(found.group(1)), markdown)
+    return PLACE.sub(lambda found: overview() if found.group(1) == "all" else table(found.group(1)), markdown)
+
+
+def overview() -> str:
+    """All parameters with their meanings and the algorithms that take them, as a Markdown table."""
+    takers: dict[tuple[str, str], dict[str, None]] = {}
+    for entry in CATALOG:
+        for name, parameter in entry.parameters.items():
+            takers.setdefault((name, parameter.meaning), {})[entry.name] = None
+    rows = [
+        f"| `{name}` | {meaning} | {', '.join(f'`{algorithm}`' for algorithm in algorithms)} |"
+        for (name, meaning), algorithms in sorted(takers.items())
+    ]
+    return "\n".join(["| parameter | meaning | algorithms |", "|---|---|---|", *rows])
 
 
 def table(name: str) -> str:
