@@ -128,7 +128,7 @@ def check(algorithm: Any, table: Table, seed: int) -> None:
     first, second = (_watch(algorithm, table, seeds) for _ in range(2))
     if not first.equals(second):
         raise ProtocolError(
-            "two runs with the same noise from the ledger differ: it draws randomness of its own, or keeps something from "
+            "two runs with the same noise from the ledger differ: it draws its own randomness, or keeps something from "
             "one run to the next; let all noise come from ledger.release, and keep state in what init returns"
         )
     for rep, own in enumerate(seeds):

@@ -52,7 +52,7 @@ def explain(error: BaseException) -> tuple[str, int]:
         if full:
             where = f" ({link.filename})" if isinstance(link, OSError) and link.filename else ""
             return (
-                f"the disk is full{where}; what was finished is kept: free some space and run the same command again",
+                f"the disk is full{where}; finished work is kept: free some space and run the same command again",
                 FAILURE,
             )
     for link in chain:
@@ -61,12 +61,12 @@ def explain(error: BaseException) -> tuple[str, int]:
     if any(isinstance(link, BrokenExecutor) for link in chain):
         return (
             "a worker process was killed, by hand or for want of memory (fewer --workers need less of it); "
-            "what was finished is kept, run the same command again to continue",
+            "finished work is kept; run the same command again to continue",
             FAILURE,
         )
     if any(type(link).__name__ == "TaskRunTimeoutError" for link in chain):
         return (
-            f"{error}: what was finished is kept; raise block_timeout or audit_timeout in the spec's field `execution`, "
+            f"{error}: finished work is kept; raise block_timeout or audit_timeout in the spec's field `execution`, "
             "or make block_size smaller, and run the same command again",
             FAILURE,
         )

@@ -66,7 +66,7 @@ def serve(
                 typer.echo(f"  {full[name]:<36} {cron:<12} next {when:%a %d %b %Y %H:%M} {timezone}")
             typer.echo(f"\nRun one at once:  export PREFECT_API_URL={pages}/api {_from_file(login.CLIENT, folder.login)}")
             typer.echo(f"                  prefect deployment run {shlex.quote(full[names[0]])}")
-            typer.echo("Ctrl-C ends it, with the server; what was finished is kept.\n")
+            typer.echo("Ctrl-C ends it, with the server; finished work is kept.\n")
             sys.stdout.flush()
             run_until_stopped(served, [full[name] for name in run or ()])
 

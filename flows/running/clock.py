@@ -36,8 +36,8 @@ class Times:
             try:
                 CronSchedule(cron=cron)
             except ValidationError as error:
-                raise SpecError(f'{option}: {cron!r} is no cron schedule: {_FIELDS}, such as "0 2 * * *"') from error
+                raise SpecError(f'{option}: {cron!r} is not a cron schedule: {_FIELDS}, such as "0 2 * * *"') from error
         try:
             CronSchedule(cron=self.nightly, timezone=self.timezone)
         except ValidationError as error:
-            raise SpecError(f"--timezone: {self.timezone!r} is none, such as UTC or Europe/Berlin") from error
+            raise SpecError(f"--timezone: {self.timezone!r} is not a time zone, such as UTC or Europe/Berlin") from error

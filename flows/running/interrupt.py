@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bandana.flows.running.processes import descendants
 
-MESSAGE = "interrupted; what was finished is kept, run the same command again to continue"
+MESSAGE = "interrupted; finished work is kept; run the same command again to continue"
 _LITTLE = 1 << 20
 _stopping = threading.Lock()
 
@@ -53,8 +53,8 @@ def stop(message: str, exit_code: int) -> None:
 def server_ended(said: str, home: Path) -> str:
     """What to tell of a server that ended by itself, most often because its disk is full."""
     if shutil.disk_usage(home).free < _LITTLE:
-        return f"the disk is full ({home}); what was finished is kept: free some space and run the same command again"
-    return f"{said}; what was finished is kept, run the same command again to continue"
+        return f"the disk is full ({home}); finished work is kept: free some space and run the same command again"
+    return f"{said}; finished work is kept; run the same command again to continue"
 
 
 def _clears_up(pid: int) -> bool:

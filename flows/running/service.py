@@ -236,7 +236,7 @@ def _watch_for_zombies() -> None:
             threshold=1,
             within=timedelta(seconds=3 * _HEARTBEAT),
         ),
-        actions=[ChangeFlowRunState(state=StateType.CRASHED, message="no heartbeat for a minute and a half")],
+        actions=[ChangeFlowRunState(state=StateType.CRASHED, message="no heartbeat for 90 seconds")],
     ).create()
 
 

@@ -76,7 +76,7 @@ def document(
         "provenance": made,
         "seeds": {
             "root": seed,
-            "audit": f"SeedSequence({seed}), one child a pair and side, one grandchild a block of replays",
+            "audit": f"SeedSequence({seed}), one child per pair and side, one grandchild per block of replays",
         },
         "spec": spec,
         "commands": [*commands, *(f"bandana verify {path.name}" for path in evidence)],

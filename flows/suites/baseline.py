@@ -108,7 +108,7 @@ def read(path: Path) -> Baseline | None:
     """The baseline; None where none was recorded.
 
     Raises:
-      SpecError: the file is no baseline.
+      SpecError: the file is not a baseline.
     """
     try:
         return Baseline.model_validate_json(path.read_bytes())
@@ -119,7 +119,7 @@ def read(path: Path) -> Baseline | None:
     except ValidationError as error:
         item = error.errors()[0]
         where = ".".join(map(str, item["loc"])) or "the file"
-        raise SpecError(f"baseline: {path} is no baseline: {where}: {item['msg']}; record it anew") from error
+        raise SpecError(f"baseline: {path} is not a baseline: {where}: {item['msg']}; record it anew") from error
 
 
 def write(path: Path, baseline: Baseline) -> None:

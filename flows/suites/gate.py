@@ -87,7 +87,7 @@ def compare(baseline: Baseline, now: Baseline) -> Comparison:
     for before in baseline.cells:
         after = found.pop(before.label, None)
         if after is None:
-            notes.append(f"{before.label}: in the baseline, and gone now")
+            notes.append(f"{before.label}: in the baseline, but not in this run")
             continue
         notes += _not_compared(before, after)
         pairs += [(before.label, *estimates) for estimates in _pairs(before, after)]
@@ -120,9 +120,9 @@ def _not_compared(before: CellFacts, after: CellFacts) -> list[str]:
         if old is None and new is not None:
             notes.append(f"{before.label}: {what}: new, not in the baseline")
         elif old is not None and new is None:
-            notes.append(f"{before.label}: {what}: in the baseline, and nothing of the present code to compare")
+            notes.append(f"{before.label}: {what}: in the baseline, but the present code has no result to compare")
         elif old is not None and new is not None and old.setting != new.setting:
-            notes.append(f"{before.label}: {what}: parameters, data or effort are not the baseline's: not compared")
+            notes.append(f"{before.label}: {what}: parameters, data or effort differ from the baseline: not compared")
     return notes
 
 

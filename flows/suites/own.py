@@ -121,7 +121,7 @@ def load(reference: str, arms: int | None = None) -> Loaded:
     if drawn:
         lines = "\n".join(f"  {path}:{draw.line}: {draw.what}" for draw in drawn)
         raise SpecError(
-            f"--algorithm: {path.name} draws randomness of its own, which no ledger prices:\n{lines}\n"
+            f"--algorithm: {path.name} draws its own randomness, which no ledger accounts for:\n{lines}\n"
             "let all noise come from ledger.release (a plain function may draw, from its seed)"
         )
     module = _execute(path, source)

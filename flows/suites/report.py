@@ -185,9 +185,9 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
         "provenance": made,
         "seeds": {
             "root": spec.seed,
-            "benchmark": "one SFC64 generator a purpose and block of replicates: "
+            "benchmark": "one SFC64 generator per purpose and block of replicates: "
             "SeedSequence(root, spawn_key=(purpose, hash of the cell, block))",
-            "audit": "SeedSequence(root), one child a pair and side, one grandchild a block of replays",
+            "audit": "SeedSequence(root), one child per pair and side, one grandchild per block of replays",
         },
         "spec": _without_folders(spec, spec_text),
         "commands": [f"bandana {command} {spec.name}.yaml" for command in ("check", "run", "audit", "report")]

@@ -112,7 +112,7 @@ def about_audits(table: str, probes: tuple[int, ...], seed: int, made: Mapping[s
     return {
         "table": table,
         "probes": ", ".join(map(str, probes)),
-        "seeds": f"SeedSequence({seed}), one child a pair and side, one grandchild a block of replays",
+        "seeds": f"SeedSequence({seed}), one child per pair and side, one grandchild per block of replays",
         "noise source": ReproducibleNoise.name,
         "code sha256": code_version() if made is None else made["code"],
     }

@@ -26,7 +26,7 @@ _AWAY = (
     "the database system is", "service unavailable", "bad gateway", "gateway time",
 )  # fmt: skip
 _STRANGERS = ("password authentication failed", "no pg_hba.conf entry", "does not exist", "no password supplied")
-_KEPT = "what was finished is kept: run the same command again to continue"
+_KEPT = "finished work is kept; run the same command again to continue"
 
 
 class TrackingError(RuntimeError):
@@ -103,10 +103,10 @@ def advice(error: BaseException, address: TrackingAddress, root: Path) -> str | 
     ):
         return f"{root} cannot be written ({said}): choose another data folder, or change its permissions"
     if address.kind == "postgresql" and any(hint in text for hint in _STRANGERS):
-        return f"{named} refuses us ({said}): check user, password and database in {URI_VARIABLE}"
+        return f"{named} denies access ({said}): check user, password and database in {URI_VARIABLE}"
     if address.kind == "http" and _REFUSED.search(text):
         return (
-            f"{named} refuses us ({said}): set MLFLOW_TRACKING_USERNAME and "
+            f"{named} denies access ({said}): set MLFLOW_TRACKING_USERNAME and "
             "MLFLOW_TRACKING_PASSWORD, or have this host added to the server's --allowed-hosts"
         )
     if isinstance(error, urllib.error.URLError | TimeoutError | ConnectionError) or any(hint in text for hint in _AWAY):

@@ -104,7 +104,7 @@ def strike(moment: Moment, spec, empty: Path, data: Path, server: dict[str, str]
         elif process.returncode != 0:  # 0: it was not needed any more
             assert process.returncode == 1, err
             assert len(err.strip().splitlines()) == 1, err
-            assert "what was finished is kept, run the same command again to continue" in err
+            assert "finished work is kept; run the same command again to continue" in err
         return err.strip(), seconds
     raise AssertionError("every time the run ended before it could be killed")
 

@@ -196,7 +196,7 @@ def test_a_disk_that_fills_up_keeps_what_was_finished_and_a_rerun_continues(smal
     assert code == 1, err
     assert len(err.strip().splitlines()) == 1, err
     assert "the disk is full" in err
-    assert "what was finished is kept: free some space and run the same command again" in err
+    assert "finished work is kept: free some space and run the same command again" in err
     kept = {path: path.stat().st_mtime_ns for path in (data / "results").rglob("*.npz")}
     expected = len(_numbers(spec, data))
     assert 0 < len(kept) < expected
@@ -235,7 +235,7 @@ def test_a_canceled_run_stops_at_once_with_all_that_it_started(write_spec, tmp_p
     process.send_signal(sign)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert err.strip() == "error: interrupted; what was finished is kept, run the same command again to continue"
+    assert err.strip() == "error: interrupted; finished work is kept; run the same command again to continue"
     deadline = time.monotonic() + 30
     while left := [member for member in members if is_alive(member)]:
         assert time.monotonic() < deadline, left
@@ -262,7 +262,7 @@ def test_a_canceled_audit_goes_on_where_it_stood_and_leaves_no_run_behind(tmp_pa
     command = [sys.executable, "-c", program, "run", str(spec), "--audit", "--data", str(data)]
     stopped = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert stopped.returncode == 1
-    assert stopped.stderr.strip() == "error: interrupted; what was finished is kept, run the same command again to continue"
+    assert stopped.stderr.strip() == "error: interrupted; finished work is kept; run the same command again to continue"
     assert [run["status"] for run in runs_of(data)] == ["RUNNING"]
     process = start(spec, data)
     out, err = process.communicate(timeout=300)

@@ -34,10 +34,10 @@ def test_a_signal_ends_a_busy_process_and_its_children_at_once(sign):
         busy.kill()
 
 
-@pytest.mark.parametrize(("free", "told"), [(1000, "the disk is full ("), (1 << 30, "the server said this; what was")])
+@pytest.mark.parametrize(("free", "told"), [(1000, "the disk is full ("), (1 << 30, "the server said this; finished work")])
 def test_a_server_that_ended_is_explained(tmp_path, monkeypatch, free, told):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     said = server_ended("the server said this", tmp_path)
     assert said.startswith(told)
-    assert "what was finished is kept" in said
+    assert "finished work is kept" in said
     assert "run the same command again" in said

@@ -127,8 +127,8 @@ def test_cells_that_are_new_gone_or_changed_are_told_and_not_compared():
     found = compare(before, now)
     assert not found.rows
     told = " | ".join(found.notes)
-    for words in ("gone: in the baseline, and gone now", "new: new", "changed: regret: parameters, data or effort",
-                  "unrun: regret: in the baseline, and nothing of the present code", "unrun: audit: new"):  # fmt: skip
+    for words in ("gone: in the baseline, but not in this run", "new: new", "changed: regret: parameters, data or effort",
+                  "unrun: regret: in the baseline, but the present code has no result", "unrun: audit: new"):  # fmt: skip
         assert words in told
 
 
@@ -246,7 +246,7 @@ def test_the_bootstrap_finds_how_much_a_bound_scatters(small):
 @pytest.mark.parametrize("text", ["", "{}", '{"schema": "other"}', "[1]"])
 def test_a_file_that_is_no_baseline_is_refused(tmp_path, text):
     (tmp_path / "b.json").write_text(text)
-    with pytest.raises(SpecError, match="is no baseline"):
+    with pytest.raises(SpecError, match="is not a baseline"):
         baseline.read(tmp_path / "b.json")
 
 

@@ -255,7 +255,7 @@ def test_loading_leaves_nothing_beside_the_file(write, tmp_path):
         (("--algorithm", "own_bandit", "--claim", CLAIM), "must be FILE.py:NAME"),
         (("--algorithm", "nowhere.py:bandit", "--claim", CLAIM), "nowhere.py cannot be read"),
         (("--algorithm", "{own}s", "--claim", CLAIM), "it defines UNIT, Sensitive, Released, EpisodicGreedy, bandit"),
-        (("--algorithm", "{folder}/black_box.py:LENGTH", "--claim", CLAIM), "draws randomness of its own"),
+        (("--algorithm", "{folder}/black_box.py:LENGTH", "--claim", CLAIM), "draws its own randomness"),
         (("--algorithm", "{folder}/own_bandit.py:Released", "--claim", CLAIM), "needs total, pulls, clock"),
         (("--algorithm", "{folder}/own_bandit.py:OTHER", "--claim", CLAIM), "defines no 'OTHER'"),
     ],
@@ -311,7 +311,7 @@ def test_what_breaks_the_protocol_is_told(bandana, write, change, message):
 
 def test_randomness_is_refused_before_a_line_of_the_file_runs(write, tmp_path):
     reference = write(text=f"import random\nopen({str(tmp_path / 'ran')!r}, 'w').close()\nbandit = 1\n")
-    with pytest.raises(SpecError, match="draws randomness of its own"):
+    with pytest.raises(SpecError, match="draws its own randomness"):
         load(reference)
     assert not (tmp_path / "ran").exists()
 
@@ -324,7 +324,7 @@ def test_hidden_randomness_is_found_by_playing_twice(bandana, write):
     )  # fmt: skip
     done = bandana("audit", "--algorithm", hidden, "--claim", CLAIM)
     assert done.exit_code == USER_MISTAKE
-    assert "it draws randomness of its own, or keeps something from one run to the next" in _said(done)
+    assert "it draws its own randomness, or keeps something from one run to the next" in _said(done)
 
 
 def test_a_request_has_the_defaults_that_the_help_names(bandana):

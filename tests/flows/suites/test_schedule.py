@@ -37,9 +37,9 @@ def _environment():
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        (Times(nightly="61 2 * * *"), "--nightly: '61 2 \\* \\* \\*' is no cron schedule: minute hour day month weekday"),
-        (Times(weekly="sunday"), "--weekly: 'sunday' is no cron schedule"),
-        (Times(timezone="Mars/Olympus"), "--timezone: 'Mars/Olympus' is none, such as UTC or Europe/Berlin"),
+        (Times(nightly="61 2 * * *"), "--nightly: '61 2 \\* \\* \\*' is not a cron schedule: minute hour day month weekday"),
+        (Times(weekly="sunday"), "--weekly: 'sunday' is not a cron schedule"),
+        (Times(timezone="Mars/Olympus"), "--timezone: 'Mars/Olympus' is not a time zone, such as UTC or Europe/Berlin"),
     ],
 )
 def test_what_is_no_schedule_is_told_with_its_option(times, message):

@@ -183,7 +183,7 @@ def test_a_database_that_refuses_is_told_without_the_password(
     server: PostgresServer, tmp_path: Path, change: str, told: str
 ) -> None:
     uri = server.uri("postgres", "wr0ng-Secret") if change == "password" else server.uri("absent")
-    with pytest.raises(TrackingError, match=rf"refuses us .*{told}.*check user, password and database") as error:
+    with pytest.raises(TrackingError, match=rf"denies access .*{told}.*check user, password and database") as error:
         Tracker(tmp_path, uri)
     links: list[BaseException | None] = [error.value, error.value.__cause__, error.value.__context__]
     assert not any(secret in str(link) for link in links for secret in ("wr0ng-Secret", PASSWORD, QUOTED))

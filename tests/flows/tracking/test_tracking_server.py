@@ -105,9 +105,9 @@ def test_a_server_lets_in_who_has_the_password(server: Server, tmp_path: Path, m
     with pytest.raises(urllib.error.HTTPError) as error:
         urllib.request.urlopen(f"{server.url}/api/2.0/mlflow/experiments/search?max_results=1", timeout=10)
     assert error.value.code == 401
-    with pytest.raises(TrackingError, match=r"refuses us .*set MLFLOW_TRACKING_USERNAME"):
+    with pytest.raises(TrackingError, match=r"denies access .*set MLFLOW_TRACKING_USERNAME"):
         Tracker(tmp_path, server.url)
-    with pytest.raises(TrackingError, match="refuses us") as refused:
+    with pytest.raises(TrackingError, match="denies access") as refused:
         Tracker(tmp_path, f"http://admin:wr0ng-Secret@127.0.0.1:{server.port}")
     assert "wr0ng-Secret" not in f"{refused.value} {refused.value.__cause__}"
     tracker = Tracker(tmp_path, f"http://admin:{QUOTED}@127.0.0.1:{server.port}")
@@ -137,7 +137,7 @@ def test_a_server_that_dies_in_the_middle_costs_nothing_that_was_finished(
     lines = [line for line in err.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1
     assert f"the MLflow server {server.url} does not answer" in lines[0]
-    assert "what was finished is kept: run the same command again" in lines[0]
+    assert "finished work is kept; run the same command again" in lines[0]
     assert "Traceback" not in err
     results = {path: path.stat().st_mtime_ns for path in (data / "results").rglob("*.npz")}
     assert len(results) == 1 + len(levels)
