@@ -31,7 +31,6 @@ class Instance:
       start: (n_states,) distribution of the first state.
       state_names: what the states are called.
       action_names: what the actions are called.
-      told: one line, in words.
     """
 
     model: MixtureModel | LinearModel
@@ -40,7 +39,6 @@ class Instance:
     start: FloatArray
     state_names: tuple[str, ...]
     action_names: tuple[str, ...]
-    told: str
 
     @property
     def best(self) -> Plan:
@@ -64,7 +62,6 @@ def kernel_mixture(
     start: ArrayLike | None = None,
     state_names: tuple[str, ...] = (),
     action_names: tuple[str, ...] = (),
-    told: str = "",
 ) -> Instance:
     r"""Users are of unknown kinds, each with a known kernel: p_h(s'|s, a) = sum_i weight_(h, i) P_i(s'|s, a).
 
@@ -78,7 +75,6 @@ def kernel_mixture(
       start: (n_states,) of the first state; None: state 0.
       state_names: what the states are called; none: numbers.
       action_names: what the actions are called; none: numbers.
-      told: one line, in words.
     """
     bases, mean = np.array(kernels, dtype=float), np.array(rewards, dtype=float)
     if bases.ndim != 4:
@@ -96,7 +92,7 @@ def kernel_mixture(
         _check_kernel(kind, kernel)
     root = math.sqrt(len(bases))
     model = MixtureModel(bases.transpose(1, 2, 3, 0) / root, mean, root)
-    return _instance(model, model.transitions(root * shares), model.rewards, start, state_names, action_names, told)
+    return _instance(model, model.transitions(root * shares), model.rewards, start, state_names, action_names)
 
 
 def _check_kernel(kind: int, kernel: FloatArray) -> None:
@@ -155,8 +151,7 @@ def hypercube_chain(dimension: int, horizon: int, gap: float, base: float | None
     parameters = np.concatenate([np.full((length, 1), 1 / alpha), change / beta * signs], axis=1)
     names = tuple(f"x{h + 1}" for h in range(length + 1))
     shown = tuple("".join("+" if sign > 0 else "-" for sign in action) for action in actions)
-    told = f"hypercube chain: d = {d}, {length} steps, probabilities {middle:g} +- {gap:g}"
-    return _instance(model, model.transitions(parameters), rewards, None, (*names, "good"), shown, told)
+    return _instance(model, model.transitions(parameters), rewards, None, (*names, "good"), shown)
 
 
 SEVERITIES = ("recovered", "mild", "moderate", "severe")
@@ -193,8 +188,7 @@ def patients(horizon: int = 4, shares: tuple[float, float, float] = (0.2, 0.2, 0
         kernels[kind, 0] = np.eye(4)[0]  # who has recovered stays well
     rewards = np.maximum(np.array(_COMFORT)[:, None] - np.array(_BURDEN), 0.0)
     return kernel_mixture(
-        kernels, shares, np.broadcast_to(rewards, (horizon, 4, 3)), (0.0, 0.0, 0.5, 0.5), SEVERITIES, TREATMENTS,
-        f"patients of three kinds, {horizon} visits (made up)",
+        kernels, shares, np.broadcast_to(rewards, (horizon, 4, 3)), (0.0, 0.0, 0.5, 0.5), SEVERITIES, TREATMENTS
     )  # fmt: skip
 
 
@@ -241,8 +235,7 @@ def modes(
     model = LinearModel(features, horizon)
     transitions = model.transitions(np.broadcast_to(laws, (horizon, *laws.shape)))
     rewards = model.rewards(np.broadcast_to(pays, (horizon, dimension)))
-    told = f"low rank: {n_states} states, {n_actions} actions, {dimension} modes, {horizon} steps"
-    return _instance(model, transitions, rewards, None, (), (), told)
+    return _instance(model, transitions, rewards, None, (), ())
 
 
 def one_hot(instance: Instance) -> Instance:
@@ -255,8 +248,7 @@ def one_hot(instance: Instance) -> Instance:
     model = LinearModel(np.eye(d).reshape(n_states, n_actions, d), length)
     transitions = model.transitions(instance.transitions.reshape(length, d, n_states).transpose(0, 2, 1))
     rewards = model.rewards(instance.rewards.reshape(length, d))
-    names = instance.state_names, instance.action_names
-    return _instance(model, transitions, rewards, instance.start, *names, f"{instance.told}, a feature for each entry")
+    return _instance(model, transitions, rewards, instance.start, instance.state_names, instance.action_names)
 
 
 def _instance(
@@ -266,11 +258,10 @@ def _instance(
     start: ArrayLike | None,
     state_names: tuple[str, ...],
     action_names: tuple[str, ...],
-    told: str,
 ) -> Instance:
     n_states, n_actions = model.n_states, model.n_actions
     return Instance(
         model, transitions, checked_rewards(rewards, (n_states, n_actions)), checked_start(start, n_states),
         state_names or tuple(f"state {s}" for s in range(n_states)),
-        action_names or tuple(f"action {a}" for a in range(n_actions)), told,
+        action_names or tuple(f"action {a}" for a in range(n_actions)),
     )  # fmt: skip

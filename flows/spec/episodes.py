@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -68,6 +68,9 @@ class _KnownSpec(EpisodesSpec):
         return self
 
 
+Known = TypeVar("Known", bound=_KnownSpec)
+
+
 class _Episodes(Environment[Item]):
     """An environment whose users live through episodes."""
 
@@ -111,7 +114,7 @@ class _Episodes(Environment[Item]):
         law = "are the means" if item.rewards == "exact" else "are 0 or 1"  # type: ignore[attr-defined]
         public = "features, rewards and a bound on the parameters" if self.kind == MIXTURE else "features"
         text = (
-            f"{self._told} States: {', '.join(found.state_names) if n_states <= 8 else n_states}. Episodes of "
+            f"{self._origin} States: {', '.join(found.state_names) if n_states <= 8 else n_states}. Episodes of "
             f"{len(found.transitions)} steps, in which the best policy earns {best:.4g} on average; rewards {law}. "
             f"Algorithms are told {public}, of dimension {found.model.dimension}; they learn where actions lead"
             f"{'' if self.kind == MIXTURE else ' and what they pay'}. Audits replay episodes that lead anywhere, with "
@@ -121,8 +124,15 @@ class _Episodes(Environment[Item]):
 
     @property
     @abstractmethod
-    def _told(self) -> str:
+    def _origin(self) -> str:
         """Where it is from, a sentence or two."""
+
+
+class _Known(_Episodes[Known]):
+    """Episodes whose numbers are all given in the spec."""
+
+    def _instance(self) -> Instance:
+        return self.item.instance()
 
 
 class HypercubeSpec(_KnownSpec):
@@ -143,15 +153,16 @@ class HypercubeSpec(_KnownSpec):
         return hypercube_chain(self.dimension, self.steps, self.gap, self.base)
 
 
-class _Hypercube(_Episodes[HypercubeSpec]):
-    def _instance(self) -> Instance:
-        return self.item.instance()
-
+class _Hypercube(_Known[HypercubeSpec]):
     @property
-    def _told(self) -> str:
+    def _origin(self) -> str:
+        item = self.item
+        base = 1 / item.steps if item.base is None else item.base
+        features = "" if item.structure == MIXTURE else ", a feature for each entry"
         return (
             "The hard instance for linear mixtures (Zhou, Gu and Szepesvari 2021): along a chain each step's action changes "
-            f"the chance to reach the good state, which alone pays; {self.instance.told}."
+            "the chance to reach the good state, which alone pays; hypercube chain: "
+            f"d = {item.dimension}, {item.steps} steps, probabilities {base:g} +- {item.gap:g}{features}."
         )
 
 
@@ -170,12 +181,9 @@ class PatientsSpec(_KnownSpec):
         return patients(self.steps, (self.shares[0], self.shares[1], self.shares[2]))
 
 
-class _Patients(_Episodes[PatientsSpec]):
-    def _instance(self) -> Instance:
-        return self.item.instance()
-
+class _Patients(_Known[PatientsSpec]):
     @property
-    def _told(self) -> str:
+    def _origin(self) -> str:
         shares = ", ".join(f"{share:g}" for share in self.item.shares)
         return (
             "Made up: arriving patients are treated over a few visits, and states are the severities of their disease, "
@@ -202,15 +210,12 @@ class KernelsSpec(_KnownSpec):
 
     def mixture(self) -> Instance:
         """The mixture of the given kernels."""
-        return kernel_mixture(self.kernels, self.weights, self.mean_rewards, self.start, told="mixture of given kernels")
+        return kernel_mixture(self.kernels, self.weights, self.mean_rewards, self.start)
 
 
-class _Kernels(_Episodes[KernelsSpec]):
-    def _instance(self) -> Instance:
-        return self.item.instance()
-
+class _Kernels(_Known[KernelsSpec]):
     @property
-    def _told(self) -> str:
+    def _origin(self) -> str:
         return f"A mixture of {len(self.item.kernels)} given kernels, of unknown shares."
 
 
@@ -233,7 +238,7 @@ class _Modes(_Episodes[ModesSpec]):
         return modes(*shape, self._seed(Purpose.FEATURES), item.sharpness)
 
     @property
-    def _told(self) -> str:
+    def _origin(self) -> str:
         return f"Actions mix {self.item.dimension} modes, which have laws of the next state; features are drawn."
 
 
