@@ -180,7 +180,11 @@ class Entry:
 
     def seed_parameters(self, settings: Settings) -> dict[str, Any]:
         """The parameters and the privacy level as seeds count them."""
-        counted = {name: self.parameters[name].in_seeds(value) for name, value in settings.parameters.items()}
+        counted = {
+            name: self.parameters[name].in_seeds(value)
+            for name, value in settings.parameters.items()
+            if not (self.parameters[name].is_later and value == self.parameters[name].default)
+        }
         return {**counted, **settings.level()}
 
     def settings(

@@ -30,6 +30,8 @@ class Parameter:
       kind: values that it takes.
       options: names that a CHOICE takes, in an order that never changes: seeds count them from 1.
       otherwise: how a default of None is chosen.
+      is_later: whether it was added to an algorithm that has results already: seeds leave its default out, so that these
+        stay what they are.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Parameter:
     kind: Kind = Kind.POSITIVE
     options: tuple[str, ...] = ()
     otherwise: str = ""
+    is_later: bool = False
 
     def check(self, value: Value) -> Value:
         """Returns the value if the parameter takes it.

@@ -1,8 +1,8 @@
 """Compares the numbers of two data folders: python -m benchmarks.same_numbers BEFORE AFTER.
 
-Reports of all suites are compared: verdicts, claimed, accounted and measured numbers, every bound, every planted fault, power
-and trade-off curves of audits; regret curves and budgets of benchmark cells. Labels may differ between versions: algorithms
-are matched by the names that their seeds are derived from. It exits with 1 if anything differs.
+Reports of all suites are compared: verdicts, claimed, accounted and measured numbers, every bound, every planted fault,
+power and trade-off curves of audits; regret curves and budgets of benchmark cells. Labels may differ between versions:
+algorithms are matched by the names that their seeds are derived from. It exits with 1 if anything differs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Running sums over an unknown horizon: a finite sum is restarted whenever it is full, each time twice as long.
+"""Running sums over an unknown horizon: a finite sum is restarted whenever it is full, each time longer.
 
 The segments' records are disjoint, so the whole costs what one segment costs. The answer is the sum of the last answers
 of the finished segments, which were released anyway, and of the current one.
@@ -39,19 +39,24 @@ class Segments(NamedTuple):
 
 @dataclass(frozen=True)
 class DoublingSum(RunningSum[Segments]):
-    """The running sum of any number of steps: segments of first, 2 first, 4 first, ... steps.
+    """The running sum of any number of steps: segments of first, growth first, growth^2 first, ... steps.
 
     Attributes:
       build: n_steps -> the sum of one segment, calibrated for that many steps. A tree's node noise has to grow with its
         number of nodes; a factorized sum takes the same noise for any.
       first: steps of the first segment.
+      growth: how many times as long the next segment is. The variance of the answer is that of the current segment, which is
+        prepared for up to `growth` times as many steps as there will be, and of the finished ones: for factorized sums of
+        four buffers and up to 30,000 steps at most 3.3 times that of a known horizon for 32, and 6.6 times for 2.
     """
 
     build: Callable[[int], RunningSum[Any]]
     first: int = 32
+    growth: int = 32
 
     def __post_init__(self) -> None:
         at_least("first", self.first, 1)
+        at_least("growth", self.growth, 2)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -60,14 +65,20 @@ class DoublingSum(RunningSum[Segments]):
         return first
 
     def _segment(self, index: int) -> RunningSum[Any]:
-        return _built(self.build, self.first << index)
+        return _built(self.build, self._length(index))
 
     def _segment_of(self, step: IntArray) -> IntArray:
         """(n_rows,) the segment in which each step (from 0) falls."""
-        return np.asarray(np.frexp((step // self.first + 1).astype(float))[1] - 1, dtype=np.int64)
+        last, starts = int(step.max(initial=0)), [0]
+        while starts[-1] <= last:
+            starts.append(self._first_step(len(starts)))
+        return np.searchsorted(starts, step, side="right") - 1
 
     def _first_step(self, segment: int) -> int:
-        return self.first * ((1 << segment) - 1)
+        return self.first * int(self.growth**segment - 1) // (self.growth - 1)
+
+    def _length(self, segment: int) -> int:
+        return self.first * int(self.growth**segment)
 
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Segments:
         """The memory before the first step."""
@@ -114,7 +125,7 @@ class DoublingSum(RunningSum[Segments]):
         """That of the finished segments' last answers and of the current one's, in units of the first segment's release."""
         index = int(self._segment_of(np.array([at_least("step", step, 1) - 1]))[0])
         unit = self.mechanism.deviation**2
-        finished = (self._segment(i).noise_deviation(self.first << i) ** 2 for i in range(index))
+        finished = (self._segment(i).noise_deviation(self._length(i)) ** 2 for i in range(index))
         current = self._segment(index).noise_deviation(step - self._first_step(index)) ** 2
         return (sum(finished) + current) / unit if unit else 0.0
 

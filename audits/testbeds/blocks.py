@@ -378,7 +378,7 @@ def trials(mu: float = 1.0, n_users: int = N_USERS) -> dict[str, Trial]:
         "honaker": RunningSumBed(2, UNIT, TreeSum(reward(noise(tree)), n_users, honaker=True)),
         "factorized": RunningSumBed(2, UNIT, FactorizedSum(reward(noise(Factorized(n_users))), n_users)),
         "buffered": RunningSumBed(2, UNIT, FactorizedSum(reward(noise(Factorized(n_users))), n_users, n_buffers=3)),
-        "doubling": RunningSumBed(2, UNIT, DoublingSum(segment, first=4)),
+        "doubling": RunningSumBed(2, UNIT, DoublingSum(segment, first=4, growth=2)),
         "repeated": RunningSumBed(2, UNIT, RepeatedSum(reward(noise(Releases(n_users))), n_users)),
         "local": RunningSumBed(2, UNIT, LocalSum(reward(once))),
         "phases": RunningSumBed(2, UNIT, PhaseTotal(PhaseSum(reward(once)))),

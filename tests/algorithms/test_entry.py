@@ -1,6 +1,7 @@
 """Catalog lines: what settings they take, what they promise, and how they shorten what replays play."""
 
 import dataclasses
+import math
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ from mixture_models import mixture
 
 from bandana.algorithms.catalog import CATALOG, find
 from bandana.algorithms.entry import Settings, claim_of, fitting, kind_of
+from bandana.algorithms.epochs import GrowingEpochs
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.rkhs.kernels import SquaredExponential
@@ -62,10 +64,13 @@ def test_parameters_that_are_left_out_have_the_entry_s_value():
         find("gope").settings(dataclasses.replace(PLANE, horizon=None))
 
 
+LEVEL = {"epsilon": 0.5, "privacy_delta": 1e-6}
+
+
 def test_what_is_shown_holds_the_level_and_every_parameter():
     level = ApproxDP(0.5, 1e-6)
     shown = find("linucb joint").settings(VECTORS, "tree", level, ridge=2.0).shown()
-    assert shown == {"failure": 1 / 64, "beta_scale": 1.0, "ridge": 2.0, "epsilon": 0.5, "privacy_delta": 1e-6}
+    assert shown == {"failure": 1 / 64, "beta_scale": 1.0, "ridge": 2.0, "epochs": "one", **LEVEL}
     assert Settings(ARMS, {}, "tight", RenyiDP(2.0, 1.0)).shown() == {"alpha": 2.0, "epsilon": 1.0}
     assert Settings(ARMS, {}, "tight", PureDP(3.0)).shown() == {"epsilon": 3.0}
     assert Settings(ARMS, {"beta": 2.0}).shown() == {"beta": 2.0}
@@ -161,3 +166,44 @@ def test_rounds_that_are_too_few_are_told_with_those_that_suffice():
     with pytest.raises(ValueError, match="64 rounds are too few for an audit of it: the first release takes 17, ask for 68"):
         shortening(100, 17)
     assert shortening(100, 17, 68)
+
+
+def test_seeds_count_names_by_place_and_leave_out_the_default_of_a_later_parameter():
+    """Otherwise a reworded name or a new parameter would draw other noise for every result there is."""
+    joint = find("ucrl-vtr joint pure")
+    reading = joint.parameters["reading"]
+    assert [reading.in_seeds(name) for name in (*reading.options, reading.default)] == [1, 2.0, 2.0]
+    batches = find("lsvi-ucb joint").parameters["batches"]
+    assert [batches.in_seeds(name) for name in (None, *batches.options)] == [0.0, 1, 2, 3]
+    linucb = find("linucb joint")
+    settings = linucb.settings(VECTORS, "tight", ApproxDP(0.5, 1e-6))
+    assert linucb.seed_parameters(settings) == {"failure": 1 / 64, "beta_scale": 1.0, "ridge": 1.0, **LEVEL}
+    assert linucb.seed_parameters(settings.with_parameters(epochs="growing"))["epochs"] == 2
+
+
+@pytest.mark.parametrize("name", ["linucb non-private", "linucb joint", "linucb local"])
+def test_an_unknown_horizon_is_played_in_growing_epochs(name):
+    entry = find(name)
+    level = ("tight", ApproxDP(0.5, 1e-6)) if entry.is_private else (None, None)
+    settings = entry.settings(dataclasses.replace(VECTORS, horizon=5000), *level, epochs="growing")
+    algorithm = entry.build(settings)
+    assert isinstance(algorithm, GrowingEpochs)
+    assert [algorithm.start_of(epoch) for epoch in range(3)] == [0, 32, 32 + 1024]
+    known = [entry.build(entry.settings(dataclasses.replace(VECTORS, horizon=n), *level)) for n in (32, 1024)]
+    assert [algorithm._algorithm(epoch) for epoch in range(2)] == known
+    assert entry.bound(settings, None, np.array([5000])) is None
+    assert entry.in_audit(settings).parameters["epochs"] == "one"
+    given = entry.build(settings.with_parameters(failure=0.3))
+    assert given._algorithm(1).failure == 0.3
+
+
+@pytest.mark.parametrize(
+    "parameter", {p.name: p for e in CATALOG for p in e.parameters.values()}.values(), ids=lambda p: p.name
+)
+def test_a_parameter_is_declared_with_meaning_default_and_check(parameter):
+    assert parameter.meaning.endswith(".")
+    assert parameter.shown_default
+    assert parameter.check(parameter.default) == parameter.default
+    for wrong in (0, -1.0, math.nan, math.inf, "x", True):
+        with pytest.raises(ValueError, match=f"^{parameter.name} must be "):
+            parameter.check(wrong)

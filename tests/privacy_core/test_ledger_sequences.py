@@ -341,10 +341,14 @@ def test_a_script_keeps_values_that_are_no_integers():
     assert scripted.values[0].tolist() == [3.5, 4.0]
 
 
+def _factorized(n):
+    return FactorizedSum(UNIT, n, label="doubling")
+
+
 def test_sums_of_several_kinds_in_one_ledger():
     """Trees pay for each node, a factorized sum once; both over the same records."""
     ledger = LiveLedger(2, ConstantNoise())
-    kinds = [TreeSum(UNIT, 8), FactorizedSum(UNIT, 8), DoublingSum(lambda n: FactorizedSum(UNIT, n, label="doubling"), 1)]
+    kinds = [TreeSum(UNIT, 8), FactorizedSum(UNIT, 8), DoublingSum(_factorized, 1, growth=2)]
     for sums in kinds:
         answers_of(sums, ledger, np.zeros((8, 2)), is_staggered=True)
     assert ledger.worst_record() == {GaussianEvent(1.0): 4 + 1 + 1}

@@ -42,10 +42,10 @@ KINDS = {
     "dense": partial(FactorizedSum, n_steps=30),
     "buffered": partial(FactorizedSum, n_steps=N_STEPS),
     "one buffer": partial(FactorizedSum, n_steps=N_STEPS, n_buffers=1),
-    "doubling tree": lambda mechanism: DoublingSum(partial(TreeSum, mechanism), 2),
-    "doubling honaker": lambda mechanism: DoublingSum(partial(TreeSum, mechanism, honaker=True), 1),
-    "doubling dense": lambda mechanism: DoublingSum(partial(FactorizedSum, mechanism), 2),
-    "doubling buffered": lambda mechanism: DoublingSum(partial(FactorizedSum, mechanism, n_buffers=2), 2),
+    "doubling tree": lambda mechanism: DoublingSum(partial(TreeSum, mechanism), 2, growth=2),
+    "doubling honaker": lambda mechanism: DoublingSum(partial(TreeSum, mechanism, honaker=True), 1, growth=2),
+    "doubling dense": lambda mechanism: DoublingSum(partial(FactorizedSum, mechanism), 2, growth=2),
+    "doubling buffered": lambda mechanism: DoublingSum(partial(FactorizedSum, mechanism, n_buffers=2), 2, growth=2),
 }
 LIMITED = ["tree", "honaker", "dense", "buffered", "one buffer"]
 MATRIX = [

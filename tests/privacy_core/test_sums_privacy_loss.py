@@ -99,8 +99,8 @@ CASES = {
     "buffered, first": (FactorizedSum(SCALAR, 40), SCALAR, 0, 40),
     "buffered, middle": (FactorizedSum(SCALAR, 40), SCALAR, 17, 40),
     "two buffers": (FactorizedSum(SCALAR, 20, 2), SCALAR, 3, 20),
-    "doubling": (DoublingSum(partial(FactorizedSum, SCALAR), 2), SCALAR, 7, 14),
-    "doubling buffers": (DoublingSum(partial(FactorizedSum, SCALAR, n_buffers=2), 4), SCALAR, 4, 12),
+    "doubling": (DoublingSum(partial(FactorizedSum, SCALAR), 2, growth=2), SCALAR, 7, 14),
+    "doubling buffers": (DoublingSum(partial(FactorizedSum, SCALAR, n_buffers=2), 4, growth=2), SCALAR, 4, 12),
     "matrix": (FactorizedSum(SYMMETRIC, 8), SYMMETRIC, 1, 8),
     "matrix, equal, buffered": (FactorizedSum(EQUAL_ENTRIES, 9, 2), EQUAL_ENTRIES, 1, 9),
     "matrix in a tree": (TreeSum(SYMMETRIC, 4), SYMMETRIC, 0, 4),
@@ -142,8 +142,8 @@ def test_no_record_of_a_tree_pays_more_than_the_first(honaker):
     [
         FactorizedSum(SCALAR, 24),
         FactorizedSum(SCALAR, 24, 2),
-        DoublingSum(partial(FactorizedSum, SCALAR, n_buffers=1), 2),
-        DoublingSum(partial(FactorizedSum, SCALAR), 2),
+        DoublingSum(partial(FactorizedSum, SCALAR, n_buffers=1), 2, growth=2),
+        DoublingSum(partial(FactorizedSum, SCALAR), 2, growth=2),
     ],
     ids=["dense", "buffered", "doubling buffered", "doubling dense"],
 )

@@ -21,6 +21,7 @@ from bandana.algorithms.entry import (
     renyi_of,
     reward_claim,
 )
+from bandana.algorithms.epochs import EPOCHS, in_epochs, one_epoch, proved_in_one
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, RIDGE, SWITCH, declared
 from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray
@@ -55,7 +56,7 @@ _OFUL = "Abbasi-Yadkori, Pal and Szepesvari (2011), Improved algorithms for line
 _SHARIFF_SHEFFET = "Shariff and Sheffet (2018), Differentially private contextual linear bandits"
 _ZHENG = "Zheng, Cai, Huang, Li and Wang (2020), Locally differentially private (contextual) bandits learning"
 _RECORD = "one user's record (contexts and rewards)"
-_WIDTH = declared(FAILURE, BETA_SCALE, RIDGE)
+_WIDTH = declared(FAILURE, BETA_SCALE, RIDGE, EPOCHS)
 _SWITCHING = declared(FAILURE, BETA_SCALE, RIDGE, SWITCH)
 _AUDIT_SHAPE = (3, 3)
 
@@ -156,10 +157,11 @@ ENTRIES = (
         calibrations=(),
         claim="none: the non-private twin",
         source=f"{_OFUL}, OFUL in every round",
-        build=_lin_ucb,
+        build=in_epochs(_lin_ucb),
+        in_audit=one_epoch,
         plays_on=(CONTEXTUAL,),
         parameters=_WIDTH,
-        bound=changing_regularizers(_lin_ucb, _OFUL),
+        bound=proved_in_one(changing_regularizers(_lin_ucb, _OFUL)),
     ),
     Entry(
         name="linucb",
@@ -169,7 +171,8 @@ ENTRIES = (
         calibrations=("printed", "tree", "tight"),
         claim="(epsilon, delta)-joint DP: the actions of all other users, replace one record (contexts and rewards)",
         source=f"{_SHARIFF_SHEFFET}, Gaussian variant",
-        build=_lin_ucb_joint,
+        build=in_epochs(_lin_ucb_joint),
+        in_audit=one_epoch,
         plays_on=(CONTEXTUAL,),
         parameters=_WIDTH,
         promise=record_claim(
@@ -177,7 +180,7 @@ ENTRIES = (
         ),
         probes=first_user,
         audit_shape=_AUDIT_SHAPE,
-        bound=changing_regularizers(_lin_ucb_joint, _SHARIFF_SHEFFET),
+        bound=proved_in_one(changing_regularizers(_lin_ucb_joint, _SHARIFF_SHEFFET)),
     ),
     Entry(
         name="linucb",
@@ -187,7 +190,8 @@ ENTRIES = (
         calibrations=("printed", "tight"),
         claim="(epsilon, delta)-local DP of a user's messages, replace one record (contexts and rewards)",
         source=_ZHENG,
-        build=_lin_ucb_local,
+        build=in_epochs(_lin_ucb_local),
+        in_audit=one_epoch,
         plays_on=(CONTEXTUAL,),
         parameters=_WIDTH,
         promise=record_claim(
@@ -195,6 +199,6 @@ ENTRIES = (
         ),
         probes=first_user,
         audit_shape=_AUDIT_SHAPE,
-        bound=changing_regularizers(_lin_ucb_local, _ZHENG),
+        bound=proved_in_one(changing_regularizers(_lin_ucb_local, _ZHENG)),
     ),
 )

@@ -7,6 +7,7 @@ from typing import Any
 from bandana.algorithms.bandits.contextual.entries import changing_regularizers
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
 from bandana.algorithms.entry import Entry, Settings, first_user, level_of, record_claim
+from bandana.algorithms.epochs import EPOCHS, ONE, in_epochs, proved_in_one
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, Kind, Parameter, declared
 from bandana.algorithms.problem import KERNEL, POOLED, Problem
 from bandana.algorithms.rkhs.features import FeatureMap, feature_map, projected_on
@@ -21,7 +22,7 @@ _READING = Parameter(
     "reading", "Formula of the printed noise: the paper has five, of which its proof requires the last.", READINGS[-1],
     Kind.CHOICE, READINGS,
 )  # fmt: skip
-_PARAMETERS = declared(FAILURE, BETA_SCALE, RIDGE, NORM_BOUND, _N_FEATURES)
+_PARAMETERS = declared(FAILURE, BETA_SCALE, RIDGE, NORM_BOUND, _N_FEATURES, EPOCHS)
 _AUDIT_SHAPE = (3, 2)
 _FEW = 4
 
@@ -62,7 +63,7 @@ def _with_few_features(settings: Settings) -> Settings:
     assert kernel is not None
     assert d is not None
     few = max(_FEW, _fewest(kernel, d))
-    return settings.with_parameters(n_features=min(settings.parameters["n_features"], few))
+    return settings.with_parameters(n_features=min(settings.parameters["n_features"], few), epochs=ONE)
 
 
 def _fewest(kernel: Kernel, dimension: int) -> int:
@@ -83,11 +84,11 @@ ENTRIES = (
         calibrations=(),
         claim="none: the non-private twin",
         source=f"{_SRINIVAS}, on features of the kernel",
-        build=_gp_ucb,
+        build=in_epochs(_gp_ucb),
         plays_on=(KERNEL, POOLED),
         parameters=_PARAMETERS,
         in_audit=_with_few_features,
-        bound=changing_regularizers(_gp_ucb, _SRINIVAS),
+        bound=proved_in_one(changing_regularizers(_gp_ucb, _SRINIVAS)),
     ),
     Entry(
         name="gp-ucb",
@@ -97,14 +98,14 @@ ENTRIES = (
         calibrations=("printed", "tight"),
         claim="(epsilon, delta)-joint DP: the actions of all other users, replace one record (decision set and reward)",
         source=f"{_DUBEY}, Algorithms 1 and 2, Lemma 2",
-        build=_gp_ucb_joint,
+        build=in_epochs(_gp_ucb_joint),
         plays_on=(KERNEL, POOLED),
         parameters=_PARAMETERS | declared(_READING),
         promise=record_claim(TrustModel.JOINT, "the actions of all other users", "Lemma 2", _DUBEY, _RECORD),
         probes=first_user,
         in_audit=_with_few_features,
         audit_shape=_AUDIT_SHAPE,
-        bound=changing_regularizers(_gp_ucb_joint, _DUBEY),
+        bound=proved_in_one(changing_regularizers(_gp_ucb_joint, _DUBEY)),
     ),
     Entry(
         name="gp-ucb",
@@ -114,13 +115,13 @@ ENTRIES = (
         calibrations=("printed", "tight"),
         claim="(epsilon, delta)-local joint DP of a user's messages, replace one record (decision set and reward)",
         source=f"{_DUBEY}, Algorithm 3, Lemma 5",
-        build=_gp_ucb_local,
+        build=in_epochs(_gp_ucb_local),
         plays_on=(KERNEL, POOLED),
         parameters=_PARAMETERS,
         promise=record_claim(TrustModel.LOCAL, "a user's messages", "Lemma 5", _DUBEY, _RECORD),
         probes=first_user,
         in_audit=_with_few_features,
         audit_shape=_AUDIT_SHAPE,
-        bound=changing_regularizers(_gp_ucb_local, _DUBEY),
+        bound=proved_in_one(changing_regularizers(_gp_ucb_local, _DUBEY)),
     ),
 )

@@ -12,6 +12,7 @@ from bandana.algorithms.bandits.kernel.pooled_gp_ucb import (
     pooled_gp_ucb_local,
 )
 from bandana.algorithms.entry import Bound, Entry, RegretBound, Settings, approx_of, first_user, record_claim
+from bandana.algorithms.epochs import EPOCHS, in_epochs, one_epoch, proved_in_one
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, declared
 from bandana.algorithms.problem import POOLED
 from bandana.algorithms.protocol import FloatArray, IntArray
@@ -20,7 +21,7 @@ from bandana.privacy_core import TrustModel
 _SRINIVAS = "Srinivas, Krause, Kakade and Seeger (2010), Gaussian process optimization in the bandit setting"
 _DUBEY = "Dubey (2021), No-regret algorithms for private Gaussian process bandit optimization"
 _RECORD = "one user's record (decision set and reward)"
-_PARAMETERS = declared(RIDGE, FAILURE, NORM_BOUND, BETA_SCALE)
+_PARAMETERS = declared(RIDGE, FAILURE, NORM_BOUND, BETA_SCALE, EPOCHS)
 _AUDIT_SHAPE = (2, 2)
 
 
@@ -75,11 +76,12 @@ ENTRIES = (
         calibrations=(),
         claim="none: the non-private twin",
         source=f"{_SRINIVAS}, on a finite set",
-        build=_twin,
+        build=in_epochs(_twin),
+        in_audit=one_epoch,
         plays_on=(POOLED,),
         parameters=_PARAMETERS,
         audit_shape=_AUDIT_SHAPE,
-        bound=_bound_of(_twin, _SRINIVAS),
+        bound=proved_in_one(_bound_of(_twin, _SRINIVAS)),
     ),
     Entry(
         name="gp-ucb-pool",
@@ -89,13 +91,14 @@ ENTRIES = (
         calibrations=("tight",),
         claim="(epsilon, delta)-joint DP: the actions of all other users, replace one record (decision set and reward)",
         source=f"the claim of {_DUBEY}, Definition 6, kept by noisy counts and sums of a finite pool's points",
-        build=_joint,
+        build=in_epochs(_joint),
+        in_audit=one_epoch,
         plays_on=(POOLED,),
         parameters=_PARAMETERS,
         promise=record_claim(TrustModel.JOINT, "the actions of all other users", "Definition 6", _DUBEY, _RECORD),
         probes=first_user,
         audit_shape=_AUDIT_SHAPE,
-        bound=_bound_of(_joint, _SRINIVAS),
+        bound=proved_in_one(_bound_of(_joint, _SRINIVAS)),
     ),
     Entry(
         name="gp-ucb-pool",
@@ -105,12 +108,13 @@ ENTRIES = (
         calibrations=("tight",),
         claim="(epsilon, delta)-local DP of a user's message, replace one record (decision set and reward)",
         source=f"the claim of {_DUBEY}, Definition 7, kept by noisy counts and sums of a finite pool's points",
-        build=_local,
+        build=in_epochs(_local),
+        in_audit=one_epoch,
         plays_on=(POOLED,),
         parameters=_PARAMETERS,
         promise=record_claim(TrustModel.LOCAL, "a user's message", "Definition 7", _DUBEY, _RECORD),
         probes=first_user,
         audit_shape=_AUDIT_SHAPE,
-        bound=_bound_of(_local, _SRINIVAS),
+        bound=proved_in_one(_bound_of(_local, _SRINIVAS)),
     ),
 )

@@ -97,8 +97,8 @@ def case(record=0, change=1.0, n_rounds=N_ROUNDS):
 HONEST = {
     "dense": FactorizedSum(MECHANISM, N_ROUNDS),
     "buffered": FactorizedSum(MECHANISM, N_ROUNDS, 2),
-    "doubling": DoublingSum(partial(FactorizedSum, MECHANISM), 3),
-    "doubling buffered": DoublingSum(partial(FactorizedSum, MECHANISM, n_buffers=2), 3),
+    "doubling": DoublingSum(partial(FactorizedSum, MECHANISM), 3, growth=2),
+    "doubling buffered": DoublingSum(partial(FactorizedSum, MECHANISM, n_buffers=2), 3, growth=2),
 }
 
 

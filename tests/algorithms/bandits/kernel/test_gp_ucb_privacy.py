@@ -10,9 +10,9 @@ import pytest
 from context_tables import context_table
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from bandana.algorithms.bandits.kernel.doubling import Doubling, _Later
-from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb, gp_ucb_joint, gp_ucb_local
+from bandana.algorithms.bandits.kernel.gp_ucb import READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
 from bandana.algorithms.catalog import find
+from bandana.algorithms.epochs import GrowingEpochs, _Later
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.protocol import Record
@@ -142,21 +142,21 @@ PROBLEM = Problem(3, UNIT, 64, dimension=2, kernel=KERNEL)
 JOINT = find("gp-ucb joint")
 
 
-def test_readings_are_chosen_by_number():
+def test_readings_are_chosen_by_name():
     level = ApproxDP(1.0, 1e-5)
     scales = [
-        JOINT.build(JOINT.settings(PROBLEM, "printed", level, reading=number, n_features=4)).sums.mechanism.scale
-        for number in range(1, 6)
+        JOINT.build(JOINT.settings(PROBLEM, "printed", level, reading=name, n_features=4)).sums.mechanism.scale
+        for name in READINGS
     ]
     default = JOINT.build(JOINT.settings(PROBLEM, "printed", level, n_features=4))
     assert default.sums.mechanism.scale == scales[4]
     assert len(set(scales)) == 4, "at epsilon = 1 the fourth and the fifth agree"
-    with pytest.raises(ValueError, match=r"reading must be one of 1 \(lemma-2\), .* got 6"):
-        JOINT.build(JOINT.settings(PROBLEM, "printed", level, reading=6))
+    with pytest.raises(ValueError, match=r"reading must be one of lemma-2, sketch, .* got 'lemma-3'"):
+        JOINT.settings(PROBLEM, "printed", level, reading="lemma-3")
 
 
 def test_where_a_reading_is_false_the_ledger_shows_more_than_the_claim():
-    settings = JOINT.settings(PROBLEM, "printed", ApproxDP(0.01, 1e-5), reading=3, n_features=4)
+    settings = JOINT.settings(PROBLEM, "printed", ApproxDP(0.01, 1e-5), reading="lemma-12", n_features=4)
     ledger = OwnNoiseLedger([1])
     run(JOINT.build(settings), context_table(64, 3, 2, UNIT), ledger)
     claim = JOINT.promise(settings)
@@ -189,7 +189,7 @@ def test_audits_play_with_few_features(problem, expected):
 
 def doubling(name, m=4, first=8):
     """Built once: the epochs of a run are those of a lone algorithm's."""
-    return Doubling(lambda rounds: built(name, m=m, horizon=rounds), first)
+    return GrowingEpochs(lambda rounds: built(name, m=m, horizon=rounds), first, growth=2)
 
 
 def test_epochs_double():

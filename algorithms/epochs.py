@@ -1,7 +1,9 @@
-"""An algorithm for an unknown horizon: one that needs to know it, started anew for epochs of twice the length.
+"""Epochs for an unknown horizon: an algorithm that needs to know its horizon starts anew in ever longer epochs.
 
-Epoch e has first x 2^e rounds and an algorithm that was built for so many: its noise, its width, and the number of its
-features. Nothing but time goes from one epoch to the next.
+Epoch e has first x growth^e rounds and an algorithm that was built for so many: its noise, its width, and the number of its
+features. Nothing but time goes from one epoch to the next. With regret of order sqrt T, finished epochs cost a factor of
+sqrt(growth) / (sqrt(growth) - 1) over a known horizon: 3.4 where epochs double, 1.2 where each is 32 times as long. A run
+that ends early in an epoch was prepared for up to 32 times as many rounds, which shows in logarithms alone.
 
 Privacy: a record lies in one epoch, which the calendar decides and no data. The releases of an epoch read its own records
 alone, so that the spans of two epochs are disjoint: they compose in parallel, and the whole costs what its most costly epoch
@@ -14,15 +16,60 @@ sums depend on the horizon, `bandana.privacy_core.DoublingSum` does the same and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bandana.algorithms.entry import Bound, RegretBound, Settings
+from bandana.algorithms.parameters import FAILURE, Kind, Parameter
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
 from bandana.privacy_core import Carried, Interval, Ledger, Mechanism, Span
-from bandana.privacy_core.checks import at_least
+from bandana.privacy_core.checks import at_least, failure_of
+
+ONE, GROWING = "one", "growing"
+EPOCHS = Parameter(
+    "epochs", "One for a known horizon; growing ones, each 32 times as long, for an unknown one. Audits replay one epoch.",
+    ONE, Kind.CHOICE, (ONE, GROWING), is_later=True,
+)  # fmt: skip
+
+
+def in_epochs(build: Callable[[Settings], Algorithm]) -> Callable[[Settings], Algorithm]:
+    """Builds the algorithm, or where `epochs` is growing, the one that starts anew in each."""
+
+    def built(settings: Settings) -> Algorithm:
+        if settings.parameters[EPOCHS.name] == ONE:
+            return build(_without(settings))
+        return GrowingEpochs(partial(_of_epoch, build, settings))
+
+    return built
+
+
+def proved_in_one(bound: Bound) -> Bound:
+    """The bound of a known horizon; none where epochs grow."""
+
+    def proved(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+        return bound(_without(settings), means, grid) if settings.parameters[EPOCHS.name] == ONE else None
+
+    return proved
+
+
+def one_epoch(settings: Settings) -> Settings:
+    """Settings of one epoch, in which a record lies: what audits replay."""
+    return settings.with_parameters(**{EPOCHS.name: ONE})
+
+
+def _without(settings: Settings) -> Settings:
+    return replace(settings, parameters={name: v for name, v in settings.parameters.items() if name != EPOCHS.name})
+
+
+def _of_epoch(build: Callable[[Settings], Algorithm], settings: Settings, rounds: int) -> Algorithm:
+    """The algorithm of an epoch; a failure probability that was left out is that of the epoch's length."""
+    given = _without(settings)
+    if given.parameters.get(FAILURE.name) == failure_of(None, settings.problem.known_horizon):
+        given = given.with_parameters(**{FAILURE.name: failure_of(None, rounds)})
+    return build(replace(given, problem=replace(settings.problem, horizon=rounds)))
 
 
 class Sensitive(NamedTuple):
@@ -42,21 +89,24 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Doubling:
-    """Algorithms for first, 2 first, 4 first, ... rounds, one after the other; see the module.
+class GrowingEpochs:
+    """Algorithms for first, growth x first, growth^2 x first, ... rounds, one after the other.
 
     For algorithms that are asked in every round, as all are where users bring contexts: replicates change epochs together.
 
     Attributes:
       build: rounds -> the algorithm of an epoch of so many. All have the same actions and reward range.
       first: rounds of the first epoch.
+      growth: how many times as long the next epoch is.
     """
 
     build: Callable[[int], Algorithm]
     first: int = 32
+    growth: int = 32
 
     def __post_init__(self) -> None:
         at_least("first", self.first, 1)
+        at_least("growth", self.growth, 2)
 
     @property
     def n_actions(self) -> int:
@@ -76,11 +126,14 @@ class Doubling:
 
     def epoch_of(self, step: int) -> int:
         """The epoch of the round (from 0)."""
-        return (step // self.first + 1).bit_length() - 1
+        epoch = 0
+        while step >= self.start_of(epoch + 1):
+            epoch += 1
+        return epoch
 
     def start_of(self, epoch: int) -> int:
         """The first round of an epoch."""
-        return self.first * ((1 << epoch) - 1)
+        return self.first * int(self.growth**epoch - 1) // (self.growth - 1)
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
         """The state before the first epoch."""
@@ -118,7 +171,7 @@ class Doubling:
         return self._algorithm(self.epoch_of(int(released.clock[0])))
 
     def _algorithm(self, epoch: int) -> Algorithm:
-        return _built(self.build, self.first << epoch)
+        return _built(self.build, self.first * self.growth**epoch)
 
 
 @lru_cache(maxsize=64)
