@@ -61,7 +61,7 @@ def test_list_json_is_an_array_of_the_agreed_fields(bandana):
     assert by_name["adar-ucb"]["calibrations"] == ["printed", "tight"]
     assert by_name["adar-ucb"]["plays_on"] == ["finite", "linear"]
     assert by_name["linucb joint"]["plays_on"] == ["contextual"]
-    assert [item["name"] for item in by_name["linucb joint"]["parameters"]] == ["failure", "beta_scale", "ridge"]
+    assert [item["name"] for item in by_name["linucb joint"]["parameters"]] == ["failure", "beta_scale", "ridge", "epochs"]
     assert by_name["ucrl-vtr joint pure"]["parameters"][-1] == {
         "name": "reading", "meaning": by_name["ucrl-vtr local pure"]["parameters"][-1]["meaning"],
         "default": "l1-constants", "options": ["l2-constants", "l1-constants"],
