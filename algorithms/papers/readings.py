@@ -1,7 +1,7 @@
 """What printed noise can mean beyond what is built, and what it is worth where a ledger adds up more than one record pays.
 
-No builder imports this: a reading changes no result. A reading is told as what it changes of a run that was played: factors
-on the noise, or on the privacy loss at the same noise, or the bound on rewards that the run needs.
+No builder imports this: a reading changes no result. A reading is stated as its difference from a run that was played: factors
+on the noise, factors on the privacy loss at the same noise, or the bound on rewards that the run needs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _one(values: Values) -> float:
 
 
 class Reading(NamedTuple):
-    """One meaning of a print, as what it changes of the run that is played."""
+    """One meaning of a print, as its difference from the run that is played."""
 
     meaning: str
     noise: Callable[[Values], float | Mapping[str, float]] = _one

@@ -62,7 +62,7 @@ def _split(name: str) -> Form:
 
 
 class Comparison(NamedTuple):
-    """All calibrations of one algorithm in one reading of its print, which stands first."""
+    """All calibrations of one algorithm, in one reading of what its paper prints; the printed one, if any, is the first."""
 
     entry: Entry
     reading: str
@@ -71,7 +71,7 @@ class Comparison(NamedTuple):
     columns: tuple[Column, ...]
 
 
-# --- what is asked for ------------------------------------------------------------------------------------------------
+# --- what can be given -------------------------------------------------------------------------------------------------
 
 
 def option(parameter: str) -> str:
@@ -266,7 +266,7 @@ def _worth(column: Column, values: Values) -> dict[str, Any]:
         "true_epsilon_at_least": finite(epsilon_of(column.at_least, column.claim)),
         "true_epsilon_at_delta": None if is_pure else finite(proved.epsilon_at(values["delta"])),
         "is_true": column.is_true,
-        "noise": {_told([quantity]): size for quantity, size in column.noise.items()},
+        "noise": {_in_words([quantity]): size for quantity, size in column.noise.items()},
     }
 
 
@@ -277,11 +277,17 @@ def _rows(columns: tuple[Column, ...]) -> Iterable[dict[str, Any]]:
     for name, tight in (("the same noise, scaled", same), *((c.calibration, c.noise) for c in columns[1:])):
         for quantity in (quantity for quantity in first.noise if quantity in tight):
             one, other = first.noise[quantity], tight[quantity]
-            row = {"quantity": _told([quantity]), "tight_by": name, "printed": one, "tight": other, "factor": one / other}
+            row = {
+                "quantity": _in_words([quantity]),
+                "tight_by": name,
+                "printed": one,
+                "tight": other,
+                "factor": one / other,
+            }
             yield row
 
 
-def _told(quantities: list[Quantity]) -> str:
+def _in_words(quantities: list[Quantity]) -> str:
     """Quantities of one kind that are alike, in words: what they fall on, and the steps."""
     where, parts = quantities[0][0], " and ".join(dict.fromkeys(what for _, what, _ in quantities if what))
     steps = sorted({step for _, _, step in quantities if step is not None})
@@ -344,7 +350,7 @@ def _table(comparison: Comparison) -> Table:
         sizes = [column.noise.get(quantity) for column in columns]
         alike.setdefault((quantity[0], *(_over(size, sizes[-1]) for size in sizes)), []).append(quantity)
     for (_, *cells), quantities in alike.items():
-        table.add_row(escape(_told(quantities)), *cells)
+        table.add_row(escape(_in_words(quantities)), *cells)
     return table
 
 
