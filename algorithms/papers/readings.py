@@ -1,7 +1,7 @@
 """What printed noise can mean beyond what is built, and what it is worth where a ledger adds up more than one record pays.
 
-No builder imports this: a reading changes no result. A reading is stated as its difference from a run that was played: factors
-on the noise, factors on the privacy loss at the same noise, or the bound on rewards that the run needs.
+No builder imports this: a reading changes no result. A reading is stated as its difference from a run that was played:
+factors on the noise, factors on the privacy loss at the same noise, or the bound on rewards that the run needs.
 """
 
 from __future__ import annotations
