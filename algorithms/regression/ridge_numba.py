@@ -182,7 +182,7 @@ def factor(gram, inverse, log_det, is_positive):  # type: ignore[no-untyped-def]
 
 def learn(
     statistic: FloatArray,
-    added: float,
+    added: FloatArray,
     estimate: FloatArray,
     inverse: FloatArray,
     log_det: FloatArray,
@@ -194,7 +194,7 @@ def learn(
 
     Args:
       statistic: (n_reps, d, d + 1), of which the vector and the lower triangle of the matrix are read.
-      added: to the diagonal.
+      added: (n_reps,) to the diagonal.
       estimate: (n_reps, d), filled.
       inverse: (n_reps, d, d), filled where the matrix is positive definite.
       log_det: (n_reps,), filled there.
@@ -205,7 +205,7 @@ def learn(
         _learn(statistic, added, estimate, inverse, log_det, is_positive)
         return
     for r, rows in enumerate(statistic):
-        matrix = rows[:, :d] + added * np.eye(d)
+        matrix = rows[:, :d] + added[r] * np.eye(d)
         # What is the lower triangle here is the upper one of the transpose, which has LAPACK's order of memory already.
         root, info = dpotrf(matrix.T, lower=0, clean=0)
         pivots = np.diagonal(root) ** 2
@@ -226,7 +226,7 @@ def _learn(statistic, added, estimate, inverse, log_det, is_positive):  # type: 
         for i in range(d):
             for j in range(i):
                 gram[i, j] = statistic[r, i, j]
-            gram[i, i] = statistic[r, i, i] + added
+            gram[i, i] = statistic[r, i, i] + added[r]
         is_positive[r], total = _invert(gram, low, inverse[r])
         if is_positive[r]:
             log_det[r] = total

@@ -16,7 +16,7 @@ import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.rl.mixture import value_targets_numba
-from bandana.algorithms.rl.mixture.vtr import UCRLVTR, Released, Sensitive, Shift
+from bandana.algorithms.rl.mixture.vtr import UCRLVTR, Released, Sensitive
 from bandana.algorithms.rl.mixture.vtr_plus import UCRLVTRPlus
 from bandana.audits.faults.fault import Control, planted_as
 from bandana.audits.faults.regression import NoisedAnew, counted_once, redrawn, with_sums
@@ -262,7 +262,7 @@ class _ShiftFromNoise(UCRLVTR):
     It does not explore, so that what it decides shows in few episodes: the widest optimism hides every estimate.
     """
 
-    def radius(self, log_det: FloatArray, shift: Shift, step: int) -> FloatArray:
+    def radius(self, log_det: FloatArray, step: int) -> FloatArray:
         """A radius of zero."""
         return np.zeros_like(log_det)
 
@@ -281,7 +281,7 @@ class _ShiftFromNoise(UCRLVTR):
     def learn(self, released: Any, statistic: FloatArray, step: int) -> None:
         """Learns with the noise's own eigenvalue in place of the bound."""
         if isinstance(released, _Watching):
-            d = self.model.dimension
+            d, statistic = self.model.dimension, statistic.copy()
             least = np.linalg.eigvalsh((statistic - released.exact)[..., :d])[..., 0]
             moved = least + (self.shift(step).added - self.ridges)
             np.einsum("rbii->rbi", statistic[..., :d])[...] -= moved[..., None]

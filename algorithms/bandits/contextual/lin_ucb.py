@@ -20,7 +20,6 @@ from bandana.algorithms.bandits.contextual.offers import (
     or_else,
 )
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.algorithms.regression import ridge_numba
 from bandana.algorithms.regression.noisy_sums import (
     UP,
     NoisySums,
@@ -30,6 +29,7 @@ from bandana.algorithms.regression.noisy_sums import (
     printed_tree,
     tree_sums,
 )
+from bandana.algorithms.regression.private_ridge import PrivateRidge, Regularizer
 from bandana.privacy_core import EQUAL, ApproxDP, Interval, JointGaussian, Ledger, LocalSum, PrivateSum
 from bandana.privacy_core.checks import at_least, failure_of, non_negative, positive, probability
 
@@ -51,17 +51,8 @@ class Model(NamedTuple):
 class LinUCB:
     r"""LinUCB on noisy sums of x x^T and y x, both released after every round.
 
-    After t rounds, with N_t the matrix noise and n_t the vector noise of the sums, q_t >= |N_t| and g_t >= |n_t| quantiles,
-
-        V = sum x x^T + N_t + (lambda + 2 q_t) I,     theta = V^-1 (sum y x + n_t),
-        w = R sqrt(2 log(2 n/failure) + log det V - d log a') + B sqrt(b) + g_t / sqrt(a),
-
-    where a = lambda + q_t and b = lambda + 3 q_t bound the eigenvalues of the regularizer N_t + (lambda + 2 q_t) I. This is
-    Shariff and Sheffet's Proposition on changing regularizers with a(t) and b(t): the self-normalized bound holds in all
-    rounds at once for one a' <= a. That is the least a of the run, n = 1; or, where they differ by so much that this is
-    larger, each round's own a' = a and a union over n = T of them (`regularizers`). The shift and the width are made of
-    public bounds and of V, which is released, never of the realized noise or of exact sums. Where V is not positive definite
-    after all, its eigenvalues are raised to a: post-processing.
+    After t rounds theta, V and the width w are those of `PrivateRidge`, with C = B and one regression: with N_t and n_t the
+    noise of the sums and q_t >= |N_t| a quantile, V = sum x x^T + N_t + (lambda + 2 q_t) I and theta = V^-1 (sum y x + n_t).
 
     Unit of privacy: one user's record, contexts and reward. What is protected: joint model, the actions of all *other* users
     (a user's own action may depend on the own contexts); local model, the message that the user sends, x x^T and y x with
@@ -86,7 +77,7 @@ class LinUCB:
       reward_scale: R.
       parameter_bound: B, of |theta|.
       matrix_norm: q_t in units of the deviation of the noise in one entry.
-      vector_norm: g_t in the same units.
+      vector_norm: g_t >= |n_t| in the same units.
       deviation: of the noise in one entry, a bound for all t; None: what `sums` says for each t.
       beta_scale: factor on the width.
     """
@@ -140,8 +131,9 @@ class LinUCB:
         Means that are missed by b_s, |b_s| <= `inaccuracy`, move V theta by sum b_s x_s, whose norm in V^-1 is at most the
         norm of b as V >= sum x x^T, and at most sum |b_s| / sqrt a.
         """
-        _, least, _ = self.shift(step)
-        return self.inaccuracy * min(math.sqrt(step), step / math.sqrt(least))
+        if self.inaccuracy == 0:
+            return 0.0
+        return self.inaccuracy * min(math.sqrt(step), step / math.sqrt(self.shift(step).least))
 
     def init(self, n_reps: int) -> tuple[Sensitive, Model]:
         """The states before the first round."""
@@ -172,47 +164,32 @@ class LinUCB:
         self._learn(released, noisy, int(released.clock[0]))
         return Sensitive(state), released
 
-    def shift(self, step: int) -> tuple[float, float, float]:
-        """What is added to the diagonal after `step` rounds, and the bounds a and b on the regularizer's eigenvalues."""
-        norm = self.matrix_norm * self._deviation(step)
-        return self.ridge + 2 * norm, self.ridge + norm, self.ridge + 3 * norm
+    @cached_property
+    def regression(self) -> PrivateRidge:
+        """The regression, with bounds on its noise after each round."""
+        return PrivateRidge(
+            self.n_features, self.ridge, self.horizon, self._noise, self.reward_scale, self.parameter_bound, self.failure
+        )
 
-    def _deviation(self, step: int) -> float:
-        """Standard deviation of the noise in one entry; before the first release there is none."""
-        if step == 0:
-            return 0.0
-        return self.sums.noise_deviation(step) if self.deviation is None else self.deviation
+    def _noise(self, step: int) -> tuple[float, float]:
+        """q_t and g_t; before the first release there is no noise."""
+        deviation = 0.0 if step == 0 else self.sums.noise_deviation(step) if self.deviation is None else self.deviation
+        return self.matrix_norm * deviation, self.vector_norm * deviation
+
+    def shift(self, step: int) -> Regularizer:
+        """The regularizer after `step` rounds."""
+        return self.regression.regularizer(step)
+
+    @property
+    def regularizers(self) -> tuple[float | None, int]:
+        """The a' and n of the width; None for a' = a."""
+        floor, n = self.regression.regularizers
+        return None if np.isnan(floor) else float(floor), int(n)
 
     def _learn(self, model: Model, statistic: FloatArray, step: int) -> None:
         """Fills the model from noisy sums (n_reps, d, d + 1)."""
-        d = self.n_features
-        added, least, largest = self.shift(step)
-        log_det, is_positive = np.empty(len(statistic)), np.empty(len(statistic), dtype=np.bool_)
-        ridge_numba.learn(statistic, added, model.estimate, model.inverse, log_det, is_positive)
-        bad = np.flatnonzero(~is_positive)
-        if len(bad):
-            values, vectors = np.linalg.eigh(statistic[bad, :, :d] + added * np.eye(d))
-            values = np.maximum(values, least)
-            model.inverse[bad] = (vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1)
-            model.estimate[bad] = np.einsum("rij,rj->ri", model.inverse[bad], statistic[bad, :, d])
-            log_det[bad] = np.log(values).sum(axis=1)
-        fixed = self.parameter_bound * math.sqrt(largest) + self.vector_norm * self._deviation(step) / math.sqrt(least)
-        np.copyto(model.width, self.beta_scale * (self._radius(log_det, least) + fixed + self.misfit(step)))
-
-    @cached_property
-    def regularizers(self) -> tuple[float | None, int]:
-        """The a' and n of the width; None for a' = a."""
-        deviations = [self._deviation(step) for step in range(1, self.horizon + 1)]
-        least, largest = (self.ridge + self.matrix_norm * d for d in (min(deviations), max(deviations)))
-        if self.n_features * math.log(largest / least) <= 2 * math.log(self.horizon):
-            return least, 1
-        return None, self.horizon
-
-    def _radius(self, log_det: FloatArray, least: FloatArray | float) -> FloatArray:
-        """Confidence radius for the randomness of rewards, where V has this log-determinant and a regularizer >= `least`."""
-        floor, n = self.regularizers
-        growth = np.maximum(log_det - self.n_features * np.log(least if floor is None else floor), 0.0)
-        return np.asarray(self.reward_scale * np.sqrt(2 * math.log(2 * n / self.failure) + growth))
+        log_det = self.regression.fit(statistic, step, model.estimate, model.inverse)
+        np.copyto(model.width, self.beta_scale * (self.regression.radius(log_det, step) + self.misfit(step)))
 
     def regret_bound(self, horizon: ArrayLike) -> FloatArray:
         r"""Regret that is exceeded with probability at most `failure`, at every horizon; all constants are explicit.
@@ -244,10 +221,9 @@ class LinUCB:
             raise ValueError(f"the regret bound holds for a beta_scale of at least 1, got {self.beta_scale!r}")
         rounds, d = np.asarray(horizon, dtype=float), self.n_features
         steps = np.arange(int(rounds.max(initial=1.0)))  # rounds played before each
-        deviation = np.array([self._deviation(int(t)) for t in steps])
-        least, largest = (self.ridge + times * self.matrix_norm * deviation for times in (1, 3))
-        width = self._radius(d * np.log(steps / d + largest), least) + self.parameter_bound * np.sqrt(largest)
-        width += self.vector_norm * deviation / np.sqrt(least) + np.array([self.misfit(int(t)) for t in steps])
+        _, least, largest = self.regression.regularizer(steps)
+        width = self.regression.radius(d * np.log(steps / d + largest), steps)
+        width += np.array([self.misfit(int(t)) for t in steps])
         widest = np.maximum.accumulate(width)[np.maximum(rounds.astype(np.int64), 1) - 1]
         growth = d * np.log1p(rounds / (d * least[1:].min(initial=least.max())))
         span = self.reward_range.width

@@ -22,6 +22,7 @@ import numpy as np
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
+from bandana.algorithms.regression.private_ridge import Regularizer, raise_eigenvalues, regularizer
 from bandana.algorithms.rl.linear_mdp import values_numba as kernels
 from bandana.algorithms.rl.linear_mdp.batches import Schedule
 from bandana.privacy_core import Interval, Ledger, Mechanism, PrivateSum, Span
@@ -62,14 +63,6 @@ class Released(NamedTuple):
     """(n_reps,)"""
     clock: IntArray
     """(n_reps,) episodes played."""
-
-
-class Regularizer(NamedTuple):
-    """What is added to a matrix at a look, and what bounds the eigenvalues of that and the noise together."""
-
-    added: float
-    least: float
-    largest: float
 
 
 @dataclass(frozen=True)
@@ -257,8 +250,7 @@ class BatchedLSVI:
 
     def regularizer(self, look: int) -> Regularizer:
         """What is added to the matrices at the look-th look, with bounds on the eigenvalues that result."""
-        q = self.matrix_norms[look]
-        return Regularizer(*(self.ridge + (self.margin + more) * q for more in (1, 0, 2)))
+        return regularizer(self.ridge, self.matrix_norms[look], self.margin)
 
     def widths(self, look: int) -> FloatArray:
         """(H,) beta_h at the look-th look, in units of reward; see the class."""
@@ -291,10 +283,7 @@ class BatchedLSVI:
         ridge_numba.factor(gram, inverse, log_det, is_positive)
         bad = np.flatnonzero(~is_positive)
         if len(bad):
-            values, vectors = np.linalg.eigh(gram[bad])
-            values = np.maximum(values, least)
-            inverse[bad] = (vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1)
-            log_det[bad] = np.log(values).sum(axis=1)
+            raise_eigenvalues(gram[bad], bad, least, inverse, log_det)
         return inverse.reshape(n_reps, length, d, d), log_det.reshape(n_reps, length) - d * math.log(added)
 
     def _plan(self, sensitive: Sensitive, released: Released, ledger: Ledger, due: IntArray, look: int) -> None:

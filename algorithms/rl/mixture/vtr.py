@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 
 from bandana.algorithms.mdp.models import MixtureModel
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.algorithms.regression import ridge_numba
 from bandana.algorithms.regression.noise_norms import NoiseNorms
+from bandana.algorithms.regression.private_ridge import PrivateRidge, Regularizer
 from bandana.algorithms.rl.mixture import value_targets_numba
 from bandana.algorithms.rl.mixture.targets import Targets
 from bandana.privacy_core import Interval, Ledger, PrivateSum
@@ -53,19 +53,6 @@ class Released(NamedTuple):
     """(n_reps,) episodes played; the same in all replicates."""
 
 
-class Shift(NamedTuple):
-    """What stands before the data in each block's Gram matrix; all are (n_blocks,)."""
-
-    added: FloatArray
-    """To the diagonal."""
-    least: FloatArray
-    """a: lower bound on the eigenvalues of noise and shift together."""
-    largest: FloatArray
-    """b: upper bound on them."""
-    vector: FloatArray
-    """g: bound on the norm of the vector's noise."""
-
-
 @dataclass(frozen=True)
 class UCRLVTR:
     r"""UCRL-VTR on noisy sums of x x^T and y x for each step, all released at once after every episode.
@@ -75,16 +62,10 @@ class UCRLVTR:
 
         Q_h(s, a) = r_h(s, a) + c + <x, w> + beta |x|, moved into [low_h, high_h],     V_h(s) = max_a Q_h(s, a),
 
-    the norm in Lambda^-1, and the user takes the best action in each state. Then the user's x_h, y_h enter the sums. With
-    N_k and n_k the noise after k episodes, q_k >= |N_k|, g_k >= |n_k|, and R the bound on |x|,
-
-        Lambda = sum x x^T + N_k + (lambda R^2 + 2 q_k) I,     w = Lambda^-1 (sum y x + n_k),
-        beta = S sqrt(2 log(2 B n/failure) + log det Lambda - d log a') + C_w sqrt(b) + g_k / sqrt(a),
-
-    S half the range of the values, B the number of blocks, a = lambda R^2 + q_k and b = lambda R^2 + 3 q_k, a' and n as in
-    `regularizers`. The self-normalized bound (Abbasi-Yadkori et al. 2011) holds as the values of an episode are functions of
-    earlier ones. Before the first release Lambda is lambda R^2 I. Where Lambda is not positive definite after all, its
-    eigenvalues are raised to a: post-processing.
+    the norm in Lambda^-1, and the user takes the best action in each state. Then the user's x_h, y_h enter the sums. Lambda
+    (its V), w (its theta) and beta (its w) are those of `PrivateRidge`, with lambda R^2 for lambda, R the bound on |x|, half
+    the range of the values for its R, and C = C_w. Its bound holds as the values of an episode are functions of earlier
+    ones. Before the first release Lambda is lambda R^2 I.
 
     Unit of privacy: one user's whole episode, every step's state and action, in whatever the user's tree would have
     answered. What is protected: joint model, the actions of all other users and the final policy; local model, the message
@@ -202,81 +183,45 @@ class UCRLVTR:
         value = self.contribution(released, record)
         state, noisy, _ = self.sums.close(self.sums.add(sensitive.sum, value, record.n_records), ledger)
         np.add(released.clock, record.n_records, out=released.clock)
-        self.learn(released, noisy.copy(), int(released.clock[0]))
+        self.learn(released, noisy, int(released.clock[0]))
         return Sensitive(state), released
 
     def learn(self, released: Released, statistic: FloatArray, step: int) -> None:
-        """Regresses and plans from noisy sums (n_reps, n_blocks, d, d + 1), which it overwrites, after `step` episodes."""
-        shift, d = self.shift(step), self.model.dimension
-        np.einsum("rbii->rbi", statistic[..., :d])[...] += shift.added[:, None]
-        n_reps, n_blocks = statistic.shape[:2]
-        rows = n_reps * n_blocks
-        log_det, is_positive = np.empty(rows), np.empty(rows, dtype=np.bool_)
-        estimate, inverse = released.estimate.reshape(rows, d), released.inverse.reshape(rows, d, d)
-        ridge_numba.learn(statistic.reshape(rows, d, d + 1), 0.0, estimate, inverse, log_det, is_positive)
-        bad = np.flatnonzero(~is_positive)
-        if len(bad):
-            flat = statistic.reshape(rows, d, d + 1)[bad]
-            values, vectors = np.linalg.eigh(flat[:, :, :d])
-            values = np.maximum(values, shift.least[bad % n_blocks, None])
-            inverse[bad] = (vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1)
-            estimate[bad] = np.einsum("rij,rj->ri", inverse[bad], flat[:, :, d])
-            log_det[bad] = np.log(values).sum(axis=1)
-        np.copyto(released.width, self.beta_scale * self.radius(log_det.reshape(n_reps, n_blocks), shift, step))
+        """Regresses and plans from noisy sums (n_reps, n_blocks, d, d + 1), after `step` episodes."""
+        log_det = self.regression.fit(statistic, step, released.estimate, released.inverse)
+        np.copyto(released.width, self.beta_scale * self.radius(log_det, step))
         value_targets_numba.plan(
             *self._public, released.estimate, released.inverse, released.width, released.policy, released.values
         )  # fmt: skip
 
-    def radius(self, log_det: FloatArray, shift: Shift, step: int) -> FloatArray:
+    def radius(self, log_det: FloatArray, step: int) -> FloatArray:
         """(n_reps, n_blocks) beta after `step` episodes, where Lambda has these log-determinants."""
         if self.constant_width is not None:
             return np.full(log_det.shape, self.constant_width)
-        return self.self_normalized(log_det, shift) + self.fixed(shift)
-
-    def self_normalized(self, log_det: FloatArray, shift: Shift) -> FloatArray:
-        """Confidence radius for the randomness of next states."""
-        floor, n = self.regularizers
-        least = np.where(np.isnan(floor), shift.least, floor)
-        growth = np.maximum(log_det - self.model.dimension * np.log(least), 0.0)
-        log = 2 * np.log(2 * self.n_blocks * n / self.failure)
-        return np.asarray(self.noise_scale * np.sqrt(log + growth))
-
-    def fixed(self, shift: Shift) -> FloatArray:
-        """Confidence radius for noise and shift."""
-        return np.asarray(self.model.parameter_bound * np.sqrt(shift.largest) + shift.vector / np.sqrt(shift.least))
+        return self.regression.radius(log_det, step)
 
     @property
     def noise_scale(self) -> FloatArray:
         """(n_blocks,) sub-Gaussian scales S of the regressions' targets."""
         return np.array(self.targets.spread)
 
-    def shift(self, step: int) -> Shift:
-        """Shift of each block after `step` episodes; before the first release there is no noise."""
+    @cached_property
+    def regression(self) -> PrivateRidge:
+        """The regressions, with bounds on their noise after each episode."""
+        return PrivateRidge(
+            self.model.dimension, self.ridges, self.horizon, self._noise, self.noise_scale, self.model.parameter_bound,
+            self.failure,
+        )  # fmt: skip
+
+    def _noise(self, step: int) -> tuple[FloatArray, FloatArray]:
+        """(n_blocks,) q_k and (n_blocks,) g_k; before the first release there is no noise."""
         matrix, vector = self.norms.bounds(self.sums, step) if step else (0.0, 0.0)
-        return self._shift(matrix, vector)
-
-    def _shift(self, matrix: FloatArray | float, vector: FloatArray | float) -> Shift:
-        """Shift for noise within these bounds, which may be columns (n, 1): then all are (n, n_blocks)."""
         shares = np.array(self.shares)
-        ridge, norm = self.ridges, matrix * shares
-        return Shift(ridge + 2 * norm, ridge + norm, ridge + 3 * norm, vector * self.vector_ratio * shares)
+        return matrix * shares, vector * self.vector_ratio * shares
 
-    @cached_property
-    def regularizers(self) -> tuple[FloatArray, FloatArray]:
-        """(n_blocks,) the a' and the n of the width; NaN for a' = a.
-
-        The self-normalized bound holds in all episodes at once for one a' <= a: the least of the run, n = 1. Where a grows
-        so much that this is larger, each episode has its own, and a union over n = K of them.
-        """
-        norms = self._noise[:, 0]
-        least, largest = (self._shift(float(norm), 0.0).least for norm in (norms.min(), norms.max()))
-        is_one = self.model.dimension * np.log(largest / least) <= 2 * math.log(self.horizon)
-        return np.where(is_one, least, np.nan), np.where(is_one, 1.0, float(self.horizon))
-
-    @cached_property
-    def _noise(self) -> FloatArray:
-        """(horizon, 2) bounds on the noise of matrix and vector after each episode, at share 1."""
-        return np.array([self.norms.bounds(self.sums, step) for step in range(1, self.horizon + 1)])
+    def shift(self, step: int) -> Regularizer:
+        """(n_blocks,) each: the regularizers after `step` episodes."""
+        return self.regression.regularizer(step)
 
     @cached_property
     def _aims(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
@@ -308,7 +253,8 @@ class UCRLVTR:
                    log(1/failure) / 2),         G_h = d log(1 + K R_h^2 / (a_h d)),
             W_h <= S_h sqrt(2 log(2 B n/failure) + d log((K R_h^2 / d + b) / a')) + C_w sqrt(b) + g / sqrt(a),
 
-        sums over the steps that have a regression (the others lose nothing), and R_K <= D_1 K.
+        S_h half the range of the step's values, sums over the steps that have a regression (the others lose nothing), and
+        R_K <= D_1 K.
 
         Args:
           horizon: numbers of episodes, at most the algorithm's, any shape.
@@ -329,11 +275,11 @@ class UCRLVTR:
         episodes = np.asarray(horizon, dtype=float)
         t, d = self.targets, self.model.dimension
         most = int(episodes.max(initial=1.0))
-        shift = self._shift(*(self._noise[:most, i, None] for i in (0, 1)))
+        played = np.arange(1, most + 1)
+        shift = self.regression.regularizer(played)
         square, reach = np.array(t.norm_bound) ** 2, np.array(t.high)[:-1] - np.array(t.low)[:-1]
         after = (np.array(t.high) - np.array(t.low))[np.array(t.steps) + 1]
-        played = np.arange(1, most + 1)[:, None]
-        width = self.self_normalized(d * np.log(played * square / d + shift.largest), shift) + self.fixed(shift)
+        width = self.regression.radius(d * np.log(played[:, None] * square / d + shift.largest), played)
         widest = np.maximum.accumulate(width)[np.maximum(episodes.astype(np.int64), 1) - 1]
         growth = d * np.log1p(episodes[..., None] * square / (shift.least.min(axis=0) * d))
         lost = reach[list(t.steps)]

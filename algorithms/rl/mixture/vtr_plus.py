@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.algorithms.rl.mixture import value_targets_numba
 from bandana.algorithms.rl.mixture.targets import Targets
-from bandana.algorithms.rl.mixture.vtr import UCRLVTR, Released, Shift
+from bandana.algorithms.rl.mixture.vtr import UCRLVTR, Released
 
 
 class Squares(NamedTuple):
@@ -142,10 +142,10 @@ class UCRLVTRPlus(UCRLVTR):
         )  # fmt: skip
         return out
 
-    def radius(self, log_det: FloatArray, shift: Shift, step: int) -> FloatArray:
+    def radius(self, log_det: FloatArray, step: int) -> FloatArray:
         """(n_reps, n_blocks) widths of the weighted regressions and of the squares."""
         if self.published is None:
-            return super().radius(log_det, shift, step)
+            return super().radius(log_det, step)
         n, (weighted, squares) = self.targets.n_blocks, self._published(step)[:2]
         return np.broadcast_to(np.repeat([weighted, squares], n), log_det.shape)
 

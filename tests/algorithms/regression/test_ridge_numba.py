@@ -125,7 +125,7 @@ def test_least_squares_from_sums(d):
     statistic = np.concatenate([triangle, vector[:, :, None]], axis=2)
     inverse, estimate, log_det = np.full((4, d, d), 7.0), np.full((4, d), 7.0), np.full(4, 7.0)
     is_positive = np.empty(4, dtype=np.bool_)
-    ridge_numba.learn(statistic, 3.0, estimate, inverse, log_det, is_positive)
+    ridge_numba.learn(statistic, np.full(4, 3.0), estimate, inverse, log_det, is_positive)
     assert is_positive.tolist() == [True, False, False, True]
     fine = [0, 3]
     np.testing.assert_allclose(inverse[fine], np.linalg.inv(gram[fine]), rtol=1e-9, atol=1e-12)
@@ -133,7 +133,7 @@ def test_least_squares_from_sums(d):
     np.testing.assert_allclose(log_det[fine], np.linalg.slogdet(gram[fine])[1], rtol=1e-10)
     assert np.array_equal(inverse[0], inverse[0].T)
     alone, one = np.empty((1, d, d)), np.empty((1, d))
-    ridge_numba.learn(statistic[3:], 3.0, one, alone, np.empty(1), np.empty(1, dtype=np.bool_))
+    ridge_numba.learn(statistic[3:], np.full(1, 3.0), one, alone, np.empty(1), np.empty(1, dtype=np.bool_))
     assert np.array_equal(alone[0], inverse[3])
     assert np.array_equal(one[0], estimate[3])
 

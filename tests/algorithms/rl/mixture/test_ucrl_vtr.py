@@ -117,11 +117,11 @@ def test_the_model_is_that_of_what_was_released(name):
         np.testing.assert_allclose(released.estimate[0, b], np.linalg.solve(gram, sums[-1][0, b, :, d]), rtol=1e-7)
         np.testing.assert_allclose(released.inverse[0, b], np.linalg.inv(gram), rtol=1e-6, atol=1e-300)
         if algorithm.constant_width is None:
-            floor, n = algorithm.regularizers
+            floor, n = algorithm.regression.regularizers
             least = shift.least[b] if np.isnan(floor[b]) else floor[b]
             log = 2 * math.log(2 * 2 * n[b] * K) + max(0.0, np.linalg.slogdet(gram)[1] - d * math.log(least))
             width = algorithm.targets.spread[b] * math.sqrt(log) + math.sqrt(3) * math.sqrt(shift.largest[b])
-            width += shift.vector[b] / math.sqrt(shift.least[b])
+            width += algorithm.regression.noise(K)[1][b] / math.sqrt(shift.least[b])
             assert released.width[0, b] == pytest.approx(width, rel=1e-9)
         else:
             assert released.width[0, b] == algorithm.constant_width
