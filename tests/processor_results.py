@@ -146,7 +146,7 @@ def optimized() -> list[float]:
     ]
     found = [*(float(x) for rule in rules for x in rule.frequencies.ravel()), *michalewicz(3).best.tolist()]
     model = LinearModel(np.eye(4).reshape(2, 2, 4), 3)
-    found += [float(x) for x in lsvi_ucb_joint(model, 400, 2.0, 1e-5, "tight", batches=1).vector_norms]
+    found += [float(x) for x in lsvi_ucb_joint(model, 400, 2.0, 1e-5, "tight", batches="static").vector_norms]
     return found
 
 

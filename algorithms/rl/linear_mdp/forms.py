@@ -256,6 +256,8 @@ def _targets(model: LinearModel) -> tuple[float, ...]:
 
 
 def _schedule(horizon: int, batches: str, n_batches: int | None, own: int, switch: float) -> Schedule:
+    if n_batches is not None:
+        at_least("n_batches", n_batches, 1)
     match batches:
         case "static":
             return static(horizon, own if n_batches is None else n_batches)

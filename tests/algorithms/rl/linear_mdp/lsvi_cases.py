@@ -44,21 +44,27 @@ def with_user(data, user, seed=1):
 
 
 TABLE = table()
-PRIVATE = {
-    "joint printed": lambda **more: lsvi_ucb_joint(MODEL, HORIZON, 1.0, DELTA, "printed", **{"n_batches": 6, **more}),
-    "joint static": lambda **more: lsvi_ucb_joint(MODEL, HORIZON, 1.0, DELTA, "tight", batches=1, n_batches=6, **more),
-    "joint geometric": lambda **more: lsvi_ucb_joint(MODEL, HORIZON, 1.0, DELTA, "tight", **more),
-    "joint determinant": lambda **more: lsvi_ucb_joint(MODEL, HORIZON, 1.0, DELTA, "tight", batches=3, switch=0.05, **more),
-    "pure printed": lambda **more: lsvi_ucb_pure_joint(MODEL, HORIZON, 1.0, "printed", **{"n_batches": 6, **more}),
-    "pure static": lambda **more: lsvi_ucb_pure_joint(MODEL, HORIZON, 1.0, "tight", batches=1, n_batches=6, **more),
-    "pure geometric": lambda **more: lsvi_ucb_pure_joint(MODEL, HORIZON, 1.0, "tight", **more),
-    "pure determinant": lambda **more: lsvi_ucb_pure_joint(MODEL, HORIZON, 1.0, "tight", batches=3, switch=0.05, **more),
+_SCHEMES = {
+    "printed": {"n_batches": 6},
+    "static": {"batches": "static", "n_batches": 6},
+    "geometric": {},
+    "determinant": {"batches": "determinant", "switch": 0.05},
 }
-TWINS = {
-    "static": lambda **more: lsvi_ucb(MODEL, HORIZON, batches=1, n_batches=6, **more),
-    "geometric": lambda **more: lsvi_ucb(MODEL, HORIZON, **more),
-    "determinant": lambda **more: lsvi_ucb(MODEL, HORIZON, batches=3, switch=0.05, **more),
-}
+
+
+def _private(kind, scheme):
+    calibration = scheme if scheme == "printed" else "tight"
+    if kind == "joint":
+        return lambda **more: lsvi_ucb_joint(MODEL, HORIZON, 1.0, DELTA, calibration, **{**_SCHEMES[scheme], **more})
+    return lambda **more: lsvi_ucb_pure_joint(MODEL, HORIZON, 1.0, calibration, **{**_SCHEMES[scheme], **more})
+
+
+def _twin(scheme):
+    return lambda **more: lsvi_ucb(MODEL, HORIZON, **{**_SCHEMES[scheme], **more})
+
+
+PRIVATE = {f"{kind} {scheme}": _private(kind, scheme) for kind in ("joint", "pure") for scheme in _SCHEMES}
+TWINS = {scheme: _twin(scheme) for scheme in _SCHEMES if scheme != "printed"}
 
 
 def played(algorithm, ledger, data=TABLE):

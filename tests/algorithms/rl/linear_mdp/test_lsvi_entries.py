@@ -14,7 +14,7 @@ from bandana.algorithms.observers import EpisodicRegretCurve
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.rl.linear_mdp.batches import static
 from bandana.algorithms.rl.linear_mdp.entries import ENTRIES
-from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.forms import SCHEMES, lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
 from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound
 from bandana.algorithms.run import run
 from bandana.privacy_core import ApproxDP, Interval, LiveLedger, PureDP, ReproducibleNoise
@@ -63,8 +63,8 @@ def test_the_twins_regret_is_sublinear_with_the_width_that_is_proved():
 def test_static_batches_are_as_many_as_appendix_e_1_says(episodes, epsilon):
     """B = (K epsilon)^(2/5) / (d^(3/5) H^(1/5)), rounded up; the twin's are those of epsilon = 1."""
     for algorithm, budget in (
-        (lsvi_ucb(TABULAR, episodes, batches=1), 1.0),
-        (lsvi_ucb_joint(TABULAR, episodes, epsilon, 1e-5, "tight", batches=1), epsilon),
+        (lsvi_ucb(TABULAR, episodes, batches="static"), 1.0),
+        (lsvi_ucb_joint(TABULAR, episodes, epsilon, 1e-5, "tight", batches="static"), epsilon),
     ):
         number = math.ceil((episodes * budget) ** 0.4 / (4**0.6 * LENGTH**0.2))
         assert algorithm.schedule == static(episodes, number)
@@ -76,7 +76,7 @@ def test_with_a_smaller_width_the_twin_makes_few_mistakes():
     assert full < 1.6 * quarter
 
 
-@pytest.mark.parametrize("batches", [1, 2, 3])
+@pytest.mark.parametrize("batches", SCHEMES)
 def test_tight_learns(batches):
     """At epsilon = 10, with a tenth of its width."""
     tight = lsvi_ucb_joint(TABULAR, EPISODES, 10.0, 1e-5, "tight", batches=batches, beta_scale=0.1, n_batches=7)
@@ -119,7 +119,7 @@ def test_values_are_optimistic(name):
 
 
 def test_the_bound_holds_and_is_no_more_than_the_trivial_one():
-    algorithm = lsvi_ucb(TABULAR, EPISODES, batches=1, n_batches=64)
+    algorithm = lsvi_ucb(TABULAR, EPISODES, batches="static", n_batches=64)
     quarter, full, _ = regret(algorithm)
     low, high = regret_bound(algorithm, [EPISODES // 4, EPISODES])
     assert quarter <= low <= 6 * EPISODES / 4
@@ -129,7 +129,7 @@ def test_the_bound_holds_and_is_no_more_than_the_trivial_one():
 def test_the_bound_of_the_twin_is_sublinear_in_the_end():
     """sqrt K batches: bounds of a hundred times as many episodes are less than forty times as large."""
     small, large = (
-        float(regret_bound(lsvi_ucb(TABULAR, k, batches=1, n_batches=int(k**0.5)), k)) for k in (2 * 10**7, 2 * 10**9)
+        float(regret_bound(lsvi_ucb(TABULAR, k, batches="static", n_batches=int(k**0.5)), k)) for k in (2 * 10**7, 2 * 10**9)
     )
     assert small < 0.1 * 6 * 2 * 10**7
     assert large < 20 * small
@@ -138,7 +138,7 @@ def test_the_bound_of_the_twin_is_sublinear_in_the_end():
 def test_the_bound_by_hand():
     """One step, one feature: a = 1, growth log(1 + K) / log 2, no value follows, so no martingale."""
     model = LinearModel(np.ones((1, 2, 1)), 1)
-    algorithm = lsvi_ucb(model, 10**6, batches=1, n_batches=1000, failure=0.1)
+    algorithm = lsvi_ucb(model, 10**6, batches="static", n_batches=1000, failure=0.1)
     k = 10**6
     growth = np.log1p(k) / np.log(2)
     width = algorithm.widths(999)[0]
@@ -148,7 +148,7 @@ def test_the_bound_by_hand():
 def test_the_bound_of_three_steps_by_hand():
     """Values of at most 3, 2 and 1; after the first step and after the second one they are what chance decides on."""
     k, n = 10**6, 1000
-    algorithm = lsvi_ucb(LinearModel(np.ones((1, 2, 1)), 3), k, batches=1, n_batches=1000, failure=0.1)
+    algorithm = lsvi_ucb(LinearModel(np.ones((1, 2, 1)), 3), k, batches="static", n_batches=1000, failure=0.1)
     growth = np.log1p(k) / np.log(2)
     widths = np.max([algorithm.widths(look) for look in range(1, len(algorithm.schedule.looks) + 1)], axis=0)
     cost = sum(max(cap, np.sqrt(8) * width) for cap, width in zip((3, 2, 1), widths, strict=True)) * np.sqrt(k * growth)
@@ -159,7 +159,9 @@ def test_the_bound_of_three_steps_by_hand():
 
 def test_what_is_not_proved_is_not_bounded():
     for algorithm in (
-        lsvi_ucb(TABULAR, 100), lsvi_ucb(TABULAR, 100, batches=3), lsvi_ucb(TABULAR, 100, batches=1, beta_scale=0.5)
+        lsvi_ucb(TABULAR, 100),
+        lsvi_ucb(TABULAR, 100, batches="determinant"),
+        lsvi_ucb(TABULAR, 100, batches="static", beta_scale=0.5),
     ):  # fmt: skip
         assert not is_proved(algorithm)
         with pytest.raises(ValueError, match="proved for static batches"):
@@ -175,7 +177,7 @@ def test_defaults_are_each_calibrations_own():
     assert built["tight"].schedule.looks == (64, 128, 256, 512, 1024, 2048)
     assert TWIN.build(TWIN.settings(PROBLEM)).schedule == built["tight"].schedule
     assert built["tight"].failure == 1 / EPISODES
-    chosen = JOINT.build(JOINT.settings(PROBLEM, "tight", LEVEL, batches=3, n_batches=5, switch=2.0))
+    chosen = JOINT.build(JOINT.settings(PROBLEM, "tight", LEVEL, batches="determinant", n_batches=5, switch=2.0))
     assert chosen.schedule.most_updates == 4
     assert chosen.schedule.log_growth == pytest.approx(np.log(3))
     assert PURE.build(PURE.settings(PROBLEM, "tight", PureDP(1.0))).matrices.n_steps == 6
@@ -186,7 +188,7 @@ def test_bounds_are_told_where_they_are_proved():
     printed = JOINT.bound(JOINT.settings(PROBLEM, "printed", LEVEL), None, grid)
     assert printed.values.tolist() == [9 * 64, 9 * EPISODES]
     assert "eq. (22)" in printed.text
-    own = TWIN.bound(TWIN.settings(PROBLEM, batches=1.0), None, grid)
+    own = TWIN.bound(TWIN.settings(PROBLEM, batches="static"), None, grid)
     assert "with a width of our own" in own.text
     assert PURE.bound(PURE.settings(PROBLEM, "tight", PureDP(1.0)), None, grid) is None
 
@@ -195,7 +197,7 @@ def test_bad_settings_are_refused():
     wide = dataclasses.replace(PROBLEM, reward_range=Interval(0.0, 2.0))
     with pytest.raises(ValueError, match=r"rewards in \[0, 1\], got the range \[0, 2\]"):
         TWIN.build(TWIN.settings(wide))
-    with pytest.raises(ValueError, match=r"n_batches must be a whole number, got 2\.5"):
+    with pytest.raises(ValueError, match=r"n_batches must be a whole number of at least 1, got 2\.5"):
         TWIN.build(TWIN.settings(PROBLEM, n_batches=2.5))
     with pytest.raises(ValueError, match="plays on linear-mdp problems"):
         TWIN.settings(Problem(2, UNIT, 100))
