@@ -156,20 +156,7 @@ def describe(outcome: Outcome) -> dict[str, Any]:
         },
         "effort": asdict(outcome.effort),
         "failure": outcome.failure,
-        "bounds": [
-            {
-                "view": bound.view,
-                "attack": bound.attack,
-                "neighbor": bound.neighbor,
-                "quantity": asdict(bound.quantity),
-                "method": bound.method,
-                "parameters": dict(bound.parameters),
-                "level": bound.level,
-                "lower": bound.lower,
-                "scores": bound.scores,
-            }
-            for bound in outcome.bounds
-        ],
+        "bounds": [asdict(bound) for bound in outcome.bounds],
         "events": None
         if outcome.events is None
         else [
@@ -270,25 +257,12 @@ def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix
         for name in sorted(mine)
         if name.endswith("_data")
     }
-    found = [
-        StatedBound(
-            item["view"], item["attack"], item["neighbor"], Quantity(**item["quantity"]), item["method"],
-            item["parameters"], float(item["level"]), float(item["lower"]), item["scores"],
-        )
-        for item in stated["bounds"]
-    ]  # fmt: skip
+    found = [_bound(item) for item in stated["bounds"]]
     if unknown := {bound.scores for bound in found} - {*scores}:
         raise ValueError(f"there are no scores named {', '.join(sorted(map(str, unknown)))}")
     events = None
     if stated["events"] is not None:
         events = tuple((_event(item), int(item["count"])) for item in stated["events"])
-    controls = tuple(
-        TriedControl(
-            item["name"], item["fault"], tuple(item["expected"]), tuple(item["caught_by"]),
-            float(item["measured"]), float(item["limit"]),
-        )
-        for item in stated["controls"]
-    )  # fmt: skip
     claim = stated["claim"]
     parsed = claims.parse(claim["text"], source=claim["source"])
     return Outcome(
@@ -301,7 +275,7 @@ def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix
         events=events,
         counterexample=stated["counterexample"],
         noise_finding=stated["noise_finding"],
-        controls=controls,
+        controls=tuple(_control(item) for item in stated["controls"]),
         power=float(stated["power"]),
         caveats=tuple(stated["caveats"]),
         about=stated["about"],
@@ -315,6 +289,17 @@ def _checked(name: str, arrays: Mapping[str, FloatArray]) -> FloatArray:
     if scores.dtype != np.float32 or scores.ndim != 1:
         raise ValueError(f"{name} must be float32 along one axis, got {scores.dtype} of shape {scores.shape}")
     return scores.astype(np.float64)
+
+
+def _bound(item: Mapping[str, Any]) -> StatedBound:
+    numbers = {name: float(item[name]) for name in ("level", "lower")}
+    return StatedBound(**{**item, **numbers, "quantity": Quantity(**item["quantity"])})
+
+
+def _control(item: Mapping[str, Any]) -> TriedControl:
+    names = {name: tuple(item[name]) for name in ("expected", "caught_by")}
+    numbers = {name: float(item[name]) for name in ("measured", "limit")}
+    return TriedControl(**{**item, **names, **numbers})
 
 
 def _event(item: Mapping[str, Any]) -> Event:

@@ -54,10 +54,12 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
             "replays_per_side": effort.replays,
             "seed": effort.seed,
             "table": outcome.about.get("table", ""),
-            "bounds": [shown for part in (outcome, inner) if part is not None for shown in _bounds(part, part is inner)],
+            "bounds": [
+                _bound(part, bound, part is inner) for part in (outcome, inner) if part is not None for bound in part.bounds
+            ],
             "smallest_factor": finite((inner or outcome).power),
             "smallest_factor_at_claim": finite(outcome.power),
-            "test_budget": None if inner is None else _test_budget(inner),
+            "test_budget": None if inner is None else {"claim": str(inner.claim.stated), "main": _main(inner)},
             "text": "What an attack learns from, and what chooses between attacks, is never counted in its bound. The "
             "bounds of both budgets hold together at the stated confidence. A bound on mu assumes that the promise is a "
             "Gaussian-DP one; all others assume nothing.",
@@ -119,10 +121,6 @@ def _event(event: Event, count: int) -> dict[str, Any]:
     }
 
 
-def _bounds(outcome: Outcome, is_test: bool) -> list[dict[str, Any]]:
-    return [_bound(outcome, bound, is_test) for bound in outcome.bounds]
-
-
 def _bound(outcome: Outcome, bound: StatedBound, is_test: bool) -> dict[str, Any]:
     first, second = outcome.scores[bound.scores]
     sizes = ((second == 0).sum(), (second == 1).sum()) if bound.view == ONE_RUN else (len(first), len(second))
@@ -139,10 +137,6 @@ def _bound(outcome: Outcome, bound: StatedBound, is_test: bool) -> dict[str, Any
         "n_data": int(sizes[0]),
         "n_neighbor": int(sizes[1]),
     }
-
-
-def _test_budget(inner: Outcome) -> dict[str, Any]:
-    return {"claim": str(inner.claim.stated), "main": _main(inner)}
 
 
 def _control(control: TriedControl) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from bandana.audits.bounds.means import Moments, contrast_lower
 from bandana.audits.bounds.samples import (
     LARGEST,
     RATIO_EDGES,
-    block_cuts,
     checked_sides,
     count,
     edges_of,
@@ -294,66 +293,6 @@ def _share_lower(right: IntArray, total: IntArray, level: float) -> FloatArray:
 
 
 # --- the accountant's curve -------------------------------------------------------------------------------------------
-
-
-def delta_interval(privacy_loss: ArrayLike, epsilon: float, level: float) -> tuple[float, float]:
-    r"""Two-sided confidence interval for delta(epsilon) = E[(1 - e^(epsilon - L))_+]: it checks an accountant's curve.
-
-    Args:
-      privacy_loss: (n,) exact log-likelihood ratios L of replays of one side, that side's density above: of the
-        neighbor's replays the log ratio itself, of the data's its negative. Infinite where the other side cannot produce
-        the output; n >= 100.
-      epsilon: in nats, at least 0.
-      level: probability that delta lies outside, at most.
-
-    Returns:
-      (low, high), in [0, 1].
-
-    Raises:
-      ValueError: NaN, fewer than 100 replays, or epsilon or level out of range.
-
-    Guarantee: P(low <= delta <= high) >= 1 - level, for this direction of this pair, if the ratios are exact. An accountant
-    whose delta lies below `low` under-protects; one above `high` is loose here (another pair may be worse).
-
-    Proof: v = (1 - e^(epsilon - L))_+ lies in [0, 1] and has mean delta. For a candidate m the wealth prod(1 + b(v - m)), b
-    of each block chosen from the blocks before and at most 0.9/m, has mean 1 if m is the mean; it falls in m, so the
-    m at which it reaches 2/level are those below `low`. The same with 1 - v and 1 - m above.
-    Source: Balle and Wang (2018), Theorem 5, for the formula; Waudby-Smith and Ramdas (2023) for the bets.
-    """
-    losses = np.asarray(privacy_loss, dtype=float)
-    if losses.ndim != 1 or len(losses) < _LEAST or np.isnan(losses).any():
-        raise ValueError(f"privacy_loss must be at least {_LEAST} numbers on one axis, no NaN, got shape {losses.shape}")
-    non_negative("epsilon", epsilon)
-    probability("level", level)
-    values = -np.expm1(np.minimum(0.0, epsilon - losses))
-    return _mean_lower(values, level / 2), 1.0 - _mean_lower(1.0 - values, level / 2)
-
-
-def _mean_lower(values: FloatArray, level: float) -> float:
-    """Lower confidence bound on a mean of numbers in [0, 1], by bets that learn from block to block."""
-    n = len(values)
-    target, parts, seen, total, squares = -math.log(level), [], 0, 0.0, 0.0
-    for start, stop in block_cuts(n):
-        mean = (total + 0.5) / (seen + 1)
-        variance = (0.25 + max(0.0, squares - 2 * mean * total + seen * mean**2)) / (seen + 1)
-        part = values[start:stop]
-        common = float(part[0])  # what many values may be: 0 or 1
-        rest = part[part != common]
-        parts.append((math.sqrt(2 * target / (n * variance)), common, len(part) - len(rest), rest))
-        seen, total, squares = stop, total + float(part.sum()), squares + float((part**2).sum())
-
-    def is_refuted(m: float) -> bool:
-        wealth = 0.0
-        for bet, common, n_common, rest in parts:
-            b = min(bet, 0.9 / m)
-            wealth += n_common * math.log1p(b * (common - m)) + float(np.log1p(b * (rest - m)).sum())
-        return wealth >= target
-
-    low, high = 0.0, 1.0
-    while high - low > 1e-6 * high and high > 1e-12:
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_refuted(middle) else (low, middle)
-    return low
 
 
 PURE_EVENT = Bound(

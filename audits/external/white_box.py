@@ -29,13 +29,19 @@ from bandana.privacy_core import GaussianDP, LiveLedger, NoSuchConversion, PureD
 _PROBED = 64
 
 
+def _recorded(algorithm: Algorithm, table: Table, seed: int) -> LiveLedger:
+    """The ledger of some live runs."""
+    ledger = LiveLedger(_PROBED, ReproducibleNoise(np.random.SeedSequence(seed)), keeps_transcript=True)
+    run(algorithm, table, ledger)
+    return ledger
+
+
 def find_probes(algorithm: Algorithm, table: Table, seed: int) -> tuple[int, ...]:
     """Records to plant canaries at: the first one, the first that is not a first pull, and the one that pays most.
 
     What a record pays is the sum of the Renyi divergences of the releases that read it, on average over some live runs.
     """
-    ledger = LiveLedger(_PROBED, ReproducibleNoise(np.random.SeedSequence(seed)), keeps_transcript=True)
-    run(algorithm, table, ledger)
+    ledger = _recorded(algorithm, table, seed)
     paid = np.zeros(table.n_users + 1)
     for release in ledger.transcript:
         cost = min(release.mechanism.event.rdp(2.0), 1e6)
@@ -51,8 +57,7 @@ def check_scope(algorithm: Algorithm, table: Table, claim: Claim, seed: int) -> 
     Raises:
       ClaimError: the message says what to change.
     """
-    ledger = LiveLedger(_PROBED, ReproducibleNoise(np.random.SeedSequence(seed)), keeps_transcript=True)
-    run(algorithm, table, ledger)
+    ledger = _recorded(algorithm, table, seed)
     relation = ledger.relation or claim.relation
     try:
         same = claim.gaussian.__class__(1.0, relation=relation).weakened(relation=claim.relation)
@@ -75,8 +80,7 @@ def check_scope(algorithm: Algorithm, table: Table, claim: Claim, seed: int) -> 
 
 def foreign_mechanisms(algorithm: Algorithm, table: Table, seed: int) -> tuple[str, ...]:
     """Names of the mechanisms that are none of privacy_core's: nobody has checked that they draw what they declare."""
-    ledger = LiveLedger(_PROBED, ReproducibleNoise(np.random.SeedSequence(seed)), keeps_transcript=True)
-    run(algorithm, table, ledger)
+    ledger = _recorded(algorithm, table, seed)
     kinds = {type(release.mechanism) for release in ledger.transcript}
     return tuple(sorted(kind.__name__ for kind in kinds if not kind.__module__.startswith("bandana.privacy_core.")))
 
