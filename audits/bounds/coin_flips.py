@@ -156,28 +156,28 @@ class Guesses:
     def epsilon_lower(self, delta: float, level: float) -> float:
         """The largest epsilon that is refuted, to 1e-5; 0 if none is.
 
-        Few numbers of guesses given away decide: those that have objected are asked first, and all only about the answer.
+        Few numbers of guesses given away decide: those that have objected are checked first, and all only for the answer.
         """
         given, allowed = self._allowances(delta, level)
         if self._objection(0.0, given, allowed) is not None:
             return 0.0
         right, total = self.right, float(self.count @ self.levels)
         high = min(LARGEST, math.log(right / (total - right))) if right < total else LARGEST
-        asked = [self._objection(self.plan.predicted, given, allowed) or 0]
+        checked = [self._objection(self.plan.predicted, given, allowed) or 0]
 
         def excess(epsilon: float) -> float:
             """The largest excess of the bound over what is allowed; above 0 where too few guesses are right."""
             if epsilon >= high:
                 return 1.0
-            log_f = np.minimum(self._log_hoeffding(epsilon, given[asked]), self._log_tails(epsilon, given[asked]))
-            return float(np.max(log_f - allowed[asked]))
+            log_f = np.minimum(self._log_hoeffding(epsilon, given[checked]), self._log_tails(epsilon, given[checked]))
+            return float(np.max(log_f - allowed[checked]))
 
         while True:
             low = 0.0 if excess(0.0) >= 0 else max(0.0, float(brentq(excess, 0.0, high, xtol=_CLOSE)) - _CLOSE)
             found = self._objection(low, given, allowed)
             if found is None:
                 return low
-            asked, high = sorted({*asked, found}), low
+            checked, high = sorted({*checked, found}), low
 
     def _allowances(self, delta: float, level: float) -> tuple[FloatArray, FloatArray]:
         """Numbers of guesses given away, increasing, and the log probability that f may have at each."""

@@ -77,9 +77,9 @@ def _drawn(node: ast.AST) -> str:
         case ast.Import(names=names):
             return next((f"import {alias.name}" for alias in names if alias.name in _SOURCES), "")
         case ast.ImportFrom(module=module, names=names):
-            asked = {alias.name for alias in names}
-            drawn = module in _SOURCES or asked & {*_GENERATORS, "random", "urandom"}
-            return f"from {module} import {', '.join(sorted(asked))}" if drawn else ""
+            imported = {alias.name for alias in names}
+            drawn = module in _SOURCES or imported & {*_GENERATORS, "random", "urandom"}
+            return f"from {module} import {', '.join(sorted(imported))}" if drawn else ""
     return ""
 
 

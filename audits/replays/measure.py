@@ -70,7 +70,7 @@ def plan_bounds(stated: Guarantee, delta: float) -> tuple[PlannedBound, ...]:
 
 @dataclass(frozen=True)
 class Measurement:
-    """All bounds on one algorithm; they hold together but with the failure probability that was asked for.
+    """All bounds on one algorithm; they hold together with probability at least 1 - `failure` of the request.
 
     Attributes:
       bounds: one for each planned bound and pair.

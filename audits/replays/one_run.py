@@ -57,7 +57,7 @@ class OneRun:
       is_in: (m,) bool, the coins.
       records: (m,) where the canaries stand, increasing.
       is_local: whether each release was taken to read one record (fast path).
-      n_parted: replicates that heard the same answers and yet acted otherwise: decisions were made from values that were not
+      n_parted: replicates that got the same answers and yet acted otherwise: decisions were made from values that were not
         released. From there on they score nothing.
       bounds: they hold together but with the level that was asked for.
     """
@@ -121,11 +121,11 @@ def examine(
     is_hidden = np.zeros(data.n_users, dtype=bool)
     is_hidden[records] = data.moved(in_)[records]
     tables = data.one_run(in_, records, is_in, is_local)
-    heard = _Heard(1 if is_local else len(records), is_local, is_hidden, ReproducibleNoise(for_noise))
-    run(algorithm, tables, heard, observers=[heard])
-    scores = heard.scores().astype(np.float32).astype(np.float64)
-    bounds = _bounds(scores, is_in, claim, delta, level, is_sequential=is_local and heard.is_prompt)
-    return OneRun(scores, is_in, records, is_local, int(heard.parted.sum()), bounds)
+    ledger = _SharedAnswers(1 if is_local else len(records), is_local, is_hidden, ReproducibleNoise(for_noise))
+    run(algorithm, tables, ledger, observers=[ledger])
+    scores = ledger.scores().astype(np.float32).astype(np.float64)
+    bounds = _bounds(scores, is_in, claim, delta, level, is_sequential=is_local and ledger.is_prompt)
+    return OneRun(scores, is_in, records, is_local, int(ledger.parted.sum()), bounds)
 
 
 def _bounds(
@@ -135,17 +135,17 @@ def _bounds(
     is_pure = isinstance(claim, PureDP)
     share = level / ((1 if is_pure else 2) * (2 if is_sequential else 1))
     n_guesses = n_guesses_for(len(scores), claim, share)
-    asked: list[tuple[str, Quantity, dict[str, Any]]] = [
+    planned: list[tuple[str, Quantity, dict[str, Any]]] = [
         ("one-run-mu", mu, {"n_guesses": n_guesses}),
         ("one-run-epsilon", epsilon, {"n_guesses": n_guesses, "delta": delta}),
     ]
     if is_sequential:
         near = claim.epsilon if isinstance(claim, PureDP) else claim.epsilon_at(delta)
-        asked.append(("one-run-sequential", epsilon, {"delta": delta, "around": max(near, 1e-3)}))
-        asked.append(("one-run-sequential-mu", mu, {"around": claim.gdp().mu}))
+        planned.append(("one-run-sequential", epsilon, {"delta": delta, "around": max(near, 1e-3)}))
+        planned.append(("one-run-sequential-mu", mu, {"around": claim.gdp().mu}))
     return tuple(
         RunBound(name, quantity, parameters, share, bound(name, scores, is_in, share, **parameters))
-        for name, quantity, parameters in asked
+        for name, quantity, parameters in planned
         if not (is_pure and quantity == mu)
     )
 
@@ -189,8 +189,8 @@ def _is_local(algorithm: Algorithm, data: Table, seed: np.random.SeedSequence) -
     )
 
 
-class _Asked(NamedTuple):
-    """A release of the live replicate, to be heard by those that come later."""
+class _LiveRelease(NamedTuple):
+    """A release of the live replicate, replayed to those that come later."""
 
     mechanism: Mechanism
     span: list[int]
@@ -198,7 +198,7 @@ class _Asked(NamedTuple):
     output: FloatArray
 
 
-class _Heard:
+class _SharedAnswers:
     """The ledger of a batch whose first replicate is live; the others hear its answers, and are scored in pairs.
 
     A replicate parts where it plays, or asks for, anything else than the live one; from there on it gets its exact values
@@ -212,7 +212,7 @@ class _Heard:
         self._is_local = is_local
         self._live = LiveLedger(self.n_reps, noise, n_records=len(is_hidden))
         self._scores = np.zeros(len(is_hidden) if is_local else self.n_pairs)
-        self._script: dict[int, _Asked] = {}
+        self._script: dict[int, _LiveRelease] = {}
         self._made = np.zeros(self.n_reps, dtype=np.int64)
         self._is_in_step = True
         self._kept: dict[tuple[int, int], FloatArray] = {}
@@ -278,8 +278,8 @@ class _Heard:
         sides = place[1:].reshape(2, k)
         pairs = np.flatnonzero((sides >= 0).all(axis=0))
         if len(pairs):
-            heard = np.broadcast_to(live, (len(pairs), *live.shape))
-            self._score(mechanism, span, pairs, heard, value[sides[0, pairs]], value[sides[1, pairs]])
+            replayed = np.broadcast_to(live, (len(pairs), *live.shape))
+            self._score(mechanism, span, pairs, replayed, value[sides[0, pairs]], value[sides[1, pairs]])
 
     def _one_by_one(
         self, mechanism: Mechanism, value: FloatArray, spans: IntArray, reps: IntArray | None, output: FloatArray
@@ -291,23 +291,23 @@ class _Heard:
             self._made[rep] += 1
             span = spans[row].tolist()
             if rep == 0:
-                self._script[turn] = _Asked(mechanism, span, output[row].copy())
+                self._script[turn] = _LiveRelease(mechanism, span, output[row].copy())
                 continue
-            asked = self._script.get(turn)
-            same = asked is not None and asked.mechanism == mechanism and asked.span == span
+            release = self._script.get(turn)
+            same = release is not None and release.mechanism == mechanism and release.span == span
             self.parted[rep] |= not same
-            if asked is None or self.parted[rep]:
+            if release is None or self.parted[rep]:
                 output[row] = value[row]
                 continue
-            output[row] = asked.output
+            output[row] = release.output
             pair, is_in_side = (rep - 1) % self.n_pairs, rep > self.n_pairs
             partner = self._kept.pop((turn, pair), None)
             if partner is None:
                 self._kept[turn, pair] = value[row].copy()
             else:
                 out, in_ = (partner, value[row]) if is_in_side else (value[row], partner)
-                heard = (part[None] for part in (asked.output, out, in_))
-                self._score(mechanism, span, slice(pair, pair + 1), *heard)
+                parts = (part[None] for part in (release.output, out, in_))
+                self._score(mechanism, span, slice(pair, pair + 1), *parts)
 
     def _score(
         self,

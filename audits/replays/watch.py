@@ -26,7 +26,7 @@ class Watched:
 
     Attributes:
       lower: the largest value refuted together with all before it; 0 if the first one stands.
-      is_refuted: whether the value that was asked about is refuted.
+      is_refuted: whether the claimed value is refuted.
       n_replays: on each side, when it stopped.
       history: (n_blocks, n_claims) logarithm of the wealth against each value after each block.
     """
@@ -38,7 +38,7 @@ class Watched:
 
 
 def watch(
-    algorithm: Algorithm, pair: Pair, claims: Claims, asked: float, *, most_replays: int, level: float, seed: int
+    algorithm: Algorithm, pair: Pair, claims: Claims, claimed: float, *, most_replays: int, level: float, seed: int
 ) -> Watched:
     """Replays a pair until a claim is refuted, or the replays are spent.
 
@@ -46,7 +46,7 @@ def watch(
       algorithm: what to audit, by the exact likelihood ratio of its transcript.
       pair: the two data sets.
       claims: increasing values of one kind of claim, `ApproxClaims`, `GaussianClaims` or `RenyiClaims`.
-      asked: the claimed value, at least the first of `claims.values`: it stops when this and all before it are refuted.
+      claimed: the value, at least the first of `claims.values`: it stops when this and all before it are refuted.
       most_replays: on each side, at least two blocks of 8192: the first one is only learned from.
       level: probability with which a claim that holds is ever refuted, at most.
       seed: root of the replays' seeds.
@@ -59,9 +59,9 @@ def watch(
     """
     probability("level", level)
     at_least("most_replays", most_replays, 2 * BLOCK)
-    tested = claims.values[claims.values <= asked]
+    tested = claims.values[claims.values <= claimed]
     if not len(tested):
-        raise ValueError(f"asked must be at least the first tested value, {claims.values[0]:.6g}, got {asked!r}")
+        raise ValueError(f"claimed must be at least the first tested value, {claims.values[0]:.6g}, got {claimed!r}")
     process, n = EProcess(claims), 0
     for block in np.random.SeedSequence(seed).spawn(most_replays // BLOCK):
         sides = (likelihood_ratio(replay(algorithm, pair, bool(s), BLOCK, child)) for s, child in enumerate(block.spawn(2)))

@@ -200,8 +200,8 @@ def _book(case: Case, sides: Sides, claim: GaussianDP | None) -> Counterexample 
     derived = account(sides.live.worst_record())
     if isinstance(derived, NoPrivacy):
         call = next(call for call, release in enumerate(sides.live.transcript) if _is_bare(release))
-        asked = sides.data.calls[call]
-        rep = 0 if asked.reps is None else int(asked.reps[0])
+        reps = sides.data.calls[call].reps
+        rep = 0 if reps is None else int(reps[0])
         index = [own for own, _, _ in sides.data.own(rep)].index(call)
         return _found(
             case, sides, NO_NOISE, rep, index, "a value was released without noise", lambda move, release: _is_bare(release)
@@ -254,9 +254,9 @@ def _first_difference(sides: Sides, rep: int, case: Case) -> Difference:
     mine, theirs = (side.arms(rep, n_rounds, n) for side in (sides.data, sides.neighbor))
     if besides >= 0:
         theirs[besides * n : (besides + 1) * n] = mine[besides * n : (besides + 1) * n]
-    asked = [[(_asked(side.calls[call], row), rounds) for call, row, rounds in side.own(rep)] for side in sides[:2]]
-    other = _first([name for name, _ in asked[0]], [name for name, _ in asked[1]])
-    released = min((side[other][1] for side in asked if other < len(side)), default=n_rounds + 1)
+    requests = [[(_request(side.calls[call], row), rounds) for call, row, rounds in side.own(rep)] for side in sides[:2]]
+    other = _first([name for name, _ in requests[0]], [name for name, _ in requests[1]])
+    released = min((side[other][1] for side in requests if other < len(side)), default=n_rounds + 1)
     place = _first(mine.tolist(), theirs.tolist())
     arm = place // n
     lengths = [side.starts(rep) for side in sides[:2]]
@@ -267,7 +267,7 @@ def _first_difference(sides: Sides, rep: int, case: Case) -> Difference:
         return Difference(step // n, arms[0], arms[1], summary)
 
     if released <= min(arm, phase, n_rounds):
-        names = [side[other][0] if other < len(side) else "none" for side in asked]
+        names = [side[other][0] if other < len(side) else "none" for side in requests]
         parting = f"release {other}, after {released} {case.unit}s, is {names[0]} on D and {names[1]} on D'"
         return at((released - 1) * n, f"they part at a release: {parting}")
     if arm <= phase:
@@ -278,7 +278,7 @@ def _first_difference(sides: Sides, rep: int, case: Case) -> Difference:
     return at(phase * n, f"they part in round {phase}: a phase of {counts[0]} begins on D, one of {counts[1]} on D'")
 
 
-def _asked(call: Call, row: int) -> str:
+def _request(call: Call, row: int) -> str:
     name = type(call.mechanism).__name__
     return f"{name} of scale {call.mechanism.scale:.6g} on [{call.records.start[row]}, {call.records.stop[row]})"
 

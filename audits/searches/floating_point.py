@@ -31,13 +31,13 @@ class Finding:
     Attributes:
       epsilon_of_bits: lower bound on the epsilon of pure DP, from an event that may look at low-order bits.
       epsilon_of_size: the same from an event of the outputs' sizes alone.
-      told_by: what the first event looks at, in words; x is an output, v the value and w the neighbor.
+      event: what the first event depends on, in words; x is an output, v the value and w the neighbor.
       level: probability that either exceeds the truth, at most.
     """
 
     epsilon_of_bits: float
     epsilon_of_size: float
-    told_by: str
+    event: str
     level: float
 
     def refutes(self, epsilon: float) -> bool:
@@ -85,10 +85,10 @@ def examine(sampler: Sampler, value: ArrayLike, neighbor: ArrayLike, n_samples: 
         for index, name in enumerate(low_order_names(sides[0][0].size, len(values)))
     }  # fmt: skip
     tried["sizes and low-order bits together"] = score_outputs(sides[0][:first], sides[1][:first], values)
-    told_by = max(tried, key=lambda name: bound(tried[name], slice(first, second), level))
+    event = max(tried, key=lambda name: bound(tried[name], slice(first, second), level))
     of_size = score_outputs(sides[0][:first], sides[1][:first])
     rest = slice(second, None)
-    return Finding(bound(tried[told_by], rest, level / 2), bound(of_size, rest, level / 2), told_by, level)
+    return Finding(bound(tried[event], rest, level / 2), bound(of_size, rest, level / 2), event, level)
 
 
 def _column(values: tuple[ArrayLike, ArrayLike], index: int, outputs: ArrayLike) -> FloatArray:

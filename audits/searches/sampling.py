@@ -28,8 +28,8 @@ from bandana.privacy_core import PureDP
 _POWER_TRIALS = 40
 _PART, _FEWEST_OF_PART = 8, 2048
 _PROMISE, _FEW_REPLAYS = 0x7072_6F6D, 512
-_MOST_TOLD_APART = 1 << 21
-"""Replays a side up to which it is asked how many would be enough."""
+_MOST_COUNTED = 1 << 21
+"""Replays a side up to which the number that would be enough is searched."""
 
 
 def too_few(claimed: float, level: float, n: int, effort: Effort, planned: PlannedBound) -> tuple[str, ...]:
@@ -38,8 +38,8 @@ def too_few(claimed: float, level: float, n: int, effort: Effort, planned: Plann
     They are too few if no outcome of the replays could refute the claim: then its silence could not speak for it.
     """
     method, parameters = method_of(planned.quantity, effort.seed, is_learned=False)
-    times, most = 1, max(2, _MOST_TOLD_APART // n)
-    while times < most and not bound(method, *_told_apart(times * n), level, **parameters) > claimed:
+    times, most = 1, max(2, _MOST_COUNTED // n)
+    while times < most and not bound(method, *_separated(times * n), level, **parameters) > claimed:
         times *= 2
     if times == 1:
         return ()
@@ -50,7 +50,7 @@ def too_few(claimed: float, level: float, n: int, effort: Effort, planned: Plann
     )
 
 
-def _told_apart(n: int) -> tuple[np.ndarray, np.ndarray]:
+def _separated(n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.full(n, -np.inf), np.full(n, np.inf)
 
 

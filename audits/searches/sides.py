@@ -27,7 +27,7 @@ REPLICATES = 32
 
 
 class Call(NamedTuple):
-    """A release as it was asked for."""
+    """A release as it was requested."""
 
     phase: int
     mechanism: Mechanism
@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 
 class _Noted:
-    """A ledger's door, and in which phase of the run each release was asked for."""
+    """A ledger's door, and in which phase of the run each release was requested."""
 
     def __init__(self, ledger: Ledger, log: ActionLog) -> None:
         self.n_reps = ledger.n_reps
@@ -58,7 +58,7 @@ class _Noted:
 
 
 class Side(NamedTuple):
-    """One side of a case: what was played, and what was asked of the ledger."""
+    """One side of a case: what was played, and what was requested of the ledger."""
 
     log: ActionLog
     calls: list[Call]
@@ -83,10 +83,10 @@ class Side(NamedTuple):
     def own(self, rep: int) -> list[tuple[int, int, int]]:
         """(call, row, rounds played when it was made) of the releases of one replicate, in order."""
         found = []
-        for call, asked in enumerate(self.calls):
-            row = rep if asked.reps is None else int(np.searchsorted(asked.reps, rep))
-            if asked.reps is None or (row < len(asked.reps) and asked.reps[row] == rep):
-                rounds = self.log.user[asked.phase][rep] + self.log.n_records[asked.phase][rep]
+        for call, request in enumerate(self.calls):
+            row = rep if request.reps is None else int(np.searchsorted(request.reps, rep))
+            if request.reps is None or (row < len(request.reps) and request.reps[row] == rep):
+                rounds = self.log.user[request.phase][rep] + self.log.n_records[request.phase][rep]
                 found.append((call, row, int(rounds)))
         return found
 

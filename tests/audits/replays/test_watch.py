@@ -62,10 +62,10 @@ def test_the_same_seed_sees_the_same():
     [
         ({"most_replays": 100}, "most_replays must be a whole number of at least 16384, got 100"),
         ({"level": 1.0}, "level must lie strictly between 0 and 1"),
-        ({"asked": 0.01}, "asked must be at least the first tested value, 0.05, got 0.01"),
+        ({"claimed": 0.01}, "claimed must be at least the first tested value, 0.05, got 0.01"),
     ],
 )
 def test_what_cannot_be_watched_is_refused(change, message):
-    asked = {"asked": 1.0, "most_replays": 20_000, "level": 0.05, "seed": 0, **change}
+    request = {"claimed": 1.0, "most_replays": 20_000, "level": 0.05, "seed": 0, **change}
     with pytest.raises(ValueError, match=message):
-        watch(_bandit(1.0), PAIR, GaussianClaims(MUS), asked.pop("asked"), **asked)
+        watch(_bandit(1.0), PAIR, GaussianClaims(MUS), request.pop("claimed"), **request)

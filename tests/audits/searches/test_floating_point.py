@@ -33,7 +33,7 @@ def test_floating_point_noise_hides_nothing(sampler, least, seed):
     found = examine(sampler, 0.0, 1.0, N, LEVEL, seed)
     assert found.epsilon_of_bits >= least
     assert found.epsilon_of_size <= 1
-    assert found.told_by in ("whether (x - w) + w = x", "sizes and low-order bits together")
+    assert found.event in ("whether (x - w) + w = x", "sizes and low-order bits together")
     assert found.refutes(8.0 if sampler is not normal else 6.0)
 
 
@@ -64,7 +64,7 @@ def test_several_coordinates_give_themselves_away_together():
         lambda value, n, seed: np.random.default_rng(seed).laplace(value, 2.0, (n, 2)), (0.0, 0.0), (1.0, 1.0), N, LEVEL, 0
     )
     assert found.epsilon_of_bits > 7
-    assert "coordinate" in found.told_by
+    assert "coordinate" in found.event
     assert found.epsilon_of_size <= 1
 
 
