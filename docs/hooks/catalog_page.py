@@ -6,7 +6,7 @@ from bandana.algorithms.catalog import CATALOG
 
 _HEAD = """# Catalog of algorithms
 
-Written from `algorithms/catalog.py`; `bandana list` prints the same, and `bandana list --json` prints it as JSON.
+Generated from `algorithms/catalog.py`; `bandana list` prints the same, and `bandana list --json` prints it as JSON.
 [Algorithms](../algorithms/index.md) explains each algorithm, with formulas and parameters.
 """
 

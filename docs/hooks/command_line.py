@@ -15,8 +15,8 @@ from bandana.flows.cli import app
 
 _HEAD = """# Command line
 
-Written from the commands themselves; `bandana COMMAND --help` shows the same. Exit codes are the same everywhere: 0 done,
-1 a failure or an audit that did not pass, 2 a mistake in the command or in the spec.
+Generated from the commands themselves; `bandana COMMAND --help` prints the same. Exit codes are the same for
+all commands: 0 success, 1 a failure or an audit that did not pass, 2 an error in the command or in the spec.
 """
 
 

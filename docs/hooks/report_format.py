@@ -10,15 +10,15 @@ from typing import Any
 SCHEMAS = Path(__file__).parents[2] / "audits" / "reporting"
 _HEAD = """# Report format
 
-A report's JSON file is a document of version `{version}`. This page is written from
-`audits/reporting/report.schema.json`, which every document is checked against before it is written. There is no infinity
-and no NaN in it: `null` stands for a number that does not exist. `bandana.audits.reporting.validate` checks a
-document of your own.
+A report's JSON file is a document of version `{version}`. This page is generated from
+`audits/reporting/report.schema.json`, which validates every document before it is written. Documents contain neither
+infinity nor NaN: `null` marks a number that does not exist. `bandana.audits.reporting.validate` checks your own
+documents.
 """
 _HEAD_OF_COMPARISON = """# Comparison format
 
-`bandana report --compare` writes a document of version `{version}`. This page is written from
-`audits/reporting/comparison.schema.json`. `null` stands for a number that does not exist.
+`bandana report --compare` writes a document of version `{version}`. This page is generated from
+`audits/reporting/comparison.schema.json`. `null` marks a number that does not exist.
 """
 
 

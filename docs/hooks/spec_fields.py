@@ -10,8 +10,8 @@ from bandana.flows.spec.spec import Spec
 
 _HEAD = """# Fields of a spec
 
-Written from the models that check a spec. A field that is not listed here is a mistake, and `bandana check` names its line.
-Where a list is asked for, one value alone may stand for it. [How to write a spec](../how-to/write-a-spec.md) shows examples.
+Generated from the models that check a spec. `bandana check` reports any other field as an error, with its line.
+A single value is accepted in place of a list. [Write a spec](../how-to/write-a-spec.md) shows examples.
 """
 
 
