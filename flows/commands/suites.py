@@ -268,7 +268,10 @@ def _say_what_was_done(done: dict[str, Any], data: Path | None) -> None:
         typer.echo(f"{kind:<5} {path}")
     option = "" if data is None else f" --data {shlex.quote(str(data))}"
     program = Path(sys.argv[0])
-    command = "bandana" if _on_path(program) else shlex.quote(str(program))
+    if program.name == "__main__.py":
+        command = "python -m bandana"
+    else:
+        command = "bandana" if _on_path(program) else shlex.quote(str(program))
     typer.echo(f"Compare the runs in MLflow:  {command} ui{option}")
 
 
