@@ -1,4 +1,4 @@
-"""What algorithms are told of the problem that they play."""
+"""Public facts of the problem that an algorithm plays on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ARMS = (FINITE, LINEAR)
 
 @dataclass(frozen=True)
 class Problem:
-    """What is publicly known of what an algorithm plays on.
+    """Public facts of the problem that an algorithm plays on.
 
     Attributes:
       n_actions: number of arms, or of actions that each user brings.

@@ -103,10 +103,10 @@ def _play_episodes(
 
 
 def _check_episodes(algorithm: Algorithm, stream: Stream | EpisodicStream) -> None:
-    for name, told in (("episode_length", "plays episodes of {} steps"), ("n_states", "knows {} states")):
+    for name, shown in (("episode_length", "plays episodes of {} steps"), ("n_states", "knows {} states")):
         wanted, found = getattr(algorithm, name, None), getattr(stream, name, None)
         if wanted != found:
-            mine = "plays no episodes" if wanted is None else told.format(wanted)
+            mine = "plays no episodes" if wanted is None else shown.format(wanted)
             theirs = "has no episodes" if found is None else f"has {name} = {found}"
             raise ValueError(f"the algorithm {mine}, the stream {theirs}")
 
@@ -115,5 +115,5 @@ def _check_contexts(algorithm: Algorithm, offered: ContextualStream | None) -> N
     wanted = getattr(algorithm, "context_dimension", None)
     found = None if offered is None else offered.context_dimension
     if wanted is not None and wanted != found:
-        told = "has no contexts" if found is None else f"has contexts of dimension {found}"
-        raise ValueError(f"the algorithm decides from contexts of dimension {wanted}, the stream {told}")
+        theirs = "has no contexts" if found is None else f"has contexts of dimension {found}"
+        raise ValueError(f"the algorithm decides from contexts of dimension {wanted}, the stream {theirs}")

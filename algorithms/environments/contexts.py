@@ -57,10 +57,10 @@ class ContextLaw:
         return self.is_unit and self.least_eigenvalue > 0 and self.variance <= self.variance_limit
 
     def __str__(self) -> str:
-        told = "holds" if self.holds else "does not hold"
+        verdict = "holds" if self.holds else "does not hold"
         unit = "" if self.is_unit else "; vectors are not of norm 1"
         return (
-            f"Assumption 2 {told}: least eigenvalue {self.least_eigenvalue:.4g}, variance {self.variance:.4g}, at most "
+            f"Assumption 2 {verdict}: least eigenvalue {self.least_eigenvalue:.4g}, variance {self.variance:.4g}, at most "
             f"{self.variance_limit:.4g} allowed{unit}"
         )
 

@@ -87,7 +87,7 @@ class EpisodeTable(DataSet):
         if bad.any():
             place = tuple(int(i) for i in np.argwhere(bad)[0])
             raise ValueError(
-                f"the reward of {_told(place)} is {float(answers[place])!r}; it must be a number in the declared range "
+                f"the reward of {_where(place)} is {float(answers[place])!r}; it must be a number in the declared range "
                 f"{reward_range}"
             )
         self.n_steps = self.episode_length
@@ -218,13 +218,13 @@ def _states(name: str, states: ArrayLike, shape: tuple[int, ...], n_states: int)
     wrong = ~((given >= 0) & (given < n_states) & (given == np.floor(given)))
     if wrong.any():
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        which = f"the first state of user {place[0]}" if len(place) == 1 else f"the next state of {_told(place)}"
+        which = f"the first state of user {place[0]}" if len(place) == 1 else f"the next state of {_where(place)}"
         raise ValueError(f"{which} is {given[place].item()!r}; states are whole numbers in [0, {n_states})")
     found[...] = given
     found.setflags(write=False)
     return found
 
 
-def _told(place: tuple[int, ...]) -> str:
+def _where(place: tuple[int, ...]) -> str:
     user, step, state, action = place
     return f"user {user} at step {step + 1}, state {state}, action {action}"

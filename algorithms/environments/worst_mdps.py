@@ -8,7 +8,7 @@ vectors with many coordinates. So each state's features are one such direction, 
 episode, and in another one in the neighbor, has the least favorable pair at every step.
 
 In truth transitions of opposite features cannot both be distributions: no kernel has these features. Privacy may not depend
-on it: it is promised for whatever data users bring, and an algorithm that is told a model knows no more than its features.
+on it: it holds for all data, and an algorithm that knows a model knows no more than its features.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ POOL_KERNEL, SMOOTH = SquaredExponential(0.5), SquaredExponential(2.0)
 def extrapolating_pool(n_actions: int, dimension: int, lengthscale: float = SMOOTH.lengthscale) -> Pool:
     """Three contexts that the generator draws, on one side of the origin, and one that it never draws, on the other side.
 
-    A neighbor may bring that one, and from smooth functions learned on the others it is the one that is told most of: there
+    A neighbor may have that one, and smooth functions learned on the others determine it most: there
     the sensitivity is largest. It is the nearest to all vectors that canaries change to, and few users are at it.
 
     Args:
@@ -32,7 +32,7 @@ def extrapolating_pool(n_actions: int, dimension: int, lengthscale: float = SMOO
 
 
 def turned_pool(n_actions: int, dimension: int) -> Pool:
-    """Four contexts on the unit circle: those that canaries bring (`bandana.audits.neighbors.pairs.own_changes`), drawn
+    """Four contexts on the unit circle: those of canaries (`ContextTable.changes`), drawn
     alike.
 
     Where features are those of a kernel on a pool, points far from the pool have hardly any, and move no matrix.

@@ -65,7 +65,7 @@ class Pool:
         return int(self.points.shape[2])
 
     def index_of(self, contexts: FloatArray) -> IntArray:
-        """(n_reps,) which context of the pool each user brought.
+        """(n_reps,) index of each user's context in the pool.
 
         Args:
           contexts: (n_reps, n_actions, d), equal to the pool's to the last digit.
@@ -83,7 +83,7 @@ class Pool:
         return found
 
     def placed(self, contexts: FloatArray | None, is_strict: bool = True) -> IntArray:
-        """(n_reps,) which context of the pool each user brought; fast where there are few.
+        """(n_reps,) index of each user's context in the pool; fast where there are few.
 
         Args:
           contexts: (n_reps, n_actions, d)

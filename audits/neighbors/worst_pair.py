@@ -253,8 +253,8 @@ class _Search:
 def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, private_records: bool = False) -> WorstPair:
     """Searches canary positions, values and contexts for the pair with the largest analytic privacy loss.
 
-    First every context is tried with a canary from lowest to highest at every probe, and canaries outside the range or that
-    bring something else, with 64 replays each; the best eight again with 256. Then the best one is improved, coordinate by
+    First every context is tried with a canary from lowest to highest at every probe, and canaries outside the range or with
+    other covariates, with 64 replays each; the best eight again with 256. Then the best one is improved, coordinate by
     coordinate: positions 1, 2, 4 and so on records away, up to those tried next to it; other values, and other states of
     an episode; other contexts.
 
@@ -264,11 +264,11 @@ def find(algorithm: Algorithm, table: Table, probes: Sequence[int], seed: int, p
       probes: positions that are tried besides early and late ones, each in [0, table.n_users).
       seed: of the contexts and the pilot; the same seed finds the same pair. Pilot replays are used for nothing else, so
         that bounds on the pair stay valid.
-      private_records: whether a record is what its user brings and the rewards; then canaries are tried that bring other
-        contexts, or live through other episodes.
+      private_records: whether a record is covariates and rewards; then canaries are tried with other contexts, or other
+        episodes.
 
     Returns:
-      the pair; the first of those that are equally bad: early canaries, as more of what follows may tell them.
+      the pair; the first of those that are equally bad: early canaries, as more of what follows may depend on them.
 
     Raises:
       ValueError: a probe out of range.

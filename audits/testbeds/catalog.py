@@ -44,8 +44,8 @@ def bed_of(entry: Entry, rounds: int, seed: int, n_actions: int | None = None) -
         return Problem(n, UNIT, rounds, dimension=d, kernel=POOL_KERNEL), table
     if kind == POOLED:
         pool = extrapolating_pool(n, d)
-        brought = pool.drawn(rounds, np.random.Generator(np.random.SFC64(seed)))
-        table = ContextTable(pool.points[brought], random_table(rounds, n, UNIT, seed).rewards, UNIT)
+        drawn = pool.drawn(rounds, np.random.Generator(np.random.SFC64(seed)))
+        table = ContextTable(pool.points[drawn], random_table(rounds, n, UNIT, seed).rewards, UNIT)
         return Problem(n, UNIT, rounds, dimension=d, kernel=SMOOTH, pool=pool), table
     if kind in EPISODIC:
         model = (mixture_bed if kind == MIXTURE else linear_bed)(d, n, entry.guarantee == "pure")

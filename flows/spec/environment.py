@@ -163,11 +163,11 @@ class Environment(ABC, Generic[Item]):
         """Name and description for the report, and what regret means here."""
 
     def problem(self, horizon: int) -> Problem:
-        """What an algorithm is told of it."""
+        """Public facts of it, for algorithms."""
         return Problem(self.n_actions, self.reward_range, horizon)
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
-        """What replays play on, where an algorithm is told the given problem.
+        """The problem of replays.
 
         Args:
           problem: the benchmark's.

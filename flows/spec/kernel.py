@@ -77,7 +77,7 @@ class _KernelSpec(EnvironmentFields, ABC):
         return self.usual[0] if self.lengthscale is None else self.lengthscale
 
     def public_kernel(self) -> kernels.Kernel:
-        """The kernel that algorithms are told."""
+        """The kernel, which algorithms know."""
         scale, is_additive = self.scale, self.usual[1]
         family, _, halves = self.kernel.rpartition("-") if "/" in self.kernel else (self.kernel, "", "")
         smoothness = {"1/2": 0.5, "3/2": 1.5, "5/2": 2.5}.get(halves, 0.0)
@@ -338,7 +338,7 @@ class _Rkhs(_Pooled[RkhsSpec]):
         return self._at_the_ends(self.audit_pool.points[self.audit_pool.drawn(self.spec.audit.rounds, generator)])
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
-        """The problem on the pool of audits; who regresses features of any points gets the points that canaries bring."""
+        """The problem on the pool of audits; regressions on features of any points get the points of canaries."""
         pool = turned_pool(_FEW_ACTIONS, self.pool.dimension) if KERNEL in entry.plays_on else self.audit_pool
         return replace(super().audit_problem(problem, entry), n_actions=_FEW_ACTIONS, pool=pool)
 

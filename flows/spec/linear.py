@@ -68,8 +68,8 @@ class LinearSpec(_LinearSpec):
         drawn = (self.arms, self.dimension)
         if (self.features is None) != all(given is not None for given in drawn):
             given = sorted({"features", "arms", "dimension"} & self.model_fields_set)
-            told = ", ".join(given) or "neither"
-            raise ValueError(f"features, or arms and dimension, must be given, and not both; got {told}")
+            found = ", ".join(given) or "neither"
+            raise ValueError(f"features, or arms and dimension, must be given, and not both; got {found}")
         if self.features is not None:
             if any(given is not None for given in drawn):
                 raise ValueError("arms and dimension are those of the features: leave them out")

@@ -1,4 +1,4 @@
-"""What algorithms are told of an environment."""
+"""Public facts of an environment."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ if TYPE_CHECKING:
 
 
 def problem_of(environment: Environment[Any]) -> Problem:
-    """What algorithms are told of the environment, at the spec's horizon."""
+    """Public facts of the environment, at the spec's horizon."""
     return environment.problem(environment.spec.horizon)
