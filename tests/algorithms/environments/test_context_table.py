@@ -125,3 +125,16 @@ def test_regret_is_against_the_best_action_of_each_user():
     np.testing.assert_allclose(curve.curve, [gaps[[0, 4, 11]]] * 2)
     with pytest.raises(ValueError, match="use RegretCurve"):
         curve.observe(Record(np.zeros(2, int), np.ones(2, int), None, np.zeros((2, 1), int), np.zeros((2, 1))))
+
+
+def test_a_stack_offers_contexts_of_the_table_but_for_canaries_with_their_own():
+    own = TABLE.with_rows(np.ones((2, 3)), np.stack([np.zeros((3, 2)), TABLE.features[4]]))
+    record, canary = np.array([5, 5, 4, 5]), np.array([0, -1, 1, 0])
+    stack = TABLE.stack([TABLE, TABLE], np.array([0, 1, 1, 0]), record, own, canary)
+    assert np.array_equal(stack.contexts(np.full(4, 3)), np.broadcast_to(TABLE.features[3], (4, 3, 2)))
+    at_record = stack.contexts(record)
+    assert (at_record[[0, 3]] == 0).all()
+    assert np.array_equal(at_record[[1, 2]], TABLE.features[record[[1, 2]]])
+    assert stack.respond(record, np.ones(4, dtype=np.int64), np.zeros(4, dtype=np.int64)).tolist() == [
+        1.0, TABLE.rewards[5, 0], 1.0, 1.0,
+    ]  # fmt: skip
