@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,10 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandana.privacy_core.checks import positive
-from bandana.privacy_core.events import GaussianEvent
 from bandana.privacy_core.guarantees import Relation
-from bandana.privacy_core.mechanisms import gaussian_event
-from bandana.privacy_core.noise import NoiseSource
+from bandana.privacy_core.mechanisms import WhitenedGaussian
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -101,12 +99,11 @@ def _joint_sensitivity(norm_bound: float, value_bound: float, vector_ratio: floa
     return math.sqrt(k * (square**2 - t**2) + 2 * vector * (square + t))
 
 
-class _Triangular(ABC):
-    """What both mechanisms of this module share: Gaussian noise on the free entries, weighted by their variance."""
+class _Triangular(WhitenedGaussian, ABC):
+    """Gaussian noise on the free entries of symmetric matrices, weighted by their variance."""
 
     __slots__ = ()
 
-    noise_multiplier: float
     diagonal_ratio: float
 
     @property
@@ -121,21 +118,6 @@ class _Triangular(ABC):
     @abstractmethod
     def sensitivity(self) -> float:
         """In the norm that counts each entry in units of its noise, relative to an off-diagonal one."""
-
-    @property
-    def scale(self) -> float:
-        """Standard deviation of an off-diagonal entry's noise."""
-        return self.sensitivity * self.noise_multiplier
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise off the diagonal: the scale."""
-        return self.scale
-
-    @property
-    def event(self) -> GaussianEvent:
-        """What one release costs."""
-        return gaussian_event(self.noise_multiplier)
 
     def whiten(self, value: FloatArray) -> FloatArray:
         """(n_rows, n_free): the free entries, each over its deviation relative to an off-diagonal one.
@@ -153,30 +135,8 @@ class _Triangular(ABC):
         free = whitened.reshape(-1, len(weights)) * weights
         return free.take(layout.mirror, axis=1).reshape(shape)
 
-    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
-        """The matrices with fresh noise, symmetric: the lower triangle of `value` is not read.
-
-        Args:
-          noise: where noise comes from.
-          value: (n_rows, ..., d, d), with one more column where a vector stands beside the matrix.
-
-        Returns:
-          Same shape.
-        """
-        return self.color(noise.add_gaussian(self.whiten(value), self.scale, self.noise_multiplier), value.shape)
-
     def _layout_of(self, shape: tuple[int, ...]) -> tuple[Packing, FloatArray]:
         return _layout_and_weights(shape[-2:], len(shape), self._extra_columns, self.diagonal_ratio, self._vector_weight)
-
-    def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,), distance in the norm of the sensitivity."""
-        return np.asarray(np.linalg.norm(self.whiten(np.asarray(neighbor - value)), axis=1))
-
-    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,): (neighbor - value) . (2 output - value - neighbor) / (2 scale^2), of the whitened entries."""
-        shift = self.whiten(np.asarray(neighbor - value))
-        middle = self.whiten(np.asarray(2 * output - value - neighbor))
-        return np.asarray((shift * middle).sum(axis=1) / (2 * self.scale**2))
 
 
 @dataclass(frozen=True)
@@ -246,10 +206,6 @@ class SymmetricGaussian(_Triangular):
         """The sensitivity in the mechanism's norm."""
         return self.sensitivity_weighted
 
-    def scaled(self, factor: float) -> SymmetricGaussian:
-        """The same mechanism with `factor` times the noise."""
-        return replace(self, noise_multiplier=self.noise_multiplier * factor)
-
 
 @dataclass(frozen=True)
 class JointGaussian(_Triangular):
@@ -307,10 +263,6 @@ class JointGaussian(_Triangular):
     @property
     def _vector_weight(self) -> float:
         return self.vector_ratio
-
-    def scaled(self, factor: float) -> JointGaussian:
-        """The same mechanism with `factor` times the noise."""
-        return replace(self, noise_multiplier=self.noise_multiplier * factor)
 
     @staticmethod
     def statistic(x: FloatArray, y: FloatArray) -> FloatArray:

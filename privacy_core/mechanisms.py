@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,8 +86,20 @@ def _flat(array: Array) -> Array:
     return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
+class Scaled:
+    """Mechanisms whose noise is their sensitivity times a noise multiplier, which alone fixes the cost."""
+
+    __slots__ = ()
+
+    noise_multiplier: float
+
+    def scaled(self, factor: float) -> Self:
+        """The same mechanism with `factor` times the noise."""
+        return replace(self, noise_multiplier=self.noise_multiplier * factor)  # type: ignore[type-var]
+
+
 class _Isotropic:
-    """What mechanisms share that treat all coordinates of a value alike."""
+    """Mechanisms that treat all coordinates of a value alike, for L2 sensitivities where nothing else is said."""
 
     __slots__ = ()
 
@@ -99,17 +111,17 @@ class _Isotropic:
         """A copy of the coordinates, in the given shape."""
         return whitened.reshape(shape).copy()
 
+    def change(self, value: Array, neighbor: Array) -> Array:
+        """(n_reps,), L2 distance."""
+        return np.asarray(np.linalg.norm(_flat(neighbor - value), axis=1))
 
-@dataclass(frozen=True, slots=True)
-class Gaussian(_Isotropic):
-    """value + N(0, (sensitivity_l2 x noise_multiplier)^2 I): exactly mu-GDP, mu = 1 / noise_multiplier.
 
-    Source: Dong, Roth, Su (2022), Theorem 1; as RDP, Mironov (2017), Corollary 3.
-    """
+class _InL2(Scaled, _Isotropic):
+    """Mechanisms calibrated to an L2 sensitivity."""
+
+    __slots__ = ()
 
     sensitivity_l2: float
-    noise_multiplier: float
-    relation: Relation = Relation.REPLACE_RECORD
 
     def __post_init__(self) -> None:
         positive("sensitivity_l2", self.sensitivity_l2)
@@ -127,8 +139,67 @@ class Gaussian(_Isotropic):
 
     @property
     def scale(self) -> float:
-        """Standard deviation of the noise in each coordinate."""
+        """Standard deviation of the Gaussian in each coordinate; of a discrete one, nearly."""
         return self.sensitivity_l2 * self.noise_multiplier
+
+
+class WhitenedGaussian(Scaled):
+    """Gaussian noise on whitened values: what remains of a mechanism is its geometry and its sensitivity."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def sensitivity(self) -> float:
+            """In the norm that counts each entry in units of its noise."""
+
+        def whiten(self, value: Array) -> Array:
+            """(n_rows, n_free) free entries in units of their noise."""
+
+        def color(self, whitened: Array, shape: tuple[int, ...]) -> Array:
+            """Undoes `whiten`."""
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the noise of an entry of weight 1."""
+        return self.sensitivity * self.noise_multiplier
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise: the scale."""
+        return self.scale
+
+    @property
+    def event(self) -> GaussianEvent:
+        """What one release costs."""
+        return gaussian_event(self.noise_multiplier)
+
+    def draw(self, noise: NoiseSource, value: Array) -> Array:
+        """`value` with fresh noise, symmetric: lower triangles are not read."""
+        return self.color(noise.add_gaussian(self.whiten(value), self.scale, self.noise_multiplier), value.shape)
+
+    def change(self, value: Array, neighbor: Array) -> Array:
+        """(n_rows,), distance in the norm of the sensitivity."""
+        return np.asarray(np.linalg.norm(self.whiten(np.asarray(neighbor - value)), axis=1))
+
+    def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
+        """(n_rows,): (neighbor - value) . (2 output - value - neighbor) / (2 scale^2), of the whitened entries."""
+        shift = self.whiten(np.asarray(neighbor - value))
+        middle = self.whiten(np.asarray(2 * output - value - neighbor))
+        return np.asarray((shift * middle).sum(axis=1) / (2 * self.scale**2))
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(_InL2):
+    """value + N(0, (sensitivity_l2 x noise_multiplier)^2 I): exactly mu-GDP, mu = 1 / noise_multiplier.
+
+    Source: Dong, Roth, Su (2022), Theorem 1; as RDP, Mironov (2017), Corollary 3.
+    """
+
+    sensitivity_l2: float
+    noise_multiplier: float
+    relation: Relation = Relation.REPLACE_RECORD
 
     @property
     def deviation(self) -> float:
@@ -140,17 +211,9 @@ class Gaussian(_Isotropic):
         """What one release costs."""
         return gaussian_event(self.noise_multiplier)
 
-    def scaled(self, factor: float) -> Gaussian:
-        """The same mechanism with `factor` times the noise."""
-        return replace(self, noise_multiplier=self.noise_multiplier * factor)
-
     def draw(self, noise: NoiseSource, value: Array) -> Array:
         """`value` plus fresh noise, same shape."""
         return noise.add_gaussian(value, self.scale, self.noise_multiplier)
-
-    def change(self, value: Array, neighbor: Array) -> Array:
-        """(n_reps,), L2 distance."""
-        return np.asarray(np.linalg.norm(_flat(neighbor - value), axis=1))
 
     def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
         """(n_reps,): (neighbor - value) . (2 output - value - neighbor) / (2 scale^2)."""
@@ -160,7 +223,7 @@ class Gaussian(_Isotropic):
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace(_Isotropic):
+class Laplace(Scaled, _Isotropic):
     """value + Laplace(sensitivity_l1 x noise_multiplier) in each coordinate: (1 / noise_multiplier)-DP.
 
     Source: Dwork, McSherry, Nissim, Smith (2006), Proposition 1.
@@ -199,10 +262,6 @@ class Laplace(_Isotropic):
         """What one release costs."""
         return LaplaceEvent(self.noise_multiplier)
 
-    def scaled(self, factor: float) -> Laplace:
-        """The same mechanism with `factor` times the noise."""
-        return replace(self, noise_multiplier=self.noise_multiplier * factor)
-
     def draw(self, noise: NoiseSource, value: Array) -> Array:
         """`value` plus fresh noise, same shape."""
         return noise.add_laplace(value, self.scale, self.noise_multiplier)
@@ -218,7 +277,7 @@ class Laplace(_Isotropic):
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian(_Isotropic):
+class DiscreteGaussian(_InL2):
     """value + discrete Gaussian noise on a grid, for values that lie on the grid: zCDP, rho = 1 / (2 noise_multiplier^2).
 
     The noise is `grid` times a whole number k of probability proportional to exp(-k^2 grid^2 / (2 scale^2)). It is not
@@ -233,24 +292,8 @@ class DiscreteGaussian(_Isotropic):
     relation: Relation = Relation.REPLACE_RECORD
 
     def __post_init__(self) -> None:
-        positive("sensitivity_l2", self.sensitivity_l2)
-        positive("noise_multiplier", self.noise_multiplier)
+        _InL2.__post_init__(self)
         positive("grid", self.grid)
-
-    @property
-    def norm(self) -> str:
-        """Norm of the sensitivity: L2."""
-        return "L2"
-
-    @property
-    def sensitivity(self) -> float:
-        """L2 sensitivity."""
-        return self.sensitivity_l2
-
-    @property
-    def scale(self) -> float:
-        """That of the Gaussian whose values at the grid's points are the weights; nearly the standard deviation."""
-        return self.sensitivity_l2 * self.noise_multiplier
 
     @property
     def deviation(self) -> float:
@@ -266,10 +309,6 @@ class DiscreteGaussian(_Isotropic):
         """What one release costs."""
         return ConcentratedEvent(0.5 / self.noise_multiplier**2 * (1 + 1e-12))
 
-    def scaled(self, factor: float) -> DiscreteGaussian:
-        """The same mechanism with `factor` times the noise."""
-        return replace(self, noise_multiplier=self.noise_multiplier * factor)
-
     def draw(self, noise: NoiseSource, value: Array) -> Array:
         """`value` plus fresh noise, same shape.
 
@@ -282,10 +321,6 @@ class DiscreteGaussian(_Isotropic):
         if is_off.any():
             raise ValueError(f"values must be multiples of the grid {self.grid!r}, got {float(value[is_off][0])!r}")
         return np.asarray((whole + noise.discrete_gaussian(self.scale / self.grid, value.shape)) * self.grid)
-
-    def change(self, value: Array, neighbor: Array) -> Array:
-        """(n_reps,), L2 distance."""
-        return np.asarray(np.linalg.norm(_flat(neighbor - value), axis=1))
 
     def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
         """(n_reps,): as for the Gaussian, since all shifts along the grid have the same normalization."""
@@ -334,10 +369,6 @@ class Exact(_Isotropic):
     def draw(self, noise: NoiseSource, value: Array) -> Array:
         """A copy of `value`."""
         return value.copy()
-
-    def change(self, value: Array, neighbor: Array) -> Array:
-        """(n_reps,), L2 distance."""
-        return np.asarray(np.linalg.norm(_flat(neighbor - value), axis=1))
 
     def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
         """(n_reps,): 0 where both values agree, else minus infinity, as the output cannot come from the neighbor."""

@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandana.privacy_core.checks import positive
-from bandana.privacy_core.events import GaussianEvent, LaplaceEvent
+from bandana.privacy_core.events import LaplaceEvent
 from bandana.privacy_core.guarantees import Relation
 from bandana.privacy_core.matrices import GOE, FloatArray, IntArray, JointGaussian, packing
-from bandana.privacy_core.mechanisms import gaussian_event
+from bandana.privacy_core.mechanisms import Scaled, WhitenedGaussian
 from bandana.privacy_core.noise import NoiseSource
 from bandana.privacy_core.sensitivities import pair_l1_bound
 
@@ -99,7 +99,7 @@ class _Stacked(ABC):
 
 
 @dataclass(frozen=True)
-class StackedGaussian(_Stacked):
+class StackedGaussian(WhitenedGaussian, _Stacked):
     r"""Stacked pairs plus Gaussian noise, in one release: exactly mu-GDP, mu = 1 / noise_multiplier.
 
     In units of the noise, block i moves by at most S_i / share_i, with S_i the sensitivity of the pair alone
@@ -144,40 +144,12 @@ class StackedGaussian(_Stacked):
         return math.hypot(*alone)
 
     @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise off the diagonals in a block of share 1, which is the scale."""
-        return self.scale
-
-    @property
-    def event(self) -> GaussianEvent:
-        """What one release costs."""
-        return gaussian_event(self.noise_multiplier)
-
-    @property
     def _entry_shares(self) -> tuple[float, float]:
         return math.sqrt(self.diagonal_ratio), self.vector_ratio
 
-    def scaled(self, factor: float) -> StackedGaussian:
-        """The same mechanism with `factor` times the noise."""
-        return replace(self, noise_multiplier=self.noise_multiplier * factor)
-
-    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
-        """The blocks with fresh noise, symmetric."""
-        return self.color(noise.add_gaussian(self.whiten(value), self.scale, self.noise_multiplier), value.shape)
-
-    def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,), distance in the norm of the sensitivity."""
-        return np.asarray(np.linalg.norm(self.whiten(np.asarray(neighbor - value)), axis=1))
-
-    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,): (neighbor - value) . (2 output - value - neighbor) / (2 scale^2), of the whitened entries."""
-        shift = self.whiten(np.asarray(neighbor - value))
-        middle = self.whiten(np.asarray(2 * output - value - neighbor))
-        return np.asarray((shift * middle).sum(axis=1) / (2 * self.scale**2))
-
 
 @dataclass(frozen=True)
-class StackedLaplace(_Stacked):
+class StackedLaplace(_Stacked, Scaled):
     r"""Stacked pairs plus Laplace noise, in one release: (1 / noise_multiplier)-DP.
 
     In units of the noise, block i moves by at most L_i / share_i in L1, with L_i a bound for the pair alone, of which the
@@ -233,10 +205,6 @@ class StackedLaplace(_Stacked):
     @property
     def _entry_shares(self) -> tuple[float, float]:
         return 1.0, self.vector_ratio
-
-    def scaled(self, factor: float) -> StackedLaplace:
-        """The same mechanism with `factor` times the noise."""
-        return replace(self, noise_multiplier=self.noise_multiplier * factor)
 
     def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
         """The blocks with fresh noise, symmetric."""
