@@ -68,7 +68,7 @@ def _examine(request: Request, controls: tuple[Control, ...], on_progress: OnPro
     found = _search(request, [search.name for search in SEARCHES], on_progress)
     tried = []
     for control in controls:
-        faulty = replace(request.trial, algorithm=control.plant(request.trial.algorithm))  # type: ignore[arg-type]
+        faulty = replace(request.trial, algorithm=control.plant(request.trial.algorithm))
         planted = replace(request, trial=faulty, until_caught=True)
         findings = _search(planted, (SAMPLING, *control.caught_by))
         caught_by = tuple(name for name, finding in findings.items() if finding.is_caught)

@@ -83,7 +83,7 @@ MARKED: dict[str, tuple[str, ...]] = {
         "test_the_one_that_promises_most",
         "test_an_arm_in_the_middle",
     ),
-    "audits/faults/test_baseline_faults.py": ("test_the_audit_of_the_noise_catches_it",),
+    "audits/faults/test_finite_arm_faults.py": ("test_the_audit_of_the_noise_catches_it",),
     "audits/external/test_black_box.py": (
         "test_the_leaky_example_fails",
         "test_the_private_example_passes",

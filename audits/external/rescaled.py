@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
-from bandana.audits.faults.wrapped import Behind
-from bandana.privacy_core import Carried, Ledger, Mechanism, Span
+from bandana.algorithms.protocol import Algorithm, FloatArray
+from bandana.audits.faults.wrapped import Request, WithLedgerWrapper
 from bandana.privacy_core.checks import positive
 
 _MOST_KNOWN = 64
@@ -23,7 +22,7 @@ class NotRescalable(ValueError):  # noqa: N818  (it says what the mechanism is)
 
 
 @dataclass(frozen=True)
-class Rescaled(Behind):
+class Rescaled(WithLedgerWrapper):
     """An algorithm each of whose releases has `factor` times its noise, at the cost of that noise.
 
     Everything else is the algorithm's: what it plays, for how long, what it releases, and which records it charges. It
@@ -43,45 +42,30 @@ class Rescaled(Behind):
     def __post_init__(self) -> None:
         positive("factor", self.factor)
 
-    def remember_nothing(self, n_reps: int) -> dict[int, tuple[Any, Any]]:
+    def empty_memory(self, n_reps: int) -> dict[int, tuple[Any, Any]]:
         """An empty memory: identity -> (the mechanism, what replaced it), so that each is built once."""
         return {}
 
-    def hands(self, ledger: Ledger, memory: dict[int, tuple[Any, Any]]) -> _Rescaling:
-        """The ledger that scales; its `release` raises `NotRescalable` at a mechanism that cannot be scaled."""
-        return _Rescaling(ledger, self.factor, memory)
+    def answer(self, request: Request, memory: dict[int, tuple[Any, Any]]) -> FloatArray:
+        """The ledger's answer with the mechanism's noise rescaled.
 
-
-class _Rescaling:
-    """The ledger that a rescaled algorithm gets."""
-
-    def __init__(self, ledger: Ledger, factor: float, known: dict[int, tuple[Any, Any]]) -> None:
-        self.n_reps = ledger.n_reps
-        self._ledger, self._factor, self._known = ledger, factor, known
-
-    def release(
-        self,
-        mechanism: Mechanism,
-        value: FloatArray,
-        *,
-        records: Span,
-        reps: IntArray | None = None,
-        carried: Carried | None = None,
-    ) -> FloatArray:
-        """Releases through the ledger with the mechanism's noise rescaled."""
+        Raises:
+          NotRescalable: the mechanism cannot be scaled.
+        """
         # By identity: mechanisms that compare equal may still hold a state of their own.
-        known = self._known.get(id(mechanism))
+        mechanism = request.mechanism
+        known = memory.get(id(mechanism))
         if known is None:
             scaled = getattr(mechanism, "scaled", None)
             if not callable(scaled):
                 raise NotRescalable(
                     f"{type(mechanism).__name__} has no scaled(factor), which answers the same mechanism with `factor` "
-                    f"times the noise: without it the algorithm cannot be audited with {self._factor:.6g} times its noise"
+                    f"times the noise: without it the algorithm cannot be audited with {self.factor:.6g} times its noise"
                 )
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            known = self._known[id(mechanism)] = (mechanism, scaled(self._factor))
-        return self._ledger.release(known[1], value, records=records, reps=reps, carried=carried)
+            if len(memory) >= _MOST_KNOWN:
+                memory.clear()
+            known = memory[id(mechanism)] = (mechanism, scaled(self.factor))
+        return request.release(mechanism=known[1])
 
 
 def rescaled(algorithm: Algorithm, factor: float) -> Rescaled:

@@ -1,68 +1,41 @@
-"""Planted faults of the contextual linear bandits: where their public implementations, and their papers, go wrong.
-
-Beside the faults of any ledger (`faulty_ledgers.GENERIC`): a sum that is noised anew instead of added up, a first block that
-is exact, switches and widths from what was not released, noise that is made positive definite by its own eigenvalues.
-"""
+"""Faults that only contextual linear bandits can have: switches, widths and shifts from what was not released."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB
 from bandana.algorithms.bandits.contextual.offers import Sensitive
 from bandana.algorithms.bandits.contextual.oful import RarelySwitchingOFUL, Released
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.fault import Control, planted_as
-from bandana.audits.faults.regression import NoisedAnew, NoiseOneLate, ShiftFromNoise, with_sums
+from bandana.algorithms.protocol import FloatArray, Record
+from bandana.audits.faults.fault import Control, extended, fault_of, without
+from bandana.audits.faults.regression import NOISE_ONE_LATE, SUM_NOISED_ANEW
 from bandana.audits.faults.releases import GENERIC
 from bandana.privacy_core import Ledger
 
-_NAMES = ("noise-halved", "noise-sqrt2", "noise-reused", "first-release-exact", "released-again", "not-clipped")
 
-
-# --- decisions that are wrong ----------------------------------------------------------------------------------------
-
-
-class Telling(NamedTuple):
-    """The released state of a faulty algorithm, with what it must not hold."""
-
-    estimate: FloatArray
-    inverse_then: FloatArray
-    width: FloatArray
-    log_det_then: FloatArray
-    gram: FloatArray
-    inverse: FloatArray
-    log_det: FloatArray
-    n_updates: IntArray
-    clock: IntArray
-    exact: FloatArray
-    """(n_reps,) sum of exact rewards since the last update."""
-
-
-class _SwitchesByRewards(RarelySwitchingOFUL):
-    """Updates where the exact rewards since the last update have grown by a tenth of the range, not by the determinant."""
+class _UpdatesByRewards(RarelySwitchingOFUL):
+    """Whether to update is decided from exact rewards, not from the determinant (no privacy)."""
 
     def init(self, n_reps: int) -> tuple[Sensitive, Any]:
         sensitive, released = super().init(n_reps)
-        return sensitive, Telling(*released, exact=np.zeros(n_reps))
+        return sensitive, extended(released, exact=np.zeros(n_reps))
 
-    def absorb(  # type: ignore[override]
-        self, sensitive: Sensitive, released: Telling, record: Record, ledger: Ledger
-    ) -> tuple[Sensitive, Any]:
+    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
         released.exact[:] += record.rewards[:, 0] - self.reward_range.low
-        return super().absorb(sensitive, released, record, ledger)  # type: ignore[arg-type]
+        return super().absorb(sensitive, released, record, ledger)
 
-    def is_due(self, released: Released | Telling) -> np.ndarray:
+    def is_due(self, released: Any) -> np.ndarray:
         """Whether each replicate updates, (n_reps,), decided from exact rewards: the fault."""
-        assert isinstance(released, Telling)
         due = released.exact > 0.6 * self.reward_range.width
         released.exact[due] = 0.0
         return np.asarray(due)
 
 
 class _WidthFromExactSum(RarelySwitchingOFUL):
-    """Shrinks the width with every exact reward: a statistic that was never released."""
+    """The width shrinks with every exact reward: a statistic that was never released (no privacy)."""
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         sensitive, released = super().absorb(sensitive, released, record, ledger)
@@ -70,43 +43,40 @@ class _WidthFromExactSum(RarelySwitchingOFUL):
         return sensitive, released
 
 
-# --- the lists -------------------------------------------------------------------------------------------------------
+class ShiftFromNoise(LinUCB):
+    """The shift is the least eigenvalue of the noise itself, in place of a public bound on it (no privacy)."""
+
+    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+        """The honest states, with an exact Gram matrix, (n_reps, d, d), kept in the released one."""
+        sensitive, model = super().init(n_reps)
+        return sensitive, extended(model, exact=np.zeros_like(model.inverse))
+
+    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+        """Absorbs a record as the honest algorithm does, and keeps an exact matrix as well."""
+        x, _ = self.contribution(record)
+        released.exact[:] += x[:, :, None] * x[:, None, :]
+        return super().absorb(sensitive, released, record, ledger)
+
+    def _learn(self, model: Any, statistic: FloatArray, step: int) -> None:
+        if hasattr(model, "exact"):
+            statistic = self.tampered(model.exact, statistic.copy(), step)
+        super()._learn(model, statistic, step)
+
+    def tampered(self, exact: FloatArray, statistic: FloatArray, step: int) -> FloatArray:
+        """(n_reps, d, d + 1) noisy sums, in memory of their own, as the decisions see them."""
+        d = self.n_features
+        least = np.linalg.eigvalsh(statistic[:, :, :d] - exact)[:, 0]
+        statistic[:, :, :d] -= (least + self.shift(step)[0] - self.ridge)[:, None, None] * np.eye(d)
+        return statistic
 
 
-_SHARED = tuple(control for control in GENERIC if control.name in _NAMES)
-
-ADAR_OFUL: tuple[Control, ...] = (
-    *_SHARED,
-    Control(
-        "sum-noised-anew", "the whole sum is released with fresh noise at each of L updates (sqrt(L) mu0)",
-        with_sums(NoisedAnew),
-    ),
-    Control(
-        "noise-one-late", "an update uses its block's exact sum; the noise enters the next one (no privacy)",
-        with_sums(NoiseOneLate),
-    ),
-    Control(
-        "switches-by-rewards", "updates happen where exact rewards have grown (no privacy)", planted_as(_SwitchesByRewards)
-    ),
-    Control("width-from-exact-sum", "the width depends on exact rewards (no privacy)", planted_as(_WidthFromExactSum)),
-)  # fmt: skip
-
-LINUCB_JOINT: tuple[Control, ...] = (
-    *_SHARED,
-    Control(
-        "sum-noised-anew", "all records enter each of T releases with fresh noise, one is declared (sqrt(T) mu0)",
-        with_sums(NoisedAnew),
-    ),
-    Control("noise-one-late", "decisions use each record's exact contribution (no privacy)", with_sums(NoiseOneLate)),
-    Control(
-        "shift-from-noise", "the shift is the least eigenvalue of the noise itself (no privacy)", planted_as(ShiftFromNoise)
-    ),
-)  # fmt: skip
-
-LINUCB_LOCAL: tuple[Control, ...] = LINUCB_JOINT
-"""The same; under local privacy a release of earlier records is a message that its user never noised."""
+_SHARED = (*without(GENERIC, "decides-from-exact"), SUM_NOISED_ANEW, NOISE_ONE_LATE)
+SHIFT_FROM_NOISE = fault_of(ShiftFromNoise)
+ADAR_OFUL: tuple[Control, ...] = (*_SHARED, fault_of(_UpdatesByRewards), fault_of(_WidthFromExactSum))
+LINUCB: tuple[Control, ...] = (*_SHARED, SHIFT_FROM_NOISE)
+"""Under local privacy, too: there a release of earlier records is a message that its user never noised."""
 
 CONTEXTUAL_CONTROLS: dict[str, tuple[Control, ...]] = {
-    "adar-oful": ADAR_OFUL, "linucb-joint": LINUCB_JOINT, "linucb-local": LINUCB_LOCAL,
+    "adar-oful": ADAR_OFUL, "linucb joint": LINUCB, "linucb local": LINUCB,
 }  # fmt: skip
-"""Name of the algorithm -> its planted faults."""
+"""Label of an entry -> its planted faults."""

@@ -1,198 +1,90 @@
-"""Planted faults: an audit that misses one of them has no power, and its PASS means nothing.
+"""Faults that only bandits on finitely many arms can have: old sums that are kept, and reads of all arms at once.
 
-Each control takes an honest algorithm apart where public implementations go wrong, and keeps its claim. The sheet of faults
-and their true privacy: mu0 is what the honest algorithm has.
+Each control takes an honest algorithm apart where public implementations go wrong, and keeps its claim. The book of Laplace
+releases is not compared with the claim case by case: a fault that only spends too often, or draws too little, is not for the
+deterministic audit to see where noise is Laplace's. Replays see it, and the noise audit where that is wrong.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from bandana.algorithms.bandits.finite_arm import episodes_numba
+from bandana.algorithms.bandits.finite_arm import elimination_numba, episodes_numba
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB
-from bandana.algorithms.bandits.finite_arm.indices import Released
+from bandana.algorithms.bandits.finite_arm.successive_elimination import Sensitive, SuccessiveElimination
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.fault import Control, planted_as
-from bandana.privacy_core import (
-    Exact,
-    Gaussian,
-    GaussianEvent,
-    Interval,
-    Ledger,
-    Mechanism,
-    NoiseSource,
-    OpenPhase,
-    PhaseSum,
-    Relation,
-    Span,
-)
+from bandana.audits.faults import regression, releases
+from bandana.audits.faults.fault import ALL, BOTH, Control, extended, fault_of, planted_as, with_part
+from bandana.audits.outcome import SAMPLING
+from bandana.privacy_core import Exact, Ledger, OpenPhase, PhaseSum, Span
+from bandana.privacy_core.sums import contents, reopen
+
+# --- episodes ------------------------------------------------------------------------------------------------------------
 
 
-class Remembering(NamedTuple):
-    """A sensitive state that keeps what the honest algorithm forgets."""
+class _RemembersSums(EpisodicUCB):
+    """Keeps exact sums beyond their episode, and releases them in a faulty way.
 
-    phase: OpenPhase
-    sums: FloatArray
-    """(n_reps, n_arms) kept sum of each arm."""
-    start: IntArray
-    """(n_reps, n_arms) where the arm's last episode began."""
-    stop: IntArray
-    """(n_reps, n_arms) where it ended."""
+    The released state holds in addition, each (n_reps, n_arms), the kept sum of each arm, and where the arm's last episode
+    began and ended.
+    """
 
-
-@dataclass(frozen=True)
-class _RemembersSums(EpisodicUCB, ABC):
-    """Keeps exact sums beyond their episode, and releases them in a faulty way."""
-
-    def init(self, n_reps: int) -> tuple[Remembering, Released]:  # type: ignore[override]
+    def init(self, n_reps: int) -> tuple[Any, Any]:
         sensitive, released = super().init(n_reps)
-        table = (n_reps, self.n_actions)
-        empty = np.zeros(table, dtype=np.int64)
-        return Remembering(sensitive.phase, np.zeros(table), empty, empty.copy()), released
+        empty = np.zeros((n_reps, self.n_actions), dtype=np.int64)
+        return sensitive, extended(released, sums=empty.astype(float), start=empty, stop=empty.copy())
 
-    def absorb(  # type: ignore[override]
-        self, sensitive: Remembering, released: Released, record: Record, ledger: Ledger
-    ) -> tuple[Remembering, Released]:
-        phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
-        ended = np.empty(len(record.user), dtype=np.int64)
-        n_ended = episodes_numba.advance(
-            released.pulls,
-            released.arm,
-            released.left,
-            released.clock,
-            record.actions[:, 0],
-            record.n_records,
-            self.doubling,
-            ended,
-        )
-        ended = ended[:n_ended]
-        if n_ended:
-            arm = released.arm[ended]
-            self.remember(sensitive, phase, ended, arm)
-            phase.total[ended] = 0.0
-            phase.start[ended] = phase.stop[ended]
-            self.publish(sensitive, released, ledger, ended, arm)
-        return sensitive._replace(phase=phase), released
+    def _release(self, phase: OpenPhase, released: Any, record: Record, ledger: Ledger, ended: IntArray) -> OpenPhase:
+        arm = released.arm[ended]
+        total, span = contents(phase, ended)
+        self.remember(released.sums, total, ended, arm)
+        released.start[ended, arm], released.stop[ended, arm] = span
+        reopen(phase, ended)
+        self.publish(released, ledger, ended, arm, span)
+        return phase
 
-    def remember(self, kept: Remembering, phase: OpenPhase, ended: IntArray, arm: IntArray) -> None:
+    def remember(self, sums: FloatArray, total: FloatArray, ended: IntArray, arm: IntArray) -> None:
         """Keeps the last episode's sum."""
-        kept.sums[ended, arm] = phase.total[ended]
-        kept.start[ended, arm] = phase.start[ended]
-        kept.stop[ended, arm] = phase.stop[ended]
+        sums[ended, arm] = total
 
     @abstractmethod
-    def publish(self, kept: Remembering, released: Released, ledger: Ledger, ended: IntArray, arm: IntArray) -> None:
+    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
         """Releases what the fault releases."""
 
-    def take_in(self, released: Released, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray) -> None:
+    def take_in(self, released: Any, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray) -> None:
         """Puts noisy sums into the arms' estimates; the last one alone counts."""
         episodes_numba.estimate(
-            released.mean,
-            released.deviation,
-            reps,
-            arm,
-            noisy,
-            n_samples,
-            1.0,
-            self.sums.mechanism.scale**2,
-            self.reward_range.width,
-            False,
-        )
+            released.mean, released.deviation, reps, arm, noisy, n_samples, 1.0, self.sums.mechanism.scale**2,
+            self.reward_range.width, False,
+        )  # fmt: skip
 
 
 class _NoForgetting(_RemembersSums):
-    """All rewards of an arm enter each release, with the noise of one, and only the last episode is declared."""
+    """An arm's old rewards enter each of L releases, and the last episode is declared (sqrt(L) mu0, or L epsilon)."""
 
-    def remember(self, kept: Remembering, phase: OpenPhase, ended: IntArray, arm: IntArray) -> None:
-        kept.sums[ended, arm] += phase.total[ended]
-        kept.start[ended, arm] = phase.start[ended]
-        kept.stop[ended, arm] = phase.stop[ended]
+    def remember(self, sums: FloatArray, total: FloatArray, ended: IntArray, arm: IntArray) -> None:
+        sums[ended, arm] += total
 
-    def publish(self, kept: Remembering, released: Released, ledger: Ledger, ended: IntArray, arm: IntArray) -> None:
-        span = Span(kept.start[ended, arm], kept.stop[ended, arm])
-        noisy = ledger.release(self.sums.mechanism, kept.sums[ended, arm], records=span, reps=ended)
+    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
+        noisy = ledger.release(self.sums.mechanism, released.sums[ended, arm], records=span, reps=ended)
         self.take_in(released, ended, arm, noisy, released.pulls[ended, arm])
 
 
-@dataclass(frozen=True, slots=True)
-class SharedNoise:
-    """One scalar draw for all coordinates: the noise cancels in every comparison of two of them."""
-
-    gaussian: Gaussian
-
-    @property
-    def relation(self) -> Relation:
-        """The honest mechanism's neighboring relation."""
-        return self.gaussian.relation
-
-    @property
-    def norm(self) -> str:
-        """The honest mechanism's norm."""
-        return self.gaussian.norm
-
-    @property
-    def sensitivity(self) -> float:
-        """The sensitivity that the honest mechanism declares."""
-        return self.gaussian.sensitivity
-
-    @property
-    def scale(self) -> float:
-        """The honest mechanism's noise scale."""
-        return self.gaussian.scale
-
-    @property
-    def deviation(self) -> float:
-        """The honest mechanism's noise deviation."""
-        return self.gaussian.deviation
-
-    @property
-    def event(self) -> GaussianEvent:
-        """The price that it pretends to have."""
-        return self.gaussian.event
-
-    def whiten(self, value: FloatArray) -> FloatArray:
-        """Whitens a value as the honest mechanism does."""
-        return self.gaussian.whiten(value)
-
-    def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-        """Colors a whitened value as the honest mechanism does."""
-        return self.gaussian.color(whitened, shape)
-
-    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
-        """The same noise in each column of (n_rows, n_arms)."""
-        drawn = noise.add_gaussian(np.zeros((len(value), 1)), self.gaussian.scale, self.gaussian.noise_multiplier)
-        return value + drawn
-
-    def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,) L2 distance."""
-        return self.gaussian.change(value, neighbor)
-
-    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,): minus infinity where the values differ by more than a common shift."""
-        shift = neighbor - value
-        common = (shift == shift[:, :1]).all(axis=1)
-        ratio = self.gaussian.log_density_ratio(output[:, 0], value[:, 0], neighbor[:, 0])
-        return np.where(common, ratio, -np.inf)
-
-
 class _NoiseRedrawn(_RemembersSums):
-    """Every read of the indices draws noise anew for the sums of all arms."""
+    """Noise is drawn anew at each read of an index (sqrt(m) mu0, or m epsilon, after m reads)."""
 
-    def publish(self, kept: Remembering, released: Released, ledger: Ledger, ended: IntArray, arm: IntArray) -> None:
-        span = Span(np.zeros(len(ended), dtype=np.int64), kept.stop[ended, arm])
-        noisy = ledger.release(self.mechanism(), kept.sums[ended], records=span, reps=ended)
-        n_samples = (kept.stop - kept.start)[ended]
-        with_data = np.flatnonzero(n_samples)
-        rows = with_data // self.n_actions
-        self.take_in(
-            released, ended[rows], with_data - rows * self.n_actions, noisy.ravel()[with_data], n_samples.ravel()[with_data]
-        )
+    def publish(self, released: Any, ledger: Ledger, ended: IntArray, arm: IntArray, span: Span) -> None:
+        so_far = Span(np.zeros_like(span.stop), span.stop)
+        noisy = ledger.release(self.mechanism(), released.sums[ended], records=so_far, reps=ended)
+        n_samples = (released.stop - released.start)[ended]
+        row, arms = np.nonzero(n_samples)
+        self.take_in(released, ended[row], arms, noisy[row, arms], n_samples[row, arms])
 
-    def mechanism(self) -> Mechanism:
+    def mechanism(self) -> Any:
         """One fresh draw an arm."""
         return self.sums.mechanism
 
@@ -200,42 +92,103 @@ class _NoiseRedrawn(_RemembersSums):
 class _OneNoiseForAllArms(_NoiseRedrawn):
     """A read draws one noise and adds it to every arm's sum."""
 
-    def mechanism(self) -> Mechanism:
+    def mechanism(self) -> Any:
         """One draw for all arms."""
-        assert isinstance(self.sums.mechanism, Gaussian)
-        return SharedNoise(self.sums.mechanism)
-
-
-def _noise_for_n(honest: EpisodicUCB) -> EpisodicUCB:
-    def halved(sums: PhaseSum) -> PhaseSum:
-        assert isinstance(sums.mechanism, Gaussian)
-        return PhaseSum(replace(sums.mechanism, sensitivity_l2=sums.mechanism.sensitivity_l2 / 2))
-
-    return replace(honest, sums=halved(honest.sums), first_sums=halved(honest.first_sums))
+        return releases.shared(self.sums.mechanism)
 
 
 def _first_pull_exact(honest: EpisodicUCB) -> EpisodicUCB:
+    """An arm's first pull enters its index without noise (no privacy)."""
     return replace(honest, first_sums=PhaseSum(Exact()))
 
 
-def _not_clipped(honest: EpisodicUCB) -> EpisodicUCB:
-    span = honest.reward_range
-    return replace(honest, reward_range=Interval(span.low - 1e3 * span.width, span.high + 1e3 * span.width))
+# --- elimination ---------------------------------------------------------------------------------------------------------
 
 
-EPISODIC_UCB = (
-    Control(
-        "noise-redrawn",
-        "noise is drawn anew at each read of an index (sqrt(m) mu0 after m reads)",
-        planted_as(_NoiseRedrawn),
-    ),
-    Control("no-forgetting", "an arm's old rewards enter each of its L releases (sqrt(L) mu0)", planted_as(_NoForgetting)),
-    Control("noise-for-N", "noise is scaled for N samples where the mean has N/2 (2 mu0)", _noise_for_n),
-    Control(
-        "one-noise-for-all-arms",
-        "one draw is added to all arms and cancels between them (no privacy)",
-        planted_as(_OneNoiseForAllArms),
-    ),
-    Control("first-pull-exact", "an arm's first pull enters its index without noise (no privacy)", _first_pull_exact),
-    Control("not-clipped", "a reward outside the declared range is not clipped (mu0 x its size)", _not_clipped),
-)
+class _RemembersEpochs(SuccessiveElimination):
+    """All rewards of an arm enter each release, and only the last epoch is declared.
+
+    The released state holds in addition the kept sum of each arm, (n_reps, n_arms), how many rewards are in it, and where
+    the epoch began, (n_reps,).
+    """
+
+    def init(self, n_reps: int) -> tuple[Any, Any]:
+        sensitive, released = super().init(n_reps)
+        empty = np.zeros((n_reps, self.n_actions), dtype=np.int64)
+        return sensitive, extended(released, sums=empty.astype(float), n_samples=empty, start=empty[:, 0].copy())
+
+    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+        phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
+        np.subtract(released.left, record.n_records, out=released.left)
+        ended = np.flatnonzero(released.left == 0)
+        if len(ended):
+            total, span = contents(phase, ended)
+            reopen(phase, ended)
+            elimination_numba.finish_pulls(
+                ended, self.published(released, ledger, ended, total, span), span.stop - span.start, released.mean,
+                released.active, released.arm, released.left, released.epoch, self.failure, self.noise,
+                self.reward_range.width, self.length_scale,
+            )  # fmt: skip
+        return Sensitive(phase), released
+
+    def published(self, released: Any, ledger: Ledger, ended: IntArray, total: FloatArray, span: Span) -> FloatArray:
+        """(n_ended,) noisy sums of the epoch's rewards, as the estimates take them."""
+        arm, n = released.arm[ended], span.stop - span.start
+        released.sums[ended, arm] += total
+        released.n_samples[ended, arm] += n
+        noisy = ledger.release(self.sums.mechanism, released.sums[ended, arm], records=span, reps=ended)
+        return np.asarray(noisy / released.n_samples[ended, arm] * n)
+
+
+class _AllArmsAtOnce(_RemembersEpochs):
+    """The sums of all arms leave together when the epoch ends, with one noise for all of them."""
+
+    def published(self, released: Any, ledger: Ledger, ended: IntArray, total: FloatArray, span: Span) -> FloatArray:
+        arm = released.arm[ended]
+        released.sums[ended, arm] = total
+        later = np.arange(self.n_actions) > arm[:, None]
+        is_last = ~(released.active[ended] & later).any(axis=1)
+        noisy, n = np.zeros(len(ended)), span.stop - span.start
+        if is_last.any():
+            rows = ended[is_last]
+            epoch = Span(released.start[rows], span.stop[is_last])
+            vector = ledger.release(releases.shared(self.sums.mechanism), released.sums[rows], records=epoch, reps=rows)
+            released.mean[rows] = vector / n[is_last, None]
+            noisy[is_last] = vector[np.arange(len(rows)), arm[is_last]]
+            released.sums[rows] = 0.0
+            released.start[rows] = span.stop[is_last]
+        return noisy
+
+
+# --- the lists -----------------------------------------------------------------------------------------------------------
+
+
+_NOISE_REDRAWN, _NO_FORGETTING = fault_of(_NoiseRedrawn), fault_of(_NoForgetting)
+_ONE_FOR_ALL_ARMS = replace(releases.ONE_FOR_ALL, plant=planted_as(_OneNoiseForAllArms))
+_FIRST_PULL_EXACT = fault_of(_first_pull_exact)
+_HALF_THE_SENSITIVITY = releases.half_the_sensitivity("sums", "first_sums")
+
+_ADAR_UCB = (
+    _NOISE_REDRAWN, _NO_FORGETTING, _HALF_THE_SENSITIVITY, _ONE_FOR_ALL_ARMS.caught(*BOTH),
+    _FIRST_PULL_EXACT, releases.WIDE_RANGE,
+)  # fmt: skip
+_EPISODES = (
+    _NOISE_REDRAWN.caught(SAMPLING), _NO_FORGETTING, _HALF_THE_SENSITIVITY, releases.HALVED_UNAWARE, _ONE_FOR_ALL_ARMS,
+    _FIRST_PULL_EXACT.caught(*ALL), releases.WIDE_RANGE,
+)  # fmt: skip
+_ELIMINATION = (
+    replace(releases.ONE_FOR_ALL, plant=planted_as(_AllArmsAtOnce)),
+    replace(_NO_FORGETTING, plant=planted_as(_RemembersEpochs)),
+    _HALF_THE_SENSITIVITY, releases.HALVED_UNAWARE, releases.FIRST_UNPAID, releases.WIDE_RANGE,
+)  # fmt: skip
+_TREES = (
+    regression.ONE_NODE.caught(SAMPLING),
+    replace(regression.PREFIX_NOISE_REDRAWN, plant=with_part(regression.redrawn_prefixes)).caught(SAMPLING),
+    replace(releases.ONE_FOR_ALL, plant=with_part(with_part(releases.shared, "mechanism"))),
+    releases.ONE_A_LEVEL, _HALF_THE_SENSITIVITY, releases.HALVED_UNAWARE, releases.FIRST_UNPAID, releases.WIDE_RANGE,
+)  # fmt: skip
+
+FINITE_ARM_CONTROLS: dict[str, tuple[Control, ...]] = {
+    "adar-ucb": _ADAR_UCB, "adap-ucb": _EPISODES, "adap-klucb": _EPISODES, "dp-se": _ELIMINATION, "dp-ucb": _TREES,
+}  # fmt: skip
+"""Label of an entry -> its planted faults."""

@@ -1,36 +1,28 @@
-"""Planted faults of GP-UCB on features of a kernel: where its paper and its kind of implementation go wrong.
+"""Faults that only Gaussian-process bandits can have, on features of a kernel and on a pool of points.
 
-Beside those of LinUCB (`contextual_controls`): trees whose prefixes are noised at each read, budgets that forget how often a
-record is released, noise of another law than the one that was calibrated, features whose norm nobody checked, and a Gram
-matrix that decides before it is released.
+Features whose norm nobody checked, a Gram matrix that decides before it is released, counts that are thought public because
+the algorithm chose the actions, and rewards in another unit than their noise. All else is faults of linear bandits and of
+noisy sums.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB
+from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB, Sensitive
 from bandana.algorithms.protocol import FloatArray, Record
-from bandana.audits.faults.contextual import LINUCB_JOINT
-from bandana.audits.faults.fault import Control, planted_as
-from bandana.audits.faults.regression import ShiftFromNoise, counted_once, redrawn
-from bandana.audits.faults.releases import half_the_matrix, no_diagonal_variance, unevenly
-from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
-
-BOTH, DRAWN = (SAMPLING, DETERMINISTIC), (SAMPLING, NOISE)
+from bandana.audits.faults import regression, releases
+from bandana.audits.faults.contextual import LINUCB, SHIFT_FROM_NOISE, ShiftFromNoise
+from bandana.audits.faults.fault import Control, caught_as, extended, fault_of, without
+from bandana.audits.outcome import DETERMINISTIC, NOISE
+from bandana.privacy_core import Ledger
 
 
-# --- decisions and contributions that are wrong ----------------------------------------------------------------------
-
-
-class _ShiftFromNoise(ShiftFromNoise, GPUCB):
-    """`ShiftFromNoise` on features of a kernel."""
-
-
-class _GramBeforeRelease(ShiftFromNoise, GPUCB):
-    """Estimate and width come from the exact Gram matrix, and from the released vector."""
+class _GramBeforeRelease(ShiftFromNoise):
+    """Decisions use the Gram matrix before noise is added, and the released vector (no privacy)."""
 
     def tampered(self, exact: FloatArray, statistic: FloatArray, step: int) -> FloatArray:
         """The exact matrix in the noisy one's place, and no shift, which it does not need."""
@@ -39,65 +31,71 @@ class _GramBeforeRelease(ShiftFromNoise, GPUCB):
         return statistic
 
 
-class _LongFeatures(GPUCB):
-    """Takes |Phi| <= 1 on trust from a map whose features have norm 2: cosines and sines that nobody divided."""
+class _FeaturesNotClipped(GPUCB):
+    """Features have norm 2 where |Phi| <= 1 is taken on trust: cosines and sines that nobody divided (2 mu0 and more)."""
 
     def contribution(self, record: Record) -> tuple[FloatArray, FloatArray]:
-        """The honest contribution with features of twice the length."""
         x, y = super().contribution(record)
         return 2 * x, y
 
 
-class _Cents(GPUCB):
-    """Takes rewards in a unit a hundred times as small as the declared range's."""
+class _RewardsInCents(GPUCB):
+    """Rewards are summed in a unit 100 times as small as the one that their noise is made for."""
 
     def contribution(self, record: Record) -> tuple[FloatArray, FloatArray]:
-        """The honest contribution with a hundred times the reward."""
         x, y = super().contribution(record)
         return x, 100 * y
 
 
-# --- the lists -------------------------------------------------------------------------------------------------------
+class _PooledRewardsInCents(PooledGPUCB):
+    """Rewards are summed in a unit 100 times as small as the one that their noise is made for."""
+
+    def contribution(self, record: Record) -> FloatArray:
+        return super().contribution(record) * (1.0, 100.0)
 
 
-_UNCLIPPED = "not-clipped"
-_SHARED = (
-    *(control for control in LINUCB_JOINT if control.name not in ("shift-from-noise", _UNCLIPPED)),
-    Control(
-        "shift-from-noise", "the shift is the least eigenvalue of the noise itself (no privacy)", planted_as(_ShiftFromNoise)
-    ),
-    Control("prefix-noise-redrawn", "each read of the sums draws noise of their size anew", redrawn, BOTH),
-    Control(
-        "half-taken-for-goe", "(Z + Z^T)/2 is drawn where (Z + Z^T)/sqrt(2) was calibrated (up to sqrt(2) mu0)",
-        unevenly(half_the_matrix), DRAWN,
-    ),
-    Control("no-noise-on-the-diagonal", "the diagonal stays exact (no privacy)", unevenly(no_diagonal_variance), DRAWN),
-    Control(
-        "features-not-clipped", "|Phi| <= 1 is taken on trust, and is 2 (2 mu0 and more)", planted_as(_LongFeatures), BOTH
-    ),
-    Control(
-        "gram-before-release", "decisions use the Gram matrix before noise is added (no privacy)",
-        planted_as(_GramBeforeRelease), BOTH,
-    ),
-)  # fmt: skip
+class _CountsTakenForPublic(PooledGPUCB):
+    """Exact counts decide, as if decision sets were public, and not the actions alone (no privacy)."""
 
-GP_UCB_JOINT: tuple[Control, ...] = (
-    *_SHARED,
-    *(control for control in LINUCB_JOINT if control.name == _UNCLIPPED),
-    Control(
-        "counted-once", "a record pays for one release, and is in several nodes of a tree, or rows of a factorization",
-        counted_once, BOTH,
-    ),
+    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+        """The honest states, with exact counts, (n_reps, n_points), kept in the released one."""
+        sensitive, released = super().init(n_reps)
+        return sensitive, extended(released, exact=np.zeros_like(released.weights))
+
+    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+        released.exact[:] += self.contribution(record)[:, :, 0]
+        return super().absorb(sensitive, released, record, ledger)
+
+    def _learn(self, released: Any, noisy: FloatArray, step: int) -> None:
+        if hasattr(released, "exact"):
+            noisy = np.stack([released.exact, noisy[:, :, 1]], axis=2)
+        super()._learn(released, noisy, step)
+
+
+def _has_several_decision_sets(honest: PooledGPUCB) -> bool:
+    return honest.pool.n_contexts > 1
+
+
+_REGRESSION = without(LINUCB, "shift-from-noise", "not-clipped")
+_ON_FEATURES = (
+    *_REGRESSION, SHIFT_FROM_NOISE, regression.PREFIX_NOISE_REDRAWN, regression.HALF_FOR_GOE, regression.NO_DIAGONAL,
+    fault_of(_FeaturesNotClipped), fault_of(_GramBeforeRelease),
 )  # fmt: skip
 
 _SMALL = {"noise-sqrt2": (NOISE,), "half-taken-for-goe": (NOISE,), "released-again": (DETERMINISTIC,)}
-GP_UCB_LOCAL: tuple[Control, ...] = (
-    *(replace(control, caught_by=_SMALL.get(control.name, control.caught_by)) for control in _SHARED),
-    Control("rewards-in-cents", "rewards are not clipped, and 100 times what they should be", planted_as(_Cents), BOTH),
-)
+GP_UCB_LOCAL: tuple[Control, ...] = (*caught_as(_SMALL, _ON_FEATURES), fault_of(_RewardsInCents))
 """Two things differ from the joint model, both because of the noise as printed. What it hides worst are matrices that change
-on the diagonal alone, which no two points make of few features: replays reach 0.7 of its price, and a fault of sqrt 2 is
+on the diagonal alone, which no two points make of few features: replays reach 0.7 of its cost, and a fault of sqrt 2 is
 left to the other audits. And a reward a few ranges off, not clipped, is what the noise of the vector is made for."""
 
-KERNEL_CONTROLS: dict[str, tuple[Control, ...]] = {"gp-ucb-joint": GP_UCB_JOINT, "gp-ucb-local": GP_UCB_LOCAL}
-"""Name of the algorithm -> its planted faults."""
+ON_A_POOL: tuple[Control, ...] = (
+    *_REGRESSION, regression.PREFIX_NOISE_REDRAWN,
+    fault_of(_CountsTakenForPublic, is_fault=_has_several_decision_sets),
+    fault_of(_PooledRewardsInCents, name="rewards-in-cents"),
+)  # fmt: skip
+
+KERNEL_CONTROLS: dict[str, tuple[Control, ...]] = {
+    "gp-ucb joint": (*_ON_FEATURES, releases.NOT_CLIPPED, regression.COUNTED_ONCE), "gp-ucb local": GP_UCB_LOCAL,
+    "gp-ucb-pool joint": ON_A_POOL, "gp-ucb-pool local": ON_A_POOL,
+}  # fmt: skip
+"""Label of an entry -> its planted faults."""

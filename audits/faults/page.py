@@ -9,8 +9,8 @@ from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.fault import Control
 from bandana.audits.faults.linear_mdp import LSVI_UTILITY
 from bandana.audits.faults.releases import GENERIC
-from bandana.audits.faults.sums import CONTROLS_OF_SUMS, UTILITY_FAULTS, SumControl
-from bandana.audits.outcome import MIN_REPLAYS, SAMPLING
+from bandana.audits.faults.sums import CONTROLS_OF_SUMS, UTILITY_FAULTS
+from bandana.audits.outcome import SAMPLING
 
 _HEAD = """# Planted faults
 
@@ -24,7 +24,7 @@ it is finite and known; *replays* are those on each side with which sampling see
 COSTLY: dict[str, tuple[Control, ...]] = {**UTILITY_FAULTS, "lsvi-ucb joint": LSVI_UTILITY}
 """Algorithm or bed -> planted faults that cost utility and no privacy."""
 _PUBLIC = {
-    "successive elimination, one scalar draw shared by all arms": ("dp-se", "one-noise-for-all-arms"),
+    "successive elimination, one scalar draw shared by all arms": ("dp-se", "one-noise-for-all"),
     "an index of first pulls without noise": ("adap-ucb", "first-pull-exact"),
     "joint-DP LinUCB, the same noise in consecutive rounds": ("linucb joint", "noise-reused"),
     "batched LSVI-UCB, the update condition never holds (costs utility, no privacy)": ("lsvi-ucb joint", "never-updates"),
@@ -56,11 +56,8 @@ def markdown() -> str:
 def _table(controls: Iterable[Control]) -> list[str]:
     rows = ["| name | fault | caught by | factor | replays |", "|---|---|---|---|---|"]
     for control in controls:
-        factor, replays = "-", 20 * MIN_REPLAYS
-        if isinstance(control, SumControl):
-            replays = control.replays
-            factor = f"{control.factor:.3g}" if math.isfinite(control.factor) else "-"
-        needed = f"{replays:,}" if SAMPLING in control.caught_by else "-"
+        factor = f"{control.factor:.3g}" if math.isfinite(control.factor) else "-"
+        needed = f"{control.replays:,}" if SAMPLING in control.caught_by else "-"
         rows.append(f"| `{control.name}` | {control.fault} | {', '.join(control.caught_by)} | {factor} | {needed} |")
     return rows
 

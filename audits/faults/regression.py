@@ -1,174 +1,169 @@
-"""Faults of whatever regresses: noise drawn anew, late state, shifts from noise."""
+"""Faults of noisy sums: what can be done wrong by whatever keeps the sums of a regression, or any other running sums."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
+from scipy.linalg import toeplitz
 
-from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, Model
-from bandana.algorithms.bandits.contextual.offers import Sensitive
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.releases import Memory, planted
-from bandana.audits.faults.sums import NotNormalizedSum
-from bandana.privacy_core import Carried, Ledger, Mechanism, PrivateSum, Span, TreeSum
-from bandana.privacy_core.sums import Counted, OpenPhase, RunningSum, contents, empty_phase, extend, reopen
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits.faults.fault import DRAWN, Control, fault_of, with_part
+from bandana.audits.faults.releases import (
+    Fault,
+    Planted,
+    half_taken_for_goe,
+    last_record_alone,
+    no_noise_on_the_diagonal,
+    noise_one_late,
+    planted,
+    through,
+    uneven,
+)
+from bandana.privacy_core import FactorizedSum, Ledger, Mechanism, PhaseSum, PhaseTotal, Span, TreeSum
+from bandana.privacy_core.factorization import DenseFactorization, square_root_coefficients
+from bandana.privacy_core.sums import Counted, RunningSum
+
+# --- sums that are wrong -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class NoisedAnew(RunningSum[Counted]):
-    """The exact running sum with fresh noise at each step, as if only the step's own records were read.
+    """The exact running sum, released at each step with fresh noise.
 
     Attributes:
       mechanism: with the noise of one release.
+      honest: the sum whose answers are as noisy as each release; None: they have the noise of `mechanism`.
+      declares_all: whether a release declares all records that it reads, or those of its step alone.
     """
 
     mechanism: Any
+    honest: Any = None
+    declares_all: bool = False
 
     def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Counted:
         """An empty exact sum."""
         return Counted(np.zeros(n_reps, dtype=np.int64), np.zeros((n_reps, *shape)))
 
     def push(self, memory: Counted, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
-        """Releases the whole sum, and declares the step's records."""
-        rows = slice(None) if reps is None else reps
+        """Releases the whole sum."""
+        rows, mechanism = slice(None) if reps is None else reps, self.mechanism
+        memory.n_steps[rows] += 1
         memory.total[rows] += value
-        return ledger.release(self.mechanism, memory.total[rows].copy(), records=records, reps=reps)
+        if self.honest is not None:
+            variance = self.honest.noise_variance(int(memory.n_steps[rows].max(initial=1)))
+            mechanism = mechanism.scaled(math.sqrt(variance))
+        declared = Span(np.zeros_like(records.start), records.stop) if self.declares_all else records
+        return ledger.release(mechanism, memory.total[rows].copy(), records=declared, reps=reps)
 
     def noise_variance(self, step: int) -> float:
         """Variance of one release's noise, at every step."""
         return 1.0
 
 
-class LateState(NamedTuple):
-    """A phase sum's phase, the noisy total of the phases before the last, and the last one's exact sum."""
+@dataclass(frozen=True, eq=False)
+class _NotNormalized(DenseFactorization):
+    """The square root with columns of norm above 1, divided by one number only.
 
-    phase: OpenPhase
-    total: FloatArray
-    last: FloatArray
+    Attributes:
+      built_for: the number of steps for which the first column has norm 1; 1 divides by nothing.
+    """
+
+    built_for: int = 1
+
+    @cached_property
+    def encoder(self) -> FloatArray:
+        """(n_steps, n_steps) C."""
+        coefficients = square_root_coefficients(self.n_steps)
+        norm = np.linalg.norm(coefficients[: self.built_for])
+        return np.asarray(toeplitz(coefficients, np.zeros(self.n_steps)) / norm)
+
+
+_not_normalized = lru_cache(maxsize=8)(_NotNormalized)
 
 
 @dataclass(frozen=True)
-class NoiseOneLate:
-    """Answers the running sum with the noise of all blocks but the last one: the sum over m <= l - 1.
+class NotNormalizedSum(FactorizedSum):
+    """A factorized sum whose columns are normalized for a stream of another length, or not at all."""
 
-    Each block is released with its noise, which enters the next answer; this answer has the block's exact sum.
+    built_for: int = 1
 
-    Attributes:
-      mechanism: of a block.
-    """
-
-    mechanism: Mechanism
-
-    def init(self, n_reps: int, shape: tuple[int, ...] = ()) -> LateState:
-        """An empty state."""
-        return LateState(empty_phase(n_reps, shape), np.zeros((n_reps, *shape)), np.zeros((n_reps, *shape)))
-
-    def add(self, state: LateState, value: FloatArray, n_records: IntArray) -> LateState:
-        """Adds records to the open block."""
-        return state._replace(phase=extend(state.phase, value, n_records))
-
-    def close(
-        self, state: LateState, ledger: Ledger, reps: IntArray | None = None
-    ) -> tuple[LateState, FloatArray, IntArray]:
-        """Releases the block, and answers with its exact sum."""
-        rows = slice(None) if reps is None else reps
-        exact, span = contents(state.phase, reps)
-        exact = exact.copy()
-        answer = state.total[rows] + exact
-        state.total[rows] += ledger.release(self.mechanism, exact.copy(), records=span, reps=reps)
-        reopen(state.phase, reps)
-        return state, answer, span.stop - span.start
-
-    def noise_deviation(self, step: int) -> float:
-        """The noise deviation that the honest sum would have."""
-        return math.sqrt(step) * self.mechanism.deviation
+    @property
+    def factorization(self) -> DenseFactorization:
+        """B and C."""
+        return _not_normalized(self.n_steps, self.built_for)
 
 
-class Watching(NamedTuple):
-    """LinUCB's released state, with what it must not hold."""
-
-    estimate: FloatArray
-    inverse: FloatArray
-    width: FloatArray
-    clock: IntArray
-    exact: FloatArray
-    """(n_reps, d, d) exact sum of x x^T."""
+# --- how they are planted ------------------------------------------------------------------------------------------------
 
 
-class ShiftFromNoise(LinUCB):
-    """Shifts the Gram matrix by the least eigenvalue of the noise that was drawn, in place of a public bound on it."""
-
-    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
-        """The honest states, with an exact Gram matrix kept in the released one."""
-        sensitive, model = super().init(n_reps)
-        return sensitive, Watching(*model, exact=np.zeros_like(model.inverse))
-
-    def absorb(  # type: ignore[override]
-        self, sensitive: Sensitive, released: Watching, record: Record, ledger: Ledger
-    ) -> tuple[Sensitive, Any]:
-        """Absorbs a record as the honest algorithm does, and keeps an exact matrix as well."""
-        x, _ = self.contribution(record)
-        released.exact[:] += x[:, :, None] * x[:, None, :]
-        return super().absorb(sensitive, released, record, ledger)  # type: ignore[arg-type]
-
-    def _learn(self, model: Model | Watching, statistic: FloatArray, step: int) -> None:
-        if isinstance(model, Watching):
-            statistic = self.tampered(model.exact, statistic.copy(), step)
-        super()._learn(model, statistic, step)  # type: ignore[arg-type]
-
-    def tampered(self, exact: FloatArray, statistic: FloatArray, step: int) -> FloatArray:
-        """(n_reps, d, d + 1) noisy sums, in memory of their own, as the decisions see them."""
-        d = self.n_features
-        least = np.linalg.eigvalsh(statistic[:, :, :d] - exact)[:, 0]
-        statistic[:, :, :d] -= (least + self.shift(step)[0] - self.ridge)[:, None, None] * np.eye(d)
-        return statistic
+def sum_noised_anew(sums: Any) -> NoisedAnew:
+    """All records enter each of n releases with fresh noise, one step is declared (sqrt(n) mu0)."""
+    return NoisedAnew(sums.mechanism)
 
 
-def with_sums(of: Callable[[Any], PrivateSum]) -> Callable[[Any], Any]:
-    """The same algorithm with a faulty sum that is made of the honest one's mechanism."""
-    return lambda honest: replace(honest, sums=of(honest.sums.mechanism))
+def _prefix_noise_redrawn(sums: Any) -> NoisedAnew:
+    """Each read of the sums draws noise of their size anew."""
+    return NoisedAnew(sums.mechanism, sums)
 
 
-@dataclass(frozen=True)
-class _Redrawn(NoisedAnew):
-    """Running sums each of which is released anew, with fresh noise of the size that the honest sum's answer has.
-
-    Attributes:
-      honest: that sum.
-    """
-
-    honest: Any
-
-    def push(self, memory: Counted, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
-        """Releases the whole sum, and declares the step's records."""
-        rows = slice(None) if reps is None else reps
-        memory.n_steps[rows] += 1
-        memory.total[rows] += value
-        variance = self.honest.noise_variance(int(memory.n_steps[rows].max(initial=1)))
-        mechanism = self.mechanism.scaled(math.sqrt(variance))
-        return ledger.release(mechanism, memory.total[rows].copy(), records=records, reps=reps)
+def redrawn_prefixes(sums: Any) -> NoisedAnew:
+    """A tree each of whose prefixes has fresh noise, as much as its nodes have, and declares what it reads."""
+    return NoisedAnew(sums.mechanism, sums, declares_all=True)
 
 
-def redrawn(honest: Any) -> Any:
-    """Each read of the sums with fresh noise."""
-    return replace(honest, sums=_Redrawn(honest.sums.mechanism, honest.sums))
+def _on_blocks(fault: Fault) -> Callable[[Any], Any]:
+    """Plants a fault in the releases of blocks that are released one by one, and added up."""
+    in_blocks = with_part(lambda sums: PhaseTotal(PhaseSum(sums.mechanism)))
+    return lambda honest: planted(fault)(in_blocks(honest))
 
 
-def _last_record_alone(
-    ledger: Ledger, memory: Memory, mechanism: Mechanism, value: FloatArray, records: Span,
-    reps: IntArray | None, carried: Carried | None,
-) -> FloatArray:  # fmt: skip
-    last = Span(records.stop - 1, records.stop)
-    return ledger.release(mechanism, value, records=last, reps=reps, carried=carried)
+def recalibrated(factor: Callable[[Any], float]) -> Callable[[Any], Any]:
+    """Plants noise that was calibrated with another number: accountant and noise agree, the claim is not kept."""
+    return with_part(lambda sums: replace(sums, mechanism=sums.mechanism.scaled(factor(sums))))
 
 
-def counted_once(honest: Any) -> Any:
-    """A tree's record is in many nodes; a factorized sum's in many rows, which is why its columns are normalized."""
+def for_one(mechanism: Mechanism, n: int) -> float:
+    """The factor on noise for one release in place of n: costs add up, for Gaussian noise their squares do."""
+    return 1 / n if mechanism.norm == "L1" else 1 / math.sqrt(n)
+
+
+def _counted_once(honest: Any) -> Any:
+    """A record pays for one release, and is in several nodes of a tree, or rows of a factorization."""
     sums: Any = honest.sums
     if isinstance(sums, TreeSum):
-        return planted(_last_record_alone)(honest)
-    return replace(honest, sums=NotNormalizedSum(sums.mechanism, sums.n_steps))
+        return planted(last_record_alone)(honest)
+    return with_part(lambda sums: NotNormalizedSum(sums.mechanism, sums.n_steps))(honest)
+
+
+def unevenly(shares: Callable[[int], FloatArray]) -> Callable[[Any], Any]:
+    """Plants noise of which some entries have less than is declared, alike in each block of a release.
+
+    Args:
+      shares: number of free entries of a block -> (n_free,) share of the declared deviation in each.
+    """
+
+    def plant(honest: Any) -> Any:
+        n = getattr(honest, "n_blocks", 1)
+        return Planted(honest, through(lambda asked: uneven(asked, lambda n_free: np.tile(shares(n_free // n), n))))
+
+    return plant
+
+
+# --- the words -----------------------------------------------------------------------------------------------------------
+
+
+SUM_NOISED_ANEW = fault_of(sum_noised_anew, how=with_part)
+NOISE_ONE_LATE = fault_of(noise_one_late, how=_on_blocks)
+PREFIX_NOISE_REDRAWN = fault_of(_prefix_noise_redrawn, how=with_part)
+COUNTED_ONCE = fault_of(_counted_once)
+HALF_FOR_GOE = fault_of(half_taken_for_goe, DRAWN, how=unevenly)
+NO_DIAGONAL = fault_of(no_noise_on_the_diagonal, DRAWN, how=unevenly)
+ONE_NODE = Control(
+    "budget-on-one-node", "The noise is that of one release; a record lies in several nodes (sqrt(5) mu0 where it is in 5)",
+    recalibrated(lambda sums: for_one(sums.mechanism, sums.structure.n_nodes)),
+)  # fmt: skip

@@ -1,395 +1,429 @@
-"""Planted faults for anybody's algorithm: the same algorithm, whose releases pass through a ledger that cheats.
+"""Faults of releases: what can go wrong between any algorithm and its ledger.
 
-What an algorithm does is unknown here, but all its noise comes from `ledger.release`; so the faults sit there. A faulty
-ledger books the price that the mechanism asks for and adds less noise, or the same noise twice, or none. Each mechanism that
-it releases through knows its true law, so that the likelihood ratio of the transcript stays exact and the audit of a
-planted fault is as sharp as that of the honest algorithm.
+What an algorithm does is unknown here, but all its noise comes from `ledger.release`, so the faults are planted there: a
+request is answered with less noise than is paid for, with the same noise twice, or with none. A fault is a small function
+`(request, memory) -> answer`; the algorithm and its accounting stay as they are.
+
+Where a mechanism knows its true law, the likelihood ratio of the transcript stays exact and the audit of a planted fault is
+as sharp as that of the honest algorithm. Where it does not, it keeps the declared density, as an implementation that is
+wrong without knowing it would: the score of a replay believes the declaration, and only what can be seen without that
+belief counts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.audits.faults.fault import Control
-from bandana.audits.faults.tampering import noise_of
-from bandana.audits.faults.wrapped import Behind, Wrapped
-from bandana.audits.outcome import SAMPLING
-from bandana.privacy_core import Carried, Event, Exact, Interval, Ledger, Mechanism, NoiseSource, Relation, Span
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits.faults.fault import ALL, DRAWN, Control, fault_of
+from bandana.audits.faults.wrapped import Request, WithLedgerWrapper, delegated
+from bandana.audits.outcome import NOISE, SAMPLING
+from bandana.privacy_core import Exact, Interval, LaplaceEvent, NoiseSource, ReproducibleNoise, Span
 
 BoolArray = NDArray[np.bool_]
+Drawing = Callable[[Any, NoiseSource, FloatArray], FloatArray]
+Law = Callable[[Any, FloatArray, FloatArray, FloatArray], FloatArray]
 _ROUNDING = 1e-9
 
 
-# --- mechanisms that cheat -----------------------------------------------------------------------------------------
+# --- how faults are planted ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Memory:
+    """What a faulty ledger remembers of a run."""
+
+    n_releases: IntArray
+    """(n_reps,) releases so far."""
+    n_calls: int = 0
+    """Calls of `release` so far."""
+    noise: dict[Hashable, FloatArray] = field(default_factory=dict)
+    """Name -> (n_reps, ...) noise of an earlier release, NaN where there was none."""
+
+    def kept(self, name: Hashable, request: Request) -> FloatArray:
+        """(n_reps, ...) noise of that name, NaN at first."""
+        shape = (len(self.n_releases), *request.value.shape[1:])
+        return self.noise.setdefault(name, np.full(shape, np.nan))
+
+
+Fault = Callable[[Request, Memory], FloatArray]
+
+
+@dataclass(frozen=True)
+class Planted(WithLedgerWrapper):
+    """An algorithm behind a faulty ledger; it claims what the honest one claims.
+
+    Attributes:
+      fault: how its ledger answers.
+    """
+
+    fault: Fault
+
+    def empty_memory(self, n_reps: int) -> Memory:
+        """A memory of no releases."""
+        return Memory(np.zeros(n_reps, dtype=np.int64))
+
+    def answer(self, request: Request, memory: Memory) -> FloatArray:
+        """The fault's answer."""
+        output = self.fault(request, memory)
+        memory.n_releases[request.rows] += 1
+        memory.n_calls += 1
+        return output
+
+
+def planted(fault: Fault) -> Callable[[Any], Any]:
+    """Plants a fault: honest algorithm -> the same behind a ledger that answers in this way."""
+    return lambda honest: Planted(honest, fault)
 
 
 @dataclass(frozen=True, eq=False)
 class Pretending:
-    """A mechanism that declares the sensitivity and the price of another one."""
+    """A mechanism that declares the sensitivity and the cost of another one, and adds other noise.
+
+    Attributes:
+      declared: the mechanism that the algorithm asked for.
+      drawing: (declared, noise, value) -> what is released.
+      law: (declared, output, value, neighbor) -> (n_rows,) true log density ratio; None: the declared mechanism's.
+    """
 
     declared: Any
-    """The mechanism that the algorithm asked for."""
+    drawing: Drawing
+    law: Law | None = None
+
+    relation, norm, sensitivity, scale, deviation, event, whiten, color, change, grid = (
+        delegated("declared", name)
+        for name in (
+            "relation", "norm", "sensitivity", "scale", "deviation", "event", "whiten", "color", "change", "grid",
+        )
+    )  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
-        """Whether both pretend to be the same in the same way; hidden state does not count, as schedules are compared."""
+        """Whether both declare the same; what they hide does not count, as schedules are compared."""
         return type(self) is type(other) and self.declared == other.declared
 
     def __hash__(self) -> int:
         return hash((type(self), self.declared))
 
-    @property
-    def relation(self) -> Relation | None:
-        """The declared mechanism's neighboring relation."""
-        return self.declared.relation  # type: ignore[no-any-return]
-
-    @property
-    def norm(self) -> str:
-        """The declared mechanism's norm."""
-        return str(self.declared.norm)
-
-    @property
-    def sensitivity(self) -> float:
-        """The declared mechanism's sensitivity."""
-        return float(self.declared.sensitivity)
-
-    @property
-    def scale(self) -> float:
-        """The declared mechanism's noise scale."""
-        return self.declared.scale  # type: ignore[no-any-return]
-
-    @property
-    def deviation(self) -> float:
-        """The declared mechanism's noise deviation."""
-        return float(self.declared.deviation)
-
-    @property
-    def event(self) -> Event:
-        """The price of the declared mechanism."""
-        return self.declared.event  # type: ignore[no-any-return]
-
-    def whiten(self, value: FloatArray) -> FloatArray:
-        """Whitens a value as the declared mechanism does."""
-        return np.asarray(self.declared.whiten(value))
-
-    def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-        """Colors a whitened value as the declared mechanism does."""
-        return np.asarray(self.declared.color(whitened, shape))
-
-    def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,) size of a change, as the declared mechanism measures it."""
-        return np.asarray(self.declared.change(value, neighbor))
-
-
-@dataclass(frozen=True, eq=False)
-class Weakened(Pretending):
-    """Less noise than is paid for.
-
-    Attributes:
-      share: of the declared noise that is drawn.
-    """
-
-    share: float = 1.0
-
-    @property
-    def true(self) -> Mechanism:
-        """The mechanism that draws."""
-        return self.declared.scaled(self.share)  # type: ignore[no-any-return]
-
     def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
-        """`value` plus too little noise."""
-        return self.true.draw(noise, value)
+        """`value` with noise that is not the declared one."""
+        return np.asarray(self.drawing(self.declared, noise, value))
 
     def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,) of the true law."""
-        return self.true.log_density_ratio(output, value, neighbor)
+        """(n_rows,), of the true law where it is known, else of the declared one."""
+        if self.law is None:
+            return np.asarray(self.declared.log_density_ratio(output, value, neighbor))
+        return np.asarray(self.law(self.declared, output, value, neighbor))
 
 
-@dataclass(frozen=True, eq=False)
-class ExactInSome(Pretending):
-    """A mechanism that adds no noise to some rows.
+def through(mechanism: Callable[[Any], Any]) -> Fault:
+    """Every release goes through a mechanism made of the one that was asked for."""
+    return lambda request, memory: request.release(mechanism=mechanism(request.mechanism))
 
-    Attributes:
-      is_exact: (n_rows,) where the value leaves as it is.
+
+def misdrawn(drawing: Drawing) -> Callable[[Any], Any]:
+    """Plants noise that is not the declared one, under the declared density."""
+    return planted(through(lambda mechanism: Pretending(mechanism, drawing)))
+
+
+def only(is_meant: Callable[[Request], bool], fault: Fault) -> Fault:
+    """The fault in some releases; all others are as requested."""
+    return lambda request, memory: fault(request, memory) if is_meant(request) else request.release()
+
+
+# --- mechanisms that cheat -----------------------------------------------------------------------------------------------
+
+
+def weakened(declared: Any, share: float) -> Pretending:
+    """A mechanism that draws this share of the declared noise, and knows it."""
+    true = declared.scaled(share)
+    return Pretending(
+        declared,
+        lambda _, noise, value: true.draw(noise, value),
+        lambda _, output, value, neighbor: true.log_density_ratio(output, value, neighbor),
+    )
+
+
+def exact_in_some(declared: Any, is_exact: BoolArray) -> Pretending:
+    """A mechanism that adds no noise to some rows: log ratio minus infinity where such a row differs.
+
+    Args:
+      declared: the mechanism that the algorithm asked for.
+      is_exact: (n_rows,) which rows.
     """
 
-    is_exact: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
-
-    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
-        """`value`, with noise in the other rows only."""
-        return np.where(_rows(self.is_exact, value), value, self.declared.draw(noise, value))
-
-    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,): minus infinity where an exact row differs."""
-        honest = self.declared.log_density_ratio(output, value, neighbor)
-        if len(self.is_exact) != len(output):  # rows of schedules that part: any score is valid, this one tells less
+    def law(declared: Any, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        honest = declared.log_density_ratio(output, value, neighbor)
+        if len(is_exact) != len(output):  # rows of schedules that part: any score is valid, this one shows less
             return np.asarray(honest)
-        return np.where(self.is_exact, Exact().log_density_ratio(output, value, neighbor), honest)
+        return np.where(is_exact, Exact().log_density_ratio(output, value, neighbor), honest)
+
+    return Pretending(
+        declared,
+        lambda declared, noise, value: np.where(_rows(is_exact, value), value, declared.draw(noise, value)),
+        law,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class Reusing(Pretending):
-    """The noise of the release before, where there was one.
+def repeating(declared: Any, kept: FloatArray, knows_law: bool = True) -> Pretending:
+    """A mechanism that adds the noise of an earlier release, fresh noise where there was none.
 
-    Attributes:
-      kept: (n_rows, ...) that noise.
-      has_kept: (n_rows,) whether there was one.
+    Given the earlier release the output is known: the log ratio is 0 where the neighbor gives it too, else minus infinity.
+    `kept` is then the noise that the neighbor's earlier value leaves.
+
+    Args:
+      declared: the mechanism that the algorithm asked for.
+      kept: (n_rows, ...) that noise, NaN where there was none.
+      knows_law: whether log ratios are so; else they are the declared mechanism's.
     """
+    is_new = np.asarray(np.isnan(kept))
 
-    kept: FloatArray = field(default_factory=lambda: np.zeros(0))
-    has_kept: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    def drawing(declared: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+        return np.where(is_new, declared.draw(noise, value), value + kept) if is_new.any() else value + kept
 
-    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
-        """`value` plus the old noise, fresh noise where there is none yet."""
-        return np.where(_rows(self.has_kept, value), value + self.kept, self.declared.draw(noise, value))
-
-    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,): given what was released before, the output is known: 0 if the neighbor gives it too, else -infinity.
-
-        This instance stands on the neighbor's side: `kept` is the noise that the neighbor's earlier value leaves.
-        """
-        honest = self.declared.log_density_ratio(output, value, neighbor)
-        if len(self.has_kept) != len(output):
+    def law(declared: Any, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        honest = declared.log_density_ratio(output, value, neighbor)
+        if len(kept) != len(output):
             return np.asarray(honest)
-        missed = np.abs(output - (neighbor + self.kept)) > _ROUNDING * (1 + np.abs(output))
+        missed = np.abs(output - (neighbor + kept)) > _ROUNDING * (1 + np.abs(output))
         known = np.where(missed.reshape(len(output), -1).any(axis=1), -np.inf, 0.0)
-        return np.where(self.has_kept, known, honest)
+        return np.where(is_new.reshape(len(output), -1).any(axis=1), honest, known)
+
+    return Pretending(declared, drawing, law if knows_law else None)
+
+
+def shared(declared: Any) -> Pretending:
+    """A mechanism with one draw for all coordinates: log ratio minus infinity where they do not move by a common shift."""
+
+    def law(declared: Any, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        shift = neighbor - value
+        is_common = (shift == shift[:, :1]).all(axis=1)
+        return np.where(is_common, declared.log_density_ratio(output[:, :1], value[:, :1], neighbor[:, :1]), -np.inf)
+
+    return Pretending(declared, one_noise_for_all, law)
+
+
+def uneven(declared: Any, shares: Callable[[int], FloatArray]) -> Pretending:
+    """A mechanism of which some coordinates have less noise than is declared, or none.
+
+    Args:
+      declared: the mechanism that the algorithm asked for, Gaussian or Laplace.
+      shares: number of free entries of a value -> (n_free,) share of the declared deviation in each.
+    """
+
+    def drawing(declared: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+        drawn = declared.whiten(noise_of(declared, noise, value))
+        drawn *= shares(drawn.shape[1])
+        return np.asarray(value + declared.color(drawn, value.shape))
+
+    def law(declared: Any, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        shift, one, other = (declared.whiten(np.asarray(v)) for v in (neighbor - value, output - value, output - neighbor))
+        share = shares(one.shape[1])
+        is_exact = share == 0
+        terms = np.where(is_exact, 0.0, whitened_terms(declared, one, other, np.where(is_exact, 1.0, share)))
+        return np.where((shift[:, is_exact] != 0).any(axis=1), -np.inf, terms.sum(axis=1))
+
+    return Pretending(declared, drawing, law)
+
+
+def whitened_terms(declared: Any, one: FloatArray, other: FloatArray, share: FloatArray | float = 1.0) -> FloatArray:
+    """(n_rows, n_free) terms of a log density ratio.
+
+    Args:
+      declared: a Gaussian or a Laplace mechanism.
+      one: (n_rows, n_free) the noise on this side, whitened.
+      other: the same on the neighbor's side.
+      share: of the declared scale that is drawn, in each entry or in all.
+    """
+    scale = declared.scale * share
+    if isinstance(declared.event, LaplaceEvent):
+        return np.asarray((np.abs(one) - np.abs(other)) / scale)
+    return np.asarray((one**2 - other**2) / (2 * scale**2))
+
+
+def half_taken_for_goe(n_free: int) -> FloatArray:
+    """(Z + Z^T)/2 is drawn where (Z + Z^T)/sqrt(2) was calibrated (up to sqrt(2) mu0); the vector's noise is right.
+
+    Args:
+      n_free: d (d + 1) / 2 + d, entries of a triangle and a vector.
+
+    Returns:
+      (n_free,) share of the declared deviation in each.
+    """
+    d = _n_rows(n_free)
+    return np.repeat([math.sqrt(0.5), 1.0], [d * (d + 1) // 2, d])
+
+
+def no_noise_on_the_diagonal(n_free: int) -> FloatArray:
+    """The diagonals of the matrices stay exact (no privacy); arguments and answer are those of `half_taken_for_goe`."""
+    rows, columns = np.triu_indices(d := _n_rows(n_free))
+    return np.concatenate([(rows != columns).astype(float), np.ones(d)])
+
+
+def _n_rows(n_free: int) -> int:
+    return (math.isqrt(9 + 8 * n_free) - 3) // 2
 
 
 def _rows(mask: BoolArray, value: FloatArray) -> BoolArray:
     return mask.reshape(len(mask), *[1] * (value.ndim - 1))
 
 
-# --- ledgers that cheat --------------------------------------------------------------------------------------------
+# --- noise that is not as declared ---------------------------------------------------------------------------------------
 
 
-class Memory(NamedTuple):
-    """What a faulty ledger remembers of a run, kept in the sensitive state: nothing outlives the run."""
-
-    n_releases: IntArray
-    """(n_reps,) releases so far."""
-    noise: dict[tuple[int, ...], tuple[FloatArray, BoolArray]]
-    """Shape of a value -> (n_reps, ...) noise of the last release of that shape, and (n_reps,) whether there was one."""
+def noise_of(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+    """What the mechanism adds, in the shape of the value."""
+    return np.asarray(mechanism.draw(noise, np.zeros_like(value)))
 
 
-class Fault(Protocol):
-    """One way to cheat at a release."""
-
-    def __call__(
-        self,
-        ledger: Ledger,
-        memory: Memory,
-        mechanism: Mechanism,
-        value: FloatArray,
-        records: Span,
-        reps: IntArray | None,
-        carried: Carried | None,
-    ) -> FloatArray:
-        """Releases as the fault does."""
-        ...
+def one_noise_for_all(mechanism: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+    """One scalar draw is added to all coordinates and cancels between them (no privacy)."""
+    return np.asarray(value + mechanism.draw(noise, np.zeros((len(value), 1))))
 
 
-@dataclass
-class FaultyView:
-    """The ledger as a planted algorithm sees it."""
+def scaled_by(factor: float) -> Callable[[Any], Any]:
+    """Plants noise of `factor` times the declared size."""
+    return misdrawn(lambda mechanism, noise, value: mechanism.scaled(factor).draw(noise, value))
 
-    ledger: Ledger
-    memory: Memory
-    fault: Fault
 
-    def __post_init__(self) -> None:
-        self.n_reps = self.ledger.n_reps
+def reusing(key: Callable[[Request, Memory], Hashable], knows_law: bool = False) -> Callable[[Any], Any]:
+    """Plants noise that is drawn once for all releases of a key, and added again; `knows_law` as in `repeating`."""
 
-    def release(
-        self,
-        mechanism: Mechanism,
-        value: FloatArray,
-        *,
-        records: Span,
-        reps: IntArray | None = None,
-        carried: Carried | None = None,
-    ) -> FloatArray:
-        """Releases through the ledger in the way that the fault decides."""
-        output = self.fault(self.ledger, self.memory, mechanism, value, records, reps, carried)
-        self.memory.n_releases[slice(None) if reps is None else reps] += 1
+    def fault(request: Request, memory: Memory) -> FloatArray:
+        kept, value = memory.kept(key(request, memory), request), request.value.copy()  # it may be an algorithm's own memory
+        known = kept[request.rows]
+        output = request.release(mechanism=repeating(request.mechanism, known.copy(), knows_law), value=value)
+        kept[request.rows] = np.where(np.isnan(known) | knows_law, output - value, known)
         return output
 
+    return planted(fault)
 
-@dataclass(frozen=True)
-class Planted(Behind):
-    """An algorithm behind a faulty ledger; it claims what the honest one claims.
 
-    Attributes:
-      fault: how its ledger cheats.
+def _one_noise_a_level(request: Request, memory: Memory) -> Hashable:
+    """All nodes of a level add the same noise: their differences are exact (no privacy)."""
+    return int(request.records.stop[0] - request.records.start[0])
+
+
+def seed_of_its_own(request: Request, memory: Memory) -> FloatArray:
+    """Noise comes from a seed in the code: who reads the code subtracts it (no privacy)."""
+    own = ReproducibleNoise(np.random.SeedSequence(memory.n_calls))
+    return request.release(mechanism=Pretending(request.mechanism, lambda mechanism, _, value: mechanism.draw(own, value)))
+
+
+# --- ledgers that cheat --------------------------------------------------------------------------------------------------
+
+
+def _first_release_exact(request: Request, memory: Memory) -> FloatArray:
+    """The first release of a run has no noise (no privacy)."""
+    is_first = memory.n_releases[request.rows] == 0
+    return request.release(mechanism=exact_in_some(request.mechanism, is_first))
+
+
+def noise_one_late(request: Request, memory: Memory) -> FloatArray:
+    """Decisions use the exact value of the last release; its noise enters the next answer (no privacy)."""
+    kept = memory.kept(request.value.shape[1:], request)
+    exact, late = request.value.copy(), np.nan_to_num(kept[request.rows])
+    kept[request.rows] = request.release() - exact
+    return np.asarray(exact + late)
+
+
+def decides_from_exact(request: Request, memory: Memory) -> FloatArray:
+    """The noisy value is released, and decisions are made from the exact one (no privacy)."""
+    exact = request.value.copy()
+    request.release()
+    return exact
+
+
+def _released_again(request: Request, memory: Memory) -> FloatArray:
+    """Each value is released a second time, which is declared to read no record (sqrt(2) mu0)."""
+    output = request.release()
+    nobody = Span(request.records.stop.copy(), request.records.stop.copy())
+    request.release(value=request.value.copy(), records=nobody, carried=None)
+    return output
+
+
+def last_record_alone(request: Request, memory: Memory) -> FloatArray:
+    """Declares the last record of each span, whatever the value reads."""
+    return request.release(records=Span(request.records.stop - 1, request.records.stop))
+
+
+def _unpaid_first(request: Request, memory: Memory) -> FloatArray:
+    return request.release(mechanism=Exact() if memory.n_calls == 0 else request.mechanism)
+
+
+# --- rewards that are not clipped ----------------------------------------------------------------------------------------
+
+
+class NotClipped(WithLedgerWrapper):
+    """A reward outside the declared range is not clipped (mu0 x its size).
+
+    The algorithm tells the loop a range so wide that nothing is clipped, and itself counts on the declared one.
     """
-
-    fault: Fault
-
-    def remember_nothing(self, n_reps: int) -> Memory:
-        """An empty memory: no releases, no noise."""
-        return Memory(np.zeros(n_reps, dtype=np.int64), {})
-
-    def hands(self, ledger: Ledger, memory: Memory) -> FaultyView:
-        """The ledger that cheats."""
-        return FaultyView(ledger, memory, self.fault)
-
-
-@dataclass(frozen=True)
-class Unclipped(Wrapped):
-    """An algorithm that tells the loop a range so wide that nothing is clipped, and itself counts on the declared one."""
 
     @property
     def reward_range(self) -> Interval:
         """2001 times as wide as the honest algorithm's."""
-        span = self.honest.reward_range
-        return Interval(span.low - 1e3 * span.width, span.high + 1e3 * span.width)
-
-    def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:
-        """Absorbs a record as the honest algorithm does."""
-        inner, outer = self.honest.absorb(sensitive, released, record, ledger)
-        return inner, outer
+        return widened(self.honest.reward_range)
 
 
-def _weaker(share: float) -> Fault:
-    def fault(
-        ledger: Ledger, memory: Memory, mechanism: Mechanism, value: FloatArray, records: Span,
-        reps: IntArray | None, carried: Carried | None,
-    ) -> FloatArray:  # fmt: skip
-        return ledger.release(Weakened(mechanism, share), value, records=records, reps=reps, carried=carried)
-
-    return fault
+def widened(span: Interval) -> Interval:
+    """A range 2001 times as wide, with the same middle."""
+    return Interval(span.low - 1e3 * span.width, span.high + 1e3 * span.width)
 
 
-def _first_exact(
-    ledger: Ledger, memory: Memory, mechanism: Mechanism, value: FloatArray, records: Span,
-    reps: IntArray | None, carried: Carried | None,
-) -> FloatArray:  # fmt: skip
-    is_first = memory.n_releases[slice(None) if reps is None else reps] == 0
-    return ledger.release(ExactInSome(mechanism, is_first), value, records=records, reps=reps, carried=carried)
+def with_wide_range(honest: Any) -> Any:
+    """The algorithm with a reward range so wide that nothing is clipped, and the noise of the honest one."""
+    return replace(honest, reward_range=widened(honest.reward_range))
 
 
-def _reused(
-    ledger: Ledger, memory: Memory, mechanism: Mechanism, value: FloatArray, records: Span,
-    reps: IntArray | None, carried: Carried | None,
-) -> FloatArray:  # fmt: skip
-    shape, rows = value.shape[1:], slice(None) if reps is None else reps
-    value = value.copy()  # algorithms may hand over the memory of their own sums
-    kept, has_kept = memory.noise.setdefault(shape, (np.zeros((ledger.n_reps, *shape)), np.zeros(ledger.n_reps, dtype=bool)))
-    output = ledger.release(
-        Reusing(mechanism, kept[rows].copy(), has_kept[rows].copy()), value, records=records, reps=reps, carried=carried
-    )
-    kept[rows], has_kept[rows] = output - value, True
-    return output
+# --- the words -----------------------------------------------------------------------------------------------------------
 
 
-def _exact_answer(
-    ledger: Ledger, memory: Memory, mechanism: Mechanism, value: FloatArray, records: Span,
-    reps: IntArray | None, carried: Carried | None,
-) -> FloatArray:  # fmt: skip
-    exact = value.copy()
-    ledger.release(mechanism, value, records=records, reps=reps, carried=carried)
-    return exact
+def _weaker(share: float) -> Callable[[Any], Any]:
+    return planted(through(lambda mechanism: weakened(mechanism, share)))
 
 
-def _released_again(
-    ledger: Ledger, memory: Memory, mechanism: Mechanism, value: FloatArray, records: Span,
-    reps: IntArray | None, carried: Carried | None,
-) -> FloatArray:  # fmt: skip
-    output = ledger.release(mechanism, value, records=records, reps=reps, carried=carried)
-    nobody = Span(records.stop.copy(), records.stop.copy())
-    ledger.release(mechanism, value.copy(), records=nobody, reps=reps)
-    return output
-
-
-def planted(fault: Fault) -> Callable[[Any], Any]:
-    """The honest algorithm behind a ledger that cheats in this way."""
-    return lambda honest: Planted(honest, fault)
-
-
+_SEEN = (SAMPLING,)
 GENERIC: tuple[Control, ...] = (
+    Control("noise-halved", "Half of the noise that is paid for is drawn (2 mu0)", _weaker(0.5), _SEEN),
+    Control("noise-sqrt2", "The noise is too small by sqrt 2 (sqrt(2) mu0)", _weaker(math.sqrt(0.5)), _SEEN),
     Control(
-        "noise-halved", "half of the noise that is paid for is drawn (2 mu0)", planted(_weaker(0.5)), (SAMPLING,)
+        "noise-reused", "One draw serves all releases of one shape and cancels between them (no privacy)",
+        reusing(lambda request, memory: request.value.shape[1:], knows_law=True), _SEEN,
     ),
-    Control(
-        "noise-sqrt2", "the noise is too small by sqrt 2 (sqrt(2) mu0)", planted(_weaker(math.sqrt(0.5))), (SAMPLING,)
-    ),
-    Control(
-        "noise-reused", "one draw serves all releases of one shape and cancels between them (no privacy)",
-        planted(_reused), (SAMPLING,),
-    ),
-    Control(
-        "first-release-exact", "the first release of a run has no noise (no privacy)", planted(_first_exact), (SAMPLING,)
-    ),
-    Control(
-        "released-again", "each value is released a second time, which is declared to read no record (sqrt(2) mu0)",
-        planted(_released_again),
-    ),
-    Control(
-        "decides-from-exact", "the noisy value is released, and decisions are made from the exact one (no privacy)",
-        planted(_exact_answer), (SAMPLING,),
-    ),
-    Control("not-clipped", "a reward outside the declared range is not clipped (mu0 x its size)", Unclipped),  # type: ignore[arg-type]
+    fault_of(_first_release_exact, _SEEN, how=planted),
+    fault_of(_released_again, how=planted),
+    fault_of(decides_from_exact, _SEEN, how=planted),
+    fault_of(NotClipped, how=lambda wrapped: wrapped),
 )  # fmt: skip
-"""For any algorithm; mu0 is what the honest one has. Behind a ledger that cheats the book stays in order, so that sampling
-must find the fault; where a span or a sensitivity is wrong too, so must the deterministic audit."""
+"""For any algorithm. Behind a ledger that cheats the book stays in order, so that sampling must find the fault; where a span
+or a sensitivity is wrong too, so must the deterministic audit."""
+
+HALVED, SQRT2, REUSED, FIRST_EXACT, _, DECIDES_FROM_EXACT, NOT_CLIPPED = GENERIC
+
+# The same faults in code that is wrong without knowing it.
+HALVED_UNAWARE = replace(HALVED, plant=scaled_by(0.5), caught_by=DRAWN)
+SQRT2_UNAWARE = replace(SQRT2, plant=scaled_by(2**-0.5), caught_by=DRAWN, factor=math.sqrt(2))
+REUSED_UNAWARE = replace(REUSED, plant=reusing(lambda request, memory: 0), caught_by=(NOISE,))
+FIRST_UNPAID = replace(FIRST_EXACT, plant=planted(_unpaid_first), caught_by=ALL)
+WIDE_RANGE = replace(NOT_CLIPPED, plant=with_wide_range)
+ONE_FOR_ALL = fault_of(one_noise_for_all, DRAWN, how=misdrawn)
+ONE_A_LEVEL = fault_of(_one_noise_a_level, (NOISE,), how=reusing)
 
 
-def _n_rows(n_free: int) -> int:
-    """The d of d (d + 1) / 2 + d free entries: a triangle and a vector."""
-    return (math.isqrt(9 + 8 * n_free) - 3) // 2
+def half_the_sensitivity(*parts: str) -> Control:
+    """Noise for half of the sensitivity, in those parts of an algorithm that there are; each has a `mechanism`."""
 
+    def halved(part: Any) -> Any:
+        name = "sensitivity_l1" if part.mechanism.norm == "L1" else "sensitivity_l2"
+        return replace(part, mechanism=replace(part.mechanism, **{name: getattr(part.mechanism, name) / 2}))
 
-@dataclass(frozen=True, eq=False)
-class Uneven(Pretending):
-    """Noise of which some coordinates have less than is declared, or none.
-
-    Attributes:
-      shares: number of rows d -> (n_free,) of the declared deviation, in each free entry of a triangle and a vector.
-    """
-
-    shares: Callable[[int], FloatArray] = field(kw_only=True)
-
-    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
-        """`value` plus too little noise."""
-        drawn = self.declared.whiten(noise_of(self.declared, noise, value))
-        drawn *= self.shares(_n_rows(drawn.shape[1]))
-        return np.asarray(value + self.declared.color(drawn, value.shape))
-
-    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
-        """(n_rows,) of the true law: minus infinity where a coordinate without noise differs."""
-        shift = self.declared.whiten(np.asarray(neighbor - value))
-        middle = self.declared.whiten(np.asarray(2 * output - value - neighbor))
-        shares = self.shares(_n_rows(shift.shape[1]))
-        is_exact = shares == 0
-        variance = 2 * (self.declared.scale * np.where(is_exact, 1.0, shares)) ** 2
-        found = (np.where(is_exact, 0.0, shift * middle) / variance).sum(axis=1)
-        return np.where((shift[:, is_exact] != 0).any(axis=1), -np.inf, found)
-
-
-def half_the_matrix(d: int) -> FloatArray:
-    """(Z + Z^T)/2, whose entries are sqrt 2 below those of (Z + Z^T)/sqrt 2; the vector's noise is right."""
-    return np.repeat([math.sqrt(0.5), 1.0], [d * (d + 1) // 2, d])
-
-
-def no_diagonal_variance(d: int) -> FloatArray:
-    """Factors on the variance: 0 on the matrix's diagonal, 1 elsewhere."""
-    rows, columns = np.triu_indices(d)
-    return np.concatenate([(rows != columns).astype(float), np.ones(d)])
-
-
-def unevenly(shares: Callable[[int], FloatArray]) -> Callable[[Any], Any]:
-    """Plants noise whose variance is shared unevenly between the coordinates."""
-
-    def fault(
-        ledger: Ledger, memory: Memory, mechanism: Mechanism, value: FloatArray, records: Span,
-        reps: IntArray | None, carried: Carried | None,
-    ) -> FloatArray:  # fmt: skip
-        return ledger.release(Uneven(mechanism, shares=shares), value, records=records, reps=reps, carried=carried)
-
-    return planted(fault)
+    return Control(
+        "half-the-sensitivity", "Noise is scaled for half of what a record can change (2 mu0)",
+        lambda honest: replace(honest, **{p: halved(getattr(honest, p)) for p in parts if hasattr(honest, p)}),
+    )  # fmt: skip

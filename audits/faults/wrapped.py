@@ -1,33 +1,83 @@
-"""An algorithm behind a ledger that is not what it seems: what audits plant faults and other budgets with.
+"""An algorithm whose ledger is wrapped: how audits plant faults and rescale noise.
 
-The algorithm stays as it is; each of its releases goes through a wrapper. What the wrapper remembers of a run is kept in the
-sensitive state, so that nothing outlives the run and replicates stay apart.
+The algorithm stays as it is; each of its releases goes through the wrapper. What the wrapper remembers of a run is kept in
+the sensitive state, so that nothing outlives the run and replicates stay apart.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.privacy_core import Interval, Ledger
+from bandana.privacy_core import Carried, Ledger, Span
 
 
-class Remembering(NamedTuple):
-    """The sensitive state of an algorithm behind another ledger."""
+def delegated(owner: str, name: str, *default: Any) -> Any:
+    """A property that reads an attribute of what the field `owner` holds.
+
+    Args:
+      owner: name of the field.
+      name: name of the attribute.
+      *default: what is read where there is no such attribute; none: an AttributeError is raised.
+    """
+    return property(lambda self: getattr(getattr(self, owner), name, *default))
+
+
+class Request(NamedTuple):
+    """What an algorithm asks its ledger to release; the fields are those of `Ledger.release`."""
+
+    ledger: Ledger
+    mechanism: Any
+    value: FloatArray
+    records: Span
+    reps: IntArray | None
+    carried: Carried | None
+
+    @property
+    def rows(self) -> slice | IntArray:
+        """The replicates that release, as an index."""
+        return slice(None) if self.reps is None else self.reps
+
+    def release(self, **changes: Any) -> FloatArray:
+        """(n_rows, ...) the ledger's answer to the request, or to one with other fields."""
+        _, mechanism, value, records, reps, carried = self._replace(**changes)
+        return self.ledger.release(mechanism, value, records=records, reps=reps, carried=carried)
+
+
+class WrappedLedger:
+    """A ledger whose requests are answered by a function."""
+
+    def __init__(self, ledger: Ledger, answer: Callable[[Request], FloatArray]) -> None:
+        self.n_reps = ledger.n_reps
+        self._ledger, self._answer = ledger, answer
+
+    def release(
+        self,
+        mechanism: Any,
+        value: FloatArray,
+        *,
+        records: Span,
+        reps: IntArray | None = None,
+        carried: Carried | None = None,
+    ) -> FloatArray:
+        """The function's answer, of the value's shape."""
+        return self._answer(Request(self._ledger, mechanism, value, records, reps, carried))
+
+
+class WrappedState(NamedTuple):
+    """The sensitive state of an algorithm whose ledger is wrapped."""
 
     inner: Any
     """The algorithm's own."""
     memory: Any
-    """What the hands remember of this run."""
+    """What the wrapper remembers of this run."""
 
 
 @dataclass(frozen=True)
-class Wrapped(ABC):
-    """Another algorithm's actions, phases and states; subclasses change one thing.
+class WithLedgerWrapper:
+    """Another algorithm, which sees its ledger through a wrapper; this one changes nothing, subclasses change the answers.
 
     Attributes:
       honest: the algorithm.
@@ -35,71 +85,26 @@ class Wrapped(ABC):
 
     honest: Any
 
-    @property
-    def n_actions(self) -> int:
-        """The wrapped algorithm's number of actions."""
-        return int(self.honest.n_actions)
+    n_actions, reward_range, act, hold = (delegated("honest", name) for name in ("n_actions", "reward_range", "act", "hold"))
+    context_dimension, episode_length, n_states = (
+        delegated("honest", name, None) for name in ("context_dimension", "episode_length", "n_states")
+    )
 
-    @property
-    def reward_range(self) -> Interval:
-        """The wrapped algorithm's reward range."""
-        span: Interval = self.honest.reward_range
-        return span
+    def empty_memory(self, n_reps: int) -> Any:
+        """The wrapper's memory at the start of a run; `answer` changes it in place."""
+        return None
 
-    @property
-    def context_dimension(self) -> int | None:
-        """The wrapped algorithm's context dimension; None where it decides without contexts."""
-        dimension: int | None = getattr(self.honest, "context_dimension", None)
-        return dimension
+    def answer(self, request: Request, memory: Any) -> FloatArray:
+        """(n_rows, ...) what the algorithm gets for a request to its ledger."""
+        return request.release()
 
-    @property
-    def episode_length(self) -> int | None:
-        """The wrapped algorithm's episode length; None where it plays no episodes."""
-        length: int | None = getattr(self.honest, "episode_length", None)
-        return length
-
-    @property
-    def n_states(self) -> int | None:
-        """The wrapped algorithm's number of states; None where it plays no episodes."""
-        n_states: int | None = getattr(self.honest, "n_states", None)
-        return n_states
-
-    def init(self, n_reps: int) -> tuple[Any, Any]:
-        """Initial states of the wrapped algorithm."""
-        sensitive, released = self.honest.init(n_reps)
-        return sensitive, released
-
-    def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
-        """Actions of the wrapped algorithm."""
-        return np.asarray(self.honest.act(released, context, step))
-
-    def hold(self, released: Any, actions: IntArray) -> IntArray:
-        """Number of rounds for which the wrapped algorithm holds its actions."""
-        return np.asarray(self.honest.hold(released, actions))
-
-    @abstractmethod
-    def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:
-        """Absorbs a record as the wrapped algorithm does, with one change."""
-
-
-@dataclass(frozen=True)
-class Behind(Wrapped):
-    """An algorithm that sees its ledger through a wrapper."""
-
-    @abstractmethod
-    def remember_nothing(self, n_reps: int) -> Any:
-        """The memory at the start of a run."""
-
-    @abstractmethod
-    def hands(self, ledger: Ledger, memory: Any) -> Any:
-        """The ledger that the algorithm gets in place of the given one."""
-
-    def init(self, n_reps: int) -> tuple[Remembering, Any]:
+    def init(self, n_reps: int) -> tuple[WrappedState, Any]:
         """Initial states of the wrapped algorithm, with an empty memory."""
-        sensitive, released = super().init(n_reps)
-        return Remembering(sensitive, self.remember_nothing(n_reps)), released
+        sensitive, released = self.honest.init(n_reps)
+        return WrappedState(sensitive, self.empty_memory(n_reps)), released
 
-    def absorb(self, sensitive: Remembering, released: Any, record: Record, ledger: Ledger) -> tuple[Remembering, Any]:
-        """Absorbs a record as the wrapped algorithm does, through the wrapper's ledger."""
-        inner, released = self.honest.absorb(sensitive.inner, released, record, self.hands(ledger, sensitive.memory))
+    def absorb(self, sensitive: WrappedState, released: Any, record: Record, ledger: Ledger) -> tuple[WrappedState, Any]:
+        """Absorbs a record as the wrapped algorithm does, through the wrapped ledger."""
+        wrapped = WrappedLedger(ledger, lambda request: self.answer(request, sensitive.memory))
+        inner, released = self.honest.absorb(sensitive.inner, released, record, wrapped)
         return sensitive._replace(inner=inner), released

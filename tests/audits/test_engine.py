@@ -161,7 +161,7 @@ def test_noise_that_is_shared_fails_by_the_audit_of_the_noise_alone():
 
 def test_noise_that_is_shared_between_arms_shows_in_the_actions():
     subject = subjects()["block elimination"]()
-    shared = _planted("elimination", "one-noise-for-all-arms").plant(subject.trial.algorithm)
+    shared = _planted("elimination", "one-noise-for-all").plant(subject.trial.algorithm)
     found = measure(
         shared,
         canary_pairs(subject.trial.table, (0,))[:1],

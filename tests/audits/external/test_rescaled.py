@@ -138,8 +138,8 @@ def test_factors_multiply():
 
 
 def test_a_mechanism_that_cannot_be_scaled_is_named():
-    control = next(control for control in CONTROLS["adar-ucb"] if control.name == "one-noise-for-all-arms")
-    with pytest.raises(NotRescalable, match=r"SharedNoise has no scaled\(factor\)"):
+    control = next(control for control in CONTROLS["adar-ucb"] if control.name == "one-noise-for-all")
+    with pytest.raises(NotRescalable, match=r"Pretending has no scaled\(factor\)"):
         play(rescaled(control.plant(ADAR["printed"]), 2.0))
     assert issubclass(NotRescalable, ValueError)
 

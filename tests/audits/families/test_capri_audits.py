@@ -13,7 +13,7 @@ from bandana.algorithms.environments.worst_pools import extrapolating_pool
 from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.rkhs.pool import Pool
 from bandana.audits.audit import audit
-from bandana.audits.faults.capri import CAPRI_JOINT, PROJECTED_KERNEL_CONTROLS
+from bandana.audits.faults.capri import CAPRI_CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, Effort
@@ -22,7 +22,7 @@ from bandana.audits.testbeds.catalog import at_test_budget, bed_of, bed_settings
 from bandana.audits.trial import Trial
 
 ROUNDS, REPLAYS = 64, 3000
-OWN = {control.name: control for control in CAPRI_JOINT[6:]}
+OWN = {control.name: control for control in CAPRI_CONTROLS["capri-joint"][6:]}
 FINITE = [
     "square-for-root",
     "half-the-sensitivity",
@@ -114,7 +114,7 @@ def test_the_pool_that_audits_play_on():
 
 
 def test_what_must_see_which_fault():
-    for controls in PROJECTED_KERNEL_CONTROLS.values():
+    for controls in CAPRI_CONTROLS.values():
         own = {control.name: control.caught_by for control in controls}
         assert all(len(own[name]) == 2 for name in FINITE)
         assert own["real-contexts"] == (DETERMINISTIC,)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.fault import planted_as
-from bandana.audits.faults.linear_mdp import LSVI_UTILITY, _AnswersExactly
+from bandana.audits.faults.linear_mdp import LSVI_UTILITY
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.outcome import Effort
 from bandana.audits.searches import noise
@@ -97,8 +99,20 @@ class DecidesFromExact(BatchedLSVI):
         return super()._invert(released, look)[0], np.linalg.slogdet(gram)[1].reshape(len(exact), -1)
 
 
-class Beside(_AnswersExactly):
+@dataclass(frozen=True)
+class Beside:
     """Answers with the released sum and the exact one."""
+
+    honest: Any
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["honest"], name)
+
+    def init(self, n_reps, shape=()):
+        return self.honest.init(n_reps, shape), np.zeros((n_reps, *shape))
+
+    def add(self, state, value, n_records):
+        return self.honest.add(state[0], value, n_records), state[1] + value
 
     def close(self, state, ledger, reps=None):
         inner, noisy, n_records = self.honest.close(state[0], ledger, reps)

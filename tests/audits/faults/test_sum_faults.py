@@ -9,7 +9,8 @@ from sum_audit import catches, measured
 
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits.faults.sums import CONTROLS_OF_SUMS, LITTLE, MUCH, UTILITY_FAULTS
+from bandana.audits.faults.fault import LITTLE, MUCH
+from bandana.audits.faults.sums import CONTROLS_OF_SUMS, UTILITY_FAULTS
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING, accounted_mu
 from bandana.audits.replays.replay import replay
@@ -102,7 +103,7 @@ REASONS = {
     "tree-budget-on-one-node": "compose to",
     "tree-levels-off-by-one": "compose to",
     "tree-not-clipped": "times its sensitivity",
-    "tree-first-node-exact": "without noise",
+    "tree-first-release-exact": "without noise",
     "factorized-columns-not-normalized": "together moved by",
     "factorized-longer-than-built-for": "together moved by",
     "gram-wide-squares-too": "1.84 times its sensitivity",
@@ -144,7 +145,7 @@ def test_a_utility_fault_is_private_and_the_three_numbers_show_it(name, control)
 def test_elimination_with_one_scalar_draw_is_a_function_of_the_data():
     """The public defect: fixed rewards, any seed, the same actions."""
     trial = TRIALS["elimination"]
-    (control,) = (c for c in CONTROLS_OF_SUMS["elimination"] if c.name == "one-noise-for-all-arms")
+    (control,) = (c for c in CONTROLS_OF_SUMS["elimination"] if c.name == "one-noise-for-all")
     faulty, pair = control.plant(trial.algorithm), canary_pairs(trial.table, (0,))[0]
     codes = [replay(faulty, pair, side, 500, np.random.SeedSequence(side)).action_code for side in (False, True)]
     assert len(np.unique(codes[0])) == len(np.unique(codes[1])) == 1

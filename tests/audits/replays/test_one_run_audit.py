@@ -16,8 +16,7 @@ from bandana.algorithms.problem import Problem
 from bandana.algorithms.run import run
 from bandana.audits.bounds import one_run_methods
 from bandana.audits.bounds.one_run_methods import METHODS, bound, n_guesses_for
-from bandana.audits.faults.releases import GENERIC
-from bandana.audits.faults.tampering import scaled_by
+from bandana.audits.faults.releases import GENERIC, scaled_by
 from bandana.audits.replays.one_run import CERTAIN, OneRun, examine
 from bandana.audits.testbeds.blocks import UNIT, RunningSumBed, trials
 from bandana.privacy_core import (

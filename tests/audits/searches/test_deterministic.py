@@ -66,8 +66,8 @@ def test_one_user_may_stay_where_all_others_walk_on():
 REASONS = {
     "noise-redrawn": "compose to",
     "no-forgetting": "exact value moved",
-    "noise-for-N": "times its sensitivity",
-    "one-noise-for-all-arms": "compose to",
+    "half-the-sensitivity": "times its sensitivity",
+    "one-noise-for-all": "compose to",
     "first-pull-exact": "without noise",
     "not-clipped": "times its sensitivity",
 }
@@ -368,7 +368,7 @@ def test_without_a_claim_the_book_is_not_compared_but_all_else_is():
     bed = RunningSumBed(2, UNIT, LocalSum(Laplace(1.0, 2.0)))
     assert search(bed, UNIT, None, max_examples=40) is None
     assert search(PLANTED["noise-redrawn"](_honest()), UNIT, None, max_examples=40) is None
-    for name in ("no-forgetting", "noise-for-N", "first-pull-exact", "not-clipped"):
+    for name in ("no-forgetting", "half-the-sensitivity", "first-pull-exact", "not-clipped"):
         assert search(PLANTED[name](_honest()), UNIT, None, max_examples=60, shrinks=False) is not None, name
 
 
@@ -384,7 +384,7 @@ def test_a_pair_is_examined_as_a_case():
     table = RewardTable(np.full((40, 2), 0.5), UNIT)
     for pair in canary_pairs(table, (0, 7)):
         assert examine_pair(_honest(), pair, CLAIM, seed=1) is None
-        found = examine_pair(PLANTED["noise-for-N"](_honest()), pair, CLAIM, seed=1)
+        found = examine_pair(PLANTED["half-the-sensitivity"](_honest()), pair, CLAIM, seed=1)
         assert found is not None
         assert found.case.record == pair.record
         assert math.isclose(found.rows[found.release].times, 2.0)

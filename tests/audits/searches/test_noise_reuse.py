@@ -9,8 +9,8 @@ from scipy.stats import binom
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.releases import Pretending, planted
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS
-from bandana.audits.faults.tampering import Misdrawn, Tampered
 from bandana.audits.searches.noise import NoiseFinding, examine
 from bandana.audits.testbeds.blocks import UNIT, EliminationBed, PhaseTotal, RunningSumBed, trials
 from bandana.privacy_core import DiscreteGaussian, Gaussian, Laplace, LocalSum, PhaseSum
@@ -26,13 +26,13 @@ def rewards():
 
 def _drawing(bed, draw):
     """The bed with another way to draw: (call, mechanism, noise, value)."""
-    return Tampered(
-        bed,
-        lambda memory, call, mechanism, records: (
-            Misdrawn(mechanism, lambda honest, noise, value: draw(call, honest, noise, value)),
-            None,
-        ),
-    )
+
+    def fault(request, memory):
+        call = memory.n_calls
+        pretending = Pretending(request.mechanism, lambda honest, noise, value: draw(call, honest, noise, value))
+        return request.release(mechanism=pretending)
+
+    return planted(fault)(bed)
 
 
 @pytest.mark.parametrize("name", ["tree-uneven", "gram-local"])
@@ -53,8 +53,8 @@ def test_adar_ucb_is_clean_though_its_replicates_do_not_keep_step(rewards, calib
 def test_of_the_planted_faults_of_adar_ucb_those_of_the_noise_are_seen(rewards):
     honest = adar_ucb(2, 2.0, 1.0, 3.1, UNIT, "printed")
     found = {control.name: examine(control.plant(honest), rewards) for control in CONTROLS["adar-ucb"]}
-    assert {name for name, finding in found.items() if finding} == {"one-noise-for-all-arms", "first-pull-exact"}
-    assert "linear combination" in str(found["one-noise-for-all-arms"])
+    assert {name for name, finding in found.items() if finding} == {"one-noise-for-all", "first-pull-exact"}
+    assert "linear combination" in str(found["one-noise-for-all"])
     assert str(found["first-pull-exact"]) == "release 0: a coordinate left without noise"
 
 
@@ -72,7 +72,7 @@ NAMES = {
     ("gram-only", "upper-triangle-only"): ((0,), "copies of others"),
     ("gram-only", "no-noise-on-the-diagonal"): ((0,), "without noise"),
     ("gram-only", "made-positive"): ((0,), "has a mean"),
-    ("gram-repeated", "same-noise-every-round"): ((0, 1), "linear combination"),
+    ("gram-repeated", "noise-reused"): ((0, 1), "linear combination"),
 }
 
 
@@ -163,7 +163,7 @@ def test_gaussian_noise_is_not_taken_for_laplace_noise_of_the_same_deviation():
 def test_the_public_elimination_with_scalar_laplace_noise_is_seen():
     honest = EliminationBed(2, UNIT, PhaseTotal(PhaseSum(Laplace(1.0, 1.0))))
     assert examine(honest, TABLE) is None
-    (control,) = (c for c in CONTROLS_OF_SUMS["elimination"] if c.name == "one-noise-for-all-arms")
+    (control,) = (c for c in CONTROLS_OF_SUMS["elimination"] if c.name == "one-noise-for-all")
     assert examine(control.plant(honest), TABLE) == NoiseFinding(
         (0,), "the noise is a linear combination of earlier noise: the outputs combine to exact values"
     )
@@ -200,8 +200,8 @@ def test_too_few_replicates_are_refused():
 
 
 def test_an_unknown_law_is_refused():
-    @dataclass(frozen=True)
-    class Uniform(Misdrawn):
+    @dataclass(frozen=True, eq=False)
+    class Uniform(Pretending):
         event = None
 
     bed = TRIALS["local"].algorithm

@@ -14,7 +14,7 @@ from bandana.algorithms.bandits.linear.phased_elimination import adar_gope, adar
 from bandana.algorithms.environments.linear import random_arms
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits.faults.linear import PHASED_ELIMINATION
+from bandana.audits.faults.linear import LINEAR_CONTROLS
 from bandana.audits.outcome import DETERMINISTIC, NOISE
 from bandana.audits.searches import noise
 from bandana.audits.searches.deterministic import search
@@ -180,7 +180,7 @@ def test_the_audit_without_statistics_finds_nothing(name, features, n_rounds):
 
 
 @names
-@pytest.mark.parametrize("control", PHASED_ELIMINATION, ids=lambda control: control.name)
+@pytest.mark.parametrize("control", LINEAR_CONTROLS["adar-gope"], ids=lambda control: control.name)
 def test_planted_faults_are_found(name, control):
     honest = built(name, PLANE, beta_scale=0.03)
     faulty = control.plant(honest)

@@ -15,7 +15,7 @@ from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.claims import Quantity, parse
-from bandana.audits.faults.baselines import BASELINE_CONTROLS
+from bandana.audits.faults.finite_arm import FINITE_ARM_CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING, Effort, Verdict, accounted_as
@@ -37,7 +37,8 @@ HONEST = {
     "dp-se": (dp_se(2, 1.0, 0.1, UNIT, 1 / 256), (0,)),
     "dp-ucb": (dp_ucb(2, 1.0, 4.0, UNIT, ROUNDS), (0,)),
 }
-FAULTS = [(name, control) for name, controls in BASELINE_CONTROLS.items() for control in controls]
+CONTROLS = {name: FINITE_ARM_CONTROLS[name] for name in HONEST}
+FAULTS = [(name, control) for name, controls in CONTROLS.items() for control in controls]
 
 
 def measured(name, algorithm, enough):
@@ -54,8 +55,7 @@ def of(kind):
 
 
 def test_each_baseline_has_faults_for_each_audit():
-    assert set(BASELINE_CONTROLS) == set(HONEST)
-    for controls in BASELINE_CONTROLS.values():
+    for controls in CONTROLS.values():
         for kind in (SAMPLING, DETERMINISTIC, NOISE):
             assert any(kind in control.caught_by for control in controls)
 
@@ -102,7 +102,7 @@ def test_the_whole_audit_passes_and_has_power(name):
     algorithm, probes = HONEST[entry]
     if name != entry:
         algorithm = adap_ucb(2, 1.0, 3.1, UNIT, "tight")
-    found = audit(Trial(algorithm, CLAIM, TABLE, probes), BASELINE_CONTROLS[entry], Effort(REPLAYS, 0.95, 1e-5, 60, 0))
+    found = audit(Trial(algorithm, CLAIM, TABLE, probes), CONTROLS[entry], Effort(REPLAYS, 0.95, 1e-5, 60, 0))
     assert found.verdict is Verdict.PASS
     assert all(control.is_caught for control in found.controls)
 
@@ -110,7 +110,7 @@ def test_the_whole_audit_passes_and_has_power(name):
 def test_elimination_with_one_scalar_draw_is_a_function_of_the_data():
     """The public defect: fixed rewards, any seed, the same actions."""
     honest = dp_se(2, 1.0, 0.9, UNIT, 1 / 64)
-    (control,) = (c for c in BASELINE_CONTROLS["dp-se"] if c.name == "one-noise-for-all-arms")
+    (control,) = (c for c in CONTROLS["dp-se"] if c.name == "one-noise-for-all")
     table = RewardTable(np.tile([0.9, 0.1], (400, 1)), UNIT)
 
     def played(algorithm):
@@ -126,7 +126,7 @@ def test_elimination_with_one_scalar_draw_is_a_function_of_the_data():
 
 def test_a_first_pull_without_noise_decides_the_third_action():
     """The public defect: the third action is arm 1 where the second reward was 1, and arm 0 where it was 0."""
-    (control,) = (c for c in BASELINE_CONTROLS["adap-ucb"] if c.name == "first-pull-exact")
+    (control,) = (c for c in CONTROLS["adap-ucb"] if c.name == "first-pull-exact")
     faulty = control.plant(HONEST["adap-ucb"][0])
     for second in (0.0, 1.0):
         log = ActionLog()

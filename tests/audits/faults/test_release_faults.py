@@ -12,7 +12,8 @@ from bandana.algorithms.environments.tables import random_table
 from bandana.algorithms.problem import Problem
 from bandana.audits.claims import parse
 from bandana.audits.external.white_box import check_scope, examine, find_probes
-from bandana.audits.faults.releases import GENERIC, ExactInSome, Planted, Reusing, Unclipped, Weakened
+from bandana.audits.faults.releases import GENERIC, NotClipped, Planted, exact_in_some, repeating, weakened
+from bandana.audits.faults.wrapped import WithLedgerWrapper
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, MU, SAMPLING, Effort, Verdict
 from bandana.audits.replays.replay import replay
@@ -71,10 +72,8 @@ def test_noise_that_is_reused_or_missing_hides_nothing():
 
 
 def test_without_a_fault_nothing_changes():
-    def honest(ledger, memory, mechanism, value, records, reps, carried):
-        return ledger.release(mechanism, value, records=records, reps=reps, carried=carried)
-
-    assert np.array_equal(_scores(Planted(BANDIT, honest)), _scores(BANDIT))
+    for honest in (WithLedgerWrapper(BANDIT), Planted(BANDIT, lambda request, memory: request.release())):
+        assert np.array_equal(_scores(honest), _scores(BANDIT))
 
 
 def test_reused_noise_says_nothing_of_records_outside():
@@ -91,32 +90,35 @@ def test_reused_noise_says_nothing_of_records_outside():
     ids=lambda m: type(m).__name__,
 )
 def test_a_pretending_mechanism_declares_what_the_honest_one_does(mechanism):
-    value, n = np.arange(6.0).reshape(3, 2), np.zeros(3, dtype=bool)
-    for faulty in (Weakened(mechanism, 0.5), ExactInSome(mechanism, n), Reusing(mechanism, np.zeros((3, 2)), n)):
+    value, nowhere = np.arange(6.0).reshape(3, 2), np.zeros(3, dtype=bool)
+    never = np.full((3, 2), np.nan)
+    for faulty in (weakened(mechanism, 0.5), exact_in_some(mechanism, nowhere), repeating(mechanism, never)):
         for name in ("relation", "norm", "sensitivity", "scale", "deviation", "event"):
             assert getattr(faulty, name) == getattr(mechanism, name)
+        assert hasattr(faulty, "grid") == hasattr(mechanism, "grid")
         assert np.array_equal(faulty.change(value, value + 1), mechanism.change(value, value + 1))
         assert np.array_equal(faulty.color(faulty.whiten(value), value.shape), value)
         assert faulty.draw(ReproducibleNoise(np.random.SeedSequence(0)), value).shape == value.shape
         assert faulty != mechanism
-        assert hash(faulty) == hash(type(faulty)(mechanism))
+        assert mechanism != faulty
 
 
 def test_schedules_are_compared_without_hidden_state():
     honest = Gaussian(1.0, 1.0)
-    assert Reusing(honest, np.ones(1), np.ones(1, dtype=bool)) == Reusing(honest)
-    assert Reusing(honest) != Weakened(honest, 0.5)
-    assert Reusing(honest) != Reusing(Gaussian(1.0, 2.0))
+    faulty = repeating(honest, np.ones(1))
+    assert faulty == repeating(honest, np.full(1, np.nan))
+    assert hash(faulty) == hash(repeating(Gaussian(1.0, 1.0), np.zeros(1)))
+    assert faulty != repeating(Gaussian(1.0, 2.0), np.ones(1))
 
 
 def test_rows_that_do_not_match_are_scored_as_honest_ones():
     honest, rows = Gaussian(1.0, 1.0), np.zeros((2, 1))
-    for faulty in (ExactInSome(honest, np.ones(3, dtype=bool)), Reusing(honest, np.zeros((3, 1)), np.ones(3, dtype=bool))):
+    for faulty in (exact_in_some(honest, np.ones(3, dtype=bool)), repeating(honest, np.zeros((3, 1)))):
         assert np.array_equal(faulty.log_density_ratio(rows, rows, rows + 1), honest.log_density_ratio(rows, rows, rows + 1))
 
 
 def test_the_range_is_widened_for_the_loop_only():
-    wide = Unclipped(BANDIT)
+    wide = NotClipped(BANDIT)
     assert wide.reward_range.width == pytest.approx(2001)
     assert derive(wide, TABLE, 0) == derive(BANDIT, TABLE, 0)
 
