@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bandana.algorithms.protocol import Algorithm, FloatArray
-from bandana.audits.faults.wrapped import Request, WithLedgerWrapper
+from bandana.audits.faults.wrapped import ReleaseRequest, WithLedgerWrapper
 from bandana.privacy_core.checks import positive
 
 _MOST_KNOWN = 64
@@ -46,7 +46,7 @@ class Rescaled(WithLedgerWrapper):
         """An empty memory: identity -> (the mechanism, what replaced it), so that each is built once."""
         return {}
 
-    def answer(self, request: Request, memory: dict[int, tuple[Any, Any]]) -> FloatArray:
+    def answer(self, request: ReleaseRequest, memory: dict[int, tuple[Any, Any]]) -> FloatArray:
         """The ledger's answer with the mechanism's noise rescaled.
 
         Raises:

@@ -18,23 +18,23 @@ from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI, Released, Sensitive
 from bandana.audits.faults import regression, releases
 from bandana.audits.faults.fault import DRAWN, Control, caught_as, extended, fault_of, with_part, without
-from bandana.audits.faults.wrapped import Request
+from bandana.audits.faults.wrapped import ReleaseRequest
 from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING
 from bandana.privacy_core import Ledger, Span
 
 # --- noise that is wrong -------------------------------------------------------------------------------------------------
 
 
-def _is_matrix(request: Request) -> bool:
+def _is_matrix(request: ReleaseRequest) -> bool:
     """Whether matrices are released, as (n_rows, H, n_free), or whitened as (n_rows, H n_free) with what they carry."""
     return request.carried is not None or request.value.ndim > 2
 
 
-def _is_vector(request: Request) -> bool:
+def _is_vector(request: ReleaseRequest) -> bool:
     return not _is_matrix(request)
 
 
-def _in(is_meant: Callable[[Request], bool], fault: releases.Fault) -> Callable[[Any], Any]:
+def _in(is_meant: Callable[[ReleaseRequest], bool], fault: releases.Fault) -> Callable[[Any], Any]:
     """Plants a fault in some of the releases."""
     return releases.planted(releases.only(is_meant, fault))
 
@@ -46,7 +46,7 @@ def _paid_for_once(honest: Any) -> Any:
     """U is released at each of R updates, with noise for one (sqrt(R) mu0); it declares the users since the last update."""
     updates, length = honest.schedule.most_updates, honest.episode_length
 
-    def fault(request: Request, memory: releases.Memory) -> FloatArray:
+    def fault(request: ReleaseRequest, memory: releases.Memory) -> FloatArray:
         before = memory.n_releases[request.rows] // (length + 1)
         start = np.array((0, *honest.schedule.looks))[before]
         return request.release(records=Span(start, request.records.stop))

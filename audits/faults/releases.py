@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.audits.faults.fault import ALL, DRAWN, Control, fault_of
-from bandana.audits.faults.wrapped import Request, WithLedgerWrapper, delegated
+from bandana.audits.faults.wrapped import ReleaseRequest, WithLedgerWrapper, delegated
 from bandana.audits.outcome import NOISE, SAMPLING
 from bandana.privacy_core import Exact, Interval, LaplaceEvent, NoiseSource, ReproducibleNoise, Span
 
@@ -46,13 +46,13 @@ class Memory:
     noise: dict[Hashable, FloatArray] = field(default_factory=dict)
     """Name -> (n_reps, ...) noise of an earlier release, NaN where there was none."""
 
-    def kept(self, name: Hashable, request: Request) -> FloatArray:
+    def kept(self, name: Hashable, request: ReleaseRequest) -> FloatArray:
         """(n_reps, ...) noise of that name, NaN at first."""
         shape = (len(self.n_releases), *request.value.shape[1:])
         return self.noise.setdefault(name, np.full(shape, np.nan))
 
 
-Fault = Callable[[Request, Memory], FloatArray]
+Fault = Callable[[ReleaseRequest, Memory], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Planted(WithLedgerWrapper):
         """A memory of no releases."""
         return Memory(np.zeros(n_reps, dtype=np.int64))
 
-    def answer(self, request: Request, memory: Memory) -> FloatArray:
+    def answer(self, request: ReleaseRequest, memory: Memory) -> FloatArray:
         """The fault's answer."""
         output = self.fault(request, memory)
         memory.n_releases[request.rows] += 1
@@ -131,7 +131,7 @@ def misdrawn(drawing: Drawing) -> Callable[[Any], Any]:
     return planted(through(lambda mechanism: Pretending(mechanism, drawing)))
 
 
-def only(is_meant: Callable[[Request], bool], fault: Fault) -> Fault:
+def only(is_meant: Callable[[ReleaseRequest], bool], fault: Fault) -> Fault:
     """The fault in some releases; all others are as requested."""
     return lambda request, memory: fault(request, memory) if is_meant(request) else request.release()
 
@@ -291,10 +291,10 @@ def scaled_by(factor: float) -> Callable[[Any], Any]:
     return misdrawn(lambda mechanism, noise, value: mechanism.scaled(factor).draw(noise, value))
 
 
-def reusing(key: Callable[[Request, Memory], Hashable], knows_law: bool = False) -> Callable[[Any], Any]:
+def reusing(key: Callable[[ReleaseRequest, Memory], Hashable], knows_law: bool = False) -> Callable[[Any], Any]:
     """Plants noise that is drawn once for all releases of a key, and added again; `knows_law` as in `repeating`."""
 
-    def fault(request: Request, memory: Memory) -> FloatArray:
+    def fault(request: ReleaseRequest, memory: Memory) -> FloatArray:
         kept, value = memory.kept(key(request, memory), request), request.value.copy()  # it may be an algorithm's own memory
         known = kept[request.rows]
         output = request.release(mechanism=repeating(request.mechanism, known.copy(), knows_law), value=value)
@@ -304,12 +304,12 @@ def reusing(key: Callable[[Request, Memory], Hashable], knows_law: bool = False)
     return planted(fault)
 
 
-def _one_noise_a_level(request: Request, memory: Memory) -> Hashable:
+def _one_noise_a_level(request: ReleaseRequest, memory: Memory) -> Hashable:
     """All nodes of a level add the same noise: their differences are exact (no privacy)."""
     return int(request.records.stop[0] - request.records.start[0])
 
 
-def seed_of_its_own(request: Request, memory: Memory) -> FloatArray:
+def seed_of_its_own(request: ReleaseRequest, memory: Memory) -> FloatArray:
     """Noise comes from a seed in the code: who reads the code subtracts it (no privacy)."""
     own = ReproducibleNoise(np.random.SeedSequence(memory.n_calls))
     return request.release(mechanism=Pretending(request.mechanism, lambda mechanism, _, value: mechanism.draw(own, value)))
@@ -318,13 +318,13 @@ def seed_of_its_own(request: Request, memory: Memory) -> FloatArray:
 # --- ledgers that cheat --------------------------------------------------------------------------------------------------
 
 
-def _first_release_exact(request: Request, memory: Memory) -> FloatArray:
+def _first_release_exact(request: ReleaseRequest, memory: Memory) -> FloatArray:
     """The first release of a run has no noise (no privacy)."""
     is_first = memory.n_releases[request.rows] == 0
     return request.release(mechanism=exact_in_some(request.mechanism, is_first))
 
 
-def noise_one_late(request: Request, memory: Memory) -> FloatArray:
+def noise_one_late(request: ReleaseRequest, memory: Memory) -> FloatArray:
     """Decisions use the exact value of the last release; its noise enters the next answer (no privacy)."""
     kept = memory.kept(request.value.shape[1:], request)
     exact, late = request.value.copy(), np.nan_to_num(kept[request.rows])
@@ -332,14 +332,14 @@ def noise_one_late(request: Request, memory: Memory) -> FloatArray:
     return np.asarray(exact + late)
 
 
-def decides_from_exact(request: Request, memory: Memory) -> FloatArray:
+def decides_from_exact(request: ReleaseRequest, memory: Memory) -> FloatArray:
     """The noisy value is released, and decisions are made from the exact one (no privacy)."""
     exact = request.value.copy()
     request.release()
     return exact
 
 
-def _released_again(request: Request, memory: Memory) -> FloatArray:
+def _released_again(request: ReleaseRequest, memory: Memory) -> FloatArray:
     """Each value is released a second time, which is declared to read no record (sqrt(2) mu0)."""
     output = request.release()
     nobody = Span(request.records.stop.copy(), request.records.stop.copy())
@@ -347,12 +347,12 @@ def _released_again(request: Request, memory: Memory) -> FloatArray:
     return output
 
 
-def last_record_alone(request: Request, memory: Memory) -> FloatArray:
+def last_record_alone(request: ReleaseRequest, memory: Memory) -> FloatArray:
     """Declares the last record of each span, whatever the value reads."""
     return request.release(records=Span(request.records.stop - 1, request.records.stop))
 
 
-def _unpaid_first(request: Request, memory: Memory) -> FloatArray:
+def _unpaid_first(request: ReleaseRequest, memory: Memory) -> FloatArray:
     return request.release(mechanism=Exact() if memory.n_calls == 0 else request.mechanism)
 
 

@@ -25,7 +25,7 @@ def delegated(owner: str, name: str, *default: Any) -> Any:
     return property(lambda self: getattr(getattr(self, owner), name, *default))
 
 
-class Request(NamedTuple):
+class ReleaseRequest(NamedTuple):
     """What an algorithm asks its ledger to release; the fields are those of `Ledger.release`."""
 
     ledger: Ledger
@@ -49,7 +49,7 @@ class Request(NamedTuple):
 class WrappedLedger:
     """A ledger whose requests are answered by a function."""
 
-    def __init__(self, ledger: Ledger, answer: Callable[[Request], FloatArray]) -> None:
+    def __init__(self, ledger: Ledger, answer: Callable[[ReleaseRequest], FloatArray]) -> None:
         self.n_reps = ledger.n_reps
         self._ledger, self._answer = ledger, answer
 
@@ -63,7 +63,7 @@ class WrappedLedger:
         carried: Carried | None = None,
     ) -> FloatArray:
         """The function's answer, of the value's shape."""
-        return self._answer(Request(self._ledger, mechanism, value, records, reps, carried))
+        return self._answer(ReleaseRequest(self._ledger, mechanism, value, records, reps, carried))
 
 
 class WrappedState(NamedTuple):
@@ -94,7 +94,7 @@ class WithLedgerWrapper:
         """The wrapper's memory at the start of a run; `answer` changes it in place."""
         return None
 
-    def answer(self, request: Request, memory: Any) -> FloatArray:
+    def answer(self, request: ReleaseRequest, memory: Any) -> FloatArray:
         """(n_rows, ...) what the algorithm gets for a request to its ledger."""
         return request.release()
 
