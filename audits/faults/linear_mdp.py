@@ -144,7 +144,7 @@ LSVI_JOINT: tuple[Control, ...] = (
     fault_of(_BacksUpExactValues, (DETERMINISTIC,)), fault_of(_RewardsNotClipped), fault_of(_UpdatesByRewards),
 )  # fmt: skip
 """What the matrices are noised for hides them well: printed replays reach 0.7 of the cost. Faults of a factor are left to
-the noise audit and to that without statistics where that is so."""
+the noise audit and to the deterministic one where that is so."""
 
 _PURE: dict[str, tuple[str, ...]] = {
     "noise-halved": (NOISE,), "half-on-vectors": (NOISE,), "paid-for-once": (DETERMINISTIC,),
