@@ -22,7 +22,7 @@ from bandana.audits.testbeds.catalog import at_test_budget, bed_of, bed_settings
 from bandana.audits.trial import Trial
 
 ROUNDS, REPLAYS = 64, 3000
-OWN = {control.name: control for control in CAPRI_CONTROLS["capri-joint"][6:]}
+OWN = {control.name: control for control in CAPRI_CONTROLS["capri joint"][6:]}
 FINITE = [
     "square-for-root",
     "half-the-sensitivity",
