@@ -181,8 +181,9 @@ class Counterexample:
         ]
         if case.covariates is not None and case.episode is None:
             mine, theirs = case.covariates[case.record], case.replaced_covariates
-            change = "" if theirs is None else f" and become {_vectors(theirs)} on D'"
-            found.insert(1, f"its contexts are {_vectors(mine)}{change}")
+            change = "" if theirs is None else f" and become {_covariates(theirs)} on D'"
+            name = "contexts" if isinstance(mine[0], tuple) else "covariates"
+            found.insert(1, f"its {name} are {_covariates(mine)}{change}")
         found = [line for text in found for line in textwrap.wrap(text, _WIDTH)]
         found += ["", *self._data_lines()]
         if self.rows:
@@ -329,10 +330,13 @@ def _bracketed(values: Iterable[float]) -> str:
     return f"[{', '.join(_cut_middle([_number(value) for value in values]))}]"
 
 
-def _vectors(vectors: Sequence[tuple[float, ...]]) -> str:
-    if all(vector == vectors[0] for vector in vectors):
-        return f"all {_bracketed(vectors[0])}"
-    return ", ".join(_cut_middle([_bracketed(vector) for vector in vectors]))
+def _covariates(values: Sequence[Any]) -> str:
+    """One vector of a record, or the vectors of its actions."""
+    if not isinstance(values[0], tuple):
+        return _bracketed(values)
+    if all(vector == values[0] for vector in values):
+        return f"all {_bracketed(values[0])}"
+    return ", ".join(_cut_middle([_bracketed(vector) for vector in values]))
 
 
 def _values(values: Iterable[float]) -> str:

@@ -17,7 +17,7 @@ from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors.pairs import Pair, canary_pairs
 from bandana.audits.outcome import DETERMINISTIC
 from bandana.audits.searches import cases as audits_searches_cases
-from bandana.audits.searches import deterministic
+from bandana.audits.searches import counterexample, deterministic
 from bandana.audits.searches.cases import as_tuples
 from bandana.audits.searches.deterministic import Case, examine, examine_pair, search
 from bandana.audits.testbeds.blocks import RunningSumBed, trials
@@ -392,3 +392,9 @@ def test_a_pair_is_examined_as_a_case():
     outside = Pair(data, data.replaced(3, (4.0, 4.0), Interval(0.0, 4.0)), 3, "")
     assert examine_pair(_honest(), outside, CLAIM, seed=1) is None
     assert examine_pair(PLANTED["not-clipped"](_honest()), outside, CLAIM, seed=1) is not None
+
+
+def test_covariates_are_shown_as_one_vector_or_as_those_of_the_actions():
+    assert counterexample._covariates((1, 2)) == "[1, 2]"
+    assert counterexample._covariates(((0.5, 1.0), (0.5, 1.0))) == "all [0.5, 1]"
+    assert counterexample._covariates(((1.0,), (2.0,))) == "[1], [2]"
