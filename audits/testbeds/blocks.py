@@ -292,10 +292,6 @@ class RepeatedSum(RunningSum[Counted]):
         """The memory before the first step: an empty exact sum."""
         return Counted(np.zeros(n_reps, dtype=np.int64), np.zeros((n_reps, *shape)))
 
-    def mechanism_at(self, step: int) -> Any:
-        """What is released with at the given step, from 1."""
-        return self.mechanism
-
     def push(self, memory: Counted, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
         """Takes in one step and releases the whole running sum anew, with fresh noise.
 
@@ -308,7 +304,7 @@ class RepeatedSum(RunningSum[Counted]):
             raise ValueError(f"the sum was built for {self.n_steps} steps, this is step {int(step.max())}")
         total = memory.total[rows] + value
         span = Span(np.zeros_like(records.start), records.stop)
-        noisy = ledger.release(self.mechanism_at(int(step.max(initial=1))), total, records=span, reps=reps)
+        noisy = ledger.release(self.mechanism, total, records=span, reps=reps)
         memory.total[rows] = total
         memory.n_steps[rows] = step
         return noisy
