@@ -81,10 +81,34 @@ def _differences(before: dict[str, dict[str, Any]], after: dict[str, dict[str, A
         if label not in before or label not in after:
             yield f"{label}: only in the {'second' if label not in before else 'first'} folder"
             continue
-        one, other = before[label], after[label]
+        one, other = before[label], _renamed(after[label], before[label])
         for path in dict.fromkeys([*one, *other]):
             if one.get(path) != other.get(path) and not _are_both_nan(one.get(path), other.get(path)):
                 yield f"{label}: {path}: {one.get(path)} -> {other.get(path)}"
+
+
+def _renamed(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """The numbers with each planted fault under its earlier name, where one fault alone has the same results."""
+
+    def faults(numbers: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+        found: dict[str, tuple[Any, ...]] = {}
+        for path, value in numbers.items():
+            if path.startswith("faults."):
+                name = path.removeprefix("faults.").partition("[")[0]
+                found[name] = (*found.get(name, ()), value)
+        return found
+
+    old, new = faults(before), faults(after)
+    gone = {name: results for name, results in old.items() if name not in new}
+    names = {}
+    for name in new.keys() - old.keys():
+        same = [earlier for earlier, results in gone.items() if results == new[name]]
+        if len(same) == 1:
+            names[f"faults.{name}["] = f"faults.{same[0]}["
+    return {
+        next((path.replace(now, then) for now, then in names.items() if path.startswith(now)), path): value
+        for path, value in after.items()
+    }
 
 
 def _are_both_nan(one: Any, other: Any) -> bool:
