@@ -29,9 +29,8 @@ from bandana.privacy_core.checks import at_least
 from bandana.privacy_core.events import GaussianEvent, NonPrivateEvent
 from bandana.privacy_core.factorization import BufferedFactorization, DenseFactorization, Factorization, factorize
 from bandana.privacy_core.ledger import Carried, Ledger, Span
-from bandana.privacy_core.matrices import JointGaussian, SymmetricGaussian
+from bandana.privacy_core.matrices import PackedGaussian
 from bandana.privacy_core.mechanisms import Gaussian, Mechanism
-from bandana.privacy_core.stacked import StackedGaussian
 from bandana.privacy_core.structures import Factorized
 from bandana.privacy_core.sums import RunningSum, count
 
@@ -149,7 +148,7 @@ class FactorizedSum(RunningSum[Rows]):
 
 def _isotropic(mechanism: Mechanism) -> Mechanism:
     """The same noise on whitened values."""
-    if isinstance(mechanism, SymmetricGaussian | JointGaussian | StackedGaussian):
+    if isinstance(mechanism, PackedGaussian):
         return Gaussian(mechanism.sensitivity, mechanism.noise_multiplier, mechanism.relation)
     return mechanism
 

@@ -17,7 +17,7 @@ whatever D is, and for ratio 1 up to |D|_F^2/s^2 (D diagonal). At equal privacy 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from bandana.privacy_core.checks import positive
 from bandana.privacy_core.guarantees import Relation
-from bandana.privacy_core.mechanisms import WhitenedGaussian
+from bandana.privacy_core.mechanisms import GaussianLaw, Scaled
+from bandana.privacy_core.noise import NoiseSource
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -69,20 +70,11 @@ def packing(d: int, n_columns: int) -> Packing:
 
 
 @lru_cache(maxsize=64)
-def _layout_and_weights(
-    matrix: tuple[int, int], n_axes: int, extra_columns: int, diagonal_ratio: float, vector_weight: float
-) -> tuple[Packing, FloatArray]:
-    """The layout of matrices (d, d + extra_columns), and (n_free,) each free entry's deviation over an off-diagonal one's.
-
-    Raises:
-      ValueError: the shape is another one.
-    """
-    if n_axes < 3 or matrix[1] != matrix[0] + extra_columns:
-        wanted = "(n_rows, ..., d, d + 1)" if extra_columns else "(n_rows, ..., d, d)"
-        raise ValueError(f"value must have the shape {wanted}, got {n_axes} axes that end in {matrix}")
-    layout = packing(*matrix)
+def weighted_packing(d: int, n_columns: int, diagonal_ratio: float, vector_ratio: float) -> tuple[Packing, FloatArray]:
+    """`packing`, and (n_free,) the deviation of each free entry's noise over that of an off-diagonal one."""
+    layout = packing(d, n_columns)
     weights = np.where(layout.is_diagonal, math.sqrt(diagonal_ratio), 1.0)
-    return layout, np.where(layout.is_vector, vector_weight, weights)
+    return layout, np.where(layout.is_vector, vector_ratio, weights)
 
 
 def frobenius_factor(diagonal_ratio: float) -> float:
@@ -99,48 +91,71 @@ def _joint_sensitivity(norm_bound: float, value_bound: float, vector_ratio: floa
     return math.sqrt(k * (square**2 - t**2) + 2 * vector * (square + t))
 
 
-class _Triangular(WhitenedGaussian, ABC):
-    """Gaussian noise on the free entries of symmetric matrices, weighted by their variance."""
+class Packed(Scaled):
+    """Mechanisms whose noise falls on the free entries of symmetric matrices and vectors, weighted by its deviation."""
 
     __slots__ = ()
 
-    diagonal_ratio: float
-
-    @property
-    def _extra_columns(self) -> int:
-        return 0
-
-    @property
-    def _vector_weight(self) -> float:
-        return 1.0
-
-    @property
     @abstractmethod
-    def sensitivity(self) -> float:
-        """In the norm that counts each entry in units of its noise, relative to an off-diagonal one."""
+    def _layout_of(self, shape: tuple[int, ...]) -> tuple[Packing, FloatArray]:
+        """How a value of the shape is packed, and the weights (..., n_free) of the free entries of its matrices.
+
+        Raises:
+          ValueError: the mechanism takes another shape.
+        """
 
     def whiten(self, value: FloatArray) -> FloatArray:
-        """(n_rows, n_free): the free entries, each over its deviation relative to an off-diagonal one.
+        """(n_rows, n_free): the free entries of all matrices, each over its weight; lower triangles are not read.
 
-        The lower triangle is not read.
+        Raises:
+          ValueError: the value has another shape.
         """
         layout, weights = self._layout_of(value.shape)
-        free = value.reshape(-1, layout.mirror.size).take(layout.pick, axis=1)
+        free = value.reshape(*value.shape[:-2], layout.mirror.size).take(layout.pick, axis=-1)
         free /= weights
-        return free.reshape(len(value), math.prod(value.shape[1:-2]) * len(weights))
+        return free.reshape(len(value), math.prod(free.shape[1:]))
 
     def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-        """The symmetric matrices of the given shape."""
+        """The matrices and vectors of the given shape, the matrices symmetric."""
         layout, weights = self._layout_of(shape)
-        free = whitened.reshape(-1, len(weights)) * weights
-        return free.take(layout.mirror, axis=1).reshape(shape)
+        free = whitened.reshape(*shape[:-2], layout.pick.size) * weights
+        return free.take(layout.mirror, axis=-1).reshape(shape)
 
-    def _layout_of(self, shape: tuple[int, ...]) -> tuple[Packing, FloatArray]:
-        return _layout_and_weights(shape[-2:], len(shape), self._extra_columns, self.diagonal_ratio, self._vector_weight)
+
+class PackedGaussian(Packed, GaussianLaw):
+    """Gaussian noise on the whitened free entries; the sensitivity counts each entry in units of its noise."""
+
+    __slots__ = ()
+
+    relation: Relation
+
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
+        """`value` with fresh noise, symmetric: lower triangles are not read."""
+        return self.color(noise.add_gaussian(self.whiten(value), self.scale, self.noise_multiplier), value.shape)
+
+    def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        """(n_rows,), distance in the norm of the sensitivity."""
+        return np.asarray(np.linalg.norm(self.whiten(np.asarray(neighbor - value)), axis=1))
+
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
+        """(n_rows,): (neighbor - value) . (2 output - value - neighbor) / (2 scale^2), of the whitened entries."""
+        shift = self.whiten(np.asarray(neighbor - value))
+        middle = self.whiten(np.asarray(2 * output - value - neighbor))
+        return np.asarray((shift * middle).sum(axis=1) / (2 * self.scale**2))
+
+
+def _layout(
+    shape: tuple[int, ...], extra_columns: int, diagonal_ratio: float, vector_ratio: float
+) -> tuple[Packing, FloatArray]:
+    """`weighted_packing` of matrices (d, d + extra_columns)."""
+    if len(shape) < 3 or shape[-1] != shape[-2] + extra_columns:
+        wanted = "(n_rows, ..., d, d + 1)" if extra_columns else "(n_rows, ..., d, d)"
+        raise ValueError(f"value must have the shape {wanted}, got {len(shape)} axes that end in {shape[-2:]}")
+    return weighted_packing(shape[-2], shape[-1], diagonal_ratio, vector_ratio)
 
 
 @dataclass(frozen=True)
-class SymmetricGaussian(_Triangular):
+class SymmetricGaussian(PackedGaussian):
     """A symmetric matrix plus symmetric Gaussian noise: exactly mu-GDP, mu = 1 / noise_multiplier.
 
     Attributes:
@@ -152,6 +167,7 @@ class SymmetricGaussian(_Triangular):
     Source: Dong, Roth, Su (2022), Theorem 1, on the free entries in units of their own noise.
     """
 
+    norm = "weighted L2 of the upper triangle"
     sensitivity_weighted: float
     noise_multiplier: float
     diagonal_ratio: float = GOE
@@ -176,39 +192,17 @@ class SymmetricGaussian(_Triangular):
         """
         return cls.of_frobenius(math.sqrt(2) * positive("norm_bound", norm_bound) ** 2, noise_multiplier, diagonal_ratio)
 
-    @classmethod
-    def goe(cls, frobenius: float, entry_sd: float) -> SymmetricGaussian:
-        """(Z + Z^T)/sqrt 2 with Z of independent entries of deviation `entry_sd`, which is the off-diagonal one too."""
-        return cls._with_sd(frobenius, positive("entry_sd", entry_sd), GOE)
-
-    @classmethod
-    def half(cls, frobenius: float, entry_sd: float) -> SymmetricGaussian:
-        """(Z + Z^T)/2 with Z of independent entries of deviation `entry_sd`: off the diagonal it is entry_sd / sqrt 2."""
-        return cls._with_sd(frobenius, positive("entry_sd", entry_sd) / math.sqrt(2), GOE)
-
-    @classmethod
-    def equal(cls, frobenius: float, entry_sd: float) -> SymmetricGaussian:
-        """Every entry of deviation `entry_sd`, mirrored."""
-        return cls._with_sd(frobenius, positive("entry_sd", entry_sd), EQUAL)
-
-    @classmethod
-    def _with_sd(cls, frobenius: float, off_diagonal_sd: float, diagonal_ratio: float) -> SymmetricGaussian:
-        bound = positive("frobenius", frobenius) * frobenius_factor(diagonal_ratio)
-        return cls(bound, off_diagonal_sd / bound, diagonal_ratio)
-
-    @property
-    def norm(self) -> str:
-        """Norm of the sensitivity: of the upper triangle, each entry in units of its noise."""
-        return "weighted L2 of the upper triangle"
-
     @property
     def sensitivity(self) -> float:
         """The sensitivity in the mechanism's norm."""
         return self.sensitivity_weighted
 
+    def _layout_of(self, shape: tuple[int, ...]) -> tuple[Packing, FloatArray]:
+        return _layout(shape, 0, self.diagonal_ratio, 1.0)
+
 
 @dataclass(frozen=True)
-class JointGaussian(_Triangular):
+class JointGaussian(PackedGaussian):
     r"""The pair (sum of x x^T, sum of y x) in one release: exactly mu-GDP, mu = 1 / noise_multiplier.
 
     A value has the shape (n_rows, ..., d, d + 1): the matrix, and the vector as its last column. In units of s, the
@@ -230,6 +224,7 @@ class JointGaussian(_Triangular):
       relation: between which data sets.
     """
 
+    norm = "weighted L2 of the upper triangle and the vector"
     norm_bound: float
     value_bound: float
     noise_multiplier: float
@@ -242,15 +237,6 @@ class JointGaussian(_Triangular):
             positive(name, getattr(self, name))
 
     @property
-    def _extra_columns(self) -> int:
-        return 1
-
-    @property
-    def norm(self) -> str:
-        """Norm of the sensitivity: of upper triangle and vector, each entry in units of its noise."""
-        return "weighted L2 of the upper triangle and the vector"
-
-    @property
     def sensitivity(self) -> float:
         """S, see the class."""
         return _joint_sensitivity(self.norm_bound, self.value_bound, self.vector_ratio, self.diagonal_ratio)
@@ -260,9 +246,8 @@ class JointGaussian(_Triangular):
         """Standard deviation of the vector's noise in each coordinate."""
         return self.scale * self.vector_ratio
 
-    @property
-    def _vector_weight(self) -> float:
-        return self.vector_ratio
+    def _layout_of(self, shape: tuple[int, ...]) -> tuple[Packing, FloatArray]:
+        return _layout(shape, 1, self.diagonal_ratio, self.vector_ratio)
 
     @staticmethod
     def statistic(x: FloatArray, y: FloatArray) -> FloatArray:

@@ -7,9 +7,10 @@ differs between replicates still has one event.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,16 +87,58 @@ def _flat(array: Array) -> Array:
     return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
-class Scaled:
+class Scaled(ABC):
     """Mechanisms whose noise is their sensitivity times a noise multiplier, which alone fixes the cost."""
 
     __slots__ = ()
 
     noise_multiplier: float
 
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """The largest change of the value, in the norm of the mechanism, from one data set to a neighbor."""
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise in each coordinate of weight 1; of a discrete Gaussian, nearly its standard deviation."""
+        return self.sensitivity * self.noise_multiplier
+
     def scaled(self, factor: float) -> Self:
         """The same mechanism with `factor` times the noise."""
         return replace(self, noise_multiplier=self.noise_multiplier * factor)  # type: ignore[type-var]
+
+
+class GaussianLaw(Scaled):
+    """Mechanisms whose noise is Gaussian: exactly mu-GDP, mu = 1 / noise_multiplier."""
+
+    __slots__ = ()
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise in each coordinate of weight 1, which is the scale."""
+        return self.scale
+
+    @property
+    def event(self) -> GaussianEvent:
+        """What one release costs."""
+        return gaussian_event(self.noise_multiplier)
+
+
+class LaplaceLaw(Scaled):
+    """Mechanisms whose noise is Laplace: (1 / noise_multiplier)-DP."""
+
+    __slots__ = ()
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise in each coordinate of weight 1: sqrt 2 times the scale."""
+        return math.sqrt(2) * self.scale
+
+    @property
+    def event(self) -> LaplaceEvent:
+        """What one release costs."""
+        return LaplaceEvent(self.noise_multiplier)
 
 
 class _Isotropic:
@@ -121,6 +164,7 @@ class _InL2(Scaled, _Isotropic):
 
     __slots__ = ()
 
+    norm = "L2"
     sensitivity_l2: float
 
     def __post_init__(self) -> None:
@@ -128,70 +172,13 @@ class _InL2(Scaled, _Isotropic):
         positive("noise_multiplier", self.noise_multiplier)
 
     @property
-    def norm(self) -> str:
-        """Norm of the sensitivity: L2."""
-        return "L2"
-
-    @property
     def sensitivity(self) -> float:
         """L2 sensitivity."""
         return self.sensitivity_l2
 
-    @property
-    def scale(self) -> float:
-        """Standard deviation of the Gaussian in each coordinate; of a discrete one, nearly."""
-        return self.sensitivity_l2 * self.noise_multiplier
-
-
-class WhitenedGaussian(Scaled):
-    """Gaussian noise on whitened values: what remains of a mechanism is its geometry and its sensitivity."""
-
-    __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        @property
-        def sensitivity(self) -> float:
-            """In the norm that counts each entry in units of its noise."""
-
-        def whiten(self, value: Array) -> Array:
-            """(n_rows, n_free) free entries in units of their noise."""
-
-        def color(self, whitened: Array, shape: tuple[int, ...]) -> Array:
-            """Undoes `whiten`."""
-
-    @property
-    def scale(self) -> float:
-        """Standard deviation of the noise of an entry of weight 1."""
-        return self.sensitivity * self.noise_multiplier
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise: the scale."""
-        return self.scale
-
-    @property
-    def event(self) -> GaussianEvent:
-        """What one release costs."""
-        return gaussian_event(self.noise_multiplier)
-
-    def draw(self, noise: NoiseSource, value: Array) -> Array:
-        """`value` with fresh noise, symmetric: lower triangles are not read."""
-        return self.color(noise.add_gaussian(self.whiten(value), self.scale, self.noise_multiplier), value.shape)
-
-    def change(self, value: Array, neighbor: Array) -> Array:
-        """(n_rows,), distance in the norm of the sensitivity."""
-        return np.asarray(np.linalg.norm(self.whiten(np.asarray(neighbor - value)), axis=1))
-
-    def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
-        """(n_rows,): (neighbor - value) . (2 output - value - neighbor) / (2 scale^2), of the whitened entries."""
-        shift = self.whiten(np.asarray(neighbor - value))
-        middle = self.whiten(np.asarray(2 * output - value - neighbor))
-        return np.asarray((shift * middle).sum(axis=1) / (2 * self.scale**2))
-
 
 @dataclass(frozen=True, slots=True)
-class Gaussian(_InL2):
+class Gaussian(GaussianLaw, _InL2):
     """value + N(0, (sensitivity_l2 x noise_multiplier)^2 I): exactly mu-GDP, mu = 1 / noise_multiplier.
 
     Source: Dong, Roth, Su (2022), Theorem 1; as RDP, Mironov (2017), Corollary 3.
@@ -200,16 +187,6 @@ class Gaussian(_InL2):
     sensitivity_l2: float
     noise_multiplier: float
     relation: Relation = Relation.REPLACE_RECORD
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise, which is the scale."""
-        return self.scale
-
-    @property
-    def event(self) -> GaussianEvent:
-        """What one release costs."""
-        return gaussian_event(self.noise_multiplier)
 
     def draw(self, noise: NoiseSource, value: Array) -> Array:
         """`value` plus fresh noise, same shape."""
@@ -223,12 +200,13 @@ class Gaussian(_InL2):
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace(Scaled, _Isotropic):
+class Laplace(LaplaceLaw, _Isotropic):
     """value + Laplace(sensitivity_l1 x noise_multiplier) in each coordinate: (1 / noise_multiplier)-DP.
 
     Source: Dwork, McSherry, Nissim, Smith (2006), Proposition 1.
     """
 
+    norm = "L1"
     sensitivity_l1: float
     noise_multiplier: float
     relation: Relation = Relation.REPLACE_RECORD
@@ -238,29 +216,9 @@ class Laplace(Scaled, _Isotropic):
         positive("noise_multiplier", self.noise_multiplier)
 
     @property
-    def norm(self) -> str:
-        """Norm of the sensitivity: L1."""
-        return "L1"
-
-    @property
     def sensitivity(self) -> float:
         """L1 sensitivity."""
         return self.sensitivity_l1
-
-    @property
-    def scale(self) -> float:
-        """The Laplace scale b; the noise's standard deviation is b sqrt 2."""
-        return self.sensitivity_l1 * self.noise_multiplier
-
-    @property
-    def deviation(self) -> float:
-        """Sqrt 2 times the scale."""
-        return math.sqrt(2) * self.scale
-
-    @property
-    def event(self) -> LaplaceEvent:
-        """What one release costs."""
-        return LaplaceEvent(self.noise_multiplier)
 
     def draw(self, noise: NoiseSource, value: Array) -> Array:
         """`value` plus fresh noise, same shape."""
@@ -331,35 +289,12 @@ class DiscreteGaussian(_InL2):
 class Exact(_Isotropic):
     """The value itself: the mechanism of every non-private twin. Its cost is infinite, and the ledger says so."""
 
-    @property
-    def relation(self) -> None:
-        """Neighboring relation: none, as no change is bounded."""
-        return None
-
-    @property
-    def norm(self) -> str:
-        """Norm of the sensitivity: none, as no change is bounded."""
-        return "none"
-
-    @property
-    def sensitivity(self) -> float:
-        """Sensitivity: infinite, as no bound is needed."""
-        return math.inf
-
-    @property
-    def scale(self) -> float:
-        """Scale of the noise: 0."""
-        return 0.0
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise: 0."""
-        return 0.0
-
-    @property
-    def event(self) -> NonPrivateEvent:
-        """What one release costs: everything."""
-        return NonPrivateEvent()
+    relation = None
+    norm = "none"
+    sensitivity = math.inf
+    scale = 0.0
+    deviation = 0.0
+    event = NonPrivateEvent()
 
     def scaled(self, factor: float) -> Exact:
         """The same mechanism: no noise stays no noise."""

@@ -19,7 +19,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bandana.privacy_core.factorization import square_root_coefficients
 from bandana.privacy_core.matrices import EQUAL, GOE, JointGaussian
 
 FloatArray = NDArray[np.float64]
@@ -30,8 +29,6 @@ The last two attain it for every D (the symmetric part of Z is all that D correl
 mu^2 is (|D|_F^2 + sum_i D_ii^2) / (2 s^2), and the plane of x, x' can be turned until D is diagonal, which leaves |g| as
 it is.
 """
-
-_EXACT_TERMS = 1 << 20
 
 
 def pair_mu_squared(norm: float, value: float, matrix_sd: float, vector_sd: float, law: float = GOE) -> float:
@@ -75,32 +72,6 @@ def square_entry_mu_squared(value: float) -> float:
             orthogonal = ((1 + value**2) ** 2 + (1 + other**2) ** 2) / 2
             best = max(best, orthogonal - max(0.0, value * other - 1) ** 2)
     return best
-
-
-def prefix_nodes(n_prefixes: int) -> int:
-    """How many nodes the worst of the prefixes 1, ..., n sums: the most ones in a binary number up to n."""
-    return (n_prefixes + 1).bit_length() - 1
-
-
-@lru_cache(maxsize=64)
-def factorization_norm(n_prefixes: int) -> float:
-    """What the square-root factorization pays instead of sqrt(nodes x summed nodes): the sum of c_k^2 for k < n.
-
-    Prefix sums are A = C C with C lower triangular and Toeplitz, entries c_0 = 1, c_k = c_(k-1) (1 - 1/(2k)). Noise on C
-    x of deviation (column norm) x sensitivity / mu, then C times that: a prefix has deviation (row norm) (column norm)
-    sensitivity / mu, and both norms are at most sqrt(sum of c_k^2). Gaussian noise, so also for adaptive streams.
-
-    Past a million terms the rest is bounded from above: c_k^2 <= 1 / (pi (k + 1/4)), whose sum is at most
-    ln((n - 1/4) / (m - 1/4)) / pi from m to n - 1.
-
-    Source: Fichtenberger, Henzinger, Upadhyay (2023), Constant matters; for adaptive streams Denisov, McMahan, Rush, Smith,
-    Thakurta (2022), Improved differential privacy for SGD via optimal private linear operators on adaptive streams.
-    """
-    exact = min(n_prefixes, _EXACT_TERMS)
-    total = float((square_root_coefficients(exact) ** 2).sum())
-    if n_prefixes > exact:
-        total += math.log((n_prefixes - 0.25) / (exact - 0.25)) / math.pi
-    return total
 
 
 def matrix_l1_bound(dimension: int) -> float:

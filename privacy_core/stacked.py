@@ -9,7 +9,6 @@ has share_i times the deviation that the mechanism states, so that many blocks o
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,32 +17,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandana.privacy_core.checks import positive
-from bandana.privacy_core.events import LaplaceEvent
 from bandana.privacy_core.guarantees import Relation
-from bandana.privacy_core.matrices import GOE, FloatArray, IntArray, JointGaussian, packing
-from bandana.privacy_core.mechanisms import Scaled, WhitenedGaussian
+from bandana.privacy_core.matrices import (
+    EQUAL,
+    GOE,
+    FloatArray,
+    JointGaussian,
+    Packed,
+    PackedGaussian,
+    Packing,
+    weighted_packing,
+)
+from bandana.privacy_core.mechanisms import LaplaceLaw
 from bandana.privacy_core.noise import NoiseSource
 from bandana.privacy_core.sensitivities import pair_l1_bound
 
 
-@lru_cache(maxsize=64)
-def _spread(d: int, shares: tuple[float, ...], diagonal: float, vector: float) -> tuple[IntArray, IntArray, FloatArray]:
-    """Places of the free entries in one block, which of them stands where, and (n_blocks, n_free) their deviations."""
-    layout = packing(d, d + 1)
-    entries = np.where(layout.is_diagonal, diagonal, 1.0)
-    entries = np.where(layout.is_vector, vector, entries)
-    return layout.pick, layout.mirror, np.array(shares)[:, None] * entries
-
-
-class _Stacked(ABC):
+class _Stacked(Packed):
     """What both mechanisms share: independent noise on the free entries of every block."""
 
     norm_bounds: tuple[float, ...]
     value_bounds: tuple[float, ...]
     shares: tuple[float, ...]
-    noise_multiplier: float
+    vector_ratio: float
+    diagonal_ratio: float
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         sizes = {len(self.norm_bounds), len(self.value_bounds), len(self.shares)}
         if len(sizes) > 1 or 0 in sizes:
             raise ValueError(
@@ -53,53 +52,24 @@ class _Stacked(ABC):
         for name in ("norm_bounds", "value_bounds", "shares"):
             for i, value in enumerate(getattr(self, name)):
                 positive(f"{name}[{i}]", value)
-        positive("noise_multiplier", self.noise_multiplier)
+        for name in ("noise_multiplier", "vector_ratio", "diagonal_ratio"):
+            positive(name, getattr(self, name))
 
-    @property
-    @abstractmethod
-    def sensitivity(self) -> float:
-        """In the norm that counts each entry in units of its noise."""
-
-    @property
-    @abstractmethod
-    def deviation(self) -> float:
-        """Standard deviation of the noise off the diagonals, in a block of share 1."""
-
-    @property
-    @abstractmethod
-    def _entry_shares(self) -> tuple[float, float]:
-        """Deviation of a diagonal entry and of the vector's, over that of an off-diagonal one."""
-
-    @property
-    def scale(self) -> float:
-        """Scale of the noise off the diagonals, in a block of share 1."""
-        return self.sensitivity * self.noise_multiplier
-
-    def whiten(self, value: FloatArray) -> FloatArray:
-        """(n_rows, n_free): the free entries of all blocks, each over its deviation; lower triangles are not read.
-
-        Raises:
-          ValueError: the value has another shape.
-        """
-        pick, mirror, weights = self._layout_of(value.shape)
-        free = value.reshape(-1, mirror.size).take(pick, axis=1).reshape(len(value), weights.size)
-        free /= weights.reshape(-1)
-        return free
-
-    def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-        """The blocks, of the given shape, with symmetric matrices."""
-        _, mirror, weights = self._layout_of(shape)
-        free = (whitened * weights.reshape(-1)).reshape(-1, weights.shape[1])
-        return free.take(mirror, axis=1).reshape(shape)
-
-    def _layout_of(self, shape: tuple[int, ...]) -> tuple[IntArray, IntArray, FloatArray]:
+    def _layout_of(self, shape: tuple[int, ...]) -> tuple[Packing, FloatArray]:
         if len(shape) != 4 or shape[1] != len(self.shares) or shape[3] != shape[2] + 1:
             raise ValueError(f"value must have the shape (n_rows, {len(self.shares)}, d, d + 1), got {shape}")
-        return _spread(shape[2], self.shares, *self._entry_shares)
+        return _shared_out(shape[2], self.diagonal_ratio, self.vector_ratio, self.shares)
+
+
+@lru_cache(maxsize=64)
+def _shared_out(d: int, diagonal: float, vector: float, shares: tuple[float, ...]) -> tuple[Packing, FloatArray]:
+    """How one block is packed, and (n_blocks, n_free) the deviations of its free entries' noise."""
+    layout, weights = weighted_packing(d, d + 1, diagonal, vector)
+    return layout, np.array(shares)[:, None] * weights
 
 
 @dataclass(frozen=True)
-class StackedGaussian(WhitenedGaussian, _Stacked):
+class StackedGaussian(PackedGaussian, _Stacked):
     r"""Stacked pairs plus Gaussian noise, in one release: exactly mu-GDP, mu = 1 / noise_multiplier.
 
     In units of the noise, block i moves by at most S_i / share_i, with S_i the sensitivity of the pair alone
@@ -116,6 +86,7 @@ class StackedGaussian(WhitenedGaussian, _Stacked):
       relation: between which data sets.
     """
 
+    norm = "weighted L2 of the upper triangles and the vectors"
     norm_bounds: tuple[float, ...]
     value_bounds: tuple[float, ...]
     shares: tuple[float, ...]
@@ -123,16 +94,6 @@ class StackedGaussian(WhitenedGaussian, _Stacked):
     vector_ratio: float = 1.0
     diagonal_ratio: float = GOE
     relation: Relation = Relation.REPLACE_RECORD
-
-    def __post_init__(self) -> None:
-        self._check()
-        positive("vector_ratio", self.vector_ratio)
-        positive("diagonal_ratio", self.diagonal_ratio)
-
-    @property
-    def norm(self) -> str:
-        """Norm of the sensitivity: of upper triangles and vectors, each entry in units of its noise."""
-        return "weighted L2 of the upper triangles and the vectors"
 
     @cached_property
     def sensitivity(self) -> float:
@@ -143,17 +104,13 @@ class StackedGaussian(WhitenedGaussian, _Stacked):
         ]
         return math.hypot(*alone)
 
-    @property
-    def _entry_shares(self) -> tuple[float, float]:
-        return math.sqrt(self.diagonal_ratio), self.vector_ratio
-
 
 @dataclass(frozen=True)
-class StackedLaplace(_Stacked, Scaled):
+class StackedLaplace(LaplaceLaw, _Stacked):
     r"""Stacked pairs plus Laplace noise, in one release: (1 / noise_multiplier)-DP.
 
     In units of the noise, block i moves by at most L_i / share_i in L1, with L_i a bound for the pair alone, of which the
-    matrix counts by its upper triangle (`worst_cases.pair_l1_bound`, some percent above what is attained): the sensitivity
+    matrix counts by its upper triangle (`sensitivities.pair_l1_bound`, some percent above what is attained): the sensitivity
     is the sum.
 
     Attributes:
@@ -168,6 +125,8 @@ class StackedLaplace(_Stacked, Scaled):
     Source: Dwork, McSherry, Nissim, Smith (2006), Proposition 1.
     """
 
+    norm = "weighted L1 of the upper triangles and the vectors"
+    diagonal_ratio = EQUAL
     norm_bounds: tuple[float, ...]
     value_bounds: tuple[float, ...]
     shares: tuple[float, ...]
@@ -177,34 +136,14 @@ class StackedLaplace(_Stacked, Scaled):
     relation: Relation = Relation.REPLACE_RECORD
 
     def __post_init__(self) -> None:
-        self._check()
-        positive("vector_ratio", self.vector_ratio)
+        super().__post_init__()
         positive("dimension", self.dimension)
-
-    @property
-    def norm(self) -> str:
-        """Norm of the sensitivity: of upper triangles and vectors, each entry in units of its noise."""
-        return "weighted L1 of the upper triangles and the vectors"
 
     @cached_property
     def sensitivity(self) -> float:
         """Sensitivity in `norm`, at share 1."""
         pairs = zip(self.norm_bounds, self.value_bounds, self.shares, strict=True)
         return math.fsum(pair_l1_bound(self.dimension, r * r, r * y / self.vector_ratio) / share for r, y, share in pairs)
-
-    @property
-    def deviation(self) -> float:
-        """Sqrt 2 times the scale."""
-        return math.sqrt(2) * self.scale
-
-    @property
-    def event(self) -> LaplaceEvent:
-        """What one release costs."""
-        return LaplaceEvent(self.noise_multiplier)
-
-    @property
-    def _entry_shares(self) -> tuple[float, float]:
-        return 1.0, self.vector_ratio
 
     def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
         """The blocks with fresh noise, symmetric."""

@@ -151,53 +151,6 @@ class PhaseSum:
         return self.mechanism.deviation
 
 
-class AddedPhases(NamedTuple):
-    """A phase sum, and the total of what it answered."""
-
-    phase: OpenPhase
-    total: FloatArray
-    """(n_reps, ...) noisy."""
-
-
-@dataclass(frozen=True)
-class PhaseTotal:
-    """The running total of a phase sum's answers: post-processing, at the cost of one release a record.
-
-    Its noise accumulates, sqrt(t) after t phases. Source: Azize and Basu, AdaR-OFUL, whose noise terms Y_1, ..., Y_l add up.
-
-    Attributes:
-      phases: where each phase's sum is released, once.
-    """
-
-    phases: PhaseSum
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """The mechanism of the phases."""
-        return self.phases.mechanism
-
-    def init(self, n_reps: int, shape: tuple[int, ...] = ()) -> AddedPhases:
-        """The state before the first phase."""
-        return AddedPhases(self.phases.init(n_reps, shape), np.zeros((n_reps, *shape)))
-
-    def add(self, state: AddedPhases, value: FloatArray, n_records: IntArray) -> AddedPhases:
-        """Adds records to the open phase."""
-        return state._replace(phase=self.phases.add(state.phase, value, n_records))
-
-    def close(
-        self, state: AddedPhases, ledger: Ledger, reps: IntArray | None = None
-    ) -> tuple[AddedPhases, FloatArray, IntArray]:
-        """Releases the phase's sum and answers the total."""
-        phase, noisy, n_records = self.phases.close(state.phase, ledger, reps)
-        rows = slice(None) if reps is None else reps
-        state.total[rows] += noisy
-        return AddedPhases(phase, state.total), np.asarray(state.total[rows].copy()), n_records
-
-    def noise_deviation(self, step: int) -> float:
-        """Standard deviation of the noise in the sum after `step` phases: each adds its variance."""
-        return math.sqrt(at_least("step", step, 1)) * self.phases.noise_deviation(1)
-
-
 class RunningState(NamedTuple, Generic[M]):
     """A running sum's open phase, and what it remembers of the closed ones: sensitive."""
 
@@ -278,22 +231,55 @@ class Counted(NamedTuple):
     """(n_reps, ...) noisy running sum."""
 
 
+class _AddedReleases(RunningSum[Counted]):
+    """The running total of what each step released: post-processing, of which the noise of all steps adds up."""
+
+    def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Counted:
+        """The memory before the first step."""
+        return Counted(np.zeros(n_reps, dtype=np.int64), np.zeros((n_reps, *shape)))
+
+    def push(self, memory: Counted, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
+        """Releases the step's own sum and answers the sum of all that was released."""
+        noisy = ledger.release(self.mechanism, value.copy(), records=records, reps=reps)
+        rows = slice(None) if reps is None else reps
+        count(memory.n_steps, reps)
+        memory.total[rows] += noisy
+        return np.asarray(memory.total[rows].copy())
+
+    def noise_variance(self, step: int) -> float:
+        """Variance of the noise after `step` steps, in units of one release's: each adds its own."""
+        return float(at_least("step", step, 1))
+
+
 @dataclass(frozen=True)
-class LocalSum(RunningSum[Counted]):
+class PhaseTotal(_AddedReleases):
+    """The running total of a phase sum's answers, at the cost of one release a record.
+
+    Its noise accumulates, sqrt(t) after t phases. Source: Azize and Basu, AdaR-OFUL, whose noise terms Y_1, ..., Y_l add up.
+
+    Attributes:
+      phases: where each phase's sum is released, once.
+    """
+
+    phases: PhaseSum
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism of the phases."""
+        return self.phases.mechanism
+
+
+@dataclass(frozen=True)
+class LocalSum(_AddedReleases):
     """The running sum of messages, each noised by its own record before it is sent: local DP.
 
-    One release touches a record, its own message, so the sum costs what one message costs, for any number of them; the noise
-    after t messages has t times the variance of one.
+    One release touches a record, its own message, so the sum costs what one message costs, for any number of them.
 
     Attributes:
       mechanism: what a user adds to the own message.
     """
 
     mechanism: Mechanism
-
-    def remember_nothing(self, n_reps: int, shape: tuple[int, ...]) -> Counted:
-        """The memory before the first message."""
-        return Counted(np.zeros(n_reps, dtype=np.int64), np.zeros((n_reps, *shape)))
 
     def push(self, memory: Counted, value: FloatArray, records: Span, ledger: Ledger, reps: IntArray | None) -> FloatArray:
         """Releases the record's own noisy message and answers the sum of all messages.
@@ -307,12 +293,4 @@ class LocalSum(RunningSum[Counted]):
                 f"under local DP each record sends its own message; this step holds {int(n_records.max())} records: "
                 "close after every record"
             )
-        message = ledger.release(self.mechanism, value.copy(), records=records, reps=reps)
-        rows = slice(None) if reps is None else reps
-        count(memory.n_steps, reps)
-        memory.total[rows] += message
-        return np.asarray(memory.total[rows].copy())
-
-    def noise_variance(self, step: int) -> float:
-        """Variance of the noise after `step` messages, in units of one message's: each adds its own."""
-        return float(at_least("step", step, 1))
+        return super().push(memory, value, records, ledger, reps)

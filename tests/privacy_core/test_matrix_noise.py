@@ -28,11 +28,22 @@ from bandana.privacy_core import (
 )
 from bandana.privacy_core.matrices import frobenius_factor
 
+
+def with_deviation(off, ratio):
+    """Mechanism of a Frobenius bound and of the deviation of the entries that a law is built from."""
+
+    def build(frobenius, deviation):
+        unit = SymmetricGaussian.of_frobenius(frobenius, 1.0, ratio)
+        return unit.scaled(off * deviation / unit.sensitivity)
+
+    return build
+
+
 LAWS = {
-    # name: (mechanism of a Frobenius bound and a deviation, off-diagonal and diagonal standard deviation at deviation 1)
-    "goe": (SymmetricGaussian.goe, 1.0, math.sqrt(2)),
-    "half": (SymmetricGaussian.half, 1 / math.sqrt(2), 1.0),
-    "equal": (SymmetricGaussian.equal, 1.0, 1.0),
+    # name: (mechanism, off-diagonal and diagonal standard deviation at deviation 1); half is (Z + Z^T) / 2
+    "goe": (with_deviation(1.0, GOE), 1.0, math.sqrt(2)),
+    "half": (with_deviation(1 / math.sqrt(2), GOE), 1 / math.sqrt(2), 1.0),
+    "equal": (with_deviation(1.0, EQUAL), 1.0, 1.0),
 }
 every_law = pytest.mark.parametrize("law", list(LAWS))
 
@@ -230,9 +241,9 @@ def in_the_ball(d, norm_bound, n_sides, n_pairs=20_000):
 
 
 MECHANISMS = {
-    "goe": (SymmetricGaussian.goe(2.0, 0.7), 3, False),
-    "half": (SymmetricGaussian.half(2.0, 0.7), 3, False),
-    "equal": (SymmetricGaussian.equal(2.0, 0.7), 3, False),
+    "goe": (LAWS["goe"][0](2.0, 0.7), 3, False),
+    "half": (LAWS["half"][0](2.0, 0.7), 3, False),
+    "equal": (LAWS["equal"][0](2.0, 0.7), 3, False),
     "any ratio": (SymmetricGaussian(1.5, 0.8, 0.3), 2, False),
     "joint": (JointGaussian(1.0, 0.5, 0.8, 2.5), 2, True),
     "joint, equal": (JointGaussian(2.0, 1.0, 0.3, 0.4, EQUAL), 3, True),
@@ -402,8 +413,6 @@ class TestPriceAndParameters:
             ("diagonal_ratio", lambda v: SymmetricGaussian.of_frobenius(1.0, 1.0, v)),
             ("frobenius", lambda v: SymmetricGaussian.of_frobenius(v, 1.0)),
             ("norm_bound", lambda v: SymmetricGaussian.of_outer_products(v, 1.0)),
-            *[("frobenius", lambda v, build=build: build(v, 1.0)) for build, _, _ in LAWS.values()],
-            *[("entry_sd", lambda v, build=build: build(1.0, v)) for build, _, _ in LAWS.values()],
         ]
         names = ["norm_bound", "value_bound", "noise_multiplier", "vector_ratio", "diagonal_ratio"]
         joint = [
