@@ -9,7 +9,6 @@ from bandana.algorithms.bandits.capri import entries as capri
 from bandana.algorithms.bandits.contextual import entries as contextual
 from bandana.algorithms.bandits.finite_arm import entries as finite_arm
 from bandana.algorithms.bandits.kernel import entries as kernel
-from bandana.algorithms.bandits.kernel import pooled_entries
 from bandana.algorithms.bandits.linear import entries as linear
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.rl.linear_mdp import entries as linear_mdp
@@ -37,7 +36,7 @@ def labelled(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-_FAMILIES = (finite_arm, linear, contextual, kernel, pooled_entries, capri, mixture, linear_mdp)
+_FAMILIES = (finite_arm, linear, contextual, kernel, capri, mixture, linear_mdp)
 CATALOG: tuple[Entry, ...] = labelled([entry for family in _FAMILIES for entry in family.ENTRIES])
 """Entries of one algorithm stand together, the non-private one first."""
 

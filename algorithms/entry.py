@@ -298,6 +298,40 @@ def record_claim(trust: TrustModel, whose: str, theorem: str, source: str, unit:
     return promise
 
 
+class Form(NamedTuple):
+    """One row of a family's table: an algorithm in a trust model with a guarantee, where one user's record is protected.
+
+    Attributes:
+      source: publication and theorem.
+      paper: the publication.
+      trust: None for the non-private twin.
+      guarantee: approximate or pure; None for the twin.
+      calibrations: names of the noise calibrations.
+      claim: the promise in words.
+      whose: what it covers, such as "a user's messages".
+      theorem: where it is printed.
+    """
+
+    source: str
+    paper: str
+    trust: TrustModel | None = None
+    guarantee: str | None = None
+    calibrations: tuple[str, ...] = ()
+    claim: str = "none: the non-private twin"
+    whose: str = ""
+    theorem: str = ""
+
+    def entry(self, name: str, family: str, unit: str, build: Callable[[Settings], Algorithm], **more: Any) -> Entry:
+        """The catalog's line; `unit` is what one record is, and `more` are further fields of the entry."""
+        if self.trust is None:
+            return Entry(name, family, "none", None, (), self.claim, self.source, build, **more)
+        promise = record_claim(self.trust, self.whose, self.theorem, self.paper, unit)
+        return Entry(
+            name, family, str(self.trust), self.guarantee, self.calibrations, self.claim, self.source, build,
+            promise=promise, probes=first_user, **more,
+        )  # fmt: skip
+
+
 def first_user(n_actions: int) -> tuple[int, ...]:
     """The record at which a change costs most, where every release reads all records so far: the first."""
     return (0,)

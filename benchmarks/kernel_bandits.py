@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb_joint
+from bandana.algorithms.bandits.kernel.gp_ucb import GPUCBSettings
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.kernel_functions import GapFunctions
@@ -22,7 +22,7 @@ from bandana.audits.faults.fault import Control
 from bandana.audits.outcome import Effort
 from bandana.audits.testbeds.catalog import bed_settings
 from bandana.audits.trial import Trial
-from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.privacy_core import ApproxDP, Interval, LiveLedger, ReproducibleNoise, TrustModel
 from benchmarks.result import Result
 
 UNIT, KERNEL = Interval(0.0, 1.0), SquaredExponential(0.5)
@@ -47,7 +47,9 @@ def _least_cpu(work: Callable[[], object], repeats: int = 3) -> float:
 def _play(calibration: str, n_reps: int, horizon: int = HORIZON, epsilon: float = 1.0) -> None:
     features = feature_map(KERNEL, 2, N_FEATURES)
     assert features.n_features == N_FEATURES
-    algorithm = gp_ucb_joint(N_ACTIONS, features, horizon, epsilon, 0.1, UNIT, calibration)
+    algorithm = GPUCBSettings(N_ACTIONS, features, horizon, UNIT).private(
+        ApproxDP(epsilon, 0.1), TrustModel.JOINT, calibration
+    )
     stream = GapFunctions(KERNEL, 2, N_ACTIONS, horizon, np.random.SeedSequence(1))
     run(algorithm, stream, LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(2))))
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+T = TypeVar("T")
 
 
 def positive(name: str, value: float) -> float:
@@ -41,6 +45,13 @@ def at_least(name: str, value: int, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)
+
+
+def one_of(name: str, value: T, options: Sequence[T]) -> T:
+    """Returns `value` if it is one of the options, else raises ValueError."""
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, options))}, got {value!r}")
+    return value
 
 
 def failure_of(failure: float | None, horizon: int) -> float:

@@ -8,12 +8,13 @@ how large that noise can be. A record adds x x^T and y x with |x| <= 1, |y| <= Y
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from scipy.special import chdtri
 
 from bandana.privacy_core import (
-    GOE,
+    EQUAL,
     ApproxDP,
     Exact,
     Factorized,
@@ -21,13 +22,18 @@ from bandana.privacy_core import (
     JointGaussian,
     LocalSum,
     PrivateSum,
+    Releases,
+    Structure,
+    Tree,
     TreeSum,
+    TrustModel,
     calibrate,
 )
-from bandana.privacy_core.checks import probability
+from bandana.privacy_core.checks import one_of, probability
 
 UP = 1 + 1e-12
 """Not below a printed deviation: rounded up by one part in 1e12."""
+_CALIBRATIONS = {TrustModel.JOINT: ("printed", "tree", "tight"), TrustModel.LOCAL: ("printed", "tight")}
 
 
 class NoisySums(NamedTuple):
@@ -48,25 +54,47 @@ def exact_sums() -> NoisySums:
     return NoisySums(LocalSum(Exact()))
 
 
-def factorized_sums(promise: ApproxDP, dimension: int, horizon: int, value_bound: float, failure: float) -> NoisySums:
-    """Joint privacy by a factorized sum with GOE noise, at exactly the promise: one event a record.
+def private_sums(
+    promise: ApproxDP,
+    trust: TrustModel,
+    calibration: str,
+    printed: Callable[[ApproxDP, TrustModel], NoisySums],
+    dimension: int,
+    horizon: int,
+    value_bound: float,
+    failure: float,
+) -> NoisySums:
+    """Sums that keep a promise.
 
     Args:
       promise: (epsilon, delta).
+      trust: joint, where sums have noise, or local, where each message has.
+      calibration: `printed`; `tight`, GOE noise at exactly the promise, on a factorized sum, one event a record, or on
+        messages; `tree`, a binary tree in place of the factorized sum.
+      printed: makes the sums of `printed`.
       dimension: d of x.
       horizon: T, rounds.
       value_bound: Y.
       failure: of the width; see `quantiles`.
+
+    Raises:
+      ValueError: an argument out of its range; the message names it.
     """
-    noise = JointGaussian(1.0, value_bound, calibrate(promise, Factorized(horizon)))
-    return NoisySums(FactorizedSum(noise, horizon), *quantiles(dimension, horizon, failure))
+    one_of("trust", trust, tuple(_CALIBRATIONS))
+    one_of("calibration", calibration, _CALIBRATIONS[trust])
+    if calibration == "printed":
+        return printed(promise, trust)
 
+    def noise(structure: Structure) -> JointGaussian:
+        return JointGaussian(1.0, value_bound, calibrate(promise, structure))
 
-def tree_sums(promise: ApproxDP, dimension: int, horizon: int, value_bound: float, failure: float) -> NoisySums:
-    """Joint privacy by a binary tree with GOE noise, at exactly the promise; arguments as of `factorized_sums`."""
-    tree = TreeSum(JointGaussian(1.0, value_bound, 1.0), horizon)
-    noise = JointGaussian(1.0, value_bound, calibrate(promise, tree.structure))
-    return NoisySums(TreeSum(noise, horizon), *quantiles(dimension, horizon, failure))
+    if trust is TrustModel.LOCAL:
+        sums: PrivateSum = LocalSum(noise(Releases(1)))
+    elif calibration == "tree":
+        sums = TreeSum(noise(Tree(horizon)), horizon)
+    else:
+        sums = FactorizedSum(noise(Factorized(horizon)), horizon)
+    return NoisySums(sums, *quantiles(dimension, horizon, failure))
 
 
 def printed_tree(node_sd: float, dimension: int, horizon: int, value_bound: float, failure: float) -> NoisySums:
@@ -78,19 +106,29 @@ def printed_tree(node_sd: float, dimension: int, horizon: int, value_bound: floa
     Source: Shariff and Sheffet (2018), Proposition 11; Dubey (2021), Lemma 3.
     """
     unit = JointGaussian(1.0, value_bound, 1.0)
+    sums = TreeSum(unit.scaled(node_sd / unit.sensitivity * UP), horizon)
+    matrix, vector = _printed_norms(dimension, horizon, failure)
+    return NoisySums(sums, math.sqrt(2) * matrix, vector, node_sd * math.sqrt(1 + math.ceil(math.log2(horizon))))
+
+
+def printed_messages(
+    matrix_sd: float, vector_ratio: float, dimension: int, horizon: int, value_bound: float, failure: float
+) -> NoisySums:
+    r"""Messages with noise of a printed deviation s in every entry of the symmetric matrix, and r s in those of the vector.
+
+    The printed bounds on the norms of its sum after t messages, with log = ln(2 T / failure): |N| <= s sqrt t (4 sqrt d + 2
+    log) and |n| <= r s sqrt t (sqrt d + sqrt(2 log)).
+
+    Source: Shariff and Sheffet (2018), Proposition 11; Zheng et al. (2020); Dubey (2021), Lemma 6.
+    """
+    unit = JointGaussian(1.0, value_bound, 1.0, vector_ratio=vector_ratio, diagonal_ratio=EQUAL)
+    matrix, vector = _printed_norms(dimension, horizon, failure)
+    return NoisySums(LocalSum(unit.scaled(matrix_sd / unit.sensitivity * UP)), matrix, vector_ratio * vector)
+
+
+def _printed_norms(dimension: int, horizon: int, failure: float) -> tuple[float, float]:
     log = math.log(2 * horizon / probability("failure", failure))
-    return NoisySums(
-        TreeSum(unit.scaled(node_sd / unit.sensitivity * UP), horizon),
-        math.sqrt(2) * (4 * math.sqrt(dimension) + 2 * log),
-        math.sqrt(dimension) + math.sqrt(2 * log),
-        node_sd * math.sqrt(1 + math.ceil(math.log2(horizon))),
-    )
-
-
-def local_sums(promise: ApproxDP, dimension: int, horizon: int, value_bound: float, failure: float) -> NoisySums:
-    """Local privacy: each message has GOE noise at exactly the promise; arguments as of `factorized_sums`."""
-    noise = JointGaussian(1.0, value_bound, calibrate(promise), diagonal_ratio=GOE)
-    return NoisySums(LocalSum(noise), *quantiles(dimension, horizon, failure))
+    return 4 * math.sqrt(dimension) + 2 * log, math.sqrt(dimension) + math.sqrt(2 * log)
 
 
 def quantiles(dimension: int, horizon: int, failure: float) -> tuple[float, float]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pools import KERNEL, SYMMETRIC, pool_of
 
-from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint, lin_ucb_local
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCBSettings
 from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_ucb, ucb
 from bandana.algorithms.bandits.finite_arm.indices_numba import laplace_sum_quantile_reference
@@ -24,7 +24,7 @@ from bandana.algorithms.bandits.finite_arm.regret_bounds import (
 )
 from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se, successive_elimination
 from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb, tree_ucb
-from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb
+from bandana.algorithms.bandits.kernel.gp_ucb import GPUCBSettings
 from bandana.algorithms.catalog import CATALOG, find
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.environments.contexts import SphereContexts
@@ -38,7 +38,7 @@ from bandana.algorithms.problem import EPISODIC, FROM_USERS, Problem
 from bandana.algorithms.rkhs.features import feature_map
 from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.run import run
-from bandana.privacy_core import ApproxDP, Interval, LiveLedger, PureDP, RenyiDP, ReproducibleNoise
+from bandana.privacy_core import ApproxDP, Interval, LiveLedger, PureDP, RenyiDP, ReproducibleNoise, TrustModel
 
 UNIT = Interval(0.0, 1.0)
 WIDE = Interval(-3.0, 1.0)
@@ -299,7 +299,7 @@ def test_what_a_bound_says_of_the_regularizers_is_that_of_the_last_round():
 
 def test_the_bound_of_linucb_by_hand():
     d, horizon, span, failure = 3, 500, Interval(-1.0, 1.0), 0.01
-    twin = lin_ucb(5, d, horizon, span, failure=failure)
+    twin = LinUCBSettings(5, d, horizon, span, failure=failure).twin()
     growth = d * math.log1p(horizon / d)
     last = d * math.log((horizon - 1) / d + 1)
     width = math.sqrt(2 * math.log(200) + last) + 1
@@ -308,7 +308,7 @@ def test_the_bound_of_linucb_by_hand():
     assert float(twin.regret_bound(1)) == 2
     # In each message one variance: the norms grow with sqrt t, and so do both bounds on the regularizer.
     horizon = 20_000
-    local = lin_ucb_local(5, d, horizon, 1e4, 1e-2, span, "tight", failure=failure)
+    local = LinUCBSettings(5, d, horizon, span, failure=failure).private(ApproxDP(1e4, 1e-2), TrustModel.LOCAL, "tight")
     t = horizon - 1
     least, largest = local.shift(t)[1:]
     deviation = local.sums.noise_deviation(t)
@@ -319,17 +319,18 @@ def test_the_bound_of_linucb_by_hand():
     assert found == pytest.approx(2 + 2 * width * math.sqrt(horizon * growth / math.log(2)))
     assert found < 2 * horizon
     with pytest.raises(ValueError, match=r"at least 1, got 0\.5"):
-        lin_ucb(5, d, horizon, span, beta_scale=0.5).regret_bound(10)
+        LinUCBSettings(5, d, horizon, span, beta_scale=0.5).twin().regret_bound(10)
 
 
 @pytest.mark.parametrize(("d", "is_union"), [(3, False), (5, True)])
 def test_the_width_of_linucb_holds_for_every_regularizer_of_the_run(d, is_union):
     horizon, span = 100, Interval(-1.0, 1.0)
-    local = lin_ucb_local(3, d, horizon, 1.0, 1e-5, span, "tight")
+    local = LinUCBSettings(3, d, horizon, span).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "tight")
     spread = d * math.log(local.shift(horizon)[1] / local.shift(1)[1])
     assert (spread > 2 * math.log(horizon)) is is_union
     assert local.regularizers == ((None, horizon) if is_union else (local.shift(1)[1], 1))
-    twin, printed = lin_ucb(3, d, horizon, span), lin_ucb_joint(3, d, horizon, 1.0, 1e-5, span, "printed")
+    settings = LinUCBSettings(3, d, horizon, span)
+    twin, printed = settings.twin(), settings.private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "printed")
     assert (twin.regularizers, printed.regularizers) == ((1.0, 1), (printed.shift(1)[1], 1))
     for algorithm in (local, twin, printed):
         _, model = algorithm.init(1)
@@ -340,7 +341,9 @@ def test_the_width_of_linucb_holds_for_every_regularizer_of_the_run(d, is_union)
 def test_the_bound_of_gp_ucb_pays_for_what_the_features_miss():
     features = feature_map(SquaredExponential(0.7), 2, 100)
     exact, missing = (
-        replace(gp_ucb(3, replace(features, error=error), 10**4, SYMMETRIC, norm_bound=1e-3), reward_scale=1e-3)
+        replace(
+            GPUCBSettings(3, replace(features, error=error), 10**4, SYMMETRIC, norm_bound=1e-3).twin(), reward_scale=1e-3
+        )
         for error in (0.0, 0.01)
     )
     # The widths are so small that a round costs no more than the range allows.

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bandana.privacy_core.checks import at_least, failure_of, non_negative, order, positive, probability, rates
+from bandana.privacy_core.checks import at_least, failure_of, non_negative, one_of, order, positive, probability, rates
 
 NAN, INF = math.nan, math.inf
 TINY, HUGE = 5e-324, 1.7976931348623157e308
@@ -73,6 +73,12 @@ def test_rates():
     for bad in (-1e-300, 1.0000000000000002, NAN, INF, -INF):
         with pytest.raises(ValueError, match=rf"^fpr must lie in \[0, 1\], got .*{re.escape(str(bad))}"):
             rates("fpr", [[0.5, 0.1], [bad, 7.0]])
+
+
+def test_one_of():
+    assert one_of("scheme", "static", ("static", "geometric")) == "static"
+    with pytest.raises(ValueError, match=r"^scheme must be one of static, geometric, got 'other'$"):
+        one_of("scheme", "other", ("static", "geometric"))
 
 
 def test_failure_of():

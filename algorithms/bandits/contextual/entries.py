@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, lin_ucb, lin_ucb_joint, lin_ucb_local
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, LinUCBSettings
 from bandana.algorithms.bandits.contextual.oful import RarelySwitchingOFUL, adar_oful, oful
 from bandana.algorithms.entry import (
     AZIZE_BASU,
     Bound,
     Claim,
     Entry,
+    Form,
     RegretBound,
     Settings,
+    approx_of,
     calibration_of,
     first_user,
-    level_of,
-    record_claim,
     renyi_of,
     reward_claim,
 )
@@ -77,16 +78,9 @@ def _adar_oful(settings: Settings) -> RarelySwitchingOFUL:
     return adar_oful(**_given(settings), alpha=privacy.alpha, epsilon=privacy.epsilon, calibration=calibration_of(settings))
 
 
-def _lin_ucb(settings: Settings) -> LinUCB:
-    return lin_ucb(**_given(settings))
-
-
-def _lin_ucb_joint(settings: Settings) -> LinUCB:
-    return lin_ucb_joint(**_given(settings), **level_of(settings))
-
-
-def _lin_ucb_local(settings: Settings) -> LinUCB:
-    return lin_ucb_local(**_given(settings), **level_of(settings))
+def _lin_ucb(trust: TrustModel | None, settings: Settings) -> LinUCB:
+    chosen = LinUCBSettings(**_given(settings))
+    return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust, calibration_of(settings))
 
 
 def _theorem_9(settings: Settings) -> Claim:
@@ -119,6 +113,31 @@ def _self_normalized(settings: Settings, means: FloatArray | None, grid: IntArra
     )
 
 
+_LIN_UCB = (
+    Form(f"{_OFUL}, OFUL in every round", _OFUL),
+    Form(
+        f"{_SHARIFF_SHEFFET}, Gaussian variant", _SHARIFF_SHEFFET, TrustModel.JOINT, "approximate",
+        ("printed", "tree", "tight"),
+        "(epsilon, delta)-joint DP: the actions of all other users, replace one record (contexts and rewards)",
+        "the actions of all other users", "privacy theorem of Algorithm 2",
+    ),
+    Form(
+        _ZHENG, _ZHENG, TrustModel.LOCAL, "approximate", ("printed", "tight"),
+        "(epsilon, delta)-local DP of a user's messages, replace one record (contexts and rewards)",
+        "a user's messages", "privacy theorem of contextual linear bandits",
+    ),
+)  # fmt: skip
+
+
+def _lin_ucb_entry(form: Form) -> Entry:
+    build = partial(_lin_ucb, form.trust)
+    shape = {} if form.trust is None else {"audit_shape": _AUDIT_SHAPE}
+    return form.entry(
+        "linucb", "bandits/contextual", _RECORD, in_epochs(build), plays_on=(CONTEXTUAL,), parameters=_WIDTH,
+        in_audit=one_epoch, bound=proved_in_one(changing_regularizers(build, form.paper)), **shape,
+    )  # fmt: skip
+
+
 ENTRIES = (
     Entry(
         name="oful",
@@ -149,56 +168,5 @@ ENTRIES = (
         audit_shape=_AUDIT_SHAPE,
         bound=_self_normalized,
     ),
-    Entry(
-        name="linucb",
-        family="bandits/contextual",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
-        claim="none: the non-private twin",
-        source=f"{_OFUL}, OFUL in every round",
-        build=in_epochs(_lin_ucb),
-        in_audit=one_epoch,
-        plays_on=(CONTEXTUAL,),
-        parameters=_WIDTH,
-        bound=proved_in_one(changing_regularizers(_lin_ucb, _OFUL)),
-    ),
-    Entry(
-        name="linucb",
-        family="bandits/contextual",
-        privacy_model="joint",
-        guarantee="approximate",
-        calibrations=("printed", "tree", "tight"),
-        claim="(epsilon, delta)-joint DP: the actions of all other users, replace one record (contexts and rewards)",
-        source=f"{_SHARIFF_SHEFFET}, Gaussian variant",
-        build=in_epochs(_lin_ucb_joint),
-        in_audit=one_epoch,
-        plays_on=(CONTEXTUAL,),
-        parameters=_WIDTH,
-        promise=record_claim(
-            TrustModel.JOINT, "the actions of all other users", "privacy theorem of Algorithm 2", _SHARIFF_SHEFFET, _RECORD
-        ),
-        probes=first_user,
-        audit_shape=_AUDIT_SHAPE,
-        bound=proved_in_one(changing_regularizers(_lin_ucb_joint, _SHARIFF_SHEFFET)),
-    ),
-    Entry(
-        name="linucb",
-        family="bandits/contextual",
-        privacy_model="local",
-        guarantee="approximate",
-        calibrations=("printed", "tight"),
-        claim="(epsilon, delta)-local DP of a user's messages, replace one record (contexts and rewards)",
-        source=_ZHENG,
-        build=in_epochs(_lin_ucb_local),
-        in_audit=one_epoch,
-        plays_on=(CONTEXTUAL,),
-        parameters=_WIDTH,
-        promise=record_claim(
-            TrustModel.LOCAL, "a user's messages", "privacy theorem of contextual linear bandits", _ZHENG, _RECORD
-        ),
-        probes=first_user,
-        audit_shape=_AUDIT_SHAPE,
-        bound=proved_in_one(changing_regularizers(_lin_ucb_local, _ZHENG)),
-    ),
+    *map(_lin_ucb_entry, _LIN_UCB),
 )

@@ -1,4 +1,4 @@
-"""LinUCB with noisy sums: the twin, the joint and the local form."""
+"""LinUCB with noisy sums, and its forms: the twin, joint and local privacy."""
 
 from __future__ import annotations
 
@@ -21,17 +21,15 @@ from bandana.algorithms.bandits.contextual.offers import (
 )
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression.noisy_sums import (
-    UP,
     NoisySums,
     exact_sums,
-    factorized_sums,
-    local_sums,
+    printed_messages,
     printed_tree,
-    tree_sums,
+    private_sums,
 )
 from bandana.algorithms.regression.private_ridge import PrivateRidge, Regularizer
-from bandana.privacy_core import EQUAL, ApproxDP, Interval, JointGaussian, Ledger, LocalSum, PrivateSum
-from bandana.privacy_core.checks import at_least, failure_of, non_negative, positive, probability
+from bandana.privacy_core import ApproxDP, Interval, JointGaussian, Ledger, PrivateSum, TrustModel
+from bandana.privacy_core.checks import failure_of, non_negative, positive, probability
 
 
 class Model(NamedTuple):
@@ -63,8 +61,8 @@ class LinUCB:
     that, a factorized sum and a local message cost it once. Public: arms, d, T, the range. Cost a round: O(n_actions d^2 +
     d^3).
 
-    Departures: see the builders. In all of them rewards are centered on the middle of the range, and the twin's ridge is
-    added, so that without noise this is LinUCB (OFUL, Abbasi-Yadkori et al. 2011) to the last digit.
+    Departures: see `LinUCBSettings.private`. In all forms rewards are centered on the middle of the range, and the twin's
+    ridge is added, so that without noise this is LinUCB (OFUL, Abbasi-Yadkori et al. 2011) to the last digit.
 
     Attributes:
       n_actions: number of actions of each user.
@@ -231,141 +229,92 @@ class LinUCB:
         return np.asarray(np.minimum(span * rounds, span + cost + 2 * self.inaccuracy * rounds))
 
 
-def lin_ucb(
-    n_actions: int,
-    dimension: int,
-    horizon: int,
-    reward_range: Interval,
-    *,
-    ridge: float = 1.0,
-    failure: float | None = None,
-    parameter_bound: float | None = None,
-    beta_scale: float = 1.0,
-) -> LinUCB:
-    """The non-private twin: LinUCB with the confidence width of OFUL; arguments as of `lin_ucb_joint`."""
-    return _lin_ucb(n_actions, dimension, horizon, reward_range, exact_sums(), ridge, failure, parameter_bound, beta_scale)
+@dataclass(frozen=True)
+class LinUCBSettings:
+    """Settings that all forms of LinUCB share.
 
+    Raises ValueError where one is out of its range; the message names it.
 
-def lin_ucb_joint(
-    n_actions: int,
-    dimension: int,
-    horizon: int,
-    epsilon: float,
-    delta: float,
-    reward_range: Interval,
-    calibration: str,
-    *,
-    ridge: float = 1.0,
-    failure: float | None = None,
-    parameter_bound: float | None = None,
-    beta_scale: float = 1.0,
-) -> LinUCB:
-    r"""LinUCB with (epsilon, delta)-joint differential privacy, after Shariff and Sheffet (2018).
-
-    Args:
+    Attributes:
       n_actions: of each user, at least 2.
       dimension: d of the contexts.
       horizon: T, rounds.
-      epsilon: above 0.
-      delta: in (0, 1).
       reward_range: declared range of a reward.
-      calibration:
-        `printed`: their Gaussian variant. A binary tree over the (d + 1, d + 1) matrices [x, y]^T [x, y], m = 1 +
-          ceil(log2 T) levels, noise (Z + Z^T)/sqrt 2 a node with Z of variance sigma^2 = 16 m (1 + Y^2)^2 ln(4/delta)^2 /
-          epsilon^2; shift 2 U with U = sigma sqrt(2 m) (4 sqrt d + 2 ln(2 T/failure)), g = sigma sqrt m (sqrt d + sqrt(2
-          ln(2 T/failure))). The entry y^2, which nothing uses, is not released; that costs and adds nothing.
-        `tree`: the same tree, calibrated exactly, and sharper quantiles.
-        `tight`: a factorized sum in place of the tree: one event a record, and a fraction of the noise.
       ridge: lambda.
       failure: of the width; None: 1 / horizon.
       parameter_bound: of |theta|; None: half of the range.
       beta_scale: factor on the width.
-
-    Raises:
-      ValueError: an argument out of its range; the message names it.
     """
-    at_least("horizon", horizon, 1)
-    at_least("dimension", dimension, 1)
-    promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
-    failure = failure_of(failure, horizon)
-    if calibration == "printed":
-        sigma = 4 * math.sqrt(1 + math.ceil(math.log2(horizon))) * (1 + half**2) * math.log(4 / delta) / epsilon
-        noisy = printed_tree(sigma, dimension, horizon, half, failure)
-    elif calibration == "tree":
-        noisy = tree_sums(promise, dimension, horizon, half, failure)
-    elif calibration == "tight":
-        noisy = factorized_sums(promise, dimension, horizon, half, failure)
-    else:
-        raise ValueError(f"calibration must be 'printed', 'tree' or 'tight', got {calibration!r}")
-    return _lin_ucb(n_actions, dimension, horizon, reward_range, noisy, ridge, failure, parameter_bound, beta_scale)
 
+    n_actions: int
+    dimension: int
+    horizon: int
+    reward_range: Interval
+    ridge: float = 1.0
+    failure: float | None = None
+    parameter_bound: float | None = None
+    beta_scale: float = 1.0
 
-def lin_ucb_local(
-    n_actions: int,
-    dimension: int,
-    horizon: int,
-    epsilon: float,
-    delta: float,
-    reward_range: Interval,
-    calibration: str,
-    *,
-    ridge: float = 1.0,
-    failure: float | None = None,
-    parameter_bound: float | None = None,
-    beta_scale: float = 1.0,
-) -> LinUCB:
-    r"""LinUCB with (epsilon, delta)-local differential privacy, after Zheng et al. (2020).
+    def __post_init__(self) -> None:
+        check_shape(self.n_actions, self.dimension, self.horizon)
+        failure_of(self.failure, self.horizon)
 
-    A user gets theta, V and the width, chooses by the own contexts, and sends (x x^T, y x) with noise; the server adds up
-    messages. Its noise grows with sqrt t, the shift with it.
+    def twin(self) -> LinUCB:
+        """The non-private twin: LinUCB with the confidence width of OFUL."""
+        return self._built(exact_sums())
 
-    Args: as of `lin_ucb_joint`, but
-      calibration:
-        `printed`: every entry of the symmetric matrix, and of the vector, gets noise of deviation sigma = 4 sqrt(2
-          ln(1.25/delta)) / epsilon; shift 2 U_t, U_t = sigma sqrt t (4 sqrt d + 2 ln(2 T/failure)), g_t = sigma sqrt t
-          (sqrt d + sqrt(2 ln(2 T/failure))). This is the formula that the authors' public code states; the code itself
-          leaves out the sqrt 2, and has less noise by that factor. It is made for |y| <= 1.
-          We keep the width of `LinUCB`: theirs, with a factor d log T on the noise, has no use at any T in reach.
-        `tight`: GOE noise at the exact budget of the joint message.
+    def private(self, promise: ApproxDP, trust: TrustModel, calibration: str) -> LinUCB:
+        r"""The private form with the given promise: after Shariff and Sheffet (2018) or, local, after Zheng et al. (2020).
 
-    Raises:
-      ValueError: an argument out of its range; the message names it.
-    """
-    at_least("horizon", horizon, 1)
-    at_least("dimension", dimension, 1)
-    promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
-    failure = failure_of(failure, horizon)
-    if calibration == "printed":
-        if half > 1:
-            raise ValueError(f"printed is made for a range of width 2 at most, got {reward_range}: use 'tight'")
-        unit = JointGaussian(1.0, half, 1.0, diagonal_ratio=EQUAL)
-        sigma = 4 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-        log = math.log(2 * horizon / failure)
-        noisy = NoisySums(
-            LocalSum(unit.scaled(sigma / unit.sensitivity * UP)),
-            4 * math.sqrt(dimension) + 2 * log,
-            math.sqrt(dimension) + math.sqrt(2 * log),
-        )
-    elif calibration == "tight":
-        noisy = local_sums(promise, dimension, horizon, half, failure)
-    else:
-        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
-    return _lin_ucb(n_actions, dimension, horizon, reward_range, noisy, ridge, failure, parameter_bound, beta_scale)
+        Under local privacy a user gets theta, V and the width, chooses by the own contexts, and sends (x x^T, y x) with
+        noise; the server adds up messages. Its noise grows with sqrt t, the shift with it.
 
+        Args:
+          promise: (epsilon, delta), epsilon above 0.
+          trust: joint or local.
+          calibration:
+            `printed`, joint: the Gaussian variant. A binary tree over the (d + 1, d + 1) matrices [x, y]^T [x, y], m = 1 +
+              ceil(log2 T) levels, noise (Z + Z^T)/sqrt 2 a node with Z of variance sigma^2 = 16 m (1 + Y^2)^2
+              ln(4/delta)^2 / epsilon^2; norms and shift as in `printed_tree`. The entry y^2, which nothing uses, is not
+              released; that costs and adds nothing.
+            `printed`, local: every entry of the symmetric matrix, and of the vector, gets noise of deviation sigma = 4
+              sqrt(2 ln(1.25/delta)) / epsilon; norms and shift as in `printed_messages`. This is the formula that the
+              authors' public code states; the code itself leaves out the sqrt 2, and has less noise by that factor. It is
+              made for |y| <= 1. We keep the width of `LinUCB`: theirs, with a factor d log T on the noise, has no use at
+              any T in reach.
+            `tree`, joint alone: the same tree, calibrated exactly, and sharper quantiles.
+            `tight`: a factorized sum in place of the tree, one event a record and a fraction of the noise; or GOE noise at
+              the exact budget of the joint message.
 
-def _lin_ucb(
-    n_actions: int,
-    dimension: int,
-    horizon: int,
-    reward_range: Interval,
-    noisy: NoisySums,
-    ridge: float,
-    failure: float | None,
-    parameter_bound: float | None,
-    beta_scale: float,
-) -> LinUCB:
-    half = reward_range.width / 2
-    return LinUCB(
-        n_actions, dimension, reward_range, horizon, noisy.sums, ridge, failure_of(failure, horizon), half,
-        or_else(half, parameter_bound), *noisy[1:], beta_scale,
-    )  # fmt: skip
+        Raises:
+          ValueError: an argument or a setting out of its range; the message names it.
+        """
+        return self._built(private_sums(promise, trust, calibration, self._printed, *self._shape))
+
+    @property
+    def _half(self) -> float:
+        return self.reward_range.width / 2
+
+    @property
+    def _failure(self) -> float:
+        return failure_of(self.failure, self.horizon)
+
+    @property
+    def _shape(self) -> tuple[int, int, float, float]:
+        return self.dimension, self.horizon, self._half, self._failure
+
+    def _printed(self, promise: ApproxDP, trust: TrustModel) -> NoisySums:
+        epsilon, delta = promise.epsilon, promise.delta
+        if trust is TrustModel.JOINT:
+            m = 1 + math.ceil(math.log2(self.horizon))
+            sigma = 4 * math.sqrt(m) * (1 + self._half**2) * math.log(4 / delta) / epsilon
+            return printed_tree(sigma, *self._shape)
+        if self._half > 1:
+            raise ValueError(f"printed is made for a range of width 2 at most, got {self.reward_range}: use 'tight'")
+        return printed_messages(4 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon, 1.0, *self._shape)
+
+    def _built(self, noisy: NoisySums) -> LinUCB:
+        return LinUCB(
+            self.n_actions, self.dimension, self.reward_range, self.horizon, noisy.sums, self.ridge, self._failure,
+            self._half, or_else(self._half, self.parameter_bound), *noisy[1:], self.beta_scale,
+        )  # fmt: skip

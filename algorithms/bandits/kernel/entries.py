@@ -1,15 +1,19 @@
-"""Catalog lines of Gaussian-process bandits on features of a kernel."""
+"""Catalog lines of Gaussian-process bandits: on features of a kernel, and on finite pools, by counts and sums."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from bandana.algorithms.bandits.contextual.entries import changing_regularizers
-from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
-from bandana.algorithms.entry import Entry, Settings, first_user, level_of, record_claim
-from bandana.algorithms.epochs import EPOCHS, ONE, in_epochs, proved_in_one
+from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, GPUCBSettings
+from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB, PooledSettings
+from bandana.algorithms.entry import Bound, Entry, Form, RegretBound, Settings, approx_of, calibration_of
+from bandana.algorithms.epochs import EPOCHS, ONE, in_epochs, one_epoch, proved_in_one
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, Kind, Parameter, declared
 from bandana.algorithms.problem import KERNEL, POOLED, Problem
+from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rkhs.features import FeatureMap, feature_map, projected_on
 from bandana.algorithms.rkhs.kernels import Additive, Kernel, Linear, Matern
 from bandana.privacy_core import TrustModel
@@ -23,6 +27,7 @@ _READING = Parameter(
     Kind.CHOICE, READINGS,
 )  # fmt: skip
 _PARAMETERS = declared(FAILURE, BETA_SCALE, RIDGE, NORM_BOUND, _N_FEATURES, EPOCHS)
+_POOLED_PARAMETERS = declared(RIDGE, FAILURE, NORM_BOUND, BETA_SCALE, EPOCHS)
 _AUDIT_SHAPE = (3, 2)
 _FEW = 4
 
@@ -45,16 +50,13 @@ def _features(problem: Problem, n_features: int) -> FeatureMap:
     return feature_map(kernel, d, n_features)
 
 
-def _gp_ucb(settings: Settings) -> GPUCB:
-    return gp_ucb(**_given(settings))
-
-
-def _gp_ucb_joint(settings: Settings) -> GPUCB:
-    return gp_ucb_joint(**_given(settings), **level_of(settings))
-
-
-def _gp_ucb_local(settings: Settings) -> GPUCB:
-    return gp_ucb_local(**_given(settings), **level_of(settings))
+def _gp_ucb(trust: TrustModel | None, settings: Settings) -> GPUCB:
+    given = _given(settings)
+    reading = (given.pop("reading"),) if "reading" in given else ()
+    chosen = GPUCBSettings(**given)
+    if trust is None:
+        return chosen.twin()
+    return chosen.private(approx_of(settings), trust, calibration_of(settings), *reading)
 
 
 def _with_few_features(settings: Settings) -> Settings:
@@ -75,53 +77,85 @@ def _fewest(kernel: Kernel, dimension: int) -> int:
     return 1 << dimension
 
 
-ENTRIES = (
-    Entry(
-        name="gp-ucb",
-        family="bandits/kernel",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
-        claim="none: the non-private twin",
-        source=f"{_SRINIVAS}, on features of the kernel",
-        build=in_epochs(_gp_ucb),
-        plays_on=(KERNEL, POOLED),
-        parameters=_PARAMETERS,
-        in_audit=_with_few_features,
-        bound=proved_in_one(changing_regularizers(_gp_ucb, _SRINIVAS)),
+_GP_UCB = (
+    Form(f"{_SRINIVAS}, on features of the kernel", _SRINIVAS),
+    Form(
+        f"{_DUBEY}, Algorithms 1 and 2, Lemma 2", _DUBEY, TrustModel.JOINT, "approximate", ("printed", "tight"),
+        "(epsilon, delta)-joint DP: the actions of all other users, replace one record (decision set and reward)",
+        "the actions of all other users", "Lemma 2",
     ),
-    Entry(
-        name="gp-ucb",
-        family="bandits/kernel",
-        privacy_model="joint",
-        guarantee="approximate",
-        calibrations=("printed", "tight"),
-        claim="(epsilon, delta)-joint DP: the actions of all other users, replace one record (decision set and reward)",
-        source=f"{_DUBEY}, Algorithms 1 and 2, Lemma 2",
-        build=in_epochs(_gp_ucb_joint),
-        plays_on=(KERNEL, POOLED),
-        parameters=_PARAMETERS | declared(_READING),
-        promise=record_claim(TrustModel.JOINT, "the actions of all other users", "Lemma 2", _DUBEY, _RECORD),
-        probes=first_user,
-        in_audit=_with_few_features,
-        audit_shape=_AUDIT_SHAPE,
-        bound=proved_in_one(changing_regularizers(_gp_ucb_joint, _DUBEY)),
+    Form(
+        f"{_DUBEY}, Algorithm 3, Lemma 5", _DUBEY, TrustModel.LOCAL, "approximate", ("printed", "tight"),
+        "(epsilon, delta)-local joint DP of a user's messages, replace one record (decision set and reward)",
+        "a user's messages", "Lemma 5",
     ),
-    Entry(
-        name="gp-ucb",
-        family="bandits/kernel",
-        privacy_model="local",
-        guarantee="approximate",
-        calibrations=("printed", "tight"),
-        claim="(epsilon, delta)-local joint DP of a user's messages, replace one record (decision set and reward)",
-        source=f"{_DUBEY}, Algorithm 3, Lemma 5",
-        build=in_epochs(_gp_ucb_local),
-        plays_on=(KERNEL, POOLED),
-        parameters=_PARAMETERS,
-        promise=record_claim(TrustModel.LOCAL, "a user's messages", "Lemma 5", _DUBEY, _RECORD),
-        probes=first_user,
-        in_audit=_with_few_features,
-        audit_shape=_AUDIT_SHAPE,
-        bound=proved_in_one(changing_regularizers(_gp_ucb_local, _DUBEY)),
+)  # fmt: skip
+
+
+def _gp_ucb_entry(form: Form) -> Entry:
+    build = partial(_gp_ucb, form.trust)
+    shape = {} if form.trust is None else {"audit_shape": _AUDIT_SHAPE}
+    return form.entry(
+        "gp-ucb", "bandits/kernel", _RECORD, in_epochs(build), plays_on=(KERNEL, POOLED), in_audit=_with_few_features,
+        parameters=_PARAMETERS | (declared(_READING) if form.trust is TrustModel.JOINT else {}),
+        bound=proved_in_one(changing_regularizers(build, form.paper)), **shape,
+    )  # fmt: skip
+
+
+def _pooled(trust: TrustModel | None, settings: Settings) -> PooledGPUCB:
+    """A record may hold any decision set: one outside the pool is taken for the nearest."""
+    problem = settings.problem
+    assert problem.pool is not None
+    assert problem.kernel is not None
+    chosen = PooledSettings(
+        problem.pool, problem.kernel, problem.known_horizon, problem.reward_range, is_strict=False, **settings.parameters
+    )
+    return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust)
+
+
+def _bound_on_pool(build: Callable[[Settings], PooledGPUCB], source: str) -> Bound:
+    """The bound of GP-UCB on a pool, its constants those of the algorithm that is built."""
+
+    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+        algorithm = build(settings)
+        if algorithm.beta_scale < 1:
+            return None
+        return RegretBound(
+            algorithm.regret_bound(grid),
+            f"{source}, with constants: D + max(D, 2 s W) sqrt(t n log(1 + t / (lambda n)) / log 2), W = R sqrt(2 log(2 / "
+            "failure) + n log(1 + (t / n + 2 q) / lambda)) + sqrt(lambda) B + min(B, R) sqrt(2 q n) + R q sqrt n, and at "
+            f"most D t, D = 2 R the range's width, for any decision sets and a function of norm at most B; n = "
+            f"{len(algorithm.gram)} points, lambda = {algorithm.ridge:g}, B = {algorithm.norm_bound:g}, s = "
+            f"{algorithm.beta_scale:g}, q = {algorithm.bound(algorithm.horizon):.3g} at the end; exceeded with probability "
+            f"at most {algorithm.failure:.3g}",
+        )
+
+    return bound
+
+
+_POOLED = (
+    Form(f"{_SRINIVAS}, on a finite set", _SRINIVAS),
+    Form(
+        f"the claim of {_DUBEY}, Definition 6, kept by noisy counts and sums of a finite pool's points", _DUBEY,
+        TrustModel.JOINT, "approximate", ("tight",),
+        "(epsilon, delta)-joint DP: the actions of all other users, replace one record (decision set and reward)",
+        "the actions of all other users", "Definition 6",
     ),
-)
+    Form(
+        f"the claim of {_DUBEY}, Definition 7, kept by noisy counts and sums of a finite pool's points", _DUBEY,
+        TrustModel.LOCAL, "approximate", ("tight",),
+        "(epsilon, delta)-local DP of a user's message, replace one record (decision set and reward)",
+        "a user's message", "Definition 7",
+    ),
+)  # fmt: skip
+
+
+def _pooled_entry(form: Form) -> Entry:
+    build = partial(_pooled, form.trust)
+    return form.entry(
+        "gp-ucb-pool", "bandits/kernel", _RECORD, in_epochs(build), plays_on=(POOLED,), in_audit=one_epoch,
+        parameters=_POOLED_PARAMETERS, bound=proved_in_one(_bound_on_pool(build, _SRINIVAS)),
+    )  # fmt: skip
+
+
+ENTRIES = (*map(_gp_ucb_entry, _GP_UCB), *map(_pooled_entry, _POOLED))

@@ -13,25 +13,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB
+from bandana.algorithms.bandits.contextual.offers import or_else
 from bandana.algorithms.papers.dubey import joint_printed_sd, local_printed_sds
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.algorithms.regression import ridge_numba
 from bandana.algorithms.regression.noisy_sums import (
-    UP,
     NoisySums,
     exact_sums,
-    factorized_sums,
-    local_sums,
+    printed_messages,
     printed_tree,
-    tree_sums,
+    private_sums,
 )
 from bandana.algorithms.rkhs.features import FeatureMap
-from bandana.privacy_core import EQUAL, ApproxDP, Interval, JointGaussian, LocalSum
-from bandana.privacy_core.checks import at_least, failure_of, positive
+from bandana.privacy_core import ApproxDP, Interval, TrustModel
+from bandana.privacy_core.checks import failure_of, one_of, positive
 
 READINGS = ("lemma-2", "sketch", "lemma-12", "lemma-12-proof", "consistent")
 """What the joint noise is printed as, five times: see `bandana.algorithms.papers.dubey.joint_printed_sd`."""
@@ -64,8 +64,8 @@ class GPUCB(LinUCB):
     Cost a round: O(n_actions m^2 + m^3), and the map of the points: once for all rounds where the decision set is fixed and
     shared.
 
-    Departures, all in the builders or said above. In all of them rewards are centered, and y^2, which the paper's tree holds
-    and nothing reads, is not released.
+    Departures: said above, and in `GPUCBSettings.private`. In all forms rewards are centered, and y^2, which the paper's
+    tree holds and nothing reads, is not released.
 
     Attributes:
       feature_map: Phi.
@@ -109,148 +109,102 @@ class GPUCB(LinUCB):
         return self.parameter_bound * self.feature_map.error
 
 
-def gp_ucb(
-    n_actions: int,
-    feature_map: FeatureMap,
-    horizon: int,
-    reward_range: Interval,
-    *,
-    ridge: float = 1.0,
-    failure: float | None = None,
-    norm_bound: float | None = None,
-    beta_scale: float = 1.0,
-) -> GPUCB:
-    """The non-private twin, GP-UCB on the same features; arguments as of `gp_ucb_joint`."""
-    at_least("horizon", horizon, 1)
-    return _gp_ucb(n_actions, feature_map, horizon, reward_range, exact_sums(), ridge, failure, norm_bound, beta_scale)
+@dataclass(frozen=True)
+class GPUCBSettings:
+    """Settings that all forms of GP-UCB share.
 
+    Raises ValueError where one is out of its range; the message names it.
 
-def gp_ucb_joint(
-    n_actions: int,
-    feature_map: FeatureMap,
-    horizon: int,
-    epsilon: float,
-    delta: float,
-    reward_range: Interval,
-    calibration: str,
-    *,
-    reading: str = "consistent",
-    ridge: float = 1.0,
-    failure: float | None = None,
-    norm_bound: float | None = None,
-    beta_scale: float = 1.0,
-) -> GPUCB:
-    r"""GP-UCB with (epsilon, delta)-joint differential privacy: Algorithms 1 and 2.
-
-    Args:
+    Attributes:
       n_actions: of each user, at least 2.
       feature_map: Phi.
       horizon: T, rounds.
-      epsilon: above 0; the paper's alpha.
-      delta: in (0, 1); the paper's beta.
       reward_range: declared range of a reward.
-      calibration:
-        `printed`: Lemma 2. A binary tree with noise (Z + Z^T)/sqrt 2 a node, Z of the deviation that `reading` names, with
-          S = 1 + Y^2 (the rewards are bounded, so that rho is 0); shift 2 U with U = sigma sqrt(2 n) (4 sqrt m + 2 ln(2 T /
-          failure)), g = sigma sqrt n (sqrt m + sqrt(2 ln(2 T / failure))), n = 1 + ceil(log2 T) (Lemma 3). Algorithm 2's
-          words put noise on the leaves alone, with t noises in prefix t; what is meant is a noise of its own for each node.
-          The paper does not center: for its rewards in [0, 1], Y = 1, declare the range [-1, 1].
-        `tree`: the same tree, calibrated exactly, and sharper quantiles.
-        `tight`: a factorized sum in place of the tree: one event a record, and a fraction of the noise.
-      reading: of `printed`, one of `READINGS`. `consistent`, sigma^2 = 16 n S^2 ln(10/delta)^2 / epsilon^2, is what the
-        proof's own budgets ask for. Others are not what the claim needs: see `bandana calibrate gp-ucb`; where one is
-        false, the ledger shows more than the claim.
       ridge: lambda.
       failure: of the width; None: 1 / horizon.
       norm_bound: B; None: half of the range.
       beta_scale: factor on the width.
-
-    Raises:
-      ValueError: an argument out of its range; the message names it.
     """
-    at_least("horizon", horizon, 1)
-    if reading not in READINGS:
-        raise ValueError(f"reading must be one of {', '.join(READINGS)}, got {reading!r}")
-    promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
-    shape = (feature_map.n_features, horizon, half, failure_of(failure, horizon))
-    if calibration == "printed":
-        noisy = printed_tree(joint_printed_sd(epsilon, delta, horizon, half, 0.0, reading), *shape)
-    elif calibration == "tree":
-        noisy = tree_sums(promise, *shape)
-    elif calibration == "tight":
-        noisy = factorized_sums(promise, *shape)
-    else:
-        raise ValueError(f"calibration must be 'printed', 'tree' or 'tight', got {calibration!r}")
-    return _gp_ucb(n_actions, feature_map, horizon, reward_range, noisy, ridge, failure, norm_bound, beta_scale)
 
+    n_actions: int
+    feature_map: FeatureMap
+    horizon: int
+    reward_range: Interval
+    ridge: float = 1.0
+    failure: float | None = None
+    norm_bound: float | None = None
+    beta_scale: float = 1.0
 
-def gp_ucb_local(
-    n_actions: int,
-    feature_map: FeatureMap,
-    horizon: int,
-    epsilon: float,
-    delta: float,
-    reward_range: Interval,
-    calibration: str,
-    *,
-    ridge: float = 1.0,
-    failure: float | None = None,
-    norm_bound: float | None = None,
-    beta_scale: float = 1.0,
-) -> GPUCB:
-    r"""GP-UCB with (epsilon, delta)-local joint differential privacy: Algorithm 3.
+    def __post_init__(self) -> None:
+        failure_of(self.failure, self.horizon)
+        positive("norm_bound", self._bound)
 
-    A user gets theta, V and the width, chooses by the own points, and sends (Phi Phi^T, y Phi) with noise; the server adds
-    messages up. (Algorithm 3 prints that they are added to the exact sums, which no server has.)
+    def twin(self) -> GPUCB:
+        """The non-private twin, GP-UCB on the same features."""
+        return self._built(exact_sums())
 
-    Args: as of `gp_ucb_joint`, but
-      calibration:
-        `printed`: Lemma 5. Every entry of the symmetric matrix gets noise of deviation sigma_X, of the vector sigma_u,
-          sigma_X^2 = 8 ln(5 / (2 delta)) / epsilon^2, sigma_u^2 = 8 (B^2 + 2 ln(8 m / delta)) ln(5 / delta) / epsilon^2
-          (its "delta" is defined nowhere, and read as the claim's); shift 2 U with U = sigma_X sqrt T (4 sqrt m + 2 ln(2 T /
-          failure)) (Lemma 6), g = sigma_u sqrt T (sqrt m + sqrt(2 ln(2 T / failure))), in place of Lemma 6's kappa, whose
-          units do not fit. The proof takes sensitivities sqrt 2 and 2 times too small. For |y| as large as the stated
-          scale, |y|^2 <= B^2 + 2 ln(8 m / delta), the claim holds up to epsilon = 7.9 (delta = 1e-5) and is false beyond:
-          the ledger then shows more than the claim. For smaller rewards it holds further.
-        `tight`: GOE noise of one scale at the exact budget of the joint message.
+    def private(self, promise: ApproxDP, trust: TrustModel, calibration: str, reading: str = READINGS[-1]) -> GPUCB:
+        r"""The private form with the given promise: Algorithms 1 and 2 or, local, Algorithm 3.
 
-    Raises:
-      ValueError: an argument out of its range; the message names it.
-    """
-    at_least("horizon", horizon, 1)
-    promise, half = ApproxDP(epsilon, delta), reward_range.width / 2
-    m, fails = feature_map.n_features, failure_of(failure, horizon)
-    if calibration == "printed":
-        matrix_sd, vector_sd = local_printed_sds(epsilon, delta, m, half if norm_bound is None else norm_bound)
-        ratio, log = vector_sd / matrix_sd, math.log(2 * horizon / fails)
-        unit = JointGaussian(1.0, half, 1.0, vector_ratio=ratio, diagonal_ratio=EQUAL)
-        noisy = NoisySums(
-            LocalSum(unit.scaled(matrix_sd / unit.sensitivity * UP)),
-            4 * math.sqrt(m) + 2 * log,
-            ratio * (math.sqrt(m) + math.sqrt(2 * log)),
-            matrix_sd * math.sqrt(horizon),
-        )
-    elif calibration == "tight":
-        noisy = local_sums(promise, m, horizon, half, fails)
-    else:
-        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
-    return _gp_ucb(n_actions, feature_map, horizon, reward_range, noisy, ridge, failure, norm_bound, beta_scale)
+        Under local privacy a user gets theta, V and the width, chooses by the own points, and sends (Phi Phi^T, y Phi) with
+        noise; the server adds messages up. (Algorithm 3 prints that they are added to the exact sums, which no server has.)
 
+        Args:
+          promise: (epsilon, delta), epsilon above 0; the paper's alpha and beta.
+          trust: joint or local.
+          calibration:
+            `printed`, joint: Lemma 2. A binary tree with noise (Z + Z^T)/sqrt 2 a node, Z of the deviation that `reading`
+              names, with S = 1 + Y^2 (the rewards are bounded, so that rho is 0); norms and shift as in `printed_tree`
+              (Lemma 3). Algorithm 2's words put noise on the leaves alone, with t noises in prefix t; what is meant is a
+              noise of its own for each node. The paper does not center: for its rewards in [0, 1], Y = 1, declare the range
+              [-1, 1].
+            `printed`, local: Lemma 5. Every entry of the symmetric matrix gets noise of deviation sigma_X, of the vector
+              sigma_u, sigma_X^2 = 8 ln(5 / (2 delta)) / epsilon^2, sigma_u^2 = 8 (B^2 + 2 ln(8 m / delta)) ln(5 / delta) /
+              epsilon^2 (its "delta" is defined nowhere, and read as the claim's); norms and shift as in `printed_messages`
+              with t = T throughout (Lemma 6), that of the vector in place of Lemma 6's kappa, whose units do not fit. The
+              proof takes sensitivities sqrt 2 and 2 times too small. For |y| as large as the stated scale, |y|^2 <= B^2 + 2
+              ln(8 m / delta), the claim holds up to epsilon = 7.9 (delta = 1e-5) and is false beyond: the ledger then shows
+              more than the claim. For smaller rewards it holds further.
+            `tree`, joint alone: the same tree, calibrated exactly, and sharper quantiles.
+            `tight`: a factorized sum in place of the tree, one event a record and a fraction of the noise; or GOE noise of
+              one scale at the exact budget of the joint message.
+          reading: of the joint `printed`, one of `READINGS`. `consistent`, sigma^2 = 16 n S^2 ln(10/delta)^2 / epsilon^2
+            with n = 1 + ceil(log2 T), is what the proof's own budgets ask for. Others are not what the claim needs: see
+            `bandana calibrate gp-ucb`; where one is false, the ledger shows more than the claim.
 
-def _gp_ucb(
-    n_actions: int,
-    feature_map: FeatureMap,
-    horizon: int,
-    reward_range: Interval,
-    noisy: NoisySums,
-    ridge: float,
-    failure: float | None,
-    norm_bound: float | None,
-    beta_scale: float,
-) -> GPUCB:
-    half = reward_range.width / 2
-    bound = positive("norm_bound", half if norm_bound is None else norm_bound)
-    return GPUCB(
-        n_actions, feature_map.dimension, reward_range, horizon, noisy.sums, ridge,
-        failure_of(failure, horizon), half, bound, *noisy[1:], beta_scale, feature_map=feature_map,
-    )  # fmt: skip
+        Raises:
+          ValueError: an argument or a setting out of its range; the message names it.
+        """
+        one_of("reading", reading, READINGS)
+        printed = partial(self._printed, reading)
+        return self._built(private_sums(promise, trust, calibration, printed, *self._shape))
+
+    @property
+    def _half(self) -> float:
+        return self.reward_range.width / 2
+
+    @property
+    def _bound(self) -> float:
+        return or_else(self._half, self.norm_bound)
+
+    @property
+    def _failure(self) -> float:
+        return failure_of(self.failure, self.horizon)
+
+    @property
+    def _shape(self) -> tuple[int, int, float, float]:
+        return self.feature_map.n_features, self.horizon, self._half, self._failure
+
+    def _printed(self, reading: str, promise: ApproxDP, trust: TrustModel) -> NoisySums:
+        level = promise.epsilon, promise.delta
+        if trust is TrustModel.JOINT:
+            return printed_tree(joint_printed_sd(*level, self.horizon, self._half, 0.0, reading), *self._shape)
+        matrix_sd, vector_sd = local_printed_sds(*level, self.feature_map.n_features, self._bound)
+        messages = printed_messages(matrix_sd, vector_sd / matrix_sd, *self._shape)
+        return messages._replace(deviation=matrix_sd * math.sqrt(self.horizon))
+
+    def _built(self, noisy: NoisySums) -> GPUCB:
+        return GPUCB(
+            self.n_actions, self.feature_map.dimension, self.reward_range, self.horizon, noisy.sums, self.ridge,
+            self._failure, self._half, float(self._bound), *noisy[1:], self.beta_scale, feature_map=self.feature_map,
+        )  # fmt: skip

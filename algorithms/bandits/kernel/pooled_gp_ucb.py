@@ -35,9 +35,11 @@ from bandana.privacy_core import (
     LocalSum,
     PrivateSum,
     Relation,
+    Releases,
+    TrustModel,
     calibrate,
 )
-from bandana.privacy_core.checks import at_least, failure_of, non_negative, positive, probability
+from bandana.privacy_core.checks import at_least, failure_of, non_negative, one_of, positive, probability
 
 SENSITIVITY = 2.0
 """L2 sensitivity of the sums of (1, y / Y): a record that moves to another point changes four numbers by at most 1 each,
@@ -251,96 +253,65 @@ class PooledGPUCB:
         return np.asarray(np.minimum(span * rounds, span + cost * np.sqrt(rounds * growth / math.log(2))))
 
 
-def pooled_gp_ucb(
-    pool: Pool,
-    kernel: Kernel,
-    horizon: int,
-    reward_range: Interval,
-    *,
-    ridge: float = 1.0,
-    failure: float | None = None,
-    norm_bound: float | None = None,
-    beta_scale: float = 1.0,
-    is_strict: bool = True,
-) -> PooledGPUCB:
-    """The non-private twin, GP-UCB with the exact kernel; arguments as of `pooled_gp_ucb_joint`."""
-    at_least("horizon", horizon, 1)
-    return _built(pool, kernel, horizon, reward_range, LocalSum(Exact()), ridge, failure, norm_bound, beta_scale, is_strict)
+@dataclass(frozen=True)
+class PooledSettings:
+    """Settings that all forms of GP-UCB on a pool share.
 
+    Raises ValueError where one is out of its range; the message names it.
 
-def pooled_gp_ucb_joint(
-    pool: Pool,
-    kernel: Kernel,
-    horizon: int,
-    epsilon: float,
-    delta: float,
-    reward_range: Interval,
-    *,
-    ridge: float = 1.0,
-    failure: float | None = None,
-    norm_bound: float | None = None,
-    beta_scale: float = 1.0,
-    is_strict: bool = True,
-) -> PooledGPUCB:
-    """GP-UCB on a pool with (epsilon, delta)-joint differential privacy, by a factorized sum at exactly the promise.
-
-    Args:
+    Attributes:
       pool: what users may bring.
       kernel: in whose space the mean reward lies, at most 1 where both points are the same.
       horizon: T, rounds.
-      epsilon: at least 0.
-      delta: in (0, 1).
       reward_range: declared range of a reward.
       ridge: lambda.
       failure: of the width; None: 1 / horizon.
       norm_bound: B; None: half of the range.
       beta_scale: factor on the width.
       is_strict: refuse a decision set outside the pool, instead of taking it for the nearest one.
-
-    Raises:
-      ValueError: an argument out of its range; the message names it.
     """
-    noise = calibrate(ApproxDP(epsilon, delta), Factorized(at_least("horizon", horizon, 1)))
-    sums = FactorizedSum(Gaussian(SENSITIVITY, noise, Relation.REPLACE_RECORD), horizon)
-    return _built(pool, kernel, horizon, reward_range, sums, ridge, failure, norm_bound, beta_scale, is_strict)
 
+    pool: Pool
+    kernel: Kernel
+    horizon: int
+    reward_range: Interval
+    ridge: float = 1.0
+    failure: float | None = None
+    norm_bound: float | None = None
+    beta_scale: float = 1.0
+    is_strict: bool = True
 
-def pooled_gp_ucb_local(
-    pool: Pool,
-    kernel: Kernel,
-    horizon: int,
-    epsilon: float,
-    delta: float,
-    reward_range: Interval,
-    *,
-    ridge: float = 1.0,
-    failure: float | None = None,
-    norm_bound: float | None = None,
-    beta_scale: float = 1.0,
-    is_strict: bool = True,
-) -> PooledGPUCB:
-    """The same with (epsilon, delta)-local privacy: a user adds noise to the own 2 n_points numbers before they are sent."""
-    sums = LocalSum(Gaussian(SENSITIVITY, calibrate(ApproxDP(epsilon, delta)), Relation.REPLACE_RECORD))
-    return _built(pool, kernel, horizon, reward_range, sums, ridge, failure, norm_bound, beta_scale, is_strict)
+    def __post_init__(self) -> None:
+        failure_of(self.failure, self.horizon)
 
+    def twin(self) -> PooledGPUCB:
+        """The non-private twin, GP-UCB with the exact kernel."""
+        return self._built(LocalSum(Exact()))
 
-def _built(
-    pool: Pool,
-    kernel: Kernel,
-    horizon: int,
-    reward_range: Interval,
-    sums: PrivateSum,
-    ridge: float,
-    failure: float | None,
-    norm_bound: float | None,
-    beta_scale: float,
-    is_strict: bool,
-) -> PooledGPUCB:
-    points = pool.points.reshape(-1, pool.dimension)
-    gram = kernel(points[:, None, :], points[None, :, :])
-    gram.setflags(write=False)
-    failure = failure_of(failure, horizon)
-    # Half of the failure in equal parts for both tails of two numbers a point in each round.
-    quantile = float(-ndtri(failure / (8 * horizon * len(points))))
-    bound = reward_range.width / 2 if norm_bound is None else norm_bound
-    return PooledGPUCB(pool, gram, reward_range, horizon, sums, ridge, failure, bound, quantile, beta_scale, is_strict)
+    def private(self, promise: ApproxDP, trust: TrustModel) -> PooledGPUCB:
+        """The private form, with noise at exactly the promise.
+
+        Args:
+          promise: (epsilon, delta).
+          trust: joint, by a factorized sum, or local: a user adds noise to the own 2 n_points numbers before they are sent.
+
+        Raises:
+          ValueError: an argument or a setting out of its range; the message names it.
+        """
+        is_joint = one_of("trust", trust, (TrustModel.JOINT, TrustModel.LOCAL)) is TrustModel.JOINT
+        multiplier = calibrate(promise, Factorized(self.horizon) if is_joint else Releases(1))
+        noise = Gaussian(SENSITIVITY, multiplier, Relation.REPLACE_RECORD)
+        return self._built(FactorizedSum(noise, self.horizon) if is_joint else LocalSum(noise))
+
+    def _built(self, sums: PrivateSum) -> PooledGPUCB:
+        points = self.pool.points.reshape(-1, self.pool.dimension)
+        gram = self.kernel(points[:, None, :], points[None, :, :])
+        gram.setflags(write=False)
+        failure = failure_of(self.failure, self.horizon)
+        # Half of the failure in equal parts for both tails of two numbers a point in each round.
+        quantile = float(-ndtri(failure / (8 * self.horizon * len(points))))
+        bound = self.reward_range.width / 2 if self.norm_bound is None else self.norm_bound
+        return PooledGPUCB(
+            self.pool, gram, self.reward_range, self.horizon, sums, self.ridge, failure, bound, quantile, self.beta_scale,
+            self.is_strict,
+        )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from doubles import ConstantNoise
 
-from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCBSettings
 from bandana.algorithms.bandits.contextual.oful import oful
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import ucb
 from bandana.algorithms.environments.tables import ContextTable, RewardTable
@@ -87,7 +87,7 @@ def test_an_algorithm_gets_the_contexts_that_it_is_made_for():
     with pytest.raises(ValueError, match="contexts of dimension 3, the stream has contexts of dimension 2"):
         run(oful(3, 3, 12, UNIT), TABLE, ledger())
     with pytest.raises(ValueError, match="contexts of dimension 2, the stream has no contexts"):
-        run(lin_ucb(3, 2, 12, UNIT), RewardTable(REWARDS, UNIT), ledger())
+        run(LinUCBSettings(3, 2, 12, UNIT).twin(), RewardTable(REWARDS, UNIT), ledger())
 
 
 def test_the_loop_never_jumps_over_contexts():

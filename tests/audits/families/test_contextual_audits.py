@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from nightly import first
 
-from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb_joint, lin_ucb_local
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCBSettings
 from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.tables import ContextTable, RewardTable
@@ -26,7 +26,7 @@ from bandana.audits.searches.deterministic import examine_pair, search
 from bandana.audits.searches.sampling import promise as _promise
 from bandana.audits.subjects import subjects
 from bandana.audits.trial import Trial
-from bandana.privacy_core import GaussianDP, Interval, JointGaussian, Relation, RenyiDP, TrustModel
+from bandana.privacy_core import ApproxDP, GaussianDP, Interval, JointGaussian, Relation, RenyiDP, TrustModel
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 N_ACTIONS, DIMENSION, HORIZON = 3, 3, 24
@@ -43,9 +43,9 @@ def context_table(span, n_users=HORIZON):
 
 OFUL = {calibration: adar_oful(*SHAPE, 2.0, 1.0, SYMMETRIC, calibration) for calibration in ("printed", "tight")}
 PRIVATE = {
-    "joint": lin_ucb_joint(*SHAPE, EPSILON, 1e-5, UNIT, "tight"),
-    "joint tree": lin_ucb_joint(*SHAPE, EPSILON, 1e-5, UNIT, "tree"),
-    "local": lin_ucb_local(*SHAPE, EPSILON, 1e-5, UNIT, "tight"),
+    "joint": LinUCBSettings(*SHAPE, UNIT).private(ApproxDP(EPSILON, 1e-5), TrustModel.JOINT, "tight"),
+    "joint tree": LinUCBSettings(*SHAPE, UNIT).private(ApproxDP(EPSILON, 1e-5), TrustModel.JOINT, "tree"),
+    "local": LinUCBSettings(*SHAPE, UNIT).private(ApproxDP(EPSILON, 1e-5), TrustModel.LOCAL, "tight"),
 }
 
 
@@ -149,7 +149,7 @@ def test_the_audit_without_statistics_finds_nothing_in_another_range():
 
 def test_users_may_bring_more_actions_than_there_are_rounds():
     """No table is longer than the sums were built for: each action need not be played once."""
-    algorithm = lin_ucb_joint(7, DIMENSION, 4, EPSILON, 1e-5, UNIT, "tight")
+    algorithm = LinUCBSettings(7, DIMENSION, 4, UNIT).private(ApproxDP(EPSILON, 1e-5), TrustModel.JOINT, "tight")
     assert search(algorithm, UNIT, None, max_examples=20, max_rounds=4, private_records=True) is None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from nightly import first
 
-from bandana.algorithms.bandits.kernel.gp_ucb import gp_ucb_joint, gp_ucb_local
+from bandana.algorithms.bandits.kernel.gp_ucb import GPUCBSettings
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.tables import ContextTable
@@ -22,7 +22,7 @@ from bandana.audits.outcome import Effort
 from bandana.audits.searches.deterministic import search
 from bandana.audits.testbeds.catalog import bed_settings
 from bandana.audits.trial import Trial
-from bandana.privacy_core import GaussianDP, Interval
+from bandana.privacy_core import ApproxDP, GaussianDP, Interval, TrustModel
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 KERNEL = SquaredExponential(0.5)
@@ -49,10 +49,11 @@ def test_a_small_audit_passes_and_catches_every_fault(name):
     assert str(found.verdict) == "PASS"
 
 
-@pytest.mark.parametrize("build", first(1, [gp_ucb_local, gp_ucb_joint]))
-def test_the_worst_pair_nearly_reaches_the_claim(build):
+@pytest.mark.parametrize("trust", first(1, [TrustModel.LOCAL, TrustModel.JOINT]))
+def test_the_worst_pair_nearly_reaches_the_claim(trust):
     """Canaries move points, whose features have any product between two; the worst needs 1/4, the best of these has 0.03."""
-    algorithm = build(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, EPSILON, 1e-5, UNIT, "tight")
+    settings = GPUCBSettings(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, UNIT)
+    algorithm = settings.private(ApproxDP(EPSILON, 1e-5), trust, "tight")
     found = worst_pair.find(algorithm, TABLE, (0, 5), 0, private_records=True)
     assert 0.97 < found.mu_analytic <= 1 + 1e-9
     assert found.pair.hidden_record == found.pair.record
@@ -64,7 +65,9 @@ def test_the_worst_pair_nearly_reaches_the_claim(build):
 def test_opposite_rewards_at_one_point_are_the_worst_pair_of_a_wide_range(calibration):
     """At Y = 1 the least favorable pair has one point: it reaches the claim with exact noise, a twelfth of it as printed."""
     table = ContextTable(TABLE.features, 2 * TABLE.rewards - 1, SYMMETRIC)
-    algorithm = gp_ucb_joint(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, EPSILON, 1e-5, SYMMETRIC, calibration)
+    algorithm = GPUCBSettings(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, SYMMETRIC).private(
+        ApproxDP(EPSILON, 1e-5), TrustModel.JOINT, calibration
+    )
     found = worst_pair.find(algorithm, table, (0,), 0, private_records=True)
     assert found.mu_analytic == pytest.approx(1.0 if calibration == "tight" else 0.08, abs=0.01)
 
@@ -73,7 +76,9 @@ def test_what_is_false_as_printed_is_told_apart_by_the_book():
     """Lemma 5 at epsilon = 10, for rewards of the scale that it states: the accountant finds 10.56."""
     scale = math.sqrt(1 + 2 * math.log(8 * 4 / 1e-5))
     span = Interval(-scale, scale)
-    algorithm = gp_ucb_local(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, 10.0, 1e-5, span, "printed", norm_bound=1.0)
+    algorithm = GPUCBSettings(N_ACTIONS, feature_map(KERNEL, 2, 4), ROUNDS, span, norm_bound=1.0).private(
+        ApproxDP(10.0, 1e-5), TrustModel.LOCAL, "printed"
+    )
     claim = GaussianDP.from_epsilon_delta(10.0, 1e-5)
     found = search(algorithm, span, claim, 40, private_records=True)
     assert found is not None

@@ -12,12 +12,13 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint, lin_ucb_local
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCBSettings
 from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.papers.azize_basu import most_updates
 from bandana.algorithms.run import run
 from bandana.privacy_core import (
+    ApproxDP,
     BudgetExceeded,
     GaussianDP,
     Interval,
@@ -27,6 +28,7 @@ from bandana.privacy_core import (
     Relation,
     ReproducibleNoise,
     ScriptedLedger,
+    TrustModel,
 )
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
@@ -36,11 +38,11 @@ SHAPE = (N_ACTIONS, DIMENSION, HORIZON)
 PRIVATE = {
     "oful printed": lambda span: adar_oful(*SHAPE, 2.0, 1.0, span, "printed"),
     "oful tight": lambda span: adar_oful(*SHAPE, 2.0, 1.0, span, "tight"),
-    "joint printed": lambda span: lin_ucb_joint(*SHAPE, 1.0, 1e-5, span, "printed"),
-    "joint tree": lambda span: lin_ucb_joint(*SHAPE, 1.0, 1e-5, span, "tree"),
-    "joint tight": lambda span: lin_ucb_joint(*SHAPE, 1.0, 1e-5, span, "tight"),
-    "local printed": lambda span: lin_ucb_local(*SHAPE, 1.0, 1e-5, span, "printed"),
-    "local tight": lambda span: lin_ucb_local(*SHAPE, 1.0, 1e-5, span, "tight"),
+    "joint printed": lambda span: LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "printed"),
+    "joint tree": lambda span: LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "tree"),
+    "joint tight": lambda span: LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "tight"),
+    "local printed": lambda span: LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "printed"),
+    "local tight": lambda span: LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "tight"),
 }
 each = pytest.mark.parametrize("name", list(PRIVATE))
 
@@ -92,7 +94,9 @@ def test_how_many_releases_touch_a_record():
 @pytest.mark.parametrize("half", [0.25, 0.5, 1.0, 3.0])
 def test_what_one_record_can_change(half):
     """(1 + Y^2) for Y <= 1 and 2 Y above, for GOE noise of one scale."""
-    mechanism = lin_ucb_joint(*SHAPE, 1.0, 1e-5, Interval(-half, half), "tight").sums.mechanism
+    mechanism = (
+        LinUCBSettings(*SHAPE, Interval(-half, half)).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "tight").sums.mechanism
+    )
     assert isinstance(mechanism, JointGaussian)
     assert mechanism.sensitivity == pytest.approx(1 + half**2 if half <= 1 else 2 * half)
 
@@ -113,17 +117,17 @@ def test_without_noise_they_are_their_twins(span):
     big = 1e14
     twin, *_ = played(oful(*SHAPE, span), OwnNoiseLedger([0]), span)
     assert np.array_equal(twin, played(adar_oful(*SHAPE, 2.0, big, span, "tight"), OwnNoiseLedger([0]), span)[0])
-    linear, *_ = played(lin_ucb(*SHAPE, span), OwnNoiseLedger([0]), span)
-    for name, build in (("joint", lin_ucb_joint), ("local", lin_ucb_local)):
-        close = build(*SHAPE, 1.0, 1e-5, span, "tight")
+    linear, *_ = played(LinUCBSettings(*SHAPE, span).twin(), OwnNoiseLedger([0]), span)
+    for trust in (TrustModel.JOINT, TrustModel.LOCAL):
+        close = LinUCBSettings(*SHAPE, span).private(ApproxDP(1.0, 1e-5), trust, "tight")
         sums = dataclasses.replace(close.sums, mechanism=close.sums.mechanism.scaled(1e-12))
-        assert np.array_equal(linear, played(dataclasses.replace(close, sums=sums), OwnNoiseLedger([0]), span)[0]), name
+        assert np.array_equal(linear, played(dataclasses.replace(close, sums=sums), OwnNoiseLedger([0]), span)[0]), trust
 
 
-@pytest.mark.parametrize("build", [oful, lin_ucb])
-def test_the_twins_have_no_privacy_and_say_so(build):
+@pytest.mark.parametrize("twin", [oful(*SHAPE, SYMMETRIC), LinUCBSettings(*SHAPE, SYMMETRIC).twin()])
+def test_the_twins_have_no_privacy_and_say_so(twin):
     ledger = LiveLedger(1, ConstantNoise())
-    played(build(*SHAPE, SYMMETRIC), ledger)
+    played(twin, ledger)
     assert isinstance(ledger.guarantee(), NoPrivacy)
 
 

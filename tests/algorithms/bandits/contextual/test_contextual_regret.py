@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCBSettings
 from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.environments.contexts import SphereContexts
 from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.run import run
-from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.privacy_core import ApproxDP, Interval, LiveLedger, ReproducibleNoise, TrustModel
 
 SYMMETRIC = Interval(-1.0, 1.0)
 HORIZON, N_ACTIONS, DIMENSION, N_REPS = 2000, 10, 3, 16
@@ -24,9 +24,9 @@ def regret(algorithm):
     return curve.curve.mean(axis=0)
 
 
-@pytest.mark.parametrize("build", [oful, lin_ucb])
-def test_the_twins_regret_is_sublinear(build):
-    quarter, full = regret(build(*SHAPE, SYMMETRIC))
+@pytest.mark.parametrize("twin", [oful(*SHAPE, SYMMETRIC), LinUCBSettings(*SHAPE, SYMMETRIC).twin()])
+def test_the_twins_regret_is_sublinear(twin):
+    quarter, full = regret(twin)
     assert full < 2.5 * quarter, "four times as many rounds: sqrt(T) doubles it"
     # Uniform play loses about E max <theta, x> = 0.7 a round.
     assert full < 0.1 * 0.7 * HORIZON
@@ -37,6 +37,7 @@ def test_less_noise_is_less_regret():
     tight = regret(adar_oful(*SHAPE, 2.0, 1.0, SYMMETRIC, "tight"))[1]
     printed = regret(adar_oful(*SHAPE, 2.0, 1.0, SYMMETRIC, "printed"))[1]
     assert twin < tight < printed
-    factorized = regret(lin_ucb_joint(*SHAPE, 1.0, 1e-5, SYMMETRIC, "tight"))[1]
-    tree = regret(lin_ucb_joint(*SHAPE, 1.0, 1e-5, SYMMETRIC, "tree"))[1]
+    settings, promise = LinUCBSettings(*SHAPE, SYMMETRIC), ApproxDP(1.0, 1e-5)
+    factorized = regret(settings.private(promise, TrustModel.JOINT, "tight"))[1]
+    tree = regret(settings.private(promise, TrustModel.JOINT, "tree"))[1]
     assert factorized < tree

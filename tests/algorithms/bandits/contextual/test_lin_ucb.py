@@ -9,11 +9,11 @@ import pytest
 from context_tables import context_table
 from doubles import OwnNoiseLedger
 
-from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint, lin_ucb_local
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCBSettings
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.run import run
-from bandana.privacy_core import EQUAL, Interval
+from bandana.privacy_core import EQUAL, ApproxDP, Interval, TrustModel
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 
@@ -22,7 +22,7 @@ def test_the_twin_against_plain_numpy():
     horizon, d, failure = 200, 3, 0.05
     table = context_table(horizon, 4, d, UNIT, 3)
     log = ActionLog()
-    _, model = run(lin_ucb(4, d, horizon, UNIT, failure=failure), table, OwnNoiseLedger([0]), observers=[log])
+    _, model = run(LinUCBSettings(4, d, horizon, UNIT, failure=failure).twin(), table, OwnNoiseLedger([0]), observers=[log])
     V, b, actions = np.eye(d), np.zeros(d), []
     for x, rewards in zip(table.features, table.rewards, strict=True):
         inverse = np.linalg.inv(V)
@@ -38,7 +38,7 @@ def test_the_twin_against_plain_numpy():
 def test_the_model_under_local_privacy_is_that_of_the_messages(calibration):
     horizon, d = 60, 3
     table = context_table(horizon, 4, d, SYMMETRIC, 1)
-    algorithm = lin_ucb_local(4, d, horizon, 2.0, 1e-5, SYMMETRIC, calibration)
+    algorithm = LinUCBSettings(4, d, horizon, SYMMETRIC).private(ApproxDP(2.0, 1e-5), TrustModel.LOCAL, calibration)
     ledger = OwnNoiseLedger([1, 2], keeps_transcript=True)
     _, model = run(algorithm, table, ledger)
     assert len(ledger.transcript) == horizon
@@ -57,11 +57,11 @@ def test_the_model_under_local_privacy_is_that_of_the_messages(calibration):
 
 
 def test_the_printed_constants():
-    local = lin_ucb_local(4, 3, 100, 2.0, 1e-5, SYMMETRIC, "printed").sums.mechanism
+    local = LinUCBSettings(4, 3, 100, SYMMETRIC).private(ApproxDP(2.0, 1e-5), TrustModel.LOCAL, "printed").sums.mechanism
     assert local.diagonal_ratio == EQUAL
     assert local.scale == pytest.approx(4 * math.sqrt(2 * math.log(1.25e5)) / 2)
     assert local.vector_scale == pytest.approx(local.scale)
-    joint = lin_ucb_joint(4, 3, 100, 2.0, 1e-5, UNIT, "printed", failure=0.01)
+    joint = LinUCBSettings(4, 3, 100, UNIT, failure=0.01).private(ApproxDP(2.0, 1e-5), TrustModel.JOINT, "printed")
     sigma = math.sqrt(16 * 8 * 1.25**2 * math.log(4e5) ** 2 / 4)
     assert joint.sums.mechanism.scale == pytest.approx(sigma)
     log = math.log(2 * 100 / 0.01)
@@ -71,7 +71,7 @@ def test_the_printed_constants():
 
 
 def test_where_the_noise_beats_the_shift_eigenvalues_are_raised():
-    algorithm = lin_ucb_local(2, 2, 10, 1.0, 1e-5, UNIT, "tight")
+    algorithm = LinUCBSettings(2, 2, 10, UNIT).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "tight")
     _, model = algorithm.init(2)
     shift, least, _ = algorithm.shift(4)
     statistic = np.zeros((2, 2, 3))
@@ -92,11 +92,15 @@ def test_what_a_record_contributes_is_clipped_though_the_stream_would_not():
 
     table = Long(np.ones((6, 2, 1)), np.ones((6, 2)), UNIT)
     ledger = OwnNoiseLedger([1], keeps_transcript=True)
-    run(lin_ucb_local(2, 1, 6, 1.0, 1e-5, UNIT, "tight"), table, ledger)
+    run(LinUCBSettings(2, 1, 6, UNIT).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "tight"), table, ledger)
     assert [e.value[0].tolist() for e in ledger.transcript] == [[[1.0, 0.5]]] * 6
 
 
-@pytest.mark.parametrize("build", [lin_ucb_joint, lin_ucb_local])
+def private(trust, n_actions=3, dimension=2, horizon=10, epsilon=1.0, delta=1e-5, **more):
+    return LinUCBSettings(n_actions, dimension, horizon, UNIT, **more).private(ApproxDP(epsilon, delta), trust, "tight")
+
+
+@pytest.mark.parametrize("trust", [TrustModel.JOINT, TrustModel.LOCAL])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -106,18 +110,26 @@ def test_what_a_record_contributes_is_clipped_though_the_stream_would_not():
         ({"delta": 1.0}, "delta"),
         ({"horizon": 0}, "horizon must be a whole number of at least 1"),
         ({"dimension": 0}, "dimension must be a whole number of at least 1"),
-        ({"calibration": "loose"}, "got 'loose'"),
     ],
 )
-def test_refusals(build, arguments, message):
-    usual = {
-        "n_actions": 3, "dimension": 2, "horizon": 10, "epsilon": 1.0, "delta": 1e-5, "reward_range": UNIT,
-        "calibration": "tight",
-    }  # fmt: skip
+def test_refusals(trust, arguments, message):
     with pytest.raises(ValueError, match=message):
-        build(**(usual | arguments))
+        private(trust, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("trust", "calibration", "message"),
+    [
+        (TrustModel.JOINT, "loose", "calibration must be one of printed, tree, tight, got 'loose'"),
+        (TrustModel.LOCAL, "tree", "calibration must be one of printed, tight, got 'tree'"),
+        (TrustModel.CENTRAL, "tight", "trust must be one of joint, local"),
+    ],
+)
+def test_unknown_forms_are_refused(trust, calibration, message):
+    with pytest.raises(ValueError, match=message):
+        LinUCBSettings(3, 2, 10, UNIT).private(ApproxDP(1.0, 1e-5), trust, calibration)
 
 
 def test_the_printed_local_noise_is_made_for_rewards_of_size_one():
     with pytest.raises(ValueError, match="width 2 at most"):
-        lin_ucb_local(3, 2, 10, 1.0, 1e-5, Interval(-2.0, 2.0), "printed")
+        LinUCBSettings(3, 2, 10, Interval(-2.0, 2.0)).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "printed")

@@ -10,15 +10,15 @@ import pytest
 from context_tables import context_table
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from bandana.algorithms.bandits.contextual.lin_ucb import lin_ucb, lin_ucb_joint
-from bandana.algorithms.bandits.kernel.gp_ucb import READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCBSettings
+from bandana.algorithms.bandits.kernel.gp_ucb import READINGS, GPUCBSettings
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Record
 from bandana.algorithms.rkhs.features import exact_on, feature_map
 from bandana.algorithms.rkhs.kernels import Linear, SquaredExponential
 from bandana.algorithms.run import run
-from bandana.privacy_core import EQUAL, GOE, GaussianDP, Interval, JointGaussian, LiveLedger, LocalSum
+from bandana.privacy_core import EQUAL, GOE, ApproxDP, GaussianDP, Interval, JointGaussian, LiveLedger, LocalSum, TrustModel
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
 KERNEL = SquaredExponential(0.5)
@@ -45,7 +45,7 @@ def test_the_twin_against_plain_numpy():
     horizon, failure = 150, 0.05
     table = context_table(horizon, 4, 2, UNIT, 3)
     log = ActionLog()
-    algorithm = gp_ucb(4, MAP, horizon, UNIT, failure=failure, norm_bound=0.7)
+    algorithm = GPUCBSettings(4, MAP, horizon, UNIT, failure=failure, norm_bound=0.7).twin()
     _, model = run(algorithm, table, OwnNoiseLedger([0]), observers=[log])
     V, b, actions = np.eye(16), np.zeros(16), []
     for t, (points, rewards) in enumerate(zip(table.features, table.rewards, strict=True)):
@@ -64,7 +64,7 @@ def test_on_all_points_of_a_finite_set_it_has_the_posterior_of_a_gaussian_proces
     points = rng.uniform(-0.5, 0.5, (12, 2))
     table = ContextTable(points.reshape(2, 6, 2)[np.arange(40) % 2], rng.integers(0, 2, (40, 6)), UNIT)
     exact, log = exact_on(KERNEL, points), ActionLog()
-    _, model = run(gp_ucb(6, exact, 40, UNIT, ridge=0.3), table, OwnNoiseLedger([0]), observers=[log])
+    _, model = run(GPUCBSettings(6, exact, 40, UNIT, ridge=0.3).twin(), table, OwnNoiseLedger([0]), observers=[log])
     actions = np.array(log.actions)[:, 0]
     played = table.features[np.arange(40), actions]
     y = table.rewards[np.arange(40), actions] - 0.5
@@ -86,11 +86,11 @@ def test_with_the_linear_kernel_it_is_linucb(is_private):
     linear = feature_map(Linear(2.0), 3, 3)
     if is_private:
         pair = (
-            gp_ucb_joint(4, linear, 80, 2.0, 1e-5, SYMMETRIC, "tight"),
-            lin_ucb_joint(4, 3, 80, 2.0, 1e-5, SYMMETRIC, "tight"),
+            GPUCBSettings(4, linear, 80, SYMMETRIC).private(ApproxDP(2.0, 1e-5), TrustModel.JOINT, "tight"),
+            LinUCBSettings(4, 3, 80, SYMMETRIC).private(ApproxDP(2.0, 1e-5), TrustModel.JOINT, "tight"),
         )
     else:
-        pair = (gp_ucb(4, linear, 80, SYMMETRIC), lin_ucb(4, 3, 80, SYMMETRIC))
+        pair = (GPUCBSettings(4, linear, 80, SYMMETRIC).twin(), LinUCBSettings(4, 3, 80, SYMMETRIC).twin())
     models = [run(a, t, OwnNoiseLedger([5]))[1] for a, t in zip(pair, (table, plain), strict=True)]
     assert np.array_equal(models[0].estimate, models[1].estimate)
     assert np.array_equal(models[0].width, models[1].width)
@@ -99,7 +99,9 @@ def test_with_the_linear_kernel_it_is_linucb(is_private):
 def test_one_round_by_hand():
     """One feature, noise 1 standard deviation everywhere, on a half range of 1."""
     phi = Cosine()
-    algorithm = gp_ucb_local(2, phi, 4, 1.0, 1e-5, SYMMETRIC, "tight", failure=0.1, norm_bound=2.0)
+    algorithm = GPUCBSettings(2, phi, 4, SYMMETRIC, failure=0.1, norm_bound=2.0).private(
+        ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "tight"
+    )
     table = ContextTable(np.full((4, 2, 1), 0.25), np.ones((4, 2)), SYMMETRIC)
     _, model = run(algorithm, table, LiveLedger(1, ConstantNoise()), horizon=1)
     x, s = math.cos(0.5), algorithm.sums.mechanism.scale
@@ -116,7 +118,9 @@ def test_one_round_by_hand():
 
 
 def test_what_the_features_miss_grows_with_the_root_of_time_at_most():
-    algorithm = gp_ucb_joint(2, Cosine(), 1024, 1.0, 1e-5, UNIT, "tight", norm_bound=3.0)
+    algorithm = GPUCBSettings(2, Cosine(), 1024, UNIT, norm_bound=3.0).private(
+        ApproxDP(1.0, 1e-5), TrustModel.JOINT, "tight"
+    )
     _, a, _ = algorithm.shift(1000)
     assert 1 < a < 1000
     assert algorithm.misfit(0) == 0
@@ -128,7 +132,7 @@ def test_what_the_features_miss_grows_with_the_root_of_time_at_most():
 def test_the_model_under_local_privacy_is_that_of_the_messages(calibration):
     horizon, m = 50, 4
     phi = feature_map(KERNEL, 2, m)
-    algorithm = gp_ucb_local(3, phi, horizon, 2.0, 1e-5, UNIT, calibration)
+    algorithm = GPUCBSettings(3, phi, horizon, UNIT).private(ApproxDP(2.0, 1e-5), TrustModel.LOCAL, calibration)
     ledger = OwnNoiseLedger([1, 2], keeps_transcript=True)
     _, model = run(algorithm, context_table(horizon, 3, 2, UNIT), ledger)
     assert len(ledger.transcript) == horizon
@@ -162,8 +166,9 @@ PRINTED = {  # at T = 1023, for which the tree has 10 nodes and the paper counts
 }
 
 
-def joint(horizon, calibration, epsilon=ALPHA, span=SYMMETRIC, **more):
-    return gp_ucb_joint(3, MAP, horizon, epsilon, BETA, span, calibration, **more)
+def joint(horizon, calibration, epsilon=ALPHA, span=SYMMETRIC, reading="consistent", **more):
+    settings = GPUCBSettings(3, MAP, horizon, span, **more)
+    return settings.private(ApproxDP(epsilon, BETA), TrustModel.JOINT, calibration, reading)
 
 
 def accounted(algorithm):
@@ -216,7 +221,9 @@ def test_the_exact_noise():
 
 
 def local(epsilon, half, calibration="printed", m=16, **more):
-    return gp_ucb_local(3, feature_map(KERNEL, 2, m), 100, epsilon, BETA, Interval(-half, half), calibration, **more)
+    return GPUCBSettings(3, feature_map(KERNEL, 2, m), 100, Interval(-half, half), **more).private(
+        ApproxDP(epsilon, BETA), TrustModel.LOCAL, calibration
+    )
 
 
 def test_lemma_5_and_where_it_is_false():
@@ -241,7 +248,7 @@ def test_lemma_5_and_where_it_is_false():
 
 def test_lemma_5_says_what_it_needs_for_smaller_rewards_too():
     """Of rewards in [0, 1] the printed vector noise hides nearly all: what is left is the matrix, sqrt 2 over sigma_X."""
-    mu = accounted(gp_ucb_local(3, MAP, 100, 1.0, BETA, UNIT, "printed"))
+    mu = accounted(GPUCBSettings(3, MAP, 100, UNIT).private(ApproxDP(1.0, BETA), TrustModel.LOCAL, "printed"))
     sigma = math.sqrt(8 * math.log(5 / (2 * BETA)))
     assert math.sqrt(2) / sigma < mu < 1.02 * math.sqrt(2) / sigma
 
@@ -275,13 +282,13 @@ def test_what_a_record_contributes_is_clipped_though_map_and_stream_would_not():
 
     table = ContextTable(np.zeros((6, 2, 1)), np.full((6, 2), 9.0), Interval(0.0, 9.0))
     ledger = OwnNoiseLedger([1], keeps_transcript=True)
-    run(gp_ucb_local(2, Loud(), 6, 1.0, 1e-5, UNIT, "tight"), table, ledger)
+    run(GPUCBSettings(2, Loud(), 6, UNIT).private(ApproxDP(1.0, 1e-5), TrustModel.LOCAL, "tight"), table, ledger)
     assert [e.value[0].tolist() for e in ledger.transcript] == [[[1.0, 0.5]]] * 6
 
 
 def test_points_that_replicates_share_are_mapped_for_one():
     phi = Cosine()
-    algorithm = gp_ucb(2, phi, 5, UNIT)
+    algorithm = GPUCBSettings(2, phi, 5, UNIT).twin()
     run(algorithm, ContextTable(np.full((5, 2, 1), 0.5), np.ones((5, 2)), UNIT), OwnNoiseLedger([0] * 7))
     assert {shape[0] for shape in phi.asked} == {7}, "a broadcast array, which a map computes once"
     real, shared = feature_map(KERNEL, 2, 16), np.broadcast_to(np.full((3, 2), 0.1), (7, 3, 2))
@@ -289,7 +296,7 @@ def test_points_that_replicates_share_are_mapped_for_one():
 
 
 def test_replicates_with_points_of_their_own_and_one_that_is_done():
-    algorithm = gp_ucb(2, MAP, 5, UNIT)
+    algorithm = GPUCBSettings(2, MAP, 5, UNIT).twin()
     points = np.random.default_rng(0).uniform(-1, 1, (3, 2, 2))
     ones = np.ones(3, dtype=np.int64)
     record = Record(ones * 0, np.array([1, 0, 1]), points, np.array([[0], [1], [1]]), np.ones((3, 1)))
@@ -301,7 +308,11 @@ def test_replicates_with_points_of_their_own_and_one_that_is_done():
     np.testing.assert_allclose(algorithm.contribution(shared)[0][[0, 2]], MAP(points[0]), rtol=1e-12)
 
 
-@pytest.mark.parametrize("build", [gp_ucb_joint, gp_ucb_local])
+def private(trust, n_actions=3, horizon=10, epsilon=1.0, delta=1e-5, calibration="tight", **more):
+    return GPUCBSettings(n_actions, MAP, horizon, UNIT, **more).private(ApproxDP(epsilon, delta), trust, calibration)
+
+
+@pytest.mark.parametrize("trust", [TrustModel.JOINT, TrustModel.LOCAL])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -315,17 +326,13 @@ def test_replicates_with_points_of_their_own_and_one_that_is_done():
         ({"calibration": "loose"}, "got 'loose'"),
     ],
 )
-def test_refusals(build, arguments, message):
-    usual = {
-        "n_actions": 3, "feature_map": MAP, "horizon": 10, "epsilon": 1.0, "delta": 1e-5, "reward_range": UNIT,
-        "calibration": "tight",
-    }  # fmt: skip
+def test_refusals(trust, arguments, message):
     with pytest.raises(ValueError, match=message):
-        build(**(usual | arguments))
+        private(trust, **arguments)
 
 
 def test_unknown_readings_and_maps_of_another_dimension_are_refused():
     with pytest.raises(ValueError, match=r"reading must be one of lemma-2, sketch, .* got 'r6'"):
         joint(10, "printed", reading="r6")
     with pytest.raises(ValueError, match="dimension 2, context_dimension is 3"):
-        dataclasses.replace(gp_ucb(2, MAP, 10, UNIT), context_dimension=3)
+        dataclasses.replace(GPUCBSettings(2, MAP, 10, UNIT).twin(), context_dimension=3)

@@ -10,7 +10,7 @@ import pytest
 from context_tables import context_table
 from doubles import ConstantNoise, OwnNoiseLedger
 
-from bandana.algorithms.bandits.kernel.gp_ucb import READINGS, gp_ucb, gp_ucb_joint, gp_ucb_local
+from bandana.algorithms.bandits.kernel.gp_ucb import READINGS, GPUCBSettings
 from bandana.algorithms.catalog import find
 from bandana.algorithms.epochs import GrowingEpochs, _Later
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
@@ -42,10 +42,10 @@ MAPS = {m: feature_map(KERNEL, 2, m) for m in (4, 9, 36)}  # by loops, by loops,
 TABLES = {span: context_table(HORIZON, N_ACTIONS, 2, span) for span in (SYMMETRIC, UNIT)}
 LIMIT = GaussianDP.from_epsilon_delta(1.0, 1e-5).mu
 PRIVATE = {
-    f"{name} {calibration}": (build, calibration)
-    for name, build, calibrations in (
-        ("joint", gp_ucb_joint, ("printed", "tree", "tight")),
-        ("local", gp_ucb_local, ("printed", "tight")),
+    f"{trust} {calibration}": (trust, calibration)
+    for trust, calibrations in (
+        (TrustModel.JOINT, ("printed", "tree", "tight")),
+        (TrustModel.LOCAL, ("printed", "tight")),
     )
     for calibration in calibrations
 }
@@ -53,8 +53,7 @@ each = pytest.mark.parametrize("name", list(PRIVATE))
 
 
 def built(name, span=SYMMETRIC, m=9, horizon=HORIZON, **more):
-    build, calibration = PRIVATE[name]
-    return build(N_ACTIONS, MAPS[m], horizon, 1.0, 1e-5, span, calibration, **more)
+    return GPUCBSettings(N_ACTIONS, MAPS[m], horizon, span, **more).private(ApproxDP(1.0, 1e-5), *PRIVATE[name])
 
 
 def played(algorithm, ledger, span=SYMMETRIC):
@@ -96,7 +95,7 @@ def test_a_replicate_of_a_batch_is_its_lone_run(name, m):
 
 @pytest.mark.parametrize("m", [9, 36])
 def test_without_noise_they_are_their_twin(m):
-    twin, *_ = played(gp_ucb(N_ACTIONS, MAPS[m], HORIZON, UNIT), OwnNoiseLedger([0]), UNIT)
+    twin, *_ = played(GPUCBSettings(N_ACTIONS, MAPS[m], HORIZON, UNIT).twin(), OwnNoiseLedger([0]), UNIT)
     assert len(set(twin[0].tolist())) == N_ACTIONS
     for name in PRIVATE:
         close = built(name, UNIT, m)
@@ -107,7 +106,7 @@ def test_without_noise_they_are_their_twin(m):
 
 def test_the_twin_has_no_privacy_and_says_so():
     ledger = LiveLedger(1, ConstantNoise())
-    played(gp_ucb(N_ACTIONS, MAPS[9], HORIZON, SYMMETRIC), ledger)
+    played(GPUCBSettings(N_ACTIONS, MAPS[9], HORIZON, SYMMETRIC).twin(), ledger)
     assert isinstance(ledger.guarantee(), NoPrivacy)
 
 
@@ -281,16 +280,18 @@ class Bumps:
         return (self._generator.random(len(actions)) < means).astype(float)
 
 
-def regret(build, horizon, *level, n_reps=6):
+def regret(calibration=None, horizon=1000, n_reps=6):
     env = Bumps(horizon, 1)
     curve = ContextualRegretCurve(env, np.array([horizon // 4, horizon]), n_reps)
-    algorithm = build(10, MAPS[36], horizon, *level[:2], UNIT, *level[2:], norm_bound=1.0, beta_scale=0.2)
+    settings = GPUCBSettings(10, MAPS[36], horizon, UNIT, norm_bound=1.0, beta_scale=0.2)
+    promise = ApproxDP(10.0, 1e-5)
+    algorithm = settings.private(promise, TrustModel.JOINT, calibration) if calibration else settings.twin()
     run(algorithm, env, LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(2))), observers=[curve])
     return curve.curve.mean(axis=0)
 
 
 def test_the_twins_regret_is_sublinear():
-    quarter, full = regret(gp_ucb, 1000)
+    quarter, full = regret()
     assert full < 2.5 * quarter, "four times as many rounds: sqrt(T) doubles it"
     assert full < 0.15 * uniform(1000)
 
@@ -303,10 +304,8 @@ def uniform(horizon):
 
 
 def test_less_noise_is_less_regret():
-    twin = regret(gp_ucb, 1000)[1]
-    tight = regret(gp_ucb_joint, 1000, 10.0, 1e-5, "tight")[1]
-    printed = regret(gp_ucb_joint, 1000, 10.0, 1e-5, "printed")[1]
-    assert 1.2 * twin < tight < 0.8 * printed
+    twin = regret()[1]
+    assert 1.2 * twin < regret("tight")[1] < 0.8 * regret("printed")[1]
 
 
 def test_a_ledger_of_an_epoch_counts_on_from_its_first_record():

@@ -10,8 +10,8 @@ import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
 from pools import KERNEL, SYMMETRIC, UNIT, pool_of, stream_of, table_of
 
-from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, gp_ucb
-from bandana.algorithms.bandits.kernel.pooled_gp_ucb import pooled_gp_ucb, pooled_gp_ucb_joint, pooled_gp_ucb_local
+from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, GPUCBSettings
+from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledSettings
 from bandana.algorithms.bandits.kernel.posterior_numba import posterior
 from bandana.algorithms.environments.kernel_functions import PooledFunction
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
@@ -20,6 +20,7 @@ from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.rkhs.pool import Pool
 from bandana.algorithms.run import run
 from bandana.privacy_core import (
+    ApproxDP,
     FactorizedSum,
     GaussianDP,
     Interval,
@@ -28,15 +29,15 @@ from bandana.privacy_core import (
     NoPrivacy,
     Relation,
     ReproducibleNoise,
+    TrustModel,
 )
 
 POOL, HORIZON = pool_of(), 60
-MODELS = {"joint": pooled_gp_ucb_joint, "local": pooled_gp_ucb_local}
-each = pytest.mark.parametrize("model", MODELS)
+each = pytest.mark.parametrize("model", ["joint", "local"])
 
 
-def built(model, span=UNIT, **more):
-    return MODELS[model](POOL, KERNEL, HORIZON, 1.0, 1e-5, span, **more)
+def built(model, span=UNIT, horizon=HORIZON, epsilon=1.0, **more):
+    return PooledSettings(POOL, KERNEL, horizon, span, **more).private(ApproxDP(epsilon, 1e-5), TrustModel(model))
 
 
 def played(algorithm, ledger, table):
@@ -81,8 +82,8 @@ def test_the_twin_is_gp_ucb_on_exact_features():
     """Each of its actions is the best of the features' too; in a tie of exact numbers, rounding may prefer any."""
     points = POOL.points.reshape(-1, POOL.dimension)
     table = table_of(POOL, HORIZON)
-    on_features = gp_ucb(POOL.n_actions, exact_on(KERNEL, points), HORIZON, UNIT, beta_scale=0.3)
-    twin = pooled_gp_ucb(POOL, KERNEL, HORIZON, UNIT, beta_scale=0.3)
+    on_features = GPUCBSettings(POOL.n_actions, exact_on(KERNEL, points), HORIZON, UNIT, beta_scale=0.3).twin()
+    twin = PooledSettings(POOL, KERNEL, HORIZON, UNIT, beta_scale=0.3).twin()
     mine, _, released = played(twin, OwnNoiseLedger([0]), table)
     fields = {field.name: getattr(on_features, field.name) for field in dataclasses.fields(on_features)}
     led = Led(**fields, leader=mine[0].tolist(), noted=[])
@@ -100,7 +101,7 @@ def test_the_twin_is_gp_ucb_on_exact_features():
 
 def test_counts_and_sums_by_hand():
     table = table_of(POOL, 3)
-    twin = pooled_gp_ucb(POOL, KERNEL, 3, UNIT)
+    twin = PooledSettings(POOL, KERNEL, 3, UNIT).twin()
     actions, _, released = played(twin, OwnNoiseLedger([0]), table)
     counts, sums = np.zeros(12), np.zeros(12)
     for user, action in enumerate(actions[0]):
@@ -194,12 +195,12 @@ def test_a_replicate_of_a_batch_is_its_lone_run(model):
 @each
 def test_without_noise_it_is_its_twin(model):
     table = table_of(POOL, HORIZON)
-    twin, *_ = played(pooled_gp_ucb(POOL, KERNEL, HORIZON, UNIT), OwnNoiseLedger([0]), table)
+    twin, *_ = played(PooledSettings(POOL, KERNEL, HORIZON, UNIT).twin(), OwnNoiseLedger([0]), table)
     close = built(model)
     quiet = dataclasses.replace(close, sums=dataclasses.replace(close.sums, mechanism=close.sums.mechanism.scaled(1e-12)))
     assert np.array_equal(twin, played(quiet, OwnNoiseLedger([0]), table)[0])
     ledger = LiveLedger(1, ConstantNoise())
-    played(pooled_gp_ucb(POOL, KERNEL, HORIZON, UNIT), ledger, table)
+    played(PooledSettings(POOL, KERNEL, HORIZON, UNIT).twin(), ledger, table)
     assert isinstance(ledger.guarantee(), NoPrivacy)
 
 
@@ -207,7 +208,9 @@ def test_the_mean_reward_lies_below_the_index_as_the_width_promises():
     """In all rounds of 40 runs, at all points that were brought; each run may fail with probability 0.05."""
     pool = pool_of(3, 3, seed=2)
     stream = stream_of(pool, 80)
-    algorithm = pooled_gp_ucb_joint(pool, KERNEL, 80, 4.0, 1e-5, SYMMETRIC, failure=0.05, norm_bound=3.0)
+    algorithm = PooledSettings(pool, KERNEL, 80, SYMMETRIC, failure=0.05, norm_bound=3.0).private(
+        ApproxDP(4.0, 1e-5), TrustModel.JOINT
+    )
     checker = _Above(algorithm, stream.values.ravel())
     run(checker, stream, LiveLedger(40, ReproducibleNoise(np.random.SeedSequence(3))))
     assert checker.failed.sum() <= 2 + 3 * math.sqrt(2)
@@ -235,9 +238,11 @@ def test_less_noise_is_less_regret_and_the_twin_learns():
     found = []
     for epsilon in (0.5, 20.0, None):
         if epsilon is None:
-            algorithm = pooled_gp_ucb(pool, kernel, 2000, SYMMETRIC, **arguments)
+            algorithm = PooledSettings(pool, kernel, 2000, SYMMETRIC, **arguments).twin()
         else:
-            algorithm = pooled_gp_ucb_joint(pool, kernel, 2000, epsilon, 0.1, SYMMETRIC, **arguments)
+            algorithm = PooledSettings(pool, kernel, 2000, SYMMETRIC, **arguments).private(
+                ApproxDP(epsilon, 0.1), TrustModel.JOINT
+            )
         stream = PooledFunction(pool, values, 2000, np.random.SeedSequence(1), SYMMETRIC, law="two-point")
         curve = ContextualRegretCurve(stream, np.array([1000, 2000]), 8)
         run(algorithm, stream, LiveLedger(8, ReproducibleNoise(np.random.SeedSequence(1))), observers=[curve])
@@ -261,9 +266,13 @@ def test_less_noise_is_less_regret_and_the_twin_learns():
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_refusals(changed, message):
-    arguments = {"pool": POOL, "kernel": KERNEL, "horizon": 10, "epsilon": 1.0, "delta": 1e-5, "reward_range": UNIT}
     with pytest.raises(ValueError, match=message):
-        pooled_gp_ucb_joint(**{**arguments, **changed})
+        built("joint", **changed)
+
+
+def test_a_trust_model_of_neither_kind_is_refused():
+    with pytest.raises(ValueError, match="trust must be one of joint, local"):
+        PooledSettings(POOL, KERNEL, 10, UNIT).private(ApproxDP(1.0, 1e-5), TrustModel.CENTRAL)
 
 
 def test_a_stranger_is_refused_or_taken_for_the_nearest():
@@ -280,7 +289,9 @@ def test_the_regret_bound_by_hand():
     """The formula of its docstring, at numbers of rounds where it is less than the trivial bound."""
     pool = Pool(np.array([[[-0.5], [0.5]]]), np.ones(1))
     horizon, failure = 40_000, 0.1
-    algorithm = pooled_gp_ucb_joint(pool, KERNEL, horizon, 1e3, 1e-2, SYMMETRIC, failure=failure, ridge=2.0)
+    algorithm = PooledSettings(pool, KERNEL, horizon, SYMMETRIC, failure=failure, ridge=2.0).private(
+        ApproxDP(1e3, 1e-2), TrustModel.JOINT
+    )
     n, span, half = len(algorithm.gram), 2.0, 1.0
     q, bound = max(algorithm.bound(1), algorithm.bound(horizon)), algorithm.norm_bound
     assert q > 0
