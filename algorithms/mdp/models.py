@@ -12,14 +12,47 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bandana.algorithms.protocol import FloatArray
+from bandana.privacy_core.checks import at_least
 
 _ROUNDING = 1e-9
 _MOST_ENUMERATED = 16
 """States up to which all functions with values 0 and 1 are tried."""
 
 
+class _Features:
+    """Sizes of a model, read off its features (n_states, n_actions, ..., d)."""
+
+    features: FloatArray
+
+    @property
+    def n_states(self) -> int:
+        """Number of states S."""
+        return int(self.features.shape[0])
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions A."""
+        return int(self.features.shape[1])
+
+    @property
+    def dimension(self) -> int:
+        """Dimension d of the features."""
+        return int(self.features.shape[-1])
+
+    def _checked(self, parameters: ArrayLike, horizon: int, bound: float, name: str, shown: str) -> FloatArray:
+        """(horizon, d) parameters, none of them longer than the bound."""
+        array = _numbers("parameters", parameters, 2)
+        if array.shape != (horizon, self.dimension):
+            raise ValueError(f"parameters must be of shape (horizon, d) = {(horizon, self.dimension)}, got {array.shape}")
+        norms = np.linalg.norm(array, axis=1)
+        if norms.max() > bound * (1 + _ROUNDING):
+            step = int(np.argmax(norms))
+            raise ValueError(f"the {name} of step {step + 1} has norm {norms[step]:.6g}; it must be at most {shown}")
+        return array
+
+
 @dataclass(frozen=True, eq=False)
-class MixtureModel:
+class MixtureModel(_Features):
     r"""A linear-mixture MDP but for its parameters: p_h(s'|s, a) = <phi(s'|s, a), w_h>, rewards r_h(s, a) known.
 
     Attributes:
@@ -54,21 +87,6 @@ class MixtureModel:
         object.__setattr__(self, "rewards", _frozen(rewards))
 
     @property
-    def n_states(self) -> int:
-        """Number of states S."""
-        return int(self.features.shape[0])
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions A."""
-        return int(self.features.shape[1])
-
-    @property
-    def dimension(self) -> int:
-        """Dimension d of the features."""
-        return int(self.features.shape[3])
-
-    @property
     def horizon(self) -> int:
         """Steps H of an episode."""
         return len(self.rewards)
@@ -79,21 +97,13 @@ class MixtureModel:
         Raises:
           ValueError: a parameter is too long, or what comes out is no distribution; the message names where.
         """
-        w = _numbers("parameters", parameters, 2)
-        if w.shape != (self.horizon, self.dimension):
-            raise ValueError(f"parameters must be of shape (horizon, d) = {(self.horizon, self.dimension)}, got {w.shape}")
-        norms = np.linalg.norm(w, axis=1)
-        if norms.max() > self.parameter_bound * (1 + _ROUNDING):
-            step = int(np.argmax(norms))
-            raise ValueError(
-                f"the parameter of step {step + 1} has norm {norms[step]:.6g}; it must be at most parameter_bound = "
-                f"{self.parameter_bound:g}"
-            )
+        bound = self.parameter_bound
+        w = self._checked(parameters, self.horizon, bound, "parameter", f"parameter_bound = {bound:g}")
         return checked_transitions(np.einsum("satd,hd->hsat", self.features, w))
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel:
+class LinearModel(_Features):
     r"""A linear MDP but for its parameters: p_h(s'|s, a) = <phi(s, a), mu_h(s')>, mean rewards <phi(s, a), theta_h>.
 
     Attributes:
@@ -108,28 +118,12 @@ class LinearModel:
 
     def __post_init__(self) -> None:
         features = _numbers("features", self.features, 3)
-        if isinstance(self.horizon, bool) or not isinstance(self.horizon, int | np.integer) or self.horizon < 1:
-            raise ValueError(f"horizon must be a whole number of at least 1, got {self.horizon!r}")
+        at_least("horizon", self.horizon, 1)
         norms = np.linalg.norm(features, axis=2)
         if norms.max() > 1 + _ROUNDING:
             state, action = (int(i) for i in np.unravel_index(np.argmax(norms), norms.shape))
             raise ValueError(f"features of state {state}, action {action} have norm {norms.max():.6g}; it must be at most 1")
         object.__setattr__(self, "features", _frozen(features / np.maximum(norms, 1.0)[:, :, None]))
-
-    @property
-    def n_states(self) -> int:
-        """Number of states S."""
-        return int(self.features.shape[0])
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions A."""
-        return int(self.features.shape[1])
-
-    @property
-    def dimension(self) -> int:
-        """Dimension d of the features."""
-        return int(self.features.shape[2])
 
     def transitions(self, measures: ArrayLike) -> FloatArray:
         """(horizon, n_states, n_actions, n_states) p_h(s'|s, a), under measures mu_h(s') (horizon, n_states, d).
@@ -160,18 +154,8 @@ class LinearModel:
         Raises:
           ValueError: a parameter is too long, or a mean reward leaves [0, 1]; the message names step, state and action.
         """
-        theta = _numbers("parameters", parameters, 2)
-        if theta.shape != (self.horizon, self.dimension):
-            raise ValueError(
-                f"parameters must be of shape (horizon, d) = {(self.horizon, self.dimension)}, got {theta.shape}"
-            )
-        norms = np.linalg.norm(theta, axis=1)
-        if norms.max() > math.sqrt(self.dimension) * (1 + _ROUNDING):
-            step = int(np.argmax(norms))
-            raise ValueError(
-                f"the reward parameter of step {step + 1} has norm {norms[step]:.6g}; it must be at most sqrt(d) = "
-                f"{math.sqrt(self.dimension):.6g}"
-            )
+        bound = math.sqrt(self.dimension)
+        theta = self._checked(parameters, self.horizon, bound, "reward parameter", f"sqrt(d) = {bound:.6g}")
         return checked_rewards(np.einsum("sad,hd->hsa", self.features, theta), self.features.shape[:2])
 
 

@@ -1,11 +1,11 @@
-"""What all maps of points to features share: the domain is checked, replicates share, fixed points are mapped once."""
+"""Maps of points to features whose inner products are near a kernel."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,47 +13,7 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.algorithms.rkhs.kernels import Kernel, checked_points
 from bandana.privacy_core.checks import at_least
 
-AnyMap = TypeVar("AnyMap", bound="DomainMap")
-
-
-class FeatureMap(Protocol):
-    """A map of the points of a domain to vectors of norm at most 1 whose inner products are near a kernel."""
-
-    @property
-    def dimension(self) -> int:
-        """Dimension d of the points."""
-        ...
-
-    @property
-    def n_features(self) -> int:
-        """Dimension m of the vectors."""
-        ...
-
-    @property
-    def error(self) -> float:
-        """The largest |k(x, y) - <phi(x), phi(y)>| over the domain, or a bound on it; 0 where it is exact."""
-        ...
-
-    @property
-    def low(self) -> float:
-        """Lower end of the domain [low, high]^d."""
-        ...
-
-    @property
-    def high(self) -> float:
-        """Upper end of the domain [low, high]^d."""
-        ...
-
-    def __call__(self, points: FloatArray) -> FloatArray:
-        """(..., n_features) features of the points (..., d).
-
-        Points that are shared by the replicates, (n_reps, ...) with stride 0, are mapped once, and the result is shared
-        in the same way. Not to be written to.
-
-        Raises:
-          ValueError: a point is not finite or not of the domain.
-        """
-        ...
+AnyMap = TypeVar("AnyMap", bound="FeatureMap")
 
 
 class _Remembered(NamedTuple):
@@ -62,8 +22,16 @@ class _Remembered(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DomainMap(ABC):
-    """What all maps share: the domain is checked, replicates share, and the last unchangeable points are remembered."""
+class FeatureMap(ABC):
+    """A map of the points of a domain to vectors of norm at most 1 whose inner products are near a kernel.
+
+    Attributes:
+      dimension: d, of the points.
+      n_features: dimension m of the vectors.
+      error: the largest |k(x, y) - <phi(x), phi(y)>| over the domain, or a bound on it; 0 where it is exact.
+      low: lower end of the domain [low, high]^d.
+      high: its upper end.
+    """
 
     dimension: int
     n_features: int
@@ -73,7 +41,14 @@ class DomainMap(ABC):
     _last: list[_Remembered] = field(default_factory=list, repr=False, init=False)
 
     def __call__(self, points: FloatArray) -> FloatArray:
-        """(..., n_features) features of the points (..., d), which are checked against the domain."""
+        """(..., n_features) features of the points (..., d), not to be written to.
+
+        Points that are shared by the replicates, (n_reps, ...) with stride 0, are mapped once, and the result is shared
+        in the same way; the features of the last unchangeable points are remembered.
+
+        Raises:
+          ValueError: a point is not finite or not of the domain.
+        """
         array = np.asarray(points, dtype=float)
         if array.ndim > 1 and array.shape[0] > 1 and array.strides[0] == 0:
             shared = self(array[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bandana.algorithms.rkhs.feature_maps import DomainMap, FeatureMap
+from bandana.algorithms.rkhs.feature_maps import FeatureMap
 from bandana.algorithms.rkhs.finite_sets import exact_on, projected_on
 from bandana.algorithms.rkhs.fourier import quadrature_fourier, random_fourier
 from bandana.algorithms.rkhs.kernels import Additive, Kernel, Linear
@@ -13,7 +13,7 @@ __all__ = ["FeatureMap", "exact_on", "feature_map", "linear", "projected_on", "q
 
 def feature_map(
     kernel: Kernel, dimension: int, n_features: int, largest_error: float | None = None, low: float = -1.0, high: float = 1.0
-) -> DomainMap:
+) -> FeatureMap:
     """The features that an algorithm takes unless it is told otherwise: quadrature by the best rule; exact ones where known.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.rkhs.feature_maps import DomainMap, accurate
+from bandana.algorithms.rkhs.feature_maps import FeatureMap, accurate
 from bandana.algorithms.rkhs.kernels import Kernel, Linear, checked_points, gram
 from bandana.algorithms.rkhs.linear_features import linear
 from bandana.algorithms.rkhs.lookup import Rows
@@ -23,7 +23,7 @@ _PROJECTED_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class FiniteMap(DomainMap):
+class FiniteMap(FeatureMap):
     """Features of the points of a finite set, by a table.
 
     Attributes:
@@ -50,7 +50,7 @@ class FiniteMap(DomainMap):
 
 
 @dataclass(frozen=True, eq=False)
-class ProjectedMap(DomainMap):
+class ProjectedMap(FeatureMap):
     """Features of any point: its part in the span of the most important functions on a finite set.
 
     Attributes:

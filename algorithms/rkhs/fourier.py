@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.rkhs.feature_maps import DomainMap, accurate, check_shape
+from bandana.algorithms.rkhs.feature_maps import FeatureMap, accurate, check_shape
 from bandana.algorithms.rkhs.kernels import Additive, Kernel, Linear, Matern, ProductMatern, SquaredExponential, curvature
 from bandana.algorithms.rkhs.linear_features import linear
 
@@ -62,7 +62,7 @@ class Rule(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FourierMap(DomainMap):
+class FourierMap(FeatureMap):
     """Features sqrt(weight) cos(w^T x) and sqrt(weight) sin(w^T x), and a constant if the frequency 0 is among them.
 
     Attributes:
@@ -98,7 +98,7 @@ def quadrature_fourier(
     high: float = 1.0,
     largest_error: float | None = None,
     rule: str = "gauss-hermite",
-) -> DomainMap:
+) -> FeatureMap:
     """Features on a grid of frequencies; of an additive kernel those of its groups side by side.
 
     Args:
@@ -123,7 +123,7 @@ def quadrature_fourier(
     if rule not in RULES:
         raise ValueError(f"rule must be one of {', '.join(RULES)}, got {rule!r}")
     if isinstance(kernel, Additive):
-        found: DomainMap = _joined(
+        found: FeatureMap = _joined(
             kernel, dimension, n_features, low, high,
             lambda part, d, m, _: (
                 linear(part, d, low, high)
@@ -263,7 +263,7 @@ def random_fourier(
     low: float = -1.0,
     high: float = 1.0,
     largest_error: float | None = None,
-) -> DomainMap:
+) -> FeatureMap:
     r"""Frequencies drawn from the spectrum, all of one weight (Rahimi and Recht 2008): for comparison, and for any
     dimension.
 
@@ -288,7 +288,7 @@ def random_fourier(
     check_shape(dimension, n_features, low, high)
     if isinstance(kernel, Additive):
         seeds = np.random.SeedSequence(seed).generate_state(len(kernel.groups), np.uint64)
-        found: DomainMap = _joined(
+        found: FeatureMap = _joined(
             kernel, dimension, n_features, low, high,
             lambda part, d, m, i: random_fourier(part, d, m, int(seeds[i]), low, high),
         )  # fmt: skip
@@ -339,7 +339,7 @@ def _uniform_error(n_pairs: int, dimension: int, width: float, mean_norm: float)
 
 
 @dataclass(frozen=True, eq=False)
-class JoinedMap(DomainMap):
+class JoinedMap(FeatureMap):
     """Features of groups of coordinates side by side, each over the root of their number.
 
     Attributes:
@@ -347,7 +347,7 @@ class JoinedMap(DomainMap):
       groups: the coordinates of each.
     """
 
-    parts: tuple[DomainMap, ...]
+    parts: tuple[FeatureMap, ...]
     groups: tuple[tuple[int, ...], ...]
 
     def _rows(self, points: FloatArray) -> FloatArray:
@@ -360,7 +360,7 @@ class JoinedMap(DomainMap):
 
 def _joined(
     kernel: Additive, dimension: int, n_features: int, low: float, high: float,
-    build: Callable[[Kernel, int, int, int], DomainMap],
+    build: Callable[[Kernel, int, int, int], FeatureMap],
 ) -> JoinedMap:  # fmt: skip
     named = {i for group in kernel.groups for i in group}
     if named != set(range(dimension)):

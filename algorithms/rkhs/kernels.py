@@ -1,10 +1,6 @@
 r"""How alike two points are: the kernels whose functions the kernel bandits learn.
 
-Each is a frozen dataclass of public parameters, k(x, x) = 1 but for the linear one. With r = |x - y| / lengthscale:
-
-`SquaredExponential` exp(-r^2 / 2); `Matern` of smoothness 1/2 exp(-r), 3/2 (1 + s) exp(-s) with s = sqrt 3 r, 5/2 (1 + s +
-s^2/3) exp(-s) with s = sqrt 5 r; `ProductMatern` the product over the coordinates of the one-dimensional Matern; `Linear`
-<x, y> / lengthscale^2; `Additive` the mean of one kernel over groups of coordinates.
+Each is a frozen dataclass of public parameters, k(x, x) = 1 but for the linear one.
 
 By Bochner's theorem a stationary kernel is the mean of cos(w^T (x - y)) over its spectral density. Where that is a product
 over the coordinates (Assumption 1 of Dubey), quadrature on a grid works: so the squared exponential and the product Matern,
@@ -199,7 +195,10 @@ def gram(kernel: Kernel, x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def matern(smoothness: float, distance: FloatArray) -> FloatArray:
-    """The Matern function of a distance in units of the lengthscale."""
+    """The Matern function of a distance in units of the lengthscale, s = sqrt(2 smoothness) distance.
+
+    Smoothness 1/2: exp(-s); 3/2: (1 + s) exp(-s); 5/2: (1 + s + s^2/3) exp(-s).
+    """
     s = math.sqrt(2 * smoothness) * np.asarray(distance, dtype=float)
     decay = np.exp(-s)
     if smoothness == 0.5:
@@ -210,8 +209,7 @@ def matern(smoothness: float, distance: FloatArray) -> FloatArray:
 def curvature(kernel: Kernel) -> float:
     """The largest |k''| along a line, to the right of 0 where k has a kink: what bounds it between the points of a grid.
 
-    SE: 1/l^2. Matern, with s = sqrt(2 nu) t / l: 1/2 e^-s / l^2; 3/2 3 (s - 1) e^-s / l^2; 5/2 (5/3) (s^2 - s - 1) e^-s /
-      l^2;
+    SE: 1/l^2. Matern, s = sqrt(2 nu) t / l: 1/2 e^-s / l^2; 3/2 3 (s - 1) e^-s / l^2; 5/2 (5/3) (s^2 - s - 1) e^-s / l^2;
     each is largest at 0.
     """
     match kernel:

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.rkhs.feature_maps import DomainMap, check_shape
+from bandana.algorithms.rkhs.feature_maps import FeatureMap, check_shape
 from bandana.algorithms.rkhs.kernels import Linear
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMap(DomainMap):
+class LinearMap(FeatureMap):
     """The points over the lengthscale: exact.
 
     Attributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB, adap_klucb, adap_ucb, adar_ucb, ucb
 from bandana.algorithms.bandits.finite_arm.regret_bounds import (
@@ -181,36 +182,28 @@ def _first_pull_and_first_index(n_actions: int) -> tuple[int, ...]:
     return (0, n_actions)
 
 
-def _in_episodes_without_noise(name: str) -> Entry:
-    return Entry(
-        name=name,
-        family="bandits/finite_arm",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
-        claim="none: the non-private twin, in the same episodes",
-        source=f"{_ADAP}, Algorithm 1 without noise",
-        build=_episodic_ucb,
-        parameters=_BETA,
-        bound=_in_episodes(_episodic_ucb, f"{_ADAP}, Theorem 7 without noise"),
-        seed_name="ucb-episodic",
-    )
-
+_twin = partial(Entry, family="bandits/finite_arm", privacy_model="none", guarantee=None, calibrations=())
+_pure = partial(Entry, family="bandits/finite_arm", privacy_model="central", guarantee="pure", claim=_PURE)
+_in_episodes_without_noise = partial(
+    _twin,
+    claim="none: the non-private twin, in the same episodes",
+    source=f"{_ADAP}, Algorithm 1 without noise",
+    build=_episodic_ucb,
+    parameters=_BETA,
+    bound=_in_episodes(_episodic_ucb, f"{_ADAP}, Theorem 7 without noise"),
+    seed_name="ucb-episodic",
+)
 
 ENTRIES = (
-    Entry(
+    _twin(
         name="ucb",
-        family="bandits/finite_arm",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
         claim="none: the non-private twin",
         source="Auer, Cesa-Bianchi and Fischer (2002), Finite-time analysis of the multiarmed bandit problem, UCB1",
         build=_ucb,
         parameters=_BETA,
         bound=_theorem_1,
     ),
-    _in_episodes_without_noise("adar-ucb"),
+    _in_episodes_without_noise(name="adar-ucb"),
     Entry(
         name="adar-ucb",
         family="bandits/finite_arm",
@@ -225,14 +218,10 @@ ENTRIES = (
         probes=_first_pull_and_first_index,
         bound=_theorem_5,
     ),
-    _in_episodes_without_noise("adap-ucb"),
-    Entry(
+    _in_episodes_without_noise(name="adap-ucb"),
+    _pure(
         name="adap-ucb",
-        family="bandits/finite_arm",
-        privacy_model="central",
-        guarantee="pure",
         calibrations=("printed", "tight"),
-        claim=_PURE,
         source=f"{_ADAP}, Algorithm 1 and Theorem 6",
         build=_adap_ucb,
         parameters=_BETA,
@@ -240,13 +229,9 @@ ENTRIES = (
         probes=_first_pull_and_first_index,
         bound=_in_episodes(_adap_ucb, f"{_ADAP}, the proof of Theorem 7"),
     ),
-    Entry(
+    _pure(
         name="adap-klucb",
-        family="bandits/finite_arm",
-        privacy_model="central",
-        guarantee="pure",
         calibrations=("printed",),
-        claim=_PURE,
         source=f"{_ADAP}, Algorithm 1 and Theorem 6",
         build=_adap_klucb,
         parameters=_BETA,
@@ -254,12 +239,8 @@ ENTRIES = (
         probes=_first_pull_and_first_index,
         bound=_in_episodes(_adap_klucb, f"{_ADAP}, the proof of Theorem 7, by Pinsker's inequality"),
     ),
-    Entry(
+    _twin(
         name="dp-se",
-        family="bandits/finite_arm",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
         claim="none: the non-private twin",
         source=f"{_EVEN_DAR}, in epochs",
         build=_se,
@@ -268,13 +249,9 @@ ENTRIES = (
         bound=_in_epochs(_se, _EVEN_DAR),
         seed_name="se",
     ),
-    Entry(
+    _pure(
         name="dp-se",
-        family="bandits/finite_arm",
-        privacy_model="central",
-        guarantee="pure",
         calibrations=("printed",),
-        claim=_PURE,
         source=f"{_SAJED_SHEFFET}, Algorithm 2",
         build=_dp_se,
         parameters=_EPOCHS,
@@ -283,13 +260,9 @@ ENTRIES = (
         in_audit=_short_epochs(_dp_se),
         bound=_in_epochs(_dp_se, _SAJED_SHEFFET),
     ),
-    Entry(
+    _pure(
         name="dp-ucb",
-        family="bandits/finite_arm",
-        privacy_model="central",
-        guarantee="pure",
         calibrations=("tight",),
-        claim=_PURE,
         source=f"{_MISHRA_THAKURTA}, Algorithm 1, with an exact width",
         build=_dp_ucb,
         parameters=_TREE_BETA,

@@ -7,44 +7,10 @@ import math
 import numpy as np
 from numba import njit
 
-from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import FloatArray
 
 # Without the NumPy error model every division tests for zero, which keeps loops from being vectorized.
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
-
-
-@_kernel
-def optimistic_arms(mean, deviation, arm, left, clock, confidence, out):  # type: ignore[no-untyped-def]
-    """out[r] = arm[r] in the middle of an episode, else argmax_a mean + sqrt(2 confidence log t) deviation.
-
-    mean, deviation: (n_reps, n_arms), deviation infinite for an arm without a sample; arm, left, clock, out: (n_reps,),
-    t = clock + 1 and at least 2. Ties go to the lowest arm.
-    """
-    n_reps, n_arms = mean.shape
-    last_clock, factor = np.int64(-1), 0.0
-    for r in range(n_reps):
-        if left[r] > 0:
-            out[r] = arm[r]
-            continue
-        if clock[r] != last_clock:
-            last_clock = clock[r]
-            factor = math.sqrt(2.0 * confidence * math.log(max(last_clock + 1, 2)))
-        best, best_index = 0, -math.inf
-        for a in range(n_arms):
-            index = mean[r, a] + factor * deviation[r, a]
-            if index > best_index:
-                best_index = index
-                best = a
-        out[r] = best
-
-
-def optimistic_arms_reference(
-    mean: FloatArray, deviation: FloatArray, arm: IntArray, left: IntArray, clock: IntArray, confidence: float
-) -> IntArray:
-    """`optimistic_arms` in plain NumPy, for tests."""
-    factor = np.sqrt(2 * confidence * np.log(np.maximum(clock + 1, 2)))
-    index = mean + factor[:, None] * deviation
-    return np.where(left > 0, arm, np.argmax(index, axis=1))
 
 
 @_kernel

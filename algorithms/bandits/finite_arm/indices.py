@@ -7,8 +7,9 @@ index is that of the non-private twin.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,10 +17,24 @@ from bandana.algorithms.bandits.finite_arm import episodes_numba, indices_numba
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
 
-_LOG_2 = math.log(2.0)
 
-if TYPE_CHECKING:
-    pass
+class Released(NamedTuple):
+    """All that decisions are made from; a function of noisy sums and of public counts."""
+
+    mean: FloatArray
+    """(n_reps, n_arms), in units of reward."""
+    deviation: FloatArray
+    """(n_reps, n_arms), square root of the estimate's sub-Gaussian variance proxy; infinite before the first pull."""
+    pulls: IntArray
+    """(n_reps, n_arms)"""
+    arm: IntArray
+    """(n_reps,) the arm of the episode under way."""
+    left: IntArray
+    """(n_reps,) rounds left in it; 0 asks for a new decision."""
+    clock: IntArray
+    """(n_reps,) rounds played."""
+    tail: FloatArray
+    """(n_reps, n_arms) Laplace scale of the noise on the mean, where the index keeps it apart; else 0."""
 
 
 class Ended(NamedTuple):
@@ -43,44 +58,42 @@ class Ended(NamedTuple):
     """Whether past episodes count too."""
 
 
-class Index(Protocol):
-    """An upper confidence bound on each arm's mean, from its noisy episode sums."""
+class Index(ABC):
+    """An upper confidence bound on each arm's mean, from its noisy episode sums.
+
+    It is mean + sqrt(2 beta (more + log t)) deviation + beta log(t) tail, where nothing else is said.
+    """
 
     combines: ClassVar[bool]
     """Whether it knows how to weight several episodes of an arm."""
     misses: ClassVar[float]
     """c: in round t the true mean is above the index, or the mean above the true one by the width, each with probability
     at most c t^-beta."""
+    more: ClassVar[float] = 0.0
+    """What is added to log t beside the deviation."""
 
     def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
         """The most by which the index exceeds the noisy mean, where log t is `logarithm`; all of shapes that broadcast."""
-        ...
+        return np.asarray(np.sqrt(2 * beta * (self.more + logarithm)) * deviation + beta * logarithm * tail)
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
         """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
-        ...
+        indices_numba.optimistic_arms(
+            released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta, self.more,
+            out,
+        )  # fmt: skip
 
+    @abstractmethod
     def learn(self, released: Released, ended: Ended) -> None:
         """Takes ended episodes into their arms' estimates, in place."""
-        ...
 
 
 @dataclass(frozen=True)
-class SubGaussianIndex:
+class SubGaussianIndex(Index):
     """mean + sqrt(2 v beta log t), v the variance proxy of the estimate: of its samples and of its Gaussian noise."""
 
     combines: ClassVar[bool] = True
     misses: ClassVar[float] = 1.0
-
-    def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
-        """The excess of the index over the noisy mean: sqrt(2 beta log t) deviations."""
-        return np.asarray(np.sqrt(2 * beta * logarithm) * deviation)
-
-    def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
-        """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
-        episodes_numba.optimistic_arms(
-            released.mean, released.deviation, released.arm, released.left, released.clock, beta, out
-        )  # fmt: skip
 
     def learn(self, released: Released, ended: Ended) -> None:
         """Takes ended episodes into their arms' estimates, in place; the variance of the noise is scale^2."""
@@ -90,24 +103,8 @@ class SubGaussianIndex:
         )  # fmt: skip
 
 
-class _LastEpisode:
-    """Estimates from the last episode alone, with Laplace noise kept apart from what was sampled."""
-
-    combines: ClassVar[bool] = False
-
-    def learn(self, released: Released, ended: Ended) -> None:
-        """Takes ended episodes into their arms' estimates, in place; the noise's Laplace scale on the mean is scale / n.
-
-        A sample counts as a whole one.
-        """
-        indices_numba.laplace_estimate(
-            released.mean, released.deviation, released.tail, ended.reps, ended.arm, ended.noisy, ended.n_samples,
-            ended.scale, ended.width,
-        )  # fmt: skip
-
-
 @dataclass(frozen=True)
-class LaplaceIndex(_LastEpisode):
+class LaplaceIndex(Index):
     r"""mean + sqrt(beta log(2t) / (2n)) + beta log(t) b / n: n rewards in [0, 1], Laplace noise of scale b on their sum.
 
     The true mean is above it with probability at most (2t)^-beta + t^-beta / 2: Hoeffding, and the Laplace tail.
@@ -116,21 +113,20 @@ class LaplaceIndex(_LastEpisode):
     5 % lower from epsilon = 0.25 on.)
     """
 
+    combines: ClassVar[bool] = False
     misses: ClassVar[float] = 1.5
+    more: ClassVar[float] = math.log(2.0)
 
-    def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
-        """The excess of the index over the noisy mean, with log 2 + log t in the deviation's term."""
-        return _tailed_width(deviation, tail, beta, logarithm, _LOG_2)
-
-    def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
-        """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
-        indices_numba.tailed_optimistic_arms(
-            released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta, _LOG_2, out
+    def learn(self, released: Released, ended: Ended) -> None:
+        """Puts the last episode in the place of its arm's estimate: whole samples, and noise of Laplace scale b / n."""
+        indices_numba.laplace_estimate(
+            released.mean, released.deviation, released.tail, ended.reps, ended.arm, ended.noisy, ended.n_samples,
+            ended.scale, ended.width,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class SubGammaIndex:
+class SubGammaIndex(Index):
     r"""mean + sqrt(2 v x) + c x, x = beta log t, v and c of all episodes of an arm together.
 
     A Laplace variable of scale c has log E exp(s L) = -log(1 - s^2 c^2) <= s^2 c^2 / (1 - |s| c); with the samples' variance
@@ -143,16 +139,6 @@ class SubGammaIndex:
     combines: ClassVar[bool] = True
     misses: ClassVar[float] = 1.0
 
-    def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
-        """The excess of the index over the noisy mean: a sub-gamma tail bound at log t."""
-        return _tailed_width(deviation, tail, beta, logarithm, 0.0)
-
-    def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
-        """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
-        indices_numba.tailed_optimistic_arms(
-            released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta, 0.0, out
-        )  # fmt: skip
-
     def learn(self, released: Released, ended: Ended) -> None:
         """Takes ended episodes into their arms' estimates, in place; a sample counts as a whole one."""
         indices_numba.sub_gamma_estimate(
@@ -162,20 +148,17 @@ class SubGammaIndex:
 
 
 @dataclass(frozen=True)
-class KullbackLeiblerIndex(_LastEpisode):
+class KullbackLeiblerIndex(LaplaceIndex):
     r"""max {q in [0, 1] : n kl(p, q) <= beta log t}, p = mean + beta log(t) b / n moved into [0, 1].
 
     For n rewards in [0, 1] and Laplace noise of scale b on their sum; kl is that of Bernoulli variables, of which Chernoff's
     bound holds for any law on [0, 1]. Rewards of another range are brought to [0, 1]. By it and the Laplace tail the true
     mean is above the index with probability at most (3/2) t^-beta.
     Source: Azize and Basu (2022), the display after eq. (7), with b = 1 / epsilon; no difference.
+    Its `width` is a bound, by Pinsker's inequality and as means lie in the range that p is moved into.
     """
 
-    misses: ClassVar[float] = 1.5
-
-    def width(self, deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray) -> FloatArray:
-        """A bound on the excess of the index, by Pinsker's inequality and as means lie in the range that p is moved into."""
-        return _tailed_width(deviation, tail, beta, logarithm, 0.0)
+    more: ClassVar[float] = 0.0
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
         """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
@@ -185,29 +168,5 @@ class KullbackLeiblerIndex(_LastEpisode):
         )  # fmt: skip
 
 
-def _tailed_width(deviation: FloatArray, tail: FloatArray, beta: float, logarithm: FloatArray, more: float) -> FloatArray:
-    """The width that `indices_numba.tailed_optimistic_arms` adds to the noisy mean."""
-    return np.asarray(np.sqrt(2 * beta * (more + logarithm)) * deviation + beta * logarithm * tail)
-
-
 SUB_GAUSSIAN, LAPLACE = SubGaussianIndex(), LaplaceIndex()
 SUB_GAMMA, KULLBACK_LEIBLER = SubGammaIndex(), KullbackLeiblerIndex()
-
-
-class Released(NamedTuple):
-    """All that decisions are made from; a function of noisy sums and of public counts."""
-
-    mean: FloatArray
-    """(n_reps, n_arms), in units of reward."""
-    deviation: FloatArray
-    """(n_reps, n_arms), square root of the estimate's sub-Gaussian variance proxy; infinite before the first pull."""
-    pulls: IntArray
-    """(n_reps, n_arms)"""
-    arm: IntArray
-    """(n_reps,) the arm of the episode under way."""
-    left: IntArray
-    """(n_reps,) rounds left in it; 0 asks for a new decision."""
-    clock: IntArray
-    """(n_reps,) rounds played."""
-    tail: FloatArray
-    """(n_reps, n_arms) Laplace scale of the noise on the mean, where the index keeps it apart; else 0."""

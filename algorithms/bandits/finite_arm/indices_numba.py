@@ -1,4 +1,4 @@
-"""Kernels of upper confidence bounds on means that were released with Laplace noise."""
+"""Kernels of upper confidence bounds on noisy means."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_kernel
-def tailed_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, more, out):  # type: ignore[no-untyped-def]
+def optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, more, out):  # type: ignore[no-untyped-def]
     """out[r] = arm[r] in the middle of an episode, else the arm with the largest mean + sampling width + noise width.
 
     The widths are sqrt(2 confidence (more + log t)) deviation and confidence log(t) tail, t = clock + 1 and at least 2.
@@ -24,32 +24,29 @@ def tailed_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, 
     arm.
     """
     n_reps, n_arms = mean.shape
+    last_clock, factor, level = np.int64(-1), 0.0, 0.0
     for r in range(n_reps):
         if left[r] > 0:
             out[r] = arm[r]
             continue
-        logarithm = math.log(max(clock[r] + 1, 2))
-        factor = math.sqrt(2.0 * confidence * (more + logarithm))
+        if clock[r] != last_clock:
+            last_clock = clock[r]
+            logarithm = math.log(max(last_clock + 1, 2))
+            factor, level = math.sqrt(2.0 * confidence * (more + logarithm)), confidence * logarithm
         best, best_index = 0, -math.inf
         for a in range(n_arms):
-            index = mean[r, a] + factor * deviation[r, a] + confidence * logarithm * tail[r, a]
+            index = mean[r, a] + factor * deviation[r, a] + level * tail[r, a]
             if index > best_index:
                 best_index = index
                 best = a
         out[r] = best
 
 
-def tailed_optimistic_arms_reference(
-    mean: FloatArray,
-    deviation: FloatArray,
-    tail: FloatArray,
-    arm: IntArray,
-    left: IntArray,
-    clock: IntArray,
-    confidence: float,
-    more: float,
-) -> IntArray:
-    """`tailed_optimistic_arms` in plain NumPy, for tests."""
+def optimistic_arms_reference(
+    mean: FloatArray, deviation: FloatArray, tail: FloatArray, arm: IntArray, left: IntArray, clock: IntArray,
+    confidence: float, more: float,
+) -> IntArray:  # fmt: skip
+    """`optimistic_arms` in plain NumPy, for tests."""
     logarithm = np.log(np.maximum(clock + 1, 2))
     factor = np.sqrt(2.0 * confidence * (more + logarithm))
     index = mean + factor[:, None] * deviation + (confidence * logarithm)[:, None] * tail
@@ -109,7 +106,7 @@ def kl_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, low,
 
     The index is max {q : n kl(p, q) <= confidence log t}, p the mean plus confidence log(t) tail, moved into [0, 1], where
     rewards are brought to [0, 1] from [low, low + width] and n = (width / deviation)^2 / 4 is the number of samples.
-    Shapes as in `tailed_optimistic_arms`. An arm whose Pinsker bound p + sqrt(confidence log(t) / (2 n)) is not above the
+    Shapes as in `optimistic_arms`. An arm whose Pinsker bound p + sqrt(confidence log(t) / (2 n)) is not above the
     best index so far is not looked at closer: its index is below that bound. Ties go to the lowest arm.
     """
     n_reps, n_arms = mean.shape
@@ -137,16 +134,9 @@ def kl_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, low,
 
 
 def kl_optimistic_arms_reference(
-    mean: FloatArray,
-    deviation: FloatArray,
-    tail: FloatArray,
-    arm: IntArray,
-    left: IntArray,
-    clock: IntArray,
-    confidence: float,
-    low: float,
-    width: float,
-) -> IntArray:
+    mean: FloatArray, deviation: FloatArray, tail: FloatArray, arm: IntArray, left: IntArray, clock: IntArray,
+    confidence: float, low: float, width: float,
+) -> IntArray:  # fmt: skip
     """The same in NumPy, without the short cut."""
     level = (confidence * np.log(np.maximum(clock + 1, 2)))[:, None]
     p = np.clip((mean + level * tail - low) / width, 0.0, 1.0)
@@ -160,7 +150,7 @@ def kl_optimistic_arms_reference(
 
 @_kernel
 def laplace_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, width):  # type: ignore[no-untyped-def]
-    """The last episode's mean takes the place of its arm's estimate; rows as in `arms.estimate`.
+    """The last episode's mean takes the place of its arm's estimate; rows as in `episodes_numba.estimate`.
 
     deviation becomes width / (2 sqrt n), the square root of Hoeffding's variance proxy; tail becomes scale / n, the Laplace
     scale of the noise on the mean.
@@ -174,7 +164,7 @@ def laplace_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, widt
 
 @_kernel
 def sub_gamma_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, width, combines):  # type: ignore[no-untyped-def]
-    """Takes each ended episode's noisy sum into its arm's estimate, in place; rows as in `arms.estimate`.
+    """Takes each ended episode's noisy sum into its arm's estimate, in place; rows as in `episodes_numba.estimate`.
 
     An episode's mean is sub-gamma with variance factor v = width^2 / (4n) + 2 scale^2 / n^2 and scale c = scale / n. If
     `combines`, episodes are weighted by 1/v, and of weighted sums the factors add with squared weights, while the largest

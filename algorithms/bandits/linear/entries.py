@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -30,8 +31,6 @@ from bandana.algorithms.entry import (
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, declared
 from bandana.algorithms.problem import LINEAR
 from bandana.algorithms.protocol import FloatArray, IntArray
-
-_PARAMETERS = declared(FAILURE, BETA_SCALE)
 
 
 def _features(settings: Settings) -> tuple[tuple[float, ...], ...]:
@@ -69,12 +68,8 @@ def _short_phases(build: Callable[[Settings], PhasedElimination]) -> Callable[[S
     return lambda settings: fitting(settings.with_parameters(failure=0.1), "beta_scale", first)
 
 
-def _theorem_7(settings: Settings) -> Claim:
-    return reward_claim(settings, "Theorem 7", AZIZE_BASU)
-
-
-def _discussion_2(settings: Settings) -> Claim:
-    return reward_claim(settings, "Discussion 2", AZIZE_BASU)
+def _claim(theorem: str) -> Callable[[Settings], Claim]:
+    return lambda settings: reward_claim(settings, theorem, AZIZE_BASU)
 
 
 def _phase_bound(build: Callable[[Settings], PhasedElimination], source: str) -> Bound:
@@ -111,50 +106,38 @@ def _theorem_8(settings: Settings, means: FloatArray | None, grid: IntArray) -> 
     )  # fmt: skip
 
 
+_linear = partial(Entry, family="bandits/linear", plays_on=(LINEAR,), parameters=declared(FAILURE, BETA_SCALE))
+_adar = partial(_linear, name="adar-gope", privacy_model="central", probes=first_user)
+
 ENTRIES = (
-    Entry(
+    _linear(
         name="gope",
-        family="bandits/linear",
         privacy_model="none",
         guarantee=None,
         calibrations=(),
         claim="none: the non-private twin",
         source="Lattimore and Szepesvari (2018), Bandit Algorithms, chapter 22",
         build=_gope,
-        plays_on=(LINEAR,),
-        parameters=_PARAMETERS,
         in_audit=_short_phases(_gope),
         bound=_phase_bound(_gope, "Lattimore and Szepesvari (2018), proof of Theorem 22.1"),
     ),
-    Entry(
-        name="adar-gope",
-        family="bandits/linear",
-        privacy_model="central",
+    _adar(
         guarantee="renyi",
         calibrations=("printed", "tight"),
         claim="(alpha, epsilon)-RDP of all actions, replace one reward; as GDP, mu = sqrt(2 epsilon / alpha)",
         source=f"{AZIZE_BASU}, Algorithm 3 and Theorem 7",
         build=_adar_gope,
-        plays_on=(LINEAR,),
-        parameters=_PARAMETERS,
-        promise=_theorem_7,
-        probes=first_user,
+        promise=_claim("Theorem 7"),
         in_audit=_short_phases(_adar_gope),
         bound=_theorem_8,
     ),
-    Entry(
-        name="adar-gope",
-        family="bandits/linear",
-        privacy_model="central",
+    _adar(
         guarantee="pure",
         calibrations=("tight",),
         claim="epsilon-DP of all actions, replace one reward",
         source=f"{AZIZE_BASU}, Algorithm 3 with Laplace noise, Discussion 2",
         build=_adar_gope_pure,
-        plays_on=(LINEAR,),
-        parameters=_PARAMETERS,
-        promise=_discussion_2,
-        probes=first_user,
+        promise=_claim("Discussion 2"),
         in_audit=_short_phases(_adar_gope_pure),
         bound=_phase_bound(_adar_gope_pure, f"{AZIZE_BASU}, Discussion 2 with the constants that it leaves open"),
     ),

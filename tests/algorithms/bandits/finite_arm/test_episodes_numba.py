@@ -13,30 +13,6 @@ from bandana.algorithms.environments.answers_numba import bernoulli_answers, spa
 seeds = st.integers(0, 10**6)
 
 
-@given(seeds, st.integers(1, 40), st.integers(2, 7), st.floats(0.1, 8.0), st.booleans())
-def test_optimistic_arms(seed, n_reps, n_arms, beta, unpulled):
-    rng = np.random.default_rng(seed)
-    # Few distinct values, so that ties occur.
-    mean = rng.integers(0, 3, (n_reps, n_arms)) / 2
-    deviation = rng.integers(1, 3, (n_reps, n_arms)) / 4
-    if unpulled:
-        deviation[rng.random((n_reps, n_arms)) < 0.3] = np.inf
-    arm = rng.integers(0, n_arms, n_reps)
-    left = rng.integers(0, 2, n_reps) * rng.integers(0, 9, n_reps)
-    clock = rng.integers(0, 5, n_reps) * 1000
-    found = np.full(n_reps, -1)
-    episodes_numba.optimistic_arms(mean, deviation, arm, left, clock, beta, found)
-    assert np.array_equal(found, episodes_numba.optimistic_arms_reference(mean, deviation, arm, left, clock, beta))
-
-
-def test_ties_go_to_the_lowest_arm_and_an_arm_without_a_sample_goes_first():
-    out = np.empty(2, dtype=np.int64)
-    zeros = np.zeros(2, dtype=np.int64)
-    deviation = np.array([[1.0, 1.0, 1.0], [1.0, np.inf, np.inf]])
-    episodes_numba.optimistic_arms(np.zeros((2, 3)), deviation, zeros, zeros, zeros, 1.0, out)
-    assert out.tolist() == [0, 1]
-
-
 @pytest.mark.parametrize("combines", [False, True])
 @given(seed=seeds, n_reps=st.integers(1, 30), n_arms=st.integers(2, 5))
 def test_estimate(combines, seed, n_reps, n_arms):

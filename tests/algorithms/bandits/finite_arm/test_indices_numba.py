@@ -35,8 +35,16 @@ def states(seed, n_reps, n_arms, unpulled):
 def test_optimistic_arms(more, seed, n_reps, n_arms, beta, unpulled):
     state = states(seed, n_reps, n_arms, unpulled)
     found = np.full(n_reps, -1)
-    indices_numba.tailed_optimistic_arms(*state, beta, more, found)
-    assert np.array_equal(found, indices_numba.tailed_optimistic_arms_reference(*state, beta, more))
+    indices_numba.optimistic_arms(*state, beta, more, found)
+    assert np.array_equal(found, indices_numba.optimistic_arms_reference(*state, beta, more))
+
+
+def test_ties_go_to_the_lowest_arm_and_an_arm_without_a_sample_goes_first():
+    out = np.empty(2, dtype=np.int64)
+    zeros = np.zeros(2, dtype=np.int64)
+    deviation = np.array([[1.0, 1.0, 1.0], [1.0, np.inf, np.inf]])
+    indices_numba.optimistic_arms(np.zeros((2, 3)), deviation, np.zeros((2, 3)), zeros, zeros, zeros, 1.0, 0.0, out)
+    assert out.tolist() == [0, 1]
 
 
 @given(st.floats(-0.999, 0.999), st.floats(1e-3, 10.0))
