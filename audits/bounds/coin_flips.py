@@ -36,6 +36,8 @@ _SMALLEST = 1e-9
 _MISSES = 4.0
 """Standard deviations of the number of heads that both sides have replays for."""
 _LEAST = 100
+_TRAIN_SHARE = 0.1
+"""Share of both sides that weights are designed on."""
 _CLOSE = 5e-6
 _ROUNDING = 1e-9
 """What the sums of the exact test may be off by: 1e6 logarithms, each right to 1e-16."""
@@ -280,14 +282,7 @@ def toss(n: int, seed: int, held_out: tuple[FloatArray, FloatArray]) -> tuple[in
 
 
 def epsilon_lower(
-    data: ArrayLike,
-    neighbor: ArrayLike,
-    delta: float,
-    level: float,
-    *,
-    seed: int = 0,
-    is_learned: bool = False,
-    train_share: float = 0.1,
+    data: ArrayLike, neighbor: ArrayLike, delta: float, level: float, *, seed: int = 0, is_learned: bool = False
 ) -> float:
     """Lower confidence bound on epsilon at the given delta; assumes nothing about the mechanism.
 
@@ -299,39 +294,29 @@ def epsilon_lower(
       level: probability of a bound that is too large.
       seed: of the auditor's coins. Fix it before looking: the best of several seeds is no bound.
       is_learned: scores are of any scale, larger where the neighbor is likelier; the ratio is learned on held-out replays.
-      train_share: share of both sides that weights are designed on.
 
     Returns:
       epsilon in nats, at least 0. Where a side betrays itself in every replay, about log(n / log(1/level)): it grows with n.
 
     Raises:
-      ValueError: unusable scores (see `samples.checked_sides`), or delta, level or share out of range.
+      ValueError: unusable scores (see `samples.checked_sides`), or delta or level out of range.
 
     Guarantee: with probability at least 1 - level the mechanism is not (epsilon, delta)-DP for any smaller epsilon. Assumes:
       replays are independent and alike. Exact at every n: see `Guesses.is_refuted` for the proof; the probability is that
       of replays and coins together.
     """
-    return guess(data, neighbor, delta, level, seed=seed, is_learned=is_learned, train_share=train_share).epsilon_lower(
-        delta, level
-    )
+    return guess(data, neighbor, delta, level, seed=seed, is_learned=is_learned).epsilon_lower(delta, level)
 
 
 def guess(
-    data: ArrayLike,
-    neighbor: ArrayLike,
-    delta: float,
-    level: float,
-    *,
-    seed: int = 0,
-    is_learned: bool = False,
-    train_share: float = 0.1,
+    data: ArrayLike, neighbor: ArrayLike, delta: float, level: float, *, seed: int = 0, is_learned: bool = False
 ) -> Guesses:
     """The guesses that `epsilon_lower` is taken from, all arguments as there; they also test one claim alone."""
     data, neighbor = checked_sides(data, neighbor, _LEAST)
     probability("level", level)
     if not 0 <= delta < 1:
         raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
-    (train, train_n), (test, test_n) = split(data, neighbor, train_share)
+    (train, train_n), (test, test_n) = split(data, neighbor, _TRAIN_SHARE)
     n_data, n_neighbor, n_tosses = toss(len(test), seed, (train, train_n))
     if is_learned:
         ratio = learn_ratio(train, train_n)

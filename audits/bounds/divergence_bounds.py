@@ -1,4 +1,4 @@
-r"""Lower confidence bounds on divergences between a mechanism's outputs on two neighbors, and a check of a privacy curve.
+r"""Lower confidence bounds on divergences between a mechanism's outputs on two neighbors.
 
 What is divided into bins or cut at thresholds was decided on held-out replays; by the data-processing inequality no
 binning shows more than there is, so only the sampling error needs a bound.
@@ -32,6 +32,8 @@ from bandana.privacy_core.checks import non_negative, order, probability
 
 _LEAST = 100
 _TRIES = 48
+_TRAIN_SHARE, _SEARCH_SHARE = 0.1, 0.2
+"""Shares of the replays that are held out: of log ratios, and of scores that a threshold is chosen on."""
 
 
 # --- Renyi divergence -------------------------------------------------------------------------------------------------
@@ -109,9 +111,7 @@ def plan_renyi(log_ratio: FloatArray, counts: FloatArray, alpha: float, n: float
     return best[1]
 
 
-def renyi_lower(
-    data: ArrayLike, neighbor: ArrayLike, alpha: float, level: float, *, is_learned: bool = False, train_share: float = 0.1
-) -> float:
+def renyi_lower(data: ArrayLike, neighbor: ArrayLike, alpha: float, level: float, *, is_learned: bool = False) -> float:
     r"""Lower confidence bound on the larger of both Renyi divergences of order alpha, in nats.
 
     Args:
@@ -120,13 +120,12 @@ def renyi_lower(
       alpha: the order, above 1.
       level: probability of a bound that is too large.
       is_learned: scores are of any scale, larger where the neighbor is likelier; the ratio is learned on held-out replays.
-      train_share: share of the replays that is held out.
 
     Returns:
       a divergence of at least 0. Of high orders little can be certified: they live on outputs that are hardly ever seen.
 
     Raises:
-      ValueError: unusable scores (see `samples.checked_sides`), or alpha, level or share out of range.
+      ValueError: unusable scores (see `samples.checked_sides`), or alpha or level out of range.
 
     Guarantee: with probability at least 1 - level it is at most max(D_alpha(P|Q), D_alpha(Q|P)). Proof: for x = q/p and
     any function L > 0, x^alpha >= alpha x L^(alpha - 1) - (alpha - 1) L^alpha (a convex power lies above its tangents), so
@@ -136,16 +135,14 @@ def renyi_lower(
     binning is sharper. Source: Birrell, Dupuis, Katsoulakis, Rey-Bellet, Wang (2021) for the variational formula.
     """
     order("alpha", alpha)
-    return _best_order(data, neighbor, (alpha,), level, is_learned, train_share)[1]
+    return _best_order(data, neighbor, (alpha,), level, is_learned)[1]
 
 
 ORDERS = (1.05, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0)
 """Orders among which `rho_lower` chooses."""
 
 
-def rho_lower(
-    data: ArrayLike, neighbor: ArrayLike, level: float, *, is_learned: bool = False, train_share: float = 0.1
-) -> float:
+def rho_lower(data: ArrayLike, neighbor: ArrayLike, level: float, *, is_learned: bool = False) -> float:
     """Lower confidence bound on the rho of zCDP: Renyi divergence at most rho alpha at every order alpha, both ways.
 
     Arguments and errors are as for `renyi_lower`.
@@ -157,17 +154,20 @@ def rho_lower(
     choose the one order of `ORDERS` that promises most, and the others bound the divergence of this order alone: a choice
     among orders costs nothing of the level. Source: Bun and Steinke (2016), Definition 1.1, and as `renyi_lower`.
     """
-    alpha, divergence = _best_order(data, neighbor, ORDERS, level, is_learned, train_share)
+    alpha, divergence = _best_order(data, neighbor, ORDERS, level, is_learned)
     return divergence / alpha
 
 
 def _best_order(
-    data: ArrayLike, neighbor: ArrayLike, alphas: tuple[float, ...], level: float, is_learned: bool, train_share: float
+    data: ArrayLike, neighbor: ArrayLike, alphas: tuple[float, ...], level: float, is_learned: bool
 ) -> tuple[float, float]:
     """The order that promises the largest bound for its size, and the lower bound on its divergence."""
     data, neighbor = checked_sides(data, neighbor, _LEAST)
     probability("level", level)
-    train, test = _split_ratios(data, neighbor, is_learned, train_share)
+    train, test = split(data, neighbor, _TRAIN_SHARE)
+    if is_learned:
+        ratio = learn_ratio(*train)
+        train, test = [(ratio(mine), ratio(theirs)) for mine, theirs in (train, test)]
     counts = np.stack([count(RATIO_EDGES, scores) for scores in train]).astype(float)
     plans = [plan_renyi(ratio_middles(), counts, alpha, len(test[0])) for alpha in alphas]
     plan = plans[first_largest(np.array([plan.predicted / plan.alpha for plan in plans]))]
@@ -178,23 +178,10 @@ def _best_order(
     return plan.alpha, math.log(bound) / (plan.alpha - 1) if bound > 1 else 0.0
 
 
-def _split_ratios(
-    data: FloatArray, neighbor: FloatArray, is_learned: bool, train_share: float
-) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    """Held-out and other replays as log ratios."""
-    train, test = split(data, neighbor, train_share)
-    if is_learned:
-        ratio = learn_ratio(*train)
-        train, test = (ratio(train[0]), ratio(train[1])), (ratio(test[0]), ratio(test[1]))
-    return train, test
-
-
 # --- hockey-stick divergence and pure epsilon -------------------------------------------------------------------------
 
 
-def hockey_stick_lower(
-    data: ArrayLike, neighbor: ArrayLike, epsilon: float, level: float, *, train_share: float = 0.2
-) -> float:
+def hockey_stick_lower(data: ArrayLike, neighbor: ArrayLike, epsilon: float, level: float) -> float:
     """Lower confidence bound on delta(epsilon), the larger hockey-stick divergence of both directions.
 
     Args:
@@ -202,13 +189,12 @@ def hockey_stick_lower(
       neighbor: (n,) the same of the neighbor.
       epsilon: in nats, at least 0.
       level: probability of a bound that is too large.
-      train_share: share of the replays that choose the threshold and the direction.
 
     Returns:
       delta in [0, 1]; 0 for an epsilon above 40, of which no number of replays can tell.
 
     Raises:
-      ValueError: unusable scores (see `samples.checked_sides`), or epsilon, level or share out of range.
+      ValueError: unusable scores (see `samples.checked_sides`), or epsilon or level out of range.
 
     Guarantee: with probability at least 1 - level no (epsilon, delta)-DP with a smaller delta holds: that says Q(A) -
     e^epsilon P(A) <= delta and P(A) - e^epsilon Q(A) <= delta for every event A; one is chosen on held-out replays, and
@@ -217,7 +203,7 @@ def hockey_stick_lower(
     data, neighbor = checked_sides(data, neighbor, _LEAST)
     non_negative("epsilon", epsilon)
     probability("level", level)
-    (train, train_n), (test, test_n) = split(data, neighbor, train_share)
+    (train, train_n), (test, test_n) = split(data, neighbor, _SEARCH_SHARE)
     edges = edges_of(np.concatenate([train, train_n]))
     if not len(edges) or epsilon > LARGEST:
         return 0.0
@@ -245,14 +231,14 @@ def pure_epsilon_lower(
 ) -> float:
     """Lower confidence bound on the epsilon of pure DP from one event, found by search on held-out replays.
 
-    Where every log ratio is known, `coin_test.epsilon_lower` at delta 0 uses all events at once. This one asks for nothing
+    Where every log ratio is known, `coin_flips.epsilon_lower` at delta 0 uses all events at once. This one asks for nothing
     but an order of the outputs, and finds an event that is rare and telling: noise that betrays its side by its last bit.
 
     Args:
       data: (n,) scores of the data set, larger where the neighbor is likelier, of any scale; n >= 100.
       neighbor: (n,) the same of the neighbor.
       level: probability of a bound that is too large.
-      seed: of the auditor's coins (see `coin_test.toss`).
+      seed: of the auditor's coins (see `coin_flips.toss`).
       train_share: share of the replays that is searched.
 
     Returns:
@@ -292,8 +278,7 @@ def _share_lower(right: IntArray, total: IntArray, level: float) -> FloatArray:
     return np.asarray(np.where(right > 0, betaincinv(np.maximum(right, 1), total - right + 1, level), 0.0))
 
 
-# --- the accountant's curve -------------------------------------------------------------------------------------------
-
+# --- the bounds, by name ----------------------------------------------------------------------------------------------
 
 PURE_EVENT = Bound(
     "pure-event",

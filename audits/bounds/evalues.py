@@ -16,7 +16,7 @@ ratio learned from the replays before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -241,25 +241,6 @@ def lower_of(values: FloatArray, history: FloatArray, level: float) -> float:
     return float(values[first - 1]) if first else 0.0
 
 
-def average(histories: Sequence[FloatArray]) -> FloatArray:
-    """Joins e-processes against the same claims, one a neighbor, strategy or order: their average is an e-process too.
-
-    Args:
-      histories: each (n_blocks, n_claims) log wealths; one that stopped early keeps its last wealth.
-
-    Returns:
-      (largest n_blocks, n_claims) logarithm of the average wealth.
-
-    Guarantee: a mean of numbers with mean at most 1; the maximum has no such guarantee. Bounds of K unlike e-processes
-    hold together at level / K each.
-    """
-    if not histories or len({h.shape[1:] for h in histories}) > 1:
-        raise ValueError(f"histories must be of the same claims, got shapes {[h.shape for h in histories]}")
-    longest = max(len(h) for h in histories)
-    joined = np.stack([np.pad(h, ((0, longest - len(h)), (0, 0)), mode="edge") for h in histories])
-    return np.asarray(np.logaddexp.reduce(joined, axis=0) - math.log(len(histories)))
-
-
 # --- claims that bound contrasts --------------------------------------------------------------------------------------
 
 
@@ -360,14 +341,14 @@ def epsilon_lower(data: ArrayLike, neighbor: ArrayLike, delta: float, level: flo
       ValueError: unusable scores (see `samples.checked_sides`), or delta or level out of range.
 
     Guarantee: with probability at least 1 - level the mechanism is not (epsilon, delta)-DP for any smaller epsilon; see
-    `EProcess`. For a fixed number of replays `coin_test.epsilon_lower` is sharper.
+    `EProcess`. For a fixed number of replays `coin_flips.epsilon_lower` is sharper.
     """
 
     def guess(ratio: FloatArray, counts: FloatArray, n: int) -> float:
         pooled = np.repeat(ratio, np.minimum(counts.sum(axis=0), 10**6).astype(int))
         return design(pooled, delta, level, 2 * n).predicted
 
-    return _lower(data, neighbor, lambda grid: [ApproxClaims(grid, delta)], guess, level, is_learned)
+    return _lower(data, neighbor, lambda grid: ApproxClaims(grid, delta), guess, level, is_learned)
 
 
 def mu_lower(data: ArrayLike, neighbor: ArrayLike, level: float, *, is_learned: bool = False) -> float:
@@ -385,55 +366,18 @@ def mu_lower(data: ArrayLike, neighbor: ArrayLike, level: float, *, is_learned: 
         contrast = design_contrast(np.arange(1.0, len(ratio)) - 0.5, counts, level, n)
         return contrast.predicted if contrast else 0.0
 
-    return _lower(data, neighbor, lambda grid: [GaussianClaims(grid)], guess, level, is_learned)
-
-
-def renyi_lower(data: ArrayLike, neighbor: ArrayLike, alpha: float, level: float, *, is_learned: bool = False) -> float:
-    """Anytime-valid lower bound on the larger of both Renyi divergences of order alpha, in nats.
-
-    Everything is as for `zcdp_lower`, with one order, alpha > 1.
-
-    Guarantee: with probability at least 1 - level the mechanism is not (alpha, rho)-RDP for any smaller rho.
-    """
-    return order("alpha", alpha) * zcdp_lower(data, neighbor, (alpha,), level, is_learned=is_learned)
-
-
-def zcdp_lower(
-    data: ArrayLike, neighbor: ArrayLike, alphas: Sequence[float], level: float, *, is_learned: bool = False
-) -> float:
-    """Anytime-valid lower bound on the rho of zCDP: Renyi divergence at most rho alpha at every order alpha, both ways.
-
-    Scores and level are as for `epsilon_lower`. The e-processes of the `alphas`, orders above 1, are averaged; low
-    orders see most.
-
-    Returns:
-      rho, at least 0.
-
-    Guarantee: with probability at least 1 - level the mechanism is not rho-zCDP for any smaller rho.
-    """
-    if not len(alphas):
-        raise ValueError(f"alphas must hold at least one order, got {alphas!r}")
-    for alpha in alphas:
-        order("alphas", alpha)
-
-    def guess(ratio: FloatArray, counts: FloatArray, n: int) -> float:
-        return max(plan_renyi(ratio, counts, alpha, n).predicted / alpha for alpha in alphas)
-
-    def claims(grid: FloatArray) -> list[Claims]:
-        return [RenyiClaims(alpha, alpha * grid) for alpha in alphas]
-
-    return _lower(data, neighbor, claims, guess, level, is_learned)
+    return _lower(data, neighbor, GaussianClaims, guess, level, is_learned)
 
 
 def _lower(
     data: ArrayLike,
     neighbor: ArrayLike,
-    claims: Callable[[FloatArray], Sequence[Claims]],
+    claims: Callable[[FloatArray], Claims],
     guess: Callable[[FloatArray, FloatArray, int], float],
     level: float,
     is_learned: bool,
 ) -> float:
-    """Averages processes over growing blocks, on a grid that is fine around what the first block lets hope for."""
+    """Bets on growing blocks, on a grid that is fine around what the first block lets hope for."""
     data, neighbor = checked_sides(data, neighbor, _LEAST)
     probability("level", level)
     cuts = block_cuts(len(data))
@@ -441,12 +385,10 @@ def _lower(
     edges = edges_of(np.concatenate([data[first], neighbor[first]])) if is_learned else RATIO_EDGES
     counts = np.stack([count(edges, s[first]) for s in (data, neighbor)]).astype(float)
     ratio = log_odds(counts) if is_learned else ratio_middles()
-    grid = _grid(guess(ratio, counts, len(data)))
-    processes = [EProcess(c, is_learned=is_learned) for c in claims(grid)]
+    process = EProcess(claims(_grid(guess(ratio, counts, len(data)))), is_learned=is_learned)
     for start, stop in cuts:
-        for process in processes:
-            process.update(data[start:stop], neighbor[start:stop])
-    return lower_of(grid, average([np.array(process.history) for process in processes]), level)
+        process.update(data[start:stop], neighbor[start:stop])
+    return process.lower(level)
 
 
 def _grid(guess: float) -> FloatArray:
@@ -456,7 +398,7 @@ def _grid(guess: float) -> FloatArray:
         return coarse
     near, nearer = np.arange(0.4, 1.6, 0.02), np.arange(0.8, 1.2, 0.004)
     grid = np.unique(np.concatenate([coarse, guess * near, guess * nearer]))
-    return np.asarray(grid[np.diff(grid, prepend=0.0) > 1e-9 * grid])  # still increasing when it is multiplied
+    return np.asarray(grid[np.diff(grid, prepend=0.0) > 1e-9 * grid])
 
 
 EPSILON_E_PROCESS = Bound(

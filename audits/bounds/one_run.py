@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, ndtr, ndtri
 from scipy.stats import binom
 
-from bandana.algorithms.protocol import FloatArray
-from bandana.audits.bounds.evalues import ApproxClaims, Claims, EProcess, GaussianClaims
+from bandana.algorithms.protocol import BoolArray, FloatArray
+from bandana.audits.bounds.evalues import Claims, EProcess
 from bandana.audits.bounds.samples import block_cuts
 from bandana.privacy_core.checks import at_least, non_negative, probability
 
+LEAST = 100
+"""Fewer canaries than this certify nothing worth the run."""
 _LARGEST = 30.0
 _STEP = 0.005
 
@@ -119,7 +121,7 @@ def mu_lower(n_canaries: int, n_guesses: int, n_right: int, level: float) -> flo
     end s <= S_0 = 1, that is r + h <= k/m; where that fails, c or more right guesses have a probability below `level`.
 
     How sharp: with Gaussian noise and all coins guessed it reaches a third of the truth, however many there are, for mu-GDP
-    of the whole run lets rare outputs tell much. Where each canary has a report of its own, `sequential_mu_lower` is sharp.
+    of the whole run lets rare outputs tell much. Where each canary has a report of its own, `sequential_lower` is sharp.
     Source: Mahloujifar, Melis, Chaudhuri (2024), Theorem 9, Algorithms 1 and 3.
     """
     _checked_counts(n_canaries, n_guesses, n_right)
@@ -137,7 +139,7 @@ def mu_lower(n_canaries: int, n_guesses: int, n_right: int, level: float) -> flo
     return low
 
 
-def _is_refuted(mus: FloatArray, n_canaries: int, n_guesses: int, n_right: int, level: float) -> NDArray[np.bool_]:
+def _is_refuted(mus: FloatArray, n_canaries: int, n_guesses: int, n_right: int, level: float) -> BoolArray:
     right = np.full(len(mus), level * n_right / n_canaries)
     wrong = np.full(len(mus), level * (n_guesses - n_right) / n_canaries)
     for i in range(n_right - 1, -1, -1):
@@ -147,57 +149,48 @@ def _is_refuted(mus: FloatArray, n_canaries: int, n_guesses: int, n_right: int, 
     return np.asarray(right + wrong > n_guesses / n_canaries)
 
 
-def sequential_epsilon_lower(
-    scores: ArrayLike, is_in: ArrayLike, delta: float, level: float, epsilons: FloatArray, *, is_learned: bool = False
-) -> float:
-    r"""Lower bound on epsilon from canaries whose coins are tossed, and scored, one after the other.
+def sequential_lower(scores: ArrayLike, is_in: ArrayLike, claims: Claims, level: float) -> float:
+    r"""Lower bound from canaries whose coins are tossed, and scored, one after the other.
 
     Args:
       scores: (m,) one a canary, in the order of the coins: the log-likelihood ratio of "in" against "out" given all that was
         seen, computed before the next coin is tossed; m >= 100.
       is_in: (m,) bool, the coins.
-      delta: at least 0, below 1.
+      claims: increasing values of epsilon at some delta, or of mu; fixed in advance.
       level: probability of a bound that is too large.
-      epsilons: (k,) increasing, which are tested; fixed in advance.
-      is_learned: scores are of any scale, larger where "in" is likelier.
 
     Returns:
-      the largest of `epsilons` refuted together with all before it; 0 if the first is not.
+      the largest value of `claims` refuted together with all before it; 0 if the first is not.
 
     Raises:
-      ValueError: shapes disagree, unusable scores, or delta, level or epsilons out of range.
+      ValueError: unusable scores or coins (see `checked_coins`), or level out of range.
 
     Guarantee: with probability at least 1 - level, the claim "given all before, the canary's score is (epsilon, delta)-DP
-    in its coin" fails for every smaller epsilon. The canaries need not be independent: each factor has mean at most 1 given
-    the past, so the product is a supermartingale (`evalues.EProcess`, tossed). epsilon-DP of the stream
-    of outputs implies the claim, for the past does not depend on the next coin. (epsilon, delta)-DP implies it where each
-    canary has a release of its own; otherwise a delta may be spent on one past, and the claim is a stronger one.
+    (or mu-GDP) in its coin" fails for every smaller value. The canaries need not be independent: each factor has mean at
+    most 1 given the past, so the product is a supermartingale (`evalues.EProcess`, tossed). epsilon-DP of the stream of
+    outputs implies the claim, for the past does not depend on the next coin. (epsilon, delta)-DP and mu-GDP imply it where
+    each canary has a release of its own; otherwise a delta may be spent on one past, and the claim is a stronger one.
     """
-    return _sequential(scores, is_in, ApproxClaims(np.asarray(epsilons, dtype=float), delta), level, is_learned)
-
-
-def sequential_mu_lower(
-    scores: ArrayLike, is_in: ArrayLike, level: float, mus: FloatArray, *, is_learned: bool = False
-) -> float:
-    """Lower bound on mu from canaries whose coins are tossed, and scored, one after the other.
-
-    All but `mus`, (k,) increasing and fixed in advance, is as for `sequential_epsilon_lower`.
-
-    Guarantee: with probability at least 1 - level, the claim "given all before, the canary's score is mu-GDP in its coin"
-    fails for every smaller mu. mu-GDP of the run implies the claim where each canary has a release of its own.
-    """
-    return _sequential(scores, is_in, GaussianClaims(np.asarray(mus, dtype=float)), level, is_learned)
-
-
-def _sequential(scores: ArrayLike, is_in: ArrayLike, claims: Claims, level: float, is_learned: bool) -> float:
-    values, coins = np.asarray(scores, dtype=float), np.asarray(is_in)
-    if values.shape != coins.shape or values.ndim != 1 or coins.dtype != bool:
-        raise ValueError(f"is_in must hold a bool for each score, got {coins.dtype} {coins.shape} for scores {values.shape}")
-    if len(values) < 100:
-        raise ValueError(f"scores must hold at least 100 canaries, got {len(values)}")
+    values, coins = checked_coins(scores, is_in)
     probability("level", level)
-    process = EProcess(claims, is_learned=is_learned, is_tossed=True)
+    process = EProcess(claims, is_tossed=True)
     for start, stop in block_cuts(len(values)):
         block, side = values[start:stop], coins[start:stop]
         process.update(block[~side], block[side])
     return process.lower(level)
+
+
+def checked_coins(scores: ArrayLike, is_in: ArrayLike) -> tuple[FloatArray, BoolArray]:
+    """Scores of at least 100 canaries as float64, and their coins.
+
+    Raises:
+      ValueError: coins that are not one bool a score, scores that are NaN or too few.
+    """
+    values, coins = np.asarray(scores, dtype=float), np.asarray(is_in)
+    if values.ndim != 1 or values.shape != coins.shape or coins.dtype != bool:
+        raise ValueError(f"is_in must hold a bool for each score, got {coins.dtype} {coins.shape} for scores {values.shape}")
+    if len(values) < LEAST:
+        raise ValueError(f"scores must hold at least {LEAST} canaries, got {len(values)}")
+    if np.isnan(values).any():
+        raise ValueError(f"scores must hold no NaN, got {int(np.isnan(values).sum())} among {len(values)}")
+    return values, coins

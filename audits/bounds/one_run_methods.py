@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -16,47 +15,36 @@ from scipy.special import ndtr
 from bandana.algorithms.protocol import BoolArray, FloatArray
 from bandana.audits.bounds import one_run
 from bandana.audits.bounds.bound import ASSUMES_NOTHING, REQUIRED, Bound, QuantityKind
-from bandana.audits.bounds.evalues import EProcess, GaussianClaims
-from bandana.audits.bounds.samples import block_cuts
-from bandana.audits.claims import Quantity
+from bandana.audits.bounds.evalues import ApproxClaims, GaussianClaims
 from bandana.privacy_core import GaussianDP, PureDP
 from bandana.privacy_core.checks import at_least, positive, probability
-
-LEAST = 100
-"""Fewer canaries than this certify nothing worth the run."""
-
 
 _CUTS = (1.0, 1.5, 2.0, 2.25, 2.5, 2.75, 3.0)
 
 
-def _guesses(scores: FloatArray, is_in: BoolArray, n_guesses: int) -> int:
-    """How many of the `n_guesses` most confident guesses are right; of equal scores the earlier are guessed."""
-    most = np.argsort(-np.abs(scores), kind="stable")[:n_guesses]
-    return int(((scores[most] > 0) == is_in[most]).sum())
+def _guessed(scores: FloatArray, is_in: BoolArray, n_guesses: int) -> tuple[int, int, int]:
+    """How many canaries there are, how many are guessed, and how many of these guesses are right.
+
+    The most confident guesses count; of equal scores the earlier ones.
+    """
+    most = np.argsort(-np.abs(scores), kind="stable")[: at_least("n_guesses", n_guesses, 1)]
+    return len(scores), len(most), int(((scores[most] > 0) == is_in[most]).sum())
 
 
 def _mu(scores: FloatArray, is_in: BoolArray, level: float, *, n_guesses: int) -> float:
-    at_least("n_guesses", n_guesses, 1)
-    n_right = _guesses(scores, is_in, n_guesses)
-    return one_run.mu_lower(len(scores), min(n_guesses, len(scores)), n_right, level)
+    return one_run.mu_lower(*_guessed(scores, is_in, n_guesses), level)
 
 
 def _epsilon(scores: FloatArray, is_in: BoolArray, level: float, *, n_guesses: int, delta: float) -> float:
-    at_least("n_guesses", n_guesses, 1)
-    n_right = _guesses(scores, is_in, n_guesses)
-    return one_run.epsilon_lower(len(scores), min(n_guesses, len(scores)), n_right, delta, level)
+    return one_run.epsilon_lower(*_guessed(scores, is_in, n_guesses), delta, level)
 
 
 def _sequential(scores: FloatArray, is_in: BoolArray, level: float, *, delta: float, around: float) -> float:
-    return one_run.sequential_epsilon_lower(scores, is_in, delta, level, _grid(around))
+    return one_run.sequential_lower(scores, is_in, ApproxClaims(_grid(around), delta), level)
 
 
 def _sequential_mu(scores: FloatArray, is_in: BoolArray, level: float, *, around: float) -> float:
-    process = EProcess(GaussianClaims(_grid(around)), is_tossed=True)
-    for start, stop in block_cuts(len(scores)):
-        block, side = scores[start:stop], is_in[start:stop]
-        process.update(block[~side], block[side])
-    return process.lower(level)
+    return one_run.sequential_lower(scores, is_in, GaussianClaims(_grid(around)), level)
 
 
 def _grid(around: float) -> FloatArray:
@@ -126,18 +114,12 @@ def bound(name: str, scores: ArrayLike, is_in: ArrayLike, level: float, **parame
       mu or epsilon, at least 0. The same arguments give the same number.
 
     Raises:
-      ValueError: no such method, a parameter that is missing or that it does not take, scores that are NaN or too few, coins
-        that are not one bool a score, level or a parameter out of range.
+      ValueError: no such method, a parameter that is missing or that it does not take, unusable scores or coins (see
+        `one_run.checked_coins`), level or a parameter out of range.
     """
     if name not in METHODS:
         raise ValueError(f"name must be one of {', '.join(METHODS)}, got {name!r}")
-    values, coins = np.asarray(scores, dtype=float), np.asarray(is_in)
-    if values.ndim != 1 or values.shape != coins.shape or coins.dtype != bool:
-        raise ValueError(f"is_in must hold a bool for each score, got {coins.dtype} {coins.shape} for scores {values.shape}")
-    if len(values) < LEAST:
-        raise ValueError(f"scores must hold at least {LEAST} canaries, got {len(values)}")
-    if np.isnan(values).any():
-        raise ValueError(f"scores must hold no NaN, got {int(np.isnan(values).sum())} among {len(values)}")
+    values, coins = one_run.checked_coins(scores, is_in)
     return METHODS[name](values, coins, probability("level", level), **parameters)
 
 
@@ -168,22 +150,3 @@ def n_guesses_for(n_canaries: int, claim: GaussianDP | PureDP, level: float) -> 
         n = max(1, int(right + wrong))
         best = max(best, (one_run.mu_lower(m, n, int(right), level), n))
     return best[1]
-
-
-@dataclass(frozen=True)
-class RunBound:
-    """One lower confidence bound.
-
-    Attributes:
-      method: name in `METHODS`.
-      quantity: what is bounded.
-      parameters: of the method.
-      level: probability with which it exceeds the truth, at most.
-      lower: the bound.
-    """
-
-    method: str
-    quantity: Quantity
-    parameters: Mapping[str, Any]
-    level: float
-    lower: float

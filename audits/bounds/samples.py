@@ -69,11 +69,11 @@ def count(edges: FloatArray, scores: FloatArray) -> IntArray:
     return np.bincount(np.searchsorted(edges, scores, side="right"), minlength=len(edges) + 1)
 
 
-def block_cuts(n: int, first_share: float = 0.025, growth: float = 1.3) -> list[tuple[int, int]]:
+def block_cuts(n: int) -> list[tuple[int, int]]:
     """Blocks (start, stop) of 0 .. n that grow geometrically: what is learned from the past changes less and less."""
-    cuts = [0, min(n, max(64, math.ceil(first_share * n)))]
+    cuts = [0, min(n, max(64, math.ceil(0.025 * n)))]
     while cuts[-1] < n:
-        cuts.append(min(n, math.ceil(cuts[-1] * growth)))
+        cuts.append(min(n, math.ceil(cuts[-1] * 1.3)))
     return list(pairwise(cuts))
 
 
@@ -98,10 +98,7 @@ def learn_ratio(data: ArrayLike, neighbor: ArrayLike) -> Callable[[ArrayLike], F
     """
     first, second = checked_sides(data, neighbor, 2, is_paired=False)
     edges = edges_of(np.concatenate([first, second]))
-    counts = np.stack(
-        [np.bincount(np.searchsorted(edges, s, side="right"), minlength=len(edges) + 1) for s in (first, second)]
-    )
-    learned = log_odds(counts.astype(float))
+    learned = log_odds(np.stack([count(edges, first), count(edges, second)]).astype(float))
     return lambda scores: np.asarray(learned[np.searchsorted(edges, np.asarray(scores, dtype=float), side="right")])
 
 
@@ -173,9 +170,7 @@ def _logistic_fit(counts: FloatArray, columns: FloatArray, shift: float) -> tupl
         curvature = (columns * (total * p * (1 - p))[:, None]).T @ columns + np.diag(ridge + 1e-9)
         step = np.linalg.solve(curvature, columns.T @ (counts[1] - total * p) - ridge * weights)
         largest = float(np.abs(step).max())
-        weights = weights + step * min(
-            1.0, _LARGEST_STEP / max(largest, 1e-300)
-        )  # sides that part completely would run away
+        weights = weights + step * min(1.0, _LARGEST_STEP / max(largest, 1e-300))  # else parted sides would run away
         if largest < 1e-9:
             break
     odds = columns @ weights

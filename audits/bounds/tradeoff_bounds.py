@@ -24,6 +24,8 @@ from bandana.privacy_core.checks import probability
 
 _THRESHOLDS = 16
 _LEAST = 100
+_TRAIN_SHARE = 0.15
+"""Share of both sides that the contrast is designed on."""
 _RAREST = 8
 """Errors of each kind that a threshold must show on the training replays, if any does."""
 
@@ -170,20 +172,19 @@ def _best_weights(
     return weights * scale, epsilons, 1.0
 
 
-def mu_lower_curve(data: ArrayLike, neighbor: ArrayLike, level: float, *, train_share: float = 0.15) -> float:
+def mu_lower_curve(data: ArrayLike, neighbor: ArrayLike, level: float) -> float:
     """Lower confidence bound on mu from the whole trade-off curve.
 
     Args:
       data: (n,) scores of the data set, larger where the neighbor is likelier, of any scale; n >= 100.
       neighbor: (n,) the same of the neighbor.
       level: probability of a bound that is too large.
-      train_share: share of both that the contrast is designed on.
 
     Returns:
       mu, at least 0.
 
     Raises:
-      ValueError: the scores are unequal in number, too few or NaN; a level or share outside (0, 1).
+      ValueError: the scores are unequal in number, too few or NaN; a level outside (0, 1).
 
     Guarantee: with probability at least 1 - level every mu for which the mechanism is mu-GDP is at least this. Assumes: the
     promise tested is a GDP one; replays are independent and alike. The contrast depends on the training replays only, and
@@ -192,7 +193,7 @@ def mu_lower_curve(data: ArrayLike, neighbor: ArrayLike, level: float, *, train_
     """
     data, neighbor = checked_sides(data, neighbor, _LEAST)
     probability("level", level)
-    (train, train_n), (test, test_n) = split(data, neighbor, train_share)
+    (train, train_n), (test, test_n) = split(data, neighbor, _TRAIN_SHARE)
     edges = edges_of(np.concatenate([train, train_n]))
     counts = np.stack([count(edges, train), count(edges, train_n)]).astype(float)
     contrast = design_contrast(edges, counts, level, len(test))

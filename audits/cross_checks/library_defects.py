@@ -106,11 +106,12 @@ class Defect:
         return not math.isfinite(value)
 
 
-def _replace_one() -> float:
-    from dp_accounting import GaussianDpEvent, NeighboringRelation, rdp
+def _dp_accounting_rdp(delta: float, event: str, *parameters: float, relation: str = "ADD_OR_REMOVE_ONE") -> float:
+    import dp_accounting
+    from dp_accounting import rdp
 
-    accountant = rdp.RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_ONE)
-    return float(accountant.compose(GaussianDpEvent(1.0)).get_epsilon(1e-5))
+    accountant = rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation[relation])
+    return float(accountant.compose(getattr(dp_accounting, event)(*parameters)).get_epsilon(delta))
 
 
 def _advanced_composition(epsilon: float, count: int) -> float:
@@ -153,39 +154,10 @@ def _underflowing_pld() -> float:
     )
 
 
-def _tree() -> float:
-    from dp_accounting import NeighboringRelation, SingleEpochTreeAggregationDpEvent, rdp
+def _opacus(mechanism: str, noise_multiplier: float, delta: float) -> float:
+    from opacus.accountants import create_accountant
 
-    accountant = rdp.RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_SPECIAL)
-    return float(accountant.compose(SingleEpochTreeAggregationDpEvent(5.0, 1024)).get_epsilon(1e-5))
-
-
-def _dp_accounting_orders() -> float:
-    from dp_accounting import GaussianDpEvent, rdp
-
-    return float(rdp.RdpAccountant().compose(GaussianDpEvent(1000.0)).get_epsilon(1e-8))
-
-
-def _opacus_gaussian() -> float:
-    from opacus.accountants.gdp import GaussianAccountant
-
-    accountant = GaussianAccountant()
-    accountant.step(noise_multiplier=1.0, sample_rate=1.0)
-    return float(accountant.get_epsilon(1e-5))
-
-
-def _opacus_prv() -> float:
-    from opacus.accountants.prv import PRVAccountant
-
-    accountant = PRVAccountant()
-    accountant.step(noise_multiplier=1.0, sample_rate=1.0)
-    return float(accountant.get_epsilon(1e-5))
-
-
-def _opacus_rdp(noise_multiplier: float, delta: float) -> float:
-    from opacus.accountants.rdp import RDPAccountant
-
-    accountant = RDPAccountant()
+    accountant = create_accountant(mechanism)
     accountant.step(noise_multiplier=noise_multiplier, sample_rate=1.0)
     return float(accountant.get_epsilon(delta))
 
@@ -202,7 +174,7 @@ KNOWN_DEFECTS = (
     Defect(
         "dp-accounting", _DP_ACCOUNTING, Kind.TOO_LOW,
         "REPLACE_ONE: ignored by the RDP accountant, doubled by the PLD accountant; here RDP, sigma 1, delta 1e-5",
-        9.997256146434300, _replace_one,
+        9.997256146434300, lambda: _dp_accounting_rdp(1e-5, "GaussianDpEvent", 1.0, relation="REPLACE_ONE"),
     ),
     Defect(
         "dp-accounting", _DP_ACCOUNTING, Kind.TOO_LOW,
@@ -233,32 +205,33 @@ KNOWN_DEFECTS = (
     Defect(
         "dp-accounting", _DP_ACCOUNTING, Kind.TOO_HIGH,
         "the tree event is composed by RDP, and by no other accountant; here 1024 leaves, sigma 5, delta 1e-5",
-        2.737785446847325561, _tree,
+        2.737785446847325561,
+        lambda: _dp_accounting_rdp(1e-5, "SingleEpochTreeAggregationDpEvent", 5.0, 1024, relation="REPLACE_SPECIAL"),
     ),
     Defect(
         "dp-accounting", _DP_ACCOUNTING, Kind.TOO_HIGH,
         "RDP orders end at 1024; here one Gaussian, sigma 1000, delta 1e-8",
-        GaussianDP(0.001).epsilon(1e-8), _dp_accounting_orders,
+        GaussianDP(0.001).epsilon(1e-8), lambda: _dp_accounting_rdp(1e-8, "GaussianDpEvent", 1000.0),
     ),
     Defect(
         "opacus", _OPACUS, Kind.TOO_HIGH,
         "GaussianAccountant uses the limit theorem of subsampling also at sampling rate 1; here sigma 1, delta 1e-5",
-        4.377178095681224628, _opacus_gaussian,
+        4.377178095681224628, lambda: _opacus("gdp", 1.0, 1e-5),
     ),
     Defect(
         "opacus", _OPACUS, Kind.TOO_HIGH,
         "PRVAccountant adds its eps_error of 0.01 to what it computed; here sigma 1, delta 1e-5",
-        4.377178095681224628, _opacus_prv,
+        4.377178095681224628, lambda: _opacus("prv", 1.0, 1e-5),
     ),
     Defect(
         "opacus", _OPACUS, Kind.TOO_HIGH,
         "RDP orders end at 63; here sigma 50, delta 1e-8",
-        GaussianDP(0.02).epsilon(1e-8), lambda: _opacus_rdp(50.0, 1e-8),
+        GaussianDP(0.02).epsilon(1e-8), lambda: _opacus("rdp", 50.0, 1e-8),
     ),
     Defect(
         "opacus", _OPACUS, Kind.TOO_LOW,
         "RDPAccountant answers a negative epsilon where the right one is 0; here sigma 100, delta 1e-2",
-        0.0, lambda: _opacus_rdp(100.0, 1e-2),
+        0.0, lambda: _opacus("rdp", 100.0, 1e-2),
     ),
     Defect(
         "opacus", _OPACUS, Kind.FAILS,

@@ -93,15 +93,20 @@ def play_rows(play: Play, table: Table, n_reps: int, seed: int) -> IntArray:
       BrokenFunction: what comes back are no actions, one a replicate and round.
     """
     rewards = np.broadcast_to(table.rewards, (n_reps, *table.rewards.shape))  # read-only
-    shape = (n_reps, table.n_users)
+    actions = _played(play, rewards, seed)
     if not takes_stream(play):
-        return _checked_actions(np.asarray(play(rewards, seed)), shape, table.n_actions, "it must return")
+        return _checked_actions(actions, (n_reps, table.n_users), table.n_actions, "it must return")
+    if (actions[:, -1] < 0).any():
+        raise BrokenFunction(f"it must pull once in each of {table.n_users} rounds, got {int((actions[0] >= 0).sum())}")
+    return actions
+
+
+def _played(play: Play, rewards: FloatArray, seed: int) -> IntArray:
+    """What the function returns, or the arms that it pulls, unchecked."""
+    if not takes_stream(play):
+        return np.asarray(play(rewards, seed))
     stream = RewardStream(rewards)
     play(stream, seed)
-    if (stream.actions[:, -1] < 0).any():
-        raise BrokenFunction(
-            f"it must pull once in each of {table.n_users} rounds, got {int((stream.actions[0] >= 0).sum())}"
-        )
     return stream.actions
 
 
@@ -301,15 +306,9 @@ def echoing(play: Play, record: int, lie: float, reward_range: Interval) -> Play
     middle = (reward_range.low + reward_range.high) / 2
 
     def planted(rewards: FloatArray, seed: int) -> IntArray:
-        table_rows = np.asarray(rewards)
-        if takes_stream(play):
-            stream = RewardStream(rewards)
-            play(stream, seed)
-            actions = stream.actions.copy()
-        else:
-            actions = np.array(play(rewards, seed))
+        actions = np.array(_played(play, rewards, seed))
         rows = np.arange(len(actions))
-        bit = table_rows[rows, record, actions[:, record]] > middle
+        bit = rewards[rows, record, actions[:, record]] > middle
         coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(4,)))).random(len(actions))
         actions[:, record + 1] = np.where(coins < lie, ~bit, bit).astype(np.int64)
         return actions
@@ -323,12 +322,7 @@ def counting_again(play: Play, record: int, times: int) -> Play:
     def planted(rewards: FloatArray, seed: int) -> IntArray:
         row = np.array(rewards[0])  # replicates are given the same data
         row[record : record + times] = row[record]
-        again = np.broadcast_to(row, np.shape(rewards))
-        if not takes_stream(play):
-            return np.asarray(play(again, seed))
-        stream = RewardStream(again)
-        play(stream, seed)
-        return stream.actions
+        return _played(play, np.broadcast_to(row, np.shape(rewards)), seed)
 
     return planted
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -143,13 +144,6 @@ def fit_codes(data: Replays, neighbor: Replays) -> Scorer:
     return lambda replays: counted(replays.action_code)
 
 
-def fit_counts(data: Replays, neighbor: Replays) -> Scorer:
-    """Learns the log odds of how often each action was played, by logistic regression."""
-    layout = _layout(data, neighbor)
-    learned = learn_logistic(*_examples(data, neighbor, lambda rows: rows[:, layout.counts]))
-    return lambda replays: learned(replays.actions[:, layout.counts])
-
-
 def fit_divergence(data: Replays, neighbor: Replays) -> Scorer:
     """Learns the log odds of when the actions leave the commonest sequence of actions, by counting.
 
@@ -170,18 +164,18 @@ def _bin(edges: IntArray, rounds: IntArray) -> IntArray:
     return np.searchsorted(edges, rounds, side="right").astype(np.int64)
 
 
-def fit_logistic(data: Replays, neighbor: Replays) -> Scorer:
-    """Learns the log odds of all that is kept of the later actions, by logistic regression."""
-    layout = _layout(data, neighbor)
-    learned = learn_logistic(*_examples(data, neighbor, lambda rows: _one_hot(rows, layout)))
-    return lambda replays: learned(_one_hot(replays.actions, layout))
+def _fit_columns(
+    learn: Callable[[Matrix, FloatArray], Callable[[Matrix], FloatArray]], columns: Callable[[Features, Layout], Matrix]
+) -> Callable[[Replays, Replays], Scorer]:
+    """Learns log odds from columns of what is kept of the later actions."""
 
+    def fit(data: Replays, neighbor: Replays) -> Scorer:
+        layout = _layout(data, neighbor)
+        sides = [columns(side.actions[:_MOST_LEARNED], layout) for side in (data, neighbor)]
+        learned = learn(np.concatenate(sides), np.repeat([0.0, 1.0], [len(side) for side in sides]))
+        return lambda replays: learned(columns(replays.actions, layout))
 
-def fit_stumps(data: Replays, neighbor: Replays) -> Scorer:
-    """Learns the same by boosted stumps."""
-    layout = _layout(data, neighbor)
-    learned = learn_stumps(*_examples(data, neighbor, lambda rows: _one_hot(rows, layout)), quantiles=FINE)
-    return lambda replays: learned(_one_hot(replays.actions, layout))
+    return fit
 
 
 def _layout(data: Replays, neighbor: Replays) -> Layout:
@@ -190,12 +184,6 @@ def _layout(data: Replays, neighbor: Replays) -> Layout:
             f"both sides must hold later actions of one layout, as from replay; got {data.layout} and {neighbor.layout}"
         )
     return data.layout
-
-
-def _examples(data: Replays, neighbor: Replays, columns: Callable[[Features], Matrix]) -> tuple[Matrix, FloatArray]:
-    """Features of at most 2^13 replays of each side, (n, n_features), and which side each is of."""
-    sides = [columns(side.actions[:_MOST_LEARNED]) for side in (data, neighbor)]
-    return np.concatenate(sides), np.repeat([0.0, 1.0], [len(side) for side in sides])
 
 
 def _one_hot(rows: Features, layout: Layout) -> Features:
@@ -211,10 +199,10 @@ ALL: tuple[Attack, ...] = (
     Attack("exact likelihood ratio", TRANSCRIPT, lambda data, neighbor: likelihood_ratio),
     Attack("exact likelihood ratio of the report", REPORT, lambda data, neighbor: report_ratio),
     Attack("counted log odds", ACTIONS, fit_codes),
-    Attack("action counts", ACTIONS, fit_counts),
+    Attack("action counts", ACTIONS, _fit_columns(learn_logistic, lambda rows, layout: rows[:, layout.counts])),
     Attack("first divergence", ACTIONS, fit_divergence),
-    Attack("logistic regression", ACTIONS, fit_logistic),
-    Attack("boosted stumps", ACTIONS, fit_stumps),
+    Attack("logistic regression", ACTIONS, _fit_columns(learn_logistic, _one_hot)),
+    Attack("boosted stumps", ACTIONS, _fit_columns(partial(learn_stumps, quantiles=FINE), _one_hot)),
 )
 """All attacks; the first two are exact and learn nothing."""
 

@@ -189,12 +189,7 @@ def measure_one_run(
         found = one_run.examine(algorithm, data, neighbor, effort.seed, claim=claim, delta=effort.delta, level=level)
     except ValueError:
         return Measurement((), {})
-    canaries = f"{len(found.records)} canaries in one run of {data.n_users} records"
-    bounds = tuple(
-        StatedBound(ONE_RUN, "guessed coins", canaries, b.quantity, b.method, dict(b.parameters), b.level, b.lower, ONE_RUN)
-        for b in found.bounds
-    )
-    return Measurement(bounds, {ONE_RUN: (found.scores, found.is_in.astype(float))})
+    return Measurement(found.bounds, {ONE_RUN: (found.scores, found.is_in.astype(float))})
 
 
 def _score(

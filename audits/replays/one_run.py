@@ -34,8 +34,10 @@ from bandana.algorithms.environments.data_sets import DataSet
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm, BoolArray, FloatArray, IntArray, Record
 from bandana.algorithms.run import run
-from bandana.audits.bounds.one_run_methods import LEAST, RunBound, bound, n_guesses_for
+from bandana.audits.bounds.one_run import LEAST
+from bandana.audits.bounds.one_run_methods import bound, n_guesses_for
 from bandana.audits.claims import Quantity
+from bandana.audits.outcome import ONE_RUN, StatedBound
 from bandana.privacy_core import Carried, GaussianDP, LiveLedger, Mechanism, PureDP, ReproducibleNoise, Span
 from bandana.privacy_core.checks import at_least, probability
 
@@ -67,7 +69,7 @@ class OneRun:
     records: IntArray
     is_local: bool
     n_parted: int
-    bounds: tuple[RunBound, ...]
+    bounds: tuple[StatedBound, ...]
 
 
 def examine(
@@ -124,13 +126,21 @@ def examine(
     ledger = _SharedAnswers(1 if is_local else len(records), is_local, is_hidden, ReproducibleNoise(for_noise))
     run(algorithm, tables, ledger, observers=[ledger])
     scores = ledger.scores().astype(np.float32).astype(np.float64)
-    bounds = _bounds(scores, is_in, claim, delta, level, is_sequential=is_local and ledger.is_prompt)
+    canaries = f"{len(records)} canaries in one run of {data.n_users} records"
+    bounds = _bounds(scores, is_in, canaries, claim, delta, level, is_sequential=is_local and ledger.is_prompt)
     return OneRun(scores, is_in, records, is_local, int(ledger.parted.sum()), bounds)
 
 
 def _bounds(
-    scores: FloatArray, is_in: BoolArray, claim: GaussianDP | PureDP, delta: float, level: float, *, is_sequential: bool
-) -> tuple[RunBound, ...]:
+    scores: FloatArray,
+    is_in: BoolArray,
+    canaries: str,
+    claim: GaussianDP | PureDP,
+    delta: float,
+    level: float,
+    *,
+    is_sequential: bool,
+) -> tuple[StatedBound, ...]:
     mu, epsilon = Quantity("mu"), Quantity("epsilon", delta)
     is_pure = isinstance(claim, PureDP)
     share = level / ((1 if is_pure else 2) * (2 if is_sequential else 1))
@@ -143,11 +153,12 @@ def _bounds(
         near = claim.epsilon if isinstance(claim, PureDP) else claim.epsilon_at(delta)
         planned.append(("one-run-sequential", epsilon, {"delta": delta, "around": max(near, 1e-3)}))
         planned.append(("one-run-sequential-mu", mu, {"around": claim.gdp().mu}))
-    return tuple(
-        RunBound(name, quantity, parameters, share, bound(name, scores, is_in, share, **parameters))
-        for name, quantity, parameters in planned
-        if not (is_pure and quantity == mu)
-    )
+    found = []
+    for name, quantity, parameters in planned:
+        if not (is_pure and quantity == mu):
+            lower = bound(name, scores, is_in, share, **parameters)
+            found.append(StatedBound(ONE_RUN, "guessed coins", canaries, quantity, name, parameters, share, lower, ONE_RUN))
+    return tuple(found)
 
 
 def _in_table(algorithm: Algorithm, data: Table, neighbor: ArrayLike | Table) -> Table:

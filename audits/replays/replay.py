@@ -68,23 +68,6 @@ class Replays:
             self.log_ratio[rows], self.action_code[rows], self.report_log_ratio[rows], self.actions[rows], self.layout
         )
 
-    @staticmethod
-    def joined(parts: list[Replays]) -> Replays:
-        """All replays of all parts, in order, in memory of their own.
-
-        Raises:
-          ValueError: there are no parts, or their actions are not laid out alike.
-        """
-        if not parts or any(part.layout != parts[0].layout for part in parts):
-            raise ValueError(f"parts must be at least one, all of one layout, got {[part.layout for part in parts]}")
-        return Replays(
-            np.concatenate([part.log_ratio for part in parts]),
-            np.concatenate([part.action_code for part in parts]),
-            np.concatenate([part.report_log_ratio for part in parts]),
-            np.concatenate([part.actions for part in parts]),
-            parts[0].layout,
-        )
-
 
 def default_workers() -> int:
     """The number of threads where nobody says: the environment's BANDANA_WORKERS, else one a core, at most two.
@@ -179,10 +162,8 @@ def _replay_block(algorithm: Algorithm, pair: Pair, on_neighbor: bool, found: Re
     shadow = ActionLog()
     run(algorithm, there, scripted, observers=[shadow])
     scripted.finish()
-    differs, sign = (
-        (scripted.diverged >= 0) | actions_differ(actions, shadow, pair.hidden_record),
-        -1.0 if on_neighbor else 1.0,
-    )
+    differs = (scripted.diverged >= 0) | actions_differ(actions, shadow, pair.hidden_record)
+    sign = -1.0 if on_neighbor else 1.0
     found.log_ratio[:] = sign * np.where(differs, -np.inf, scripted.log_ratio)
     found.report_log_ratio[:] = sign * np.where(differs, -np.inf, scripted.report_log_ratio)
     found.action_code[:] = action_codes(actions, record, algorithm.n_actions)

@@ -166,39 +166,29 @@ def figure_block(
     }
 
 
-def shared_facts(
-    audits: Sequence[Audit], asked: Sequence[tuple[str, Callable[[Audit], str]]], caption: str
-) -> tuple[list[tuple[str, Any]], list[Block]]:
-    """Facts that all audits share, and a table of those that differ, one row per audit (long texts by groups).
+def shared_facts(audits: Sequence[Audit], asked: Sequence[tuple[str, Callable[[Audit], str]]], caption: str) -> list[Block]:
+    """List of the facts that all audits share, and a table of those that differ, one row per audit (long texts by groups).
 
     Args:
       audits: at least one.
       asked: (term, audit -> text); a term without text for any audit is omitted.
       caption: of the table.
-
-    Returns:
-      pairs for `fact_list`, and the table, if one is needed.
     """
-    shared: list[tuple[str, list[str]]] = []
-    differing: list[tuple[str, list[str]]] = []
-    for term, get in asked:
-        values = [get(audit) for audit in audits]
-        if any(values):
-            (shared if len(set(values)) == 1 else differing).append((term, values))
-    facts: list[tuple[str, Any]] = [(term, values[0]) for term, values in shared]
+    said = [(term, [get(audit) for audit in audits]) for term, get in asked]
+    facts: list[tuple[str, Any]] = [(term, values[0]) for term, values in said if any(values) and len(set(values)) == 1]
+    differing = [(term, values) for term, values in said if len(set(values)) > 1]
     short = [(term, values) for term, values in differing if max(map(len, values)) <= _LONGEST_IN_TABLE]
     for term, values in differing:
-        if (term, values) in short:
-            continue
-        for value in dict.fromkeys(values):
+        for value in dict.fromkeys(values) if (term, values) not in short else ():
             holders = [a["label"] for a, v in zip(audits, values, strict=True) if v == value]
             facts.append((f"{term} ({', '.join(holders)})", value))
+    found = [fact_list(facts)] if facts else []
     if not short:
-        return facts, []
+        return found
     columns = ["Audit", *(column(term, right=len(max(v, key=len)) <= 8) for term, v in short)]
     rows = [[audit["label"], *(values[index] or NONE for _, values in short)] for index, audit in enumerate(audits)]
     widths = [1.4] + [min(3.0, max(0.8, max(map(len, values)) / 14)) for _, values in short]
-    return facts, [table_block(caption, columns, rows, widths=widths)]
+    return [*found, table_block(caption, columns, rows, widths=widths)]
 
 
 def pair_rows(mapping: dict[str, Any]) -> list[list[Cell]]:

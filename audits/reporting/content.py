@@ -117,10 +117,8 @@ def headline(document: dict[str, Any]) -> tuple[str, str]:
 
 def _scope(document: dict[str, Any]) -> list[Block]:
     audits, environments = document["audits"], document["environments"]
-    facts: list[tuple[str, Any]] = []
-    blocks: list[Block] = []
     if audits:
-        shared, table = shared_facts(
+        blocks = shared_facts(
             audits,
             [
                 ("Unit of privacy", lambda a: a["unit"]),
@@ -135,11 +133,8 @@ def _scope(document: dict[str, Any]) -> list[Block]:
             ],
             "Claims by audit",
         )
-        facts += shared
-        blocks += table
     else:
-        blocks.append(paragraph("No privacy claim was audited."))
-    blocks = ([fact_list(facts)] if facts else []) + blocks
+        blocks = [paragraph("No privacy claim was audited.")]
     for environment in environments:
         blocks.append(heading(f"Data: {environment['label']}" if len(environments) > 1 else "Data"))
         blocks += _data(environment)
@@ -190,7 +185,7 @@ def _mechanism(document: dict[str, Any]) -> list[Block]:
 
 
 def _accounts(audits: list[Audit]) -> list[Block]:
-    shared, differing = shared_facts(
+    said = shared_facts(
         audits,
         [
             ("Accountant", lambda a: a["accountant"]["method"]),
@@ -199,7 +194,6 @@ def _accounts(audits: list[Audit]) -> list[Block]:
         ],
         "Accountants by audit",
     )
-    said = ([fact_list(shared)] if shared else []) + differing
     formulas = list(dict.fromkeys(a["accountant"]["formula"] for a in audits))
     for formula in formulas:
         holders = [a["label"] for a in audits if a["accountant"]["formula"] == formula]
@@ -249,17 +243,15 @@ def _reasons(document: dict[str, Any]) -> list[Block]:
     audits = document["audits"]
     blocks: list[Block] = []
     if audits:
-        rows = []
-        for audit in audits:
-            order = broken_order(audit)
-            rows.append(
-                [
-                    audit["label"],
-                    verdict_badge(audit["verdict"]),
-                    lines_of(audit["reasons"] or [NONE]),
-                    lines_of(order) if order else "holds",
-                ]
-            )
+        rows = [
+            [
+                audit["label"],
+                verdict_badge(audit["verdict"]),
+                lines_of(audit["reasons"] or [NONE]),
+                lines_of(order) if (order := broken_order(audit)) else "holds",
+            ]
+            for audit in audits
+        ]
         blocks.append(
             table_block(
                 "Verdicts and their reasons. Order: whether claimed ≥ accounted ≥ measured, recomputed from the numbers "
@@ -284,15 +276,13 @@ def _regressions(document: dict[str, Any]) -> list[Block]:
         [
             row["label"],
             row["quantity"],
-            plain(row["before"]) if row["before"] is not None else NONE,
-            plain(row["now"]) if row["now"] is not None else NONE,
+            *(NONE if row[when] is None else plain(row[when]) for when in ("before", "now")),
             badge("WORSE", "bad") if row["is_worse"] else badge("not worse", "good"),
             row["text"],
         ]
         for row in found["rows"]
     ]
-    columns = ["Cell or audit", "Number", column("Then", right=True), column("Now", right=True)]
-    columns += ["Outcome", "Rule"]
+    columns = ["Cell or audit", "Number", column("Then", right=True), column("Now", right=True), "Outcome", "Rule"]
     return [*said, table_block("Comparison with the earlier run", columns, rows, widths=[2, 1.6, 1.1, 1.1, 1.3, 3])]
 
 

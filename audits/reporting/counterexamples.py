@@ -61,9 +61,9 @@ def _findings(audit: Audit) -> list[dict[str, Any]]:
     counterexample, noise_finding = found["counterexample"], found["noise_finding"]
     findings = [words for words in (counterexample and counterexample["summary"], noise_finding) if words]
     not_run = badge("not run", "quiet")
-    clean = (
-        (badge("none found", "good"), badge("as declared", "good")) if ledger and found["examples"] else (not_run, not_run)
-    )
+    clean = (not_run, not_run)
+    if ledger and found["examples"]:
+        clean = (badge("none found", "good"), badge("as declared", "good"))
     if not findings:
         findings = [NONE if ledger else "A plain function shows neither releases nor noise, so there is nothing to check."]
     return [
@@ -122,13 +122,18 @@ def _what_changes(found: dict[str, Any]) -> str:
 
 
 def _listed(values: Sequence[int]) -> str:
-    return " ".join(str(value) for value in values)
+    return " ".join(map(str, values))
+
+
+def _shown_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of the data table; the changed record and the place where the runs diverge stay."""
+    record = found["case"]["record"]
+    marked = (record, found["difference"]["round"] if found["difference"] else record)
+    return _kept(found["data"], [row["round"] in marked for row in found["data"]])
 
 
 def _episode_table(found: dict[str, Any]) -> Block:
-    case, rows = found["case"], found["data"]
-    parted = found["difference"]["round"] if found["difference"] else case["record"]
-    shown = _kept(rows, [row["round"] in (case["record"], parted) for row in rows])
+    shown = _shown_rows(found)
     columns = [column("Episode and record", right=True)]
     columns += [f"{name} on {side}" for side in ("D", "D′") for name in ("States", "Actions", "Rewards")]
     cells = []
@@ -139,7 +144,7 @@ def _episode_table(found: dict[str, Any]) -> Block:
         differing = ["the same"] * 3 if mine == theirs else [badge(text, "bad") for text in other]
         cells.append([str(row["round"]), *same, *differing])
     return table_block(
-        f"The data by episode.{_left_out(len(shown), case['n_rounds'], 'episodes')}", columns, cells,
+        f"The data by episode.{_left_out(len(shown), found['case']['n_rounds'], 'episodes')}", columns, cells,
         widths=[0.9, *[1.2, 1.0, 1.3] * 2], narrow=True,
     )  # fmt: skip
 
@@ -149,10 +154,8 @@ def _sentence(words: str) -> str:
 
 
 def _data_table(found: dict[str, Any]) -> Block:
-    case, rows = found["case"], found["data"]
-    parted = found["difference"]["round"] if found["difference"] else case["record"]
-    shown = _kept(rows, [row["round"] in (case["record"], parted) for row in rows])
-    both = any(row["arm"] != row["neighbor_arm"] for row in rows)
+    case, shown = found["case"], _shown_rows(found)
+    both = any(row["arm"] != row["neighbor_arm"] for row in found["data"])
     columns = [
         column("Round and record", right=True),
         column("Arm played on D" if both else "Arm played", right=True),
@@ -160,17 +163,15 @@ def _data_table(found: dict[str, Any]) -> Block:
         "Rewards of the arms on D",
         "Rewards of the arms on D′",
     ]
-    cells = []
-    for row in shown:
-        is_changed = row["round"] == case["record"]
-        cells.append(
-            [
-                str(row["round"]),
-                *(_whole(row[key]) for key in ("arm", *(("neighbor_arm",) if both else ()))),
-                _values(row["rewards"]),
-                badge(_values(row["neighbor_rewards"]), "bad") if is_changed else "the same",
-            ]
-        )
+    cells = [
+        [
+            str(row["round"]),
+            *(_whole(row[key]) for key in ("arm", *(("neighbor_arm",) if both else ()))),
+            _values(row["rewards"]),
+            badge(_values(row["neighbor_rewards"]), "bad") if row["round"] == case["record"] else "the same",
+        ]
+        for row in shown
+    ]
     return table_block(
         f"The data by round.{_left_out(len(shown), case['n_rounds'], 'rounds')}", columns, cells,
         widths=[0.9, 0.9, *([0.9] if both else []), 1.6, 1.6], narrow=True,

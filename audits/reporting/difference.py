@@ -92,9 +92,9 @@ def _status(before: Any, after: Any, changes: list[str]) -> str:
 
 
 def _audit(label: str, before: Any, after: Any) -> dict[str, Any]:
-    changes = [] if before is None or after is None else list(_changes_of_audit(before, after))
-    is_worse = False
+    changes, is_worse = [], False
     if before is not None and after is not None:
+        changes = list(_changes_of_audit(before, after))
         is_worse = _ORDER.index(after["verdict"]) < _ORDER.index(before["verdict"])
     return {
         "label": label,
@@ -145,12 +145,9 @@ def _changes_of_audit(before: Any, after: Any) -> Iterator[str]:
     for name in dict.fromkeys([*controls[0], *controls[1]]):
         became = [{True: "caught", False: "missed", None: "not planted"}[side.get(name)] for side in controls]
         yield from _moved(f"planted fault {name}", became[0], became[1])
-    found = [
-        [side["deterministic"][key] is not None for key in ("counterexample", "noise_finding")] for side in (before, after)
-    ]
-    for index, name in enumerate(("counterexample", "noise finding")):
-        then, now = ("found" if side[index] else "none found" for side in found)
-        yield from _moved(name, then, now)
+    for key in ("counterexample", "noise_finding"):
+        then, now = ("none found" if side["deterministic"][key] is None else "found" for side in (before, after))
+        yield from _moved(key.replace("_", " "), then, now)
     for key in ("confidence", "replays_per_side", "seed", "table"):
         yield from _moved(key.replace("_", " "), before["measurement"][key], after["measurement"][key])
     yield from _moved("pairs tried", before["deterministic"]["examples"], after["deterministic"]["examples"])

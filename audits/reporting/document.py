@@ -158,21 +158,14 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
             yield from _contradictions_of_cell(cell, document, f"$.benchmark.cells[{index}]")
     for index, audit in enumerate(document["audits"]):
         path = f"$.audits[{index}]"
-        tradeoff = audit["tradeoff"]
+        tradeoff, power = audit["tradeoff"], audit["power"]
         if tradeoff is not None:
-            for key in ("claimed", "measured", "lower_bound"):
-                if len(tradeoff[key]) != len(tradeoff["fpr"]):
-                    yield (
-                        f"{path}.tradeoff.{key}",
-                        tradeoff[key],
-                        f"must have length {len(tradeoff['fpr'])}, as fpr",
-                    )
-        power = audit["power"]
+            keys = ("claimed", "measured", "lower_bound")
+            yield from _unequal(tradeoff, keys, len(tradeoff["fpr"]), "fpr", f"{path}.tradeoff")
         if power is not None:
             if any(a >= b for a, b in pairwise(power["factors"])):
                 yield f"{path}.power.factors", power["factors"], "must increase"
-            if len(power["caught"]) != len(power["factors"]):
-                yield f"{path}.power.caught", power["caught"], f"must have length {len(power['factors'])}, as factors"
+            yield from _unequal(power, ("caught",), len(power["factors"]), "factors", f"{path}.power")
         yield from _contradictions_in(audit, path)
         if audit["verdict"] == "PASS":
             for reason in _against_pass(audit):
@@ -206,12 +199,8 @@ def _contradictions_of_cell(cell: dict[str, Any], document: dict[str, Any], path
     labels = [environment["label"] for environment in document["environments"]]
     if cell["environment"] not in labels:
         yield f"{path}.environment", cell["environment"], f"must be one of {', '.join(labels)}"
-    for key in ("mean", "low", "high", "mu_spent"):
-        if cell[key] is not None and len(cell[key]) != len(grid):
-            yield f"{path}.{key}", cell[key], f"must have length {len(grid)}, as the grid"
+    yield from _unequal(cell, ("mean", "low", "high", "mu_spent", "bound"), len(grid), "the grid", path)
     bound = cell["bound"]
-    if bound is not None and len(bound) != len(grid):
-        yield f"{path}.bound", bound, f"must have length {len(grid)}, as the grid"
     if bound is not None and cell["mean"] is None:
         yield f"{path}.bound", bound, "bounds a withheld regret, and may reveal it"
     if (bound is None) != (cell["bound_text"] is None):
@@ -221,6 +210,15 @@ def _contradictions_of_cell(cell: dict[str, Any], document: dict[str, Any], path
         yield f"{path}.{hidden[0]}", None, "is withheld, but other numbers of this cell's regret are shown"
     if hidden and document["benchmark"]["withheld"] is None:
         yield f"{path}.{hidden[0]}", None, "is withheld, but benchmark.withheld gives no reason"
+
+
+def _unequal(
+    found: dict[str, Any], keys: tuple[str, ...], length: int, model: str, path: str
+) -> Iterator[tuple[str, Any, str]]:
+    """Lists of another length than their model; null is none."""
+    for key in keys:
+        if found[key] is not None and len(found[key]) != length:
+            yield f"{path}.{key}", found[key], f"must have length {length}, as {model}"
 
 
 def _contradictions_in(audit: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:

@@ -54,18 +54,17 @@ def measurement(document: dict[str, Any]) -> list[Block]:
             "the claim is refuted."
         )
     ]
-    shared, differing = shared_facts(
+    said += shared_facts(
         audits,
         [
             ("Replayed data", lambda a: a["measurement"]["table"]),
             ("Replays per side", lambda a: number(a["measurement"]["replays_per_side"])),
-            ("Confidence", lambda a: _confidence(a)),
+            ("Confidence", _confidence),
             ("Seed", lambda a: str(a["measurement"]["seed"])),
             ("Validity", lambda a: a["measurement"]["text"]),
         ],
         "Set-up by audit",
     )
-    said += ([fact_list(shared)] if shared else []) + differing
     said += [
         heading("Lower bounds"),
         paragraph(
@@ -173,13 +172,8 @@ def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
     if any(bound["budget"] == "test" for bound in taken):
         facts.append(("Budget “test”", "The same algorithm with rescaled noise, see section 4."))
     facts += [(f"A bound on {name_of(quantity)}", _TESTS[kind_of(quantity)]) for quantity in _seen(taken, "quantity")]
-    facts += [
-        (
-            f"Method {name}",
-            WORDS.get(name, "Documented in the module bandana.audits.bounds.methods."),
-        )
-        for name in _seen(taken, "method")
-    ]
+    unknown = "Documented in the module bandana.audits.bounds.methods."
+    facts += [(f"Method {name}", WORDS.get(name, unknown)) for name in _seen(taken, "method")]
     facts.append(("All bounds", "Replays are independent and identically distributed."))
     converted = [audit["label"] for audit in audits if _is_converted(audit)]
     if any(audit["epsilon"]["measured"] is not None for audit in audits):

@@ -148,12 +148,8 @@ def caveat(provenance: Provenance) -> list[Block]:
 
 def _row(place: int, maker: Provenance, differing: list[str]) -> list[Cell]:
     mine = dict(_facts(maker))
-    times = _between(maker["began"], maker["ended"])
-    return [str(place), _counted(maker), times, _differences(mine, differing)]
-
-
-def _differences(facts: dict[str, str], differing: list[str]) -> Cell:
-    return lines_of([f"{term}: {facts.get(term, NOT_RECORDED)}" for term in differing] or [NONE])
+    differences = [f"{term}: {mine.get(term, NOT_RECORDED)}" for term in differing] or [NONE]
+    return [str(place), _counted(maker), _between(maker["began"], maker["ended"]), lines_of(differences)]
 
 
 def _counted(results: dict[str, Any]) -> str:

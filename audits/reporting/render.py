@@ -52,12 +52,8 @@ def render_html(document: dict[str, Any]) -> str:
     from markupsafe import Markup
 
     page = _page(document)
-    index = 0
-    for section in page["sections"]:
-        for block in section["blocks"]:
-            for image in block.get("images", ()):
-                index += 1
-                image["svg"] = Markup(_inline(image["svg"], f"f{index}-"))  # matplotlib escaped it
+    for index, image in enumerate(_images(page["sections"]), start=1):
+        image["svg"] = Markup(_inline(image["svg"], f"f{index}-"))  # matplotlib escaped it
     style = Markup(resource("report.css"))  # our own file
     return _environment().from_string(resource("report.html.j2")).render(**page, style=style, roles=ROLES)
 
@@ -74,8 +70,8 @@ def figures(document: dict[str, Any]) -> dict[str, str]:
     validate(document)
     found: dict[str, str] = {}
     for section in _sections(document):
-        images = [image for block in section["blocks"] for image in block.get("images", ())]
-        found |= {f"{section['id']}-{index}": image["svg"] for index, image in enumerate(images, start=1)}
+        images = enumerate(_images([section]), start=1)
+        found |= {f"{section['id']}-{index}": image["svg"] for index, image in images}
     return found
 
 
@@ -101,19 +97,19 @@ def render_pdf(document: dict[str, Any]) -> bytes:
         page["date"] = [moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second]
     with tempfile.TemporaryDirectory(prefix="bandana-report-") as folder:
         root = Path(folder)
-        index = 0
-        for section in page["sections"]:
-            for block in section["blocks"]:
-                for image in block.get("images", ()):
-                    index += 1
-                    name = f"figure-{index}.svg"
-                    (root / name).write_text(image.pop("svg"), encoding="utf-8")
-                    image["file"] = name
+        for index, image in enumerate(_images(page["sections"]), start=1):
+            image["file"] = f"figure-{index}.svg"
+            (root / image["file"]).write_text(image.pop("svg"), encoding="utf-8")
         # Typst sets every word of a user from a JSON string: nothing in it is markup.
         (root / "report.json").write_text(json.dumps(_breakable(page)), encoding="utf-8")
         source = _environment().from_string(resource("report.typ.j2")).render(roles=ROLES)
         (root / "report.typ").write_text(source, encoding="utf-8")
         return bytes(typst.compile(str(root / "report.typ"), root=folder, format="pdf", ignore_system_fonts=True))
+
+
+def _images(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Images of all figures, in reading order."""
+    return [image for section in sections for block in section["blocks"] for image in block.get("images", ())]
 
 
 def load() -> None:

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, find, settings
@@ -150,17 +150,8 @@ def _change(release: Release, value: FloatArray) -> FloatArray:
     return np.where(same.reshape(len(same), -1).all(axis=1), 0.0, change)
 
 
-class _Outgrown(NamedTuple):
-    """A sequence of carried rows whose changes together exceed the sensitivity that is paid for."""
-
-    label: str
-    moved: float
-    allowed: float
-    replicate: int
-
-
-def _outgrown(live: LiveLedger, scripted: ScriptedLedger) -> _Outgrown | None:
-    """A sequence of carried rows whose changes together exceed the sensitivity.
+def _outgrown(live: LiveLedger, scripted: ScriptedLedger) -> tuple[str, float, float, int] | None:
+    """A sequence of carried rows whose changes together exceed the sensitivity: (label, moved, allowed, replicate).
 
     A record pays for all rows of a sequence at once, as for one vector, so it is the vector's change that is bounded.
     """
@@ -169,12 +160,11 @@ def _outgrown(live: LiveLedger, scripted: ScriptedLedger) -> _Outgrown | None:
         if release.carried is not None:
             key = (release.carried.label, release.mechanism.sensitivity)
             total = squares.setdefault(key, np.zeros(live.n_reps))
-            total[slice(None) if release.reps is None else release.reps] += (
-                release.mechanism.change(release.value, value) ** 2
-            )
+            rows = slice(None) if release.reps is None else release.reps
+            total[rows] += release.mechanism.change(release.value, value) ** 2
     for (label, limit), total in squares.items():
         if np.sqrt(total.max()) > limit * (1 + _ROUNDING):
-            return _Outgrown(label, float(np.sqrt(total.max())), limit, int(np.argmax(total)))
+            return label, float(np.sqrt(total.max())), limit, int(np.argmax(total))
     return None
 
 

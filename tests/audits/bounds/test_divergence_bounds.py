@@ -191,7 +191,7 @@ def test_what_is_refused():
         "alpha": lambda x, y, value=2.0, level=0.05: renyi_lower(x, y, value, level),
         "epsilon": lambda x, y, value=0.5, level=0.05: hockey_stick_lower(x, y, value, level),
         "seed": lambda x, y, value=0, level=0.05: pure_epsilon_lower(x, y, level, seed=value),
-        "train_share": lambda x, y, value=0.1, level=0.05: rho_lower(x, y, level, train_share=value),
+        "train_share": lambda x, y, value=0.3, level=0.05: pure_epsilon_lower(x, y, level, train_share=value),
     }
     wrong = {"alpha": (1.0, 0.5, np.nan, np.inf), "epsilon": (-0.1, np.nan), "seed": (-1,), "train_share": (0.0, 1.0)}
     for name, bound in bounds.items():

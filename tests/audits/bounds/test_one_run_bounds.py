@@ -7,6 +7,7 @@ from scipy.special import expit, ndtr
 from scipy.stats import binom
 
 from bandana.audits.bounds import one_run
+from bandana.audits.bounds.evalues import ApproxClaims, GaussianClaims
 from tests.score_pairs import gaussian, worst_case
 
 GRID = np.arange(0.01, 3, 0.01)
@@ -106,15 +107,14 @@ def test_guesses_that_were_picked_certify_less_than_coins_that_were_all_there():
 # --- one after the other ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("is_learned", first(1, [False, True]))
-def test_sequential_bounds_are_hardly_ever_overstated(is_learned):
+def test_sequential_bounds_are_hardly_ever_overstated():
     """In at most 10 % of 80 runs (chance < 1e-6)."""
     wrong_epsilon = wrong_mu = 0
     for seed in range(80):
         pair = canaries(lambda n, s: worst_case(0.5, 0.01, n, s), 800, seed)
-        wrong_epsilon += one_run.sequential_epsilon_lower(*pair, 0.01, 0.1, np.array([0.5]), is_learned=is_learned) > 0
+        wrong_epsilon += one_run.sequential_lower(*pair, ApproxClaims(np.array([0.5]), 0.01), 0.1) > 0
         pair = canaries(lambda n, s: gaussian(1.0, n, s), 800, seed)
-        wrong_mu += one_run.sequential_mu_lower(*pair, 0.1, np.array([1.0]), is_learned=is_learned) > 0
+        wrong_mu += one_run.sequential_lower(*pair, GaussianClaims(np.array([1.0])), 0.1) > 0
     assert max(wrong_epsilon, wrong_mu) <= binom.ppf(1 - 1e-6, 80, 0.1)
 
 
@@ -129,7 +129,7 @@ def test_canaries_that_depend_on_the_past_do_no_harm():
             is_true = generator.random() < expit(epsilon)
             scores[i] = epsilon if is_true == is_in[i] else -epsilon
             epsilon = 1.0 if is_true else 0.3
-        wrong += one_run.sequential_epsilon_lower(scores, is_in, 0.0, 0.1, np.array([1.0])) > 0
+        wrong += one_run.sequential_lower(scores, is_in, ApproxClaims(np.array([1.0]), 0.0), 0.1) > 0
     assert wrong <= binom.ppf(1 - 1e-5, 60, 0.1)
 
 
@@ -140,12 +140,12 @@ def test_sharpness_of_ten_thousand_canaries():
         pair = canaries(lambda n, s: worst_case(1.0, 0, n, s), 10**4, seed)
         response.append((
             one_run.epsilon_lower(10**4, 10**4, n_right(*pair, 10**4), 1e-5, 0.05),
-            one_run.sequential_epsilon_lower(*pair, 1e-5, 0.05, GRID),
+            one_run.sequential_lower(*pair, ApproxClaims(GRID, 1e-5), 0.05),
         ))  # fmt: skip
         pair = canaries(lambda n, s: gaussian(1.0, n, s), 10**4, seed)
         noise.append((
             one_run.mu_lower(10**4, 10**4, n_right(*pair, 10**4), 0.05),
-            one_run.sequential_mu_lower(*pair, 0.05, GRID),
+            one_run.sequential_lower(*pair, GaussianClaims(GRID), 0.05),
         ))  # fmt: skip
     assert (np.median(response, axis=0) >= (0.9, 0.88)).all()
     assert (np.median(noise, axis=0) >= (0.3, 0.9)).all()
@@ -184,8 +184,7 @@ def test_parameters_out_of_range_are_refused():
         for bound in (
             lambda level: one_run.epsilon_lower(10, 5, 5, 0.0, level),
             lambda level: one_run.mu_lower(10, 5, 5, level),
-            lambda level: one_run.sequential_epsilon_lower(fine, coins, 0.0, level, GRID),
-            lambda level: one_run.sequential_mu_lower(fine, coins, level, GRID),
+            lambda level: one_run.sequential_lower(fine, coins, GaussianClaims(GRID), level),
         ):
             with pytest.raises(ValueError, match="level must"):
                 bound(level)
@@ -194,8 +193,8 @@ def test_parameters_out_of_range_are_refused():
         (fine[:99], coins[:99], "at least 100 canaries, got 99"), (np.append(fine[:-1], np.nan), coins, "NaN"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
-            one_run.sequential_epsilon_lower(scores, is_in, 0.0, 0.05, GRID)
+            one_run.sequential_lower(scores, is_in, GaussianClaims(GRID), 0.05)
     with pytest.raises(ValueError, match="epsilons must be"):
-        one_run.sequential_epsilon_lower(fine, coins, 0.0, 0.05, GRID[::-1])
+        ApproxClaims(GRID[::-1], 0.0)
     with pytest.raises(ValueError, match="mus must be"):
-        one_run.sequential_mu_lower(fine, coins, 0.05, np.array([np.inf]))
+        GaussianClaims(np.array([np.inf]))

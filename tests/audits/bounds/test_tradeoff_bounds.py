@@ -162,9 +162,7 @@ def test_what_is_refused(bound):
             bound(fine, fine, level)
 
 
-def test_the_curve_wants_equal_numbers_and_a_share():
+def test_the_curve_wants_equal_numbers():
     fine = np.linspace(-1, 1, 200)
     with pytest.raises(ValueError, match="equally many scores, got 200 and 150"):
         mu_lower_curve(fine, fine[:150], 0.05)
-    with pytest.raises(ValueError, match="train_share must lie strictly between 0 and 1, got 1"):
-        mu_lower_curve(fine, fine, 0.05, train_share=1)

@@ -40,7 +40,6 @@ from bandana.audits.neighbors.candidates import Candidate
 from bandana.audits.neighbors.pairs import actions_differ, canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, SAMPLING, Effort
 from bandana.audits.replays import one_run as one_run_audit
-from bandana.audits.replays.later_actions import later_features
 from bandana.audits.replays.measure import measure_one_run
 from bandana.audits.replays.replay import replay
 from bandana.audits.searches import noise
@@ -49,6 +48,7 @@ from bandana.audits.searches.counterexample import DECISION, SENSITIVITY
 from bandana.audits.searches.deterministic import examine, examine_pair, search
 from bandana.audits.trial import Trial
 from bandana.privacy_core import GaussianDP, Interval, LiveLedger, Relation, ReproducibleNoise, TrustModel
+from tests.later_features import later_features
 
 TABLE = table()
 CLAIM = GaussianDP(1 + 1e-9)

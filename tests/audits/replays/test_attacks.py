@@ -12,9 +12,10 @@ from bandana.audits.bounds import error_rates
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.replays import attacks
 from bandana.audits.replays.attacks import ACTIONS, ALL, REPORT, TRANSCRIPT, Attack, of_view, split, strongest
-from bandana.audits.replays.later_actions import Layout, later_features
+from bandana.audits.replays.later_actions import Layout
 from bandana.audits.replays.replay import Replays, replay
 from bandana.privacy_core import Interval
+from tests.later_features import later_features
 
 UNIT = Interval(0.0, 1.0)
 LEVEL = 0.05
@@ -52,7 +53,7 @@ def test_a_quarter_teaches_a_quarter_chooses_and_half_is_bounded():
     replays = _replays(np.random.default_rng(0).integers(0, 2, (103, 9)))
     parts = split(replays)
     assert [len(part) for part in parts] == [25, 26, 52]
-    assert np.array_equal(Replays.joined(list(parts)).actions, replays.actions)
+    assert np.array_equal(np.concatenate([part.actions for part in parts]), replays.actions)
     with pytest.raises(ValueError, match="at least 4"):
         split(replays[:3])
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bandana.algorithms.protocol import Record
-from bandana.audits.replays.later_actions import RUNS, LaterActions, Layout, first_divergence, later_features, most_common
+from bandana.audits.replays.later_actions import RUNS, LaterActions, Layout, first_divergence, most_common
+from tests.later_features import later_features
 
 
 def _observed(actions, record, n_actions, cuts):
