@@ -122,6 +122,7 @@ MARKED: dict[str, tuple[str, ...]] = {
         "test_other_laws",
         "test_a_deviation_15_percent",
     ),
+    "audits/bounds/test_one_run_bounds.py": ("test_sequential_bounds_are_hardly",),
     "audits/replays/test_one_run_audit.py": ("test_at_a_delta_of_one_percent",),
     "audits/bounds/test_power.py": (
         "test_a_pair_that_shows_half",
