@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from bandana.flows.running.settings import DataFolder
     from bandana.flows.tracking.tracker import Tracker
 
-_HOST = "127.0.0.1"
-
 
 def ui(
     data: Data = None,
@@ -27,12 +24,14 @@ def ui(
 ) -> None:
     """Open MLflow's pages on this machine (loopback only), and print where each suite is compared."""
     with failures(debug):
+        from bandana.flows.running.service import HOST
+
         folder = open_data(data)
         folder.prepare()
         from bandana.flows.tracking.tracker import Tracker
 
         tracker = Tracker.open(folder.root)
-        links = _links(folder, tracker, f"http://{_HOST}:{port}")
+        links = _links(folder, tracker, f"http://{HOST}:{port}")
         if tracker.address.kind == "http":
             typer.echo(f"The runs are on the server {tracker.address.shown}. Open:")
             for line in links:
@@ -61,20 +60,12 @@ def _links(folder: DataFolder, tracker: Tracker, base: str) -> list[str]:
 
 
 def _need_free(port: int) -> None:
-    """Refuses a port that somebody listens on: MLflow would say so a minute later, and less clearly.
-
-    Raises:
-      SpecError: the port is taken, or is not for ordinary users.
-    """
+    """Refuses a port that somebody listens on, or that is not for ordinary users: MLflow would say so a minute later."""
+    from bandana.flows.running.service import HOST, why_unusable
     from bandana.flows.spec.mistakes import SpecError
 
-    with socket.socket() as probe:
-        # As the server itself asks: a port whose last owner just went is free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, port))
-        except OSError as error:
-            raise SpecError(
-                f"--port: {port} on {_HOST} cannot be used ({error.strerror}); close what listens there, "
-                f"or choose another one, such as --port {port + 1 if 1024 <= port < 65535 else 5001}"
-            ) from error
+    if reason := why_unusable(port):
+        raise SpecError(
+            f"--port: {port} on {HOST} cannot be used ({reason}); close what listens there, "
+            f"or choose another one, such as --port {port + 1 if 1024 <= port < 65535 else 5001}"
+        )

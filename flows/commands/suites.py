@@ -195,7 +195,7 @@ def _warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources |
 
     chosen = None if resources is None else resources.executor
     if chosen is Executor.PROCESSES or (chosen is None and ("audit" in steps or not is_small(cells))):
-        warm_up([f"bandana.flows.{step}" for step in ("benchmark", "audit") if step in steps])
+        warm_up([f"bandana.flows.suites.{step}" for step in ("benchmark", "audit") if step in steps])
 
 
 def while_the_server_starts(folder: DataFolder) -> None:

@@ -31,7 +31,7 @@ class Checkout(NamedTuple):
 
 @cache
 def sources() -> str:
-    """SHA-256 over all sources of the package, 64 hex digits."""
+    """SHA-256 over all sources of the product, 64 hex digits: shown beside numbers, and part of no key."""
     digest = hashlib.sha256()
     for folder in _folders():
         for path in sorted(folder.rglob("*.py")):
@@ -48,10 +48,9 @@ def checkout() -> Checkout | None:
 
 
 def read(folders: Sequence[Path]) -> Checkout | None:
-    """The commit of some folders, which must hold tracked files: an environment inside a foreign checkout is not its code.
+    """The commit of folders of one checkout.
 
-    Args:
-      folders: of one checkout; at least one.
+    They must hold tracked files: an environment inside a foreign checkout is not its code.
     """
     first = folders[0]
     names = [os.path.relpath(folder, first) for folder in folders]

@@ -63,7 +63,7 @@ class _Part(NamedTuple):
     """Bare names, attributes, and strings that could be names."""
     imports: tuple[Name, ...]
     strings: frozenset[str]
-    """Ends of paths that string constants could be."""
+    """Ends of the paths that its string constants could be."""
 
 
 @dataclass(frozen=True)
@@ -327,10 +327,8 @@ class _Parser:
                     names = [name]
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                     names = [name]
-                case ast.Assign(targets=targets):
+                case ast.Assign(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
                     names = [target.id for target in targets if isinstance(target, ast.Name)]
-                    if len(names) < len(targets):
-                        names = []
                 case ast.AnnAssign(target=ast.Name(id=name)):
                     names = [name]
                 case _:
@@ -382,7 +380,6 @@ class _TreeReader:
         self.mentions: set[str] = set()
         self.imports: list[Name] = []
         self.strings: set[str] = set()
-        """Ends of paths that string constants could be."""
 
     def block(self, statements: Iterable[Any]) -> None:
         self.text.append("[")
@@ -414,20 +411,16 @@ class _TreeReader:
         for field in node._fields:
             value: Any = getattr(node, field, None)
             if field in ("annotation", "returns") and isinstance(node, ast.arg | ast.FunctionDef | ast.AsyncFunctionDef):
-                self._without_notes(value)
+                if value is not None:  # never run: it is text, and its names are no uses
+                    reader = _TreeReader(self._package)
+                    reader.node(value)
+                    self.text += reader.text
             elif isinstance(value, list):
                 self.block(value)
             elif isinstance(value, ast.AST):
                 self.node(value)
             else:
                 self.text.append(repr(value))
-
-    def _without_notes(self, annotation: ast.AST | None) -> None:
-        """An annotation of a function is never run."""
-        if annotation is not None:
-            reader = _TreeReader(self._package)
-            reader.node(annotation)
-            self.text += reader.text
 
 
 def _imported(statement: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, Name]]:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from bandana.flows.keys.checkout import sources
 from bandana.flows.keys.closure import Code, Name
 from bandana.flows.keys.content import content_key
 
@@ -37,12 +36,7 @@ def made_by(roots: Iterable[Name]) -> dict[str, Any]:
 
 
 def key_of(facts: Mapping[str, Any], made: Mapping[str, Any]) -> str:
-    """The key of a result.
-
-    Args:
-      facts: what was asked.
-      made: what computes it, see `made_by`.
-    """
+    """The key of the answer to what was asked, by what computes it (see `made_by`)."""
     return f"{content_key(facts)[:_HALF]}-{content_key(made)[:_HALF]}"
 
 
@@ -57,7 +51,7 @@ def is_key(text: str) -> bool:
 
 
 class OtherCodeError(RuntimeError):
-    """A worker would answer the same question by other means than the command that asks."""
+    """Raised where a worker would answer the same question by other means than the command that asks."""
 
 
 def check_same(wanted: str, own: str) -> None:
@@ -71,8 +65,3 @@ def check_same(wanted: str, own: str) -> None:
             f"a worker on {socket.gethostname()} has other code or other library versions than this command: install the "
             "same release and the same minor versions of Python, NumPy, SciPy and Numba there, and edit no code during a run"
         )
-
-
-def code_version() -> str:
-    """SHA-256 over the files of the whole product: shown beside numbers, and part of no key."""
-    return sources()

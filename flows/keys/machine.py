@@ -9,13 +9,15 @@ import os
 import platform
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
 
 _CPUINFO = Path("/proc/cpuinfo")
 UNKNOWN = "unknown"
 
 
-class Blas(NamedTuple):
+class Blas(BaseModel):
     """A linear-algebra library in this process.
 
     Attributes:
@@ -23,6 +25,8 @@ class Blas(NamedTuple):
       kernel: the processor type that its kernels are written for; OPENBLAS_CORETYPE chooses another one.
       threads: how many it computes with.
     """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     library: str
     kernel: str
@@ -76,11 +80,11 @@ def blas() -> tuple[Blas, ...]:
 
     found = {
         Blas(
-            f"{item['internal_api']} {item.get('version') or UNKNOWN}",
-            str(item.get("architecture") or UNKNOWN),
-            int(item["num_threads"]),
+            library=f"{item['internal_api']} {item.get('version') or UNKNOWN}",
+            kernel=str(item.get("architecture") or UNKNOWN),
+            threads=int(item["num_threads"]),
         )
         for item in threadpool_info()
         if item["user_api"] == "blas"
     }
-    return tuple(sorted(found))
+    return tuple(sorted(found, key=lambda item: (item.library, item.kernel, item.threads)))

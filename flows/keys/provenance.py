@@ -11,11 +11,12 @@ import os
 import pwd
 import socket
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from bandana.audits.reporting import origin
 from bandana.flows.keys import checkout, machine
@@ -30,8 +31,16 @@ _MAKERS = ("python", "bandana", "numpy", "scipy", "numba", "llvmlite", "hypothes
 _TIMES, _NAMES = ("began", "ended"), ("user", "host")
 
 
-@dataclass(frozen=True)
-class Provenance:
+def _with_offset(time: str) -> str:
+    if datetime.fromisoformat(time).tzinfo is None:
+        raise ValueError("a time needs an offset")
+    return time
+
+
+_Time = Annotated[str, AfterValidator(_with_offset)]
+
+
+class Provenance(BaseModel):
     """How one result came to be.
 
     Attributes:
@@ -50,24 +59,21 @@ class Provenance:
       host: name of the machine; None where that is left out.
     """
 
-    began: str
-    ended: str
-    versions: Mapping[str, str]
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    began: _Time
+    ended: _Time
+    versions: Annotated[dict[str, str], AfterValidator(lambda found: dict(sorted(found.items())))]
     system: str
     processor: str
     target: str
-    features: tuple[str, ...]
-    blas: tuple[Mapping[str, Any], ...]
+    features: list[str]
+    blas: list[machine.Blas]
     sources: str
-    commit: str | None
-    is_clean: bool | None
-    user: str | None
-    host: str | None
-
-    def to_record(self) -> Record:
-        """In JSON's own types."""
-        found: Record = json.loads(json.dumps(asdict(self)))
-        return found
+    commit: str | None = None
+    is_clean: bool | None = None
+    user: str | None = None
+    host: str | None = None
 
 
 class Making:
@@ -79,11 +85,7 @@ class Making:
         checkout.checkout()
 
     def record(self, *, is_anonymous: bool) -> Record:
-        """The provenance of what was computed since.
-
-        Args:
-          is_anonymous: whether user and host are left out.
-        """
+        """The provenance of what was computed since; an anonymous one leaves out user and host."""
         ended = self._began + timedelta(seconds=time.monotonic() - self._clock)
         code = checkout.checkout()
         return Provenance(
@@ -93,14 +95,14 @@ class Making:
             system=machine.system(),
             processor=machine.processor(),
             target=machine.target(),
-            features=machine.features(),
-            blas=tuple(item._asdict() for item in machine.blas()),
+            features=list(machine.features()),
+            blas=list(machine.blas()),
             sources=checkout.sources(),
             commit=None if code is None else code.commit,
             is_clean=None if code is None else code.is_clean,
             user=None if is_anonymous else user(),
             host=None if is_anonymous else socket.gethostname(),
-        ).to_record()
+        ).model_dump()
 
 
 def user() -> str:
@@ -113,48 +115,15 @@ def user() -> str:
 
 @cache
 def _versions() -> dict[str, str]:
-    return dict(sorted(versions(*_MAKERS).items()))
+    return versions(*_MAKERS)
 
 
 def read(stored: object) -> Record | None:
-    """A stored provenance; None where nothing was recorded, or what was cannot be read."""
-    if not isinstance(stored, Mapping):
-        return None
-    found: Record = {field.name: stored.get(field.name) for field in fields(Provenance)}
-    if not _is_whole(found):
-        return None
-    # In one order, whatever the file's is: a report of what was just computed is that of what is read again.
-    blas = [{name: item[name] for name in machine.Blas._fields} for item in found["blas"]]
-    return {**found, "versions": dict(sorted(found["versions"].items())), "blas": blas}
-
-
-def _is_whole(record: Record) -> bool:
-    texts = ("system", "processor", "target", "sources")
-    maybe = ("commit", "user", "host")
-    return (
-        all(_is_time(record[name]) for name in _TIMES)
-        and all(isinstance(record[name], str) for name in texts)
-        and all(record[name] is None or isinstance(record[name], str) for name in maybe)
-        and isinstance(record["is_clean"], bool | None)
-        and isinstance(record["versions"], Mapping)
-        and all(isinstance(text, str) for pair in record["versions"].items() for text in pair)
-        and isinstance(record["features"], list)
-        and all(isinstance(name, str) for name in record["features"])
-        and isinstance(record["blas"], list)
-        and all(_is_blas(item) for item in record["blas"])
-    )
-
-
-def _is_time(text: object) -> bool:
+    """A stored provenance, in one order whatever the file's is; None where nothing that can be read was recorded."""
     try:
-        return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
-
-
-def _is_blas(item: object) -> bool:
-    kinds = {"library": str, "kernel": str, "threads": int}
-    return isinstance(item, Mapping) and set(item) == set(kinds) and all(isinstance(item[k], t) for k, t in kinds.items())
+        return Provenance.model_validate(stored).model_dump()
+    except ValidationError:
+        return None
 
 
 def shown(stored: object, *, is_anonymous: bool) -> Record | None:
@@ -182,30 +151,21 @@ def summary(records: Iterable[tuple[Kind, Record | None]]) -> dict[str, Any]:
         key = json.dumps({name: value for name, value in record.items() if name not in _TIMES}, sort_keys=True)
         maker = makers.setdefault(key, {"blocks": 0, "audits": 0, **record})
         maker[kind] += 1
-        maker["began"], maker["ended"] = first([maker, record]), last([maker, record])
+        maker |= _span([maker, record])
     # Whoever made most stands first; equal ones in the order of time, so that no order of files shows.
     listed = sorted(makers.values(), key=lambda made: (-made["blocks"] - made["audits"], made["began"], json.dumps(made)))
-    return {"began": first(listed), "ended": last(listed), "makers": listed, "not_recorded": unknown}
+    return {**_span(listed), "makers": listed, "not_recorded": unknown}
 
 
 def tags(kind: str, made: dict[str, Any]) -> dict[str, str]:
-    """Tags of an MLflow run, from what `summary` returns: several values of one fact are joined.
-
-    Args:
-      kind: what was made: benchmark, audit or suite.
-      made: who made it.
-    """
+    """Tags of a benchmark, audit or suite in MLflow, from its `summary`: several values of one fact are joined."""
     if not made["makers"]:
         return {}
     found = {f"made.{kind}.{name}": str(made[name]) for name in _TIMES}
     return found | {f"made.{kind}.{term.replace(' ', '-')}": "; ".join(values) for term, values in origin.facts(made)}
 
 
-def first(records: Iterable[Record]) -> str | None:
-    """The earliest beginning; None of none."""
-    return min((record["began"] for record in records), key=datetime.fromisoformat, default=None)
-
-
-def last(records: Iterable[Record]) -> str | None:
-    """The latest end; None of none."""
-    return max((record["ended"] for record in records), key=datetime.fromisoformat, default=None)
+def _span(records: Sequence[Record]) -> dict[str, str | None]:
+    """The earliest beginning and the latest end; None of no records."""
+    began = min((record["began"] for record in records), key=datetime.fromisoformat, default=None)
+    return {"began": began, "ended": max((record["ended"] for record in records), key=datetime.fromisoformat, default=None)}

@@ -23,18 +23,12 @@ class Journal:
     def write(self, event: str, **facts: Any) -> None:
         """Appends one event; a line is written whole."""
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
-        try:
-            handle = self._open()
-        except FileNotFoundError:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle = self._open()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             os.write(handle, line.encode() + b"\n")
         finally:
             os.close(handle)
-
-    def _open(self) -> int:
-        return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Every event, oldest first; a line that was cut off by a crash is left out."""

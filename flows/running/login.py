@@ -29,10 +29,7 @@ def server_settings(login: str, port: int) -> dict[str, str]:
 
     They go through the environment, which only processes of the same user can read; a command line is open to everybody.
     Prefect's CSRF tokens stay off: they protect credentials that a browser adds by itself, and this one is never a cookie.
-
-    Args:
-      login: see `draw`.
-      port: where the server listens, on the loopback interface.
+    The server listens on `port` of the loopback interface.
     """
     return {
         _SERVER: login,
@@ -44,10 +41,8 @@ def server_settings(login: str, port: int) -> dict[str, str]:
 def keep(path: Path) -> str:
     """Reads the login from a file that only its owner can read, so that it outlives a restart.
 
-    A new one is drawn if there is none, or if the file's mode or owner let somebody else read or write it.
-
-    Args:
-      path: the file; its folder is created where it is missing.
+    A new one is drawn if there is none, or if the file's mode or owner let somebody else read or write it. The file's folder
+    is created where it is missing.
 
     Raises:
       SpecError: the file system stores no modes, so that nothing can be kept secret there.

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 console = Console(stderr=True)
 
 
-class Bar:
-    """One line of progress."""
-
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self._progress, self._task = progress, task
-
-    def advance(self, what: str = "") -> None:
-        """One piece of work is done."""
-        self._progress.update(self._task, advance=1, what=what)
-
-
 @contextmanager
-def bar(title: str, total: int, done: int = 0) -> Iterator[Bar]:
-    """A bar of `total` pieces of work, some of them done already."""
+def bar(title: str, total: int, done: int = 0) -> Iterator[Callable[[str], None]]:
+    """A bar of `total` pieces of work, some done already; yields a function to call with the name of each next one."""
     title_column, what_column = TextColumn("{task.description:<10}"), TextColumn("{task.fields[what]}")
     columns = (title_column, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), what_column)
     with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
-        yield Bar(progress, progress.add_task(title, total=total, completed=done, what=""))
+        task = progress.add_task(title, total=total, completed=done, what="")
+        yield lambda what: progress.update(task, advance=1, what=what)

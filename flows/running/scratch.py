@@ -53,7 +53,7 @@ def _is_left_over(path: Path) -> bool:
     owner = _OURS.fullmatch(path.name)
     if owner is None:
         return False
-    if owner["machine"] == machine() and not _is_alive(int(owner["pid"])):
+    if owner["machine"] == machine() and not is_alive(int(owner["pid"])):
         return True
     try:
         return time.time() - path.stat().st_mtime > _LONG_AGO
@@ -73,7 +73,8 @@ def machine() -> str:
     return hashlib.sha256(" ".join(told).encode()).hexdigest()[:12]
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether a process of this machine lives; one of which the system does not tell may."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandana.flows.running import login as logins
 from bandana.flows.running.processes import Process, descendants, end
+from bandana.flows.running.temporary_server import last_line
 from bandana.flows.spec.mistakes import SpecError
 
 if TYPE_CHECKING:
@@ -35,11 +36,9 @@ _HEARTBEAT = 30  # seconds, the least that Prefect takes
 
 
 def service_settings(port: int, login: str) -> dict[str, str]:
-    """The environment of a served Prefect, set before it is imported: what it logs is shown in its pages.
+    """The environment of a Prefect that serves on a port of the loopback interface and asks its clients for the login.
 
-    Args:
-      port: on the loopback interface.
-      login: what the server asks its clients for.
+    It is set before Prefect is imported; what Prefect logs is shown in its pages.
     """
     api = f"http://{HOST}:{port}/api"
     return {
@@ -55,18 +54,22 @@ def service_settings(port: int, login: str) -> dict[str, str]:
     }
 
 
-def check_port(port: int) -> None:
-    """Refuses a port that cannot be listened on.
-
-    Raises:
-      SpecError: it is in use, or needs more rights.
-    """
+def why_unusable(port: int) -> str | None:
+    """Why a server cannot listen on a port of the loopback interface; None where it can."""
     with socket.socket() as probe:
+        # As a server asks: a port whose last owner just went is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except OSError as error:
-            raise SpecError(f"--port: {port} cannot be used ({error.strerror}): choose another one") from error
+            return error.strerror or str(error)
+    return None
+
+
+def check_port(port: int) -> None:
+    """Refuses a port that is in use or needs more rights, with SpecError."""
+    if reason := why_unusable(port):
+        raise SpecError(f"--port: {port} cannot be used ({reason}): choose another one")
 
 
 @contextmanager
@@ -75,7 +78,7 @@ def server(port: int, log: Path) -> Iterator[str]:
 
     Args:
       port: on the loopback interface.
-      log: what it says.
+      log: file of the server's output.
 
     Yields:
       the address of its pages.
@@ -104,17 +107,12 @@ def server(port: int, log: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Served:
-    """Deployments that the server knows.
-
-    Attributes:
-      runner: what runs them.
-      ids: of the deployments.
-      times: name -> when the server runs it next.
-    """
+    """Deployments that the server knows, and the runner that runs them."""
 
     runner: Any
     ids: tuple[str, ...]
     times: dict[str, datetime]
+    """Name -> when the server runs it next."""
 
 
 def register(deployments: Sequence[RunnerDeployment]) -> Served:
@@ -257,7 +255,7 @@ def _wait_until_healthy(process: subprocess.Popen[Any], address: str, log: Path)
     deadline = time.monotonic() + _START_UP
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise RuntimeError(f"Prefect's server ended with code {process.returncode}: {_last_line(log)}; see {log}")
+            raise RuntimeError(f"Prefect's server ended with code {process.returncode}: {last_line(log)}; see {log}")
         try:
             with urllib.request.urlopen(address, timeout=5) as answer:
                 if answer.status == 200:
@@ -265,12 +263,7 @@ def _wait_until_healthy(process: subprocess.Popen[Any], address: str, log: Path)
         except (urllib.error.URLError, TimeoutError, ConnectionError):
             pass
         time.sleep(0.2)
-    raise RuntimeError(f"Prefect's server does not answer at {address}: {_last_line(log)}; see {log}")
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    raise RuntimeError(f"Prefect's server does not answer at {address}: {last_line(log)}; see {log}")
 
 
 def _stop(process: subprocess.Popen[Any]) -> None:

@@ -21,6 +21,8 @@ from bandana.flows.running import scratch
 from bandana.flows.running.settings import is_anonymous
 
 _ENDING = ".npz"
+_UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError)
+"""What reading a missing or damaged file raises; its result is computed again, and the file overwritten."""
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -30,11 +32,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_first(path: Path, content: bytes, is_whole: Callable[[Path], bool]) -> bool:
-    """Writes a file as `write_whole` does, unless a whole one is there: two processes that compute the same keep the first.
-
-    Returns:
-      whether it was written.
-    """
+    """Writes a file as `write_whole` does and returns whether it did: of two processes, the first one's whole file stays."""
     with _written_beside(path, content) as temporary:
         try:
             os.link(temporary, path)
@@ -104,17 +102,15 @@ class Store:
         try:
             with np.load(self.path(kind, key)) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-        except FileNotFoundError:
+        except _UNREADABLE:
             return None
-        except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError):
-            return None  # a damaged file: computed again, and overwritten
         return arrays, json.loads(bytes(arrays.pop("description")).decode())
 
     def describe(self, kind: str, key: str) -> dict[str, Any] | None:
         """The description alone, or None where there is no whole file; arrays are not read."""
         try:
             return read_description(self.path(kind, key))
-        except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError):
+        except _UNREADABLE:
             return None
 
     def save(self, kind: str, key: str, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> Path:

@@ -56,7 +56,7 @@ def start(home: Path, ended: Callable[[str], None]) -> None:
     def watch() -> None:
         code = process.wait()
         if not stopping.is_set():
-            how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}: {_last_line(home / _LOG)}"
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}: {last_line(home / _LOG)}"
             ended(f"Prefect's temporary server {how}")
 
     def stop() -> None:
@@ -130,7 +130,8 @@ def _names_prefect(path: Path) -> bool:
     return "[tool.prefect" in text if path.suffix == ".toml" else "PREFECT_" in text
 
 
-def _last_line(log: Path) -> str:
+def last_line(log: Path) -> str:
+    """The last line of a server's log that says something."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -11,12 +11,9 @@ from pathlib import Path
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Waits until no other thread or process is alone in the folder; whoever dies lets go of it.
+    """Waits until no other thread or process is alone in the folder, which is created where missing; whoever dies lets go.
 
     The folder itself is locked, so no file is left behind.
-
-    Args:
-      folder: created where it is missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)

@@ -20,10 +20,7 @@ def warm_up(modules: Sequence[str]) -> None:
     """Starts the process; call when the settings of Prefect stand in the environment, which workers inherit.
 
     Where forking is not safe, or Prefect stands already with settings that may be others, it does nothing: workers are then
-    started as fresh interpreters.
-
-    Args:
-      modules: what is imported there.
+    started as fresh interpreters. A module that does not exist is silently left out.
     """
     if sys.platform != "linux" or _modules or "prefect" in sys.modules:
         return

@@ -70,19 +70,19 @@ def audit_flow(spec: Spec, data: str) -> list[dict[str, Any]]:
     journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
     examine = _audit.with_options(**patience(spec.execution.retries, spec.execution.audit_timeout))
     futures = {examine.submit(cell, store, cell.name, audit_key(cell)): cell for cell in missing}
-    with bar("audit", 2 * len(cells), done=len(outcomes)) as progress:
+    with bar("audit", 2 * len(cells), done=len(outcomes)) as advance:
         for future in as_completed(list(futures)):
             cell = futures[future]
             outcomes[cell.name], seconds = future.result()
             verdict = outcomes[cell.name]["verdict"]
             journal.write("audit done", cell=cell.name, run_key=cell.key, verdict=verdict, seconds=seconds,
                           replays=spec.audit.replays)  # fmt: skip
-            progress.advance(f"{cell.name}: {verdict}")
+            advance(f"{cell.name}: {verdict}")
         for cell in cells:
             _track(cell, outcomes[cell.name], store, tracker, cell.name)
             link(evidence_of(cell, store), folder.evidence(spec.name, cell.slug))
             journal.write("cell tracked", cell=cell.name, run_key=cell.key)
-            progress.advance(f"tracked {cell.name}")
+            advance(f"tracked {cell.name}")
     tracker.keep_only(spec.name, {cell.key for cell in cells_of(spec)})
     return [outcomes[cell.name] for cell in cells]
 

@@ -95,11 +95,11 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
     examine = _audit.with_options(**patience(_PATIENCE.retries, _PATIENCE.audit_timeout))
     futures = {examine.submit(label, effort, store, key_of(label, effort)): label for label in labels}
     done: dict[str, dict[str, Any]] = {}
-    with bar("audit", len(labels)) as progress:
+    with bar("audit", len(labels)) as advance:
         for future in as_completed(list(futures)):
             label = futures[future]
             done[label] = future.result()
-            progress.advance(f"{label}: {done[label]['entry']['verdict']}")
+            advance(f"{label}: {done[label]['entry']['verdict']}")
     places = []
     for label in labels:
         source, place = store.path(AUDIT, key_of(label, effort)), folder.evidence(SUITE, label.replace(" ", "-"))

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bandana.audits import evidence
 from bandana.audits.outcome import MU, ONE_RUN, Effort, Outcome, Scores, StatedBound
+from bandana.flows.keys.checkout import sources
 from bandana.flows.keys.content import content_key
-from bandana.flows.keys.identity import code_version
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec.environment_kinds import Environment
@@ -131,7 +131,7 @@ def record(spec: Spec, text: str, store: Store) -> Baseline:
     """The present results of a spec, from the store: no cell of which it holds nothing that may be shown."""
     facts = [_facts_of(cell, store) for cell in cells_of(spec)]
     cells = [cell for cell in facts if cell.regret is not None or cell.audit is not None]
-    return Baseline(suite=spec.name, code=code_version(), spec=text, cells=cells)
+    return Baseline(suite=spec.name, code=sources(), spec=text, cells=cells)
 
 
 def record_audits(suite: str, outcomes: Mapping[str, Outcome], text: str = "") -> Baseline:
@@ -140,7 +140,7 @@ def record_audits(suite: str, outcomes: Mapping[str, Outcome], text: str = "") -
         CellFacts(label=label, regret=None, audit=audited(outcome, content_key({"effort": _effort(outcome.effort)})))
         for label, outcome in outcomes.items()
     ]
-    return Baseline(suite=suite, code=code_version(), spec=text, cells=cells)
+    return Baseline(suite=suite, code=sources(), spec=text, cells=cells)
 
 
 def _effort(effort: Effort) -> dict[str, Any]:

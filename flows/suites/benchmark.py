@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from bandana.flows.keys import provenance
 from bandana.flows.keys.identity import check_same
 from bandana.flows.running.executors import Executor, Resources, patience, task_runner
 from bandana.flows.running.journal import Journal, Stopwatch
-from bandana.flows.running.progress import Bar, bar
+from bandana.flows.running.progress import bar
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
@@ -43,9 +44,9 @@ def _run_block(block: Block, store: Store, label: str, key: str) -> float:
 class _Tracking:
     """Writes a cell to MLflow when its last block is done, while other cells still play."""
 
-    def __init__(self, spec: Spec, store: Store, tracker: Tracker, journal: Journal, progress: Bar) -> None:
+    def __init__(self, spec: Spec, store: Store, tracker: Tracker, journal: Journal, advance: Callable[[str], None]) -> None:
         self._suite, self._store, self._tracker = spec.name, store, tracker
-        self._journal, self._progress = journal, progress
+        self._journal, self._advance = journal, advance
         self._left: list[Cell] = []
 
     def write(self, cell: Cell) -> None:
@@ -70,7 +71,7 @@ class _Tracking:
     def _write(self, cell: Cell) -> None:
         self._tracker.log_cell(self._suite, benchmark_record(cell, summarize_cell(cell, self._store)))
         self._journal.write("cell tracked", cell=cell.name, run_key=cell.key)
-        self._progress.advance(f"tracked {cell.name}")
+        self._advance(f"tracked {cell.name}")
 
 
 @flow(name="benchmark", persist_result=False)
@@ -90,8 +91,8 @@ def benchmark_flow(spec: Spec, data: str) -> None:
     play = _run_block.with_options(**patience(spec.execution.retries, spec.execution.block_timeout))
     futures = {play.submit(block, store, f"{block.cell.name} block {block.index}", block.key): block for block in missing}
     waiting = Counter(block.cell.name for block in missing)
-    with bar("benchmark", len(blocks) + len(cells), done=len(blocks) - len(missing)) as progress:
-        tracking = _Tracking(spec, store, tracker, journal, progress)
+    with bar("benchmark", len(blocks) + len(cells), done=len(blocks) - len(missing)) as advance:
+        tracking = _Tracking(spec, store, tracker, journal, advance)
         for cell in cells:
             if not waiting[cell.name]:
                 tracking.write(cell)
@@ -99,7 +100,7 @@ def benchmark_flow(spec: Spec, data: str) -> None:
             block, seconds = futures[future], future.result()
             journal.write("block done", cell=block.cell.name, run_key=block.cell.key, block=block.index,
                           result=block.key, n_reps=block.n_reps, seconds=seconds)  # fmt: skip
-            progress.advance(block.cell.name)
+            advance(block.cell.name)
             waiting[block.cell.name] -= 1
             if not waiting[block.cell.name]:
                 tracking.write(block.cell)

@@ -60,15 +60,15 @@ def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | 
     with alone_in(target):  # a run in MLflow holds the files of its own report, not of a command beside it
         document = assemble(spec, spec_text, Store(folder.results)) | {"regressions": regressions}
         singles = audit_documents(spec, document)
-        with bar("report", 2 + len(singles)) as progress:
+        with bar("report", 2 + len(singles)) as advance:
             files = write_document(document, target / "report", formats)
-            progress.advance("report")
+            advance("report")
             artifacts = [*files.values(), *_write_parts(document, target)]  # while its sections are still at hand
             for name, single in singles.items():
                 artifacts += write_document(single, target / "audits" / name, formats).values()
-                progress.advance(f"audit {single['audits'][0]['label']}")
+                advance(f"audit {single['audits'][0]['label']}")
             _track(spec, document, artifacts, Tracker.open(folder.root))
-            progress.advance("tracked")
+            advance("tracked")
     return {kind: str(path) for kind, path in files.items()}
 
 

@@ -13,7 +13,8 @@ from bandana.audits.evidence import UnusableEvidence
 from bandana.audits.outcome import Outcome
 from bandana.audits.summary import summarize
 from bandana.flows.keys import provenance
-from bandana.flows.keys.identity import code_version, key_of
+from bandana.flows.keys.checkout import sources
+from bandana.flows.keys.identity import key_of
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running.store import Store, write_first
 from bandana.flows.spec.mistakes import SpecError
@@ -114,5 +115,5 @@ def about_audits(table: str, probes: tuple[int, ...], seed: int, made: Mapping[s
         "probes": ", ".join(map(str, probes)),
         "seeds": f"SeedSequence({seed}), one child per pair and side, one grandchild per block of replays",
         "noise source": ReproducibleNoise.name,
-        "code sha256": code_version() if made is None else made["code"],
+        "code sha256": sources() if made is None else made["code"],
     }

@@ -8,6 +8,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from bandana.flows.keys.checkout import sources
+from bandana.flows.running.scratch import is_alive
 from bandana.flows.tracking.client import TAG_LENGTH, TrackingStore, pages
 from bandana.flows.tracking.contents import Contents, run_tags
 from bandana.flows.tracking.experiments import CONTENT_TAG, Experiments, Known, contents_of
@@ -93,7 +95,7 @@ class Runs:
             experiment_ids=experiments,
             filter_string=f"attributes.status = 'RUNNING' and tags.host = '{self._host}'",
         )
-        dead = [run for run in running if not _is_alive(run.data.tags.get("pid", ""))]
+        dead = [run for run in running if (pid := run.data.tags.get("pid", "")).isdigit() and not is_alive(int(pid))]
         for run in dead:
             self._store.client.set_terminated(run.info.run_id, status="KILLED")
         return len(dead)
@@ -134,7 +136,7 @@ class Runs:
             "suite": suite,
             "role": role,
             "run_key": record.run_key,
-            "bandana.code": _code(),
+            "bandana.code": sources()[:12],
             **self._whereabouts(attempt=1),
             **_standing(record),
         }
@@ -177,21 +179,3 @@ class Runs:
 def _standing(record: CellRecord) -> dict[str, str]:
     """The tags of a run that is being written: current, and full once it is FINISHED."""
     return {"current": "true", CONTENT_TAG: json.dumps([record.digest])}
-
-
-def _is_alive(pid: str) -> bool:
-    if not pid.isdigit():
-        return True  # not ours to judge
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
-
-
-def _code() -> str:
-    from bandana.flows.keys.identity import code_version
-
-    return code_version()[:12]
