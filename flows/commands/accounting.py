@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bandana.flows.commands.failures import failures
-from bandana.flows.commands.options import FAILURE, Debug, option, whole
+from bandana.flows.commands.options import FAILURE, Debug, console, option, whole
 
 
 def list_(
@@ -126,11 +126,6 @@ def crosscheck(
         if as_json:
             typer.echo(json.dumps(to_json(result), indent=1, allow_nan=False))
         else:
-            from rich.console import Console
-
-            console = Console()
-            if not console.is_terminal:
-                console = Console(width=WIDTH)
-            console.print(render(result))
+            console(WIDTH).print(render(result))
         if not result.is_sound:
             raise typer.Exit(FAILURE)

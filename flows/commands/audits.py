@@ -19,6 +19,9 @@ from bandana.flows.commands.options import (
     DryRun,
     ExecutorName,
     Workers,
+    console,
+    echo,
+    echo_files,
     open_data,
     option,
     whole,
@@ -27,6 +30,9 @@ from bandana.flows.commands.suites import begin, for_machines, resources_of, run
 
 if TYPE_CHECKING:
     from bandana.flows.running.executors import Resources
+
+_OF_AN_AUDIT = ("claim", "relation", "trust", "replays", "rounds", "arms", "confidence", "delta", "examples", "seed", "low",
+                "high")  # fmt: skip
 
 
 def audit(
@@ -64,21 +70,7 @@ def audit(
     with failures(debug):
         from bandana.flows.spec.mistakes import SpecError
 
-        others = (
-            "spec",
-            "algorithm",
-            "all_",
-            "only",
-            "probe",
-            "data",
-            "debug",
-            "executor",
-            "workers",
-            "dry_run",
-            "as_json",
-            "anonymous",
-        )
-        given = {name: value for name, value in context.params.items() if name not in others and value is not None}
+        given = {name: context.params[name] for name in _OF_AN_AUDIT if context.params[name] is not None}
         given |= {"probes": tuple(probe)} if probe else {}
         if sum((spec is not None, algorithm is not None, all_)) != 1:
             raise SpecError("audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME")
@@ -110,22 +102,15 @@ def verify(
 ) -> None:
     """Recompute the bounds and the verdict of an evidence file from its scores, without the algorithm."""
     with failures(debug):
-        from rich.console import Console
-
         from bandana.flows.queries.verify import WIDTH, check, conclude, render, told
 
         found = check(evidence)
         if as_json:
             lines = [asdict(line) for line in found.lines]
             typer.echo(json.dumps({"evidence": str(evidence), "is_verified": found.is_verified, "lines": lines}, indent=1))
-            raise typer.Exit(0 if found.is_verified else FAILURE)
-        console = Console()
-        if not console.is_terminal:
-            console = Console(width=WIDTH)
-        console.print(render(found))
-        for line in told(evidence):
-            typer.echo(line)
-        typer.echo(conclude(evidence, found))
+        else:
+            console(WIDTH).print(render(found))
+            echo(*told(evidence), conclude(evidence, found))
         if not found.is_verified:
             raise typer.Exit(FAILURE)
 
@@ -142,8 +127,7 @@ def _audit_own(asked: dict[str, Any], data: Path | None, *, as_json: bool) -> No
         entries = json.loads(files["json"].read_text(encoding="utf-8"))["audits"]
         typer.echo(for_machines(loaded.label, entries, {kind: str(path) for kind, path in files.items()}))
     else:
-        for line in tell(loaded.label, outcome):
-            typer.echo(line)
+        echo(*tell(loaded.label, outcome))
         here = Path.cwd()
         shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
         for kind, place in shown.items():
@@ -176,18 +160,13 @@ def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resour
 
     while_the_server_starts(folder)
     done = audit_all([label for label in labels if not only or label in only], effort, str(folder.root), resources)
-    verdicts = [found["entry"]["verdict"] for found in done["audits"].values()]
+    entries = [found["entry"] for found in done["audits"].values()]
+    verdicts = [entry["verdict"] for entry in entries]
     if as_json:
-        entries = [found["entry"] for found in done["audits"].values()]
         typer.echo(for_machines(SUITE, entries, done["files"], done["gate"], done["alarm"]))
     else:
-        for found in done["audits"].values():
-            for line in found["lines"]:
-                typer.echo(line)
-        for line in gate.lines(done["gate"]):
-            typer.echo(line)
-        for kind, path in done["files"].items():
-            typer.echo(f"{kind:<5} {path}")
+        echo(*(line for found in done["audits"].values() for line in found["lines"]), *gate.lines(done["gate"]))
+        echo_files(done["files"])
         typer.echo(", ".join(f"{verdicts.count(v)} {v}" for v in ("PASS", "FAIL", "INCONCLUSIVE")))
     if done["alarm"] is not None:
         raise typer.Exit(FAILURE)

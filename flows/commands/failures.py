@@ -35,11 +35,9 @@ def explain(error: BaseException) -> tuple[str, int]:
     from bandana.flows.spec.mistakes import SpecError
     from bandana.flows.tracking.errors import TrackingError
 
-    chain: list[BaseException] = []
-    current: BaseException | None = error
-    while current is not None and current not in chain:
-        chain.append(current)
-        current = current.__cause__ or current.__context__
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
+        chain.append(cause)
     for link in chain:
         if isinstance(link, SpecError):
             return str(link), USER_MISTAKE
@@ -48,28 +46,19 @@ def explain(error: BaseException) -> tuple[str, int]:
 
         return MESSAGE, FAILURE
     for link in chain:
-        full = (isinstance(link, OSError) and link.errno in FULL) or "disk is full" in str(link)
-        if full:
+        if (isinstance(link, OSError) and link.errno in FULL) or "disk is full" in str(link):
             where = f" ({link.filename})" if isinstance(link, OSError) and link.filename else ""
-            return (
-                f"the disk is full{where}; finished work is kept: free some space and run the same command again",
-                FAILURE,
-            )
+            said = f"the disk is full{where}; finished work is kept: free some space and run the same command again"
+            return said, FAILURE
     for link in chain:
         if isinstance(link, TrackingError | OtherCodeError):
             return str(link), FAILURE
     if any(isinstance(link, BrokenExecutor) for link in chain):
-        return (
-            "a worker process was killed, by hand or for want of memory (fewer --workers need less of it); "
-            "finished work is kept; run the same command again to continue",
-            FAILURE,
-        )
+        said = "a worker process was killed, by hand or for want of memory (fewer --workers need less of it)"
+        return f"{said}; finished work is kept; run the same command again to continue", FAILURE
     if any(type(link).__name__ == "TaskRunTimeoutError" for link in chain):
-        return (
-            f"{error}: finished work is kept; raise block_timeout or audit_timeout in the spec's field `execution`, "
-            "or make block_size smaller, and run the same command again",
-            FAILURE,
-        )
+        advice = "raise block_timeout or audit_timeout in the spec's field `execution`, or make block_size smaller"
+        return f"{error}: finished work is kept; {advice}, and run the same command again", FAILURE
     if isinstance(error, PermissionError):
         return f"no permission: {error}; choose another folder with --data", FAILURE
     return f"{type(error).__name__}: {error} (run again with --debug for the traceback)", FAILURE

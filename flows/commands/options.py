@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from bandana.flows.running.settings import ANONYMOUS, DataFolder
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 USER_MISTAKE, FAILURE = 2, 1
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -49,6 +53,25 @@ def whole(text: str) -> int:
 def option(meaning: str, **more: Any) -> Any:
     """An option without a default of its own."""
     return typer.Option(help=meaning, show_default=False, **more)
+
+
+def echo(*lines: str) -> None:
+    """Writes lines to standard output."""
+    for line in lines:
+        typer.echo(line)
+
+
+def echo_files(files: Mapping[str, Path | str]) -> None:
+    """Writes where the files of a report lie, by kind."""
+    echo(*(f"{kind:<5} {path}" for kind, path in files.items()))
+
+
+def console(width: int) -> Console:
+    """Standard output for tables, of the given number of columns where it is no terminal."""
+    from rich.console import Console
+
+    found = Console()
+    return found if found.is_terminal else Console(width=width)
 
 
 def open_data(data: Path | None) -> DataFolder:

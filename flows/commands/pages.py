@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bandana.flows.commands.failures import failures
-from bandana.flows.commands.options import Data, Debug, open_data
+from bandana.flows.commands.options import Data, Debug, echo, open_data
 from bandana.flows.commands.suites import suites_of
 
 if TYPE_CHECKING:
@@ -34,13 +34,11 @@ def ui(
         links = _links(folder, tracker, f"http://{HOST}:{port}")
         if tracker.address.kind == "http":
             typer.echo(f"The runs are on the server {tracker.address.shown}. Open:")
-            for line in links:
-                typer.echo(line)
+            echo(*links)
             return
         _need_free(port)
         typer.echo("MLflow starts; this takes up to a minute. Then open (Ctrl+C ends it):")
-        for line in links:
-            typer.echo(line)
+        echo(*links)
         sys.stdout.flush()
         os.environ.update(tracker.server_environment())
         os.execv(sys.executable, [sys.executable, *tracker.server_arguments(port)])

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bandana.flows.commands.failures import failures
-from bandana.flows.commands.options import Anonymous, AsJson, Data, Debug, open_data
+from bandana.flows.commands.options import Anonymous, AsJson, Data, Debug, console, echo, echo_files, open_data
 from bandana.flows.commands.suites import run_file, suites_of
 from bandana.flows.running.settings import DataFolder
 
@@ -39,26 +39,18 @@ def report(
 
 
 def _compare(before: str, after: str, folder: DataFolder, *, as_json: bool) -> None:
-    from rich.console import Console
-
     from bandana.flows.queries.compare import compare_runs, conclude, tables
     from bandana.flows.queries.verify import WIDTH
 
     found, files = compare_runs(before, after, folder)
     if as_json:
-        typer.echo(
-            json.dumps({**found, "files": {kind: str(place) for kind, place in files.items()}}, indent=1, allow_nan=False)
-        )
+        places = {kind: str(place) for kind, place in files.items()}
+        typer.echo(json.dumps({**found, "files": places}, indent=1, allow_nan=False))
         return
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
     for table in tables(found):
-        console.print(table)
-    for line in conclude(found):
-        typer.echo(line)
-    for kind, place in files.items():
-        typer.echo(f"{kind:<5} {place}")
+        console(WIDTH).print(table)
+    echo(*conclude(found))
+    echo_files(files)
 
 
 def _last_spec(folder: DataFolder) -> Path:

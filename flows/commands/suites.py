@@ -25,6 +25,9 @@ from bandana.flows.commands.options import (
     ExecutorName,
     SpecPath,
     Workers,
+    console,
+    echo,
+    echo_files,
     open_data,
 )
 from bandana.flows.running.settings import DataFolder
@@ -50,10 +53,11 @@ def demo(
 ) -> None:
     """The main job: benchmark, audits and report on a real trial, in one go."""
     with failures(debug):
+        from bandana.flows.spec.spec import parse_spec
+
         text = resources.files("bandana.flows").joinpath("demo.yaml").read_text(encoding="utf-8")
-        how = resources_of(executor, workers)
-        steps = ["benchmark", "audit", "report"]
-        _run(text, "demo.yaml", Path.cwd(), data, steps, how, dry_run=dry_run, as_json=as_json)
+        spec, how = parse_spec(text, "demo.yaml", Path.cwd()), resources_of(executor, workers)
+        _run(spec, text, "demo.yaml", data, ["benchmark", "audit", "report"], how, dry_run=dry_run, as_json=as_json)
 
 
 def run(
@@ -74,12 +78,7 @@ def run(
         run_file(spec, data, steps, resources_of(executor, workers, dask_address), dry_run=dry_run, as_json=as_json)
 
 
-def check(
-    spec: SpecPath,
-    as_json: AsJson = False,
-    data: Data = None,
-    debug: Debug = False,
-) -> None:
+def check(spec: SpecPath, as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
     """Check a spec, and explain what it will do: its cells, their claims, and what it will cost; nothing is run."""
     with failures(debug):
         from bandana.flows.spec.spec import load_spec
@@ -107,28 +106,25 @@ def run_file(
     as_json: bool = False,
 ) -> None:
     """Reads a spec and runs the steps on it."""
-    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.spec.spec import load_spec
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}") from error
-    _run(text, str(path), path.parent, data, steps, resources, dry_run=dry_run, as_json=as_json)
+    spec = load_spec(path)
+    _run(spec, path.read_text(encoding="utf-8"), str(path), data, steps, resources, dry_run=dry_run, as_json=as_json)
 
 
 def resources_of(executor: str | None, workers: int | None, dask_address: str | None = None) -> Resources:
     """What to run on, checked."""
     from bandana.flows.running.executors import Executor, Resources
 
-    chosen = Resources(executor=None if executor is None else Executor(executor), workers=workers, dask_address=dask_address)
+    chosen = Resources(executor=executor and Executor(executor), workers=workers, dask_address=dask_address)
     chosen.check()
     return chosen
 
 
 def _run(
+    spec: Spec,
     text: str,
     source: str,
-    where: Path,
     data: Path | None,
     steps: list[str],
     resources: Resources | None,
@@ -136,13 +132,11 @@ def _run(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Checks the spec, runs the steps, and says where everything lies."""
+    """Checks the spec's data and audits, runs the steps, and says where everything lies."""
     from bandana.flows.spec.environment_kinds import environments_of
     from bandana.flows.spec.mistakes import SpecError
     from bandana.flows.spec.plan import cells_of
-    from bandana.flows.spec.spec import parse_spec
 
-    spec = parse_spec(text, source, where)
     cells = cells_of(spec)
     for environment in environments_of(spec):
         environment.check()
@@ -218,8 +212,6 @@ def _if_there(data: Path | None) -> Path | None:
 
 
 def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resources | None, *, as_json: bool) -> None:
-    from rich.console import Console
-
     from bandana.flows.queries.explain import explain, render
     from bandana.flows.spec.environment_kinds import environments_of
 
@@ -228,9 +220,8 @@ def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resourc
     found = explain(spec, steps, data, resources.workers if resources is not None else None)
     if as_json:
         typer.echo(json.dumps(found, indent=1, allow_nan=False))
-        return
-    console = Console()
-    (console if console.is_terminal else Console(width=150)).print(render(found))
+    else:
+        console(150).print(render(found))
 
 
 def for_machines(
@@ -258,14 +249,10 @@ def _say_what_was_done(done: dict[str, Any], data: Path | None) -> None:
         )
         typer.echo(f"{outcome['verdict']:<13} {outcome['label']:<28} {main['quantity']}: {shown}")
         if outcome["verdict"] != "PASS":
-            for reason in outcome["reasons"]:
-                typer.echo(f"              {reason}")
-            for line in (outcome["deterministic"]["counterexample"] or {"lines": ()})["lines"]:
-                typer.echo(f"              {line}")
-    for line in gate.lines(done["gate"]):
-        typer.echo(line)
-    for kind, path in done["files"].items():
-        typer.echo(f"{kind:<5} {path}")
+            found = outcome["deterministic"]["counterexample"] or {"lines": ()}
+            echo(*(f"              {line}" for line in (*outcome["reasons"], *found["lines"])))
+    echo(*gate.lines(done["gate"]))
+    echo_files(done["files"])
     option = "" if data is None else f" --data {shlex.quote(str(data))}"
     program = Path(sys.argv[0])
     if program.name == "__main__.py":

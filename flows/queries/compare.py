@@ -13,7 +13,7 @@ from bandana.audits.reporting.document import REPORT
 from bandana.audits.reporting.numbers import number
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.suites.audit_report import FORMATS, write_document
+from bandana.flows.suites.audit_report import write_document
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -73,7 +73,7 @@ def compare_runs(before: str, after: str, folder: DataFolder) -> tuple[dict[str,
     runs = [read_report(reference, folder) for reference in (before, after)]
     found = compare(*runs)
     names = [f"{_plain(run['suite'])}-{run['evidence']['sha256'][:8]}" for run in runs]
-    return found, write_document(found, folder.root / "comparisons" / "-to-".join(names), FORMATS)
+    return found, write_document(found, folder.root / "comparisons" / "-to-".join(names))
 
 
 def _plain(text: str) -> str:

@@ -16,7 +16,6 @@ from bandana.audits.outcome import Effort
 from bandana.audits.subjects import subjects
 from bandana.audits.summary import summarize
 from bandana.flows.keys import identity, provenance
-from bandana.flows.keys.content import content_key
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running.executors import Executor, Resources, patience, task_runner
 from bandana.flows.running.progress import bar
@@ -89,7 +88,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
     folder = DataFolder(Path(data))
     folder.sweep()
     store, tracker = Store(folder.results), Tracker.open(folder.root)
-    old_results.tell(old_results.find([(AUDIT, key_of(label, effort)) for label in labels], store), folder.results)
+    old_results.find([(AUDIT, key_of(label, effort)) for label in labels], store).tell(folder.results)
     tracker.mark_dead_runs()
     tracker.experiment(SUITE, _TITLE)
     examine = _audit.with_options(**patience(_PATIENCE.retries, _PATIENCE.audit_timeout))
@@ -120,14 +119,9 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
         evidence=places,
     )
     held = _gate(labels, effort, folder)
-    verdicts = [entry["verdict"] for entry in entries]
-    counts = {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")}
     with alone_in(folder.suite(SUITE)):
-        files = audit_report.write(found | {"regressions": gate.in_report(held)}, folder.suite(SUITE), "report")
-        tracker.log_suite(
-            SUITE, content_key({"suite": SUITE, "evidence": found["evidence"]["sha256"]}), asdict(effort), counts,
-            list(files.values()), provenance.tags("suite", found["provenance"]),
-        )  # fmt: skip
+        files = audit_report.write_document(found | {"regressions": gate.in_report(held)}, folder.suite(SUITE) / "report")
+        audit_report.track(found, SUITE, asdict(effort), list(files.values()), tracker)
     rows, notes = (held["rows"], held["notes"]) if held else ([], [])
     shown = {kind: str(path) for kind, path in files.items()}
     result = {"audits": {label: done[label] for label in labels}, "gate": held, "files": shown}

@@ -17,6 +17,7 @@ from bandana.flows.keys import provenance
 from bandana.flows.keys.content import content_key
 from bandana.flows.running.store import write_whole
 from bandana.flows.suites.power_curve import power_curve
+from bandana.flows.tracking.tracker import Tracker
 
 FORMATS = ("html", "pdf", "json")
 
@@ -43,12 +44,12 @@ def document(
       kind: audit or catalog.
       table: the data that were replayed, in words.
       actions: names.
-      rounds: of each replay.
-      unit: what they are: rounds or episodes.
+      rounds: number of users in each replay.
+      unit: rounds or episodes.
       seed: root of all seeds.
       spec: what was asked for, as text.
-      commands: that repeat it.
-      evidence: the files.
+      commands: commands that repeat it.
+      evidence: evidence files.
     """
     made = provenance.summary(("audits", entry["provenance"]) for entry in audits)
     return {
@@ -96,12 +97,7 @@ def evidence_field(files: Iterable[dict[str, str]]) -> dict[str, Any]:
     return {**over, "files": listed}
 
 
-def write(found: dict[str, Any], folder: Path, name: str) -> dict[str, Path]:
-    """Writes the report in all formats; kind -> where it lies."""
-    return write_document(found, folder / name, FORMATS)
-
-
-def write_document(found: dict[str, Any], stem: Path, formats: Sequence[str]) -> dict[str, Path]:
+def write_document(found: dict[str, Any], stem: Path, formats: Sequence[str] = FORMATS) -> dict[str, Path]:
     """Checks a document and writes it in the named formats; kind -> where it lies.
 
     Files of other formats that an earlier run left there are removed: they would say something else.
@@ -121,35 +117,40 @@ def write_document(found: dict[str, Any], stem: Path, formats: Sequence[str]) ->
     return {kind: place for kind, place in places.items() if kind in formats}
 
 
+def track(document: dict[str, Any], suite: str, params: dict[str, Any], artifacts: list[Path], tracker: Tracker) -> None:
+    """Writes the run of a suite's report to MLflow: parameters, counts of verdicts, and the report's files."""
+    verdicts = [entry["verdict"] for entry in document["audits"]]
+    counts = {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")}
+    key = content_key({"suite": suite, "evidence": document["evidence"]["sha256"]})
+    tracker.log_suite(suite, key, params, counts, artifacts, provenance.tags("suite", document["provenance"]))
+
+
 def tell(label: str, outcome: Outcome) -> list[str]:
     """The verdict, the three numbers of each quantity, the planted faults and the reasons, line by line."""
     lines = [f"{outcome.verdict.value:<13} {label}: {outcome.claim.statement} ({outcome.claim.relation.value})"]
-    inner = outcome.at_test_budget
-    for words, part in (("", outcome), ("at the test budget, ", inner)):
-        if part is None:
-            continue
+    parts = [("", outcome)]
+    if outcome.at_test_budget is not None:
+        parts.append(("at the test budget, ", outcome.at_test_budget))
+    for words, part in parts:
         for quantity, three in part.numbers.items():
-            shown = f"claimed {_number(three.claimed)}"
-            if three.accounted is None:
-                shown += f"  {_sign(three.claimed, three.measured)}  measured {_number(three.measured)}"
-                shown += "  (no ledger to account)"
-            else:
-                shown += f"  {_sign(three.claimed, three.accounted)}  accounted {_number(three.accounted)}"
-                shown += f"  {_sign(three.accounted, three.measured)}  measured {_number(three.measured)}"
+            above, shown, note = three.claimed, f"claimed {_number(three.claimed)}", "  (no ledger to account)"
+            if three.accounted is not None:
+                shown += f"  {_sign(above, three.accounted)}  accounted {_number(three.accounted)}"
+                above, note = three.accounted, ""
+            shown += f"  {_sign(above, three.measured)}  measured {_number(three.measured)}{note}"
             lines.append(f"  {words}{quantity}: {shown}")
     for reason in outcome.reasons:
         lines += [f"  {line}" for line in reason.splitlines()]
-    for part in (outcome, inner):
-        if part is not None and part.counterexample is not None:
+    for _, part in parts:
+        if part.counterexample is not None:
             lines += [f"  {line}" for line in part.counterexample["lines"]]
     for control in outcome.all_controls:
         caught = "caught" if control.is_caught else "missed"
         lines.append(f"  {caught:<7} {control.name:<22} measured {_number(control.measured)}: {control.fault}")
-    lines.append(f"  {power_in_words(outcome)}")
-    return lines
+    return [*lines, f"  {_power_in_words(outcome)}"]
 
 
-def power_in_words(outcome: Outcome) -> str:
+def _power_in_words(outcome: Outcome) -> str:
     """The smallest fault that the audit would have seen."""
     inner = outcome.at_test_budget
 
@@ -159,12 +160,10 @@ def power_in_words(outcome: Outcome) -> str:
 
     if outcome.events is None:
         return f"power: from actions alone it would have caught {told(outcome)} as claimed, with 95 % probability"
-    if inner is None:
-        return f"power: it would have caught {told(outcome)} as claimed, with 95 % probability"
-    return (
-        f"power: it would have caught {told(inner)} as claimed at the test budget ({told(outcome)} at the claimed one), "
-        "with 95 % probability"
-    )
+    caught = f"{told(outcome)} as claimed"
+    if inner is not None:
+        caught = f"{told(inner)} as claimed at the test budget ({told(outcome)} at the claimed one)"
+    return f"power: it would have caught {caught}, with 95 % probability"
 
 
 def _number(value: float) -> str:

@@ -24,20 +24,14 @@ class Old(NamedTuple):
     n_bytes: int
     """Size of the old files."""
 
-    def told(self, folder: Path) -> str | None:
-        """One line for the terminal; None where there is nothing to tell.
-
-        Args:
-          folder: where the results lie.
-        """
+    def tell(self, folder: Path) -> None:
+        """Writes a line to standard error where there is something to tell; the results lie in `folder`."""
         if not self.n:
-            return None
+            return
         are = "1 result was" if self.n == 1 else f"{self.n} results were"
         they = "it is" if self.n == 1 else "they are"
-        return (
-            f"{are} made by other code or other library versions; {they} computed again "
-            f"(old files stay in {folder}: {self.n_bytes / 1e6:.1f} MB)"
-        )
+        told = f"{are} made by other code or other library versions; {they} computed again"
+        print(f"{told} (old files stay in {folder}: {self.n_bytes / 1e6:.1f} MB)", file=sys.stderr, flush=True)
 
 
 def find(wanted: Iterable[tuple[str, str]], store: Store, known: Mapping[str, int] | None = None) -> Old:
@@ -65,14 +59,9 @@ def find(wanted: Iterable[tuple[str, str]], store: Store, known: Mapping[str, in
 
 
 def find_in(cells: Sequence[Cell], steps: Sequence[str], folder: DataFolder) -> Old:
-    """Counts those of a suite.
+    """Counts those of a suite's cells and of the steps of a run, of which `benchmark` and `audit` compute.
 
     Keys used to have no halves: what such a file answers is known from the suite's journal alone.
-
-    Args:
-      cells: of the spec.
-      steps: of the run; `benchmark` and `audit` compute.
-      folder: where the results lie.
     """
     if not cells:
         return Old(0, 0)
@@ -97,9 +86,3 @@ def find_in(cells: Sequence[Cell], steps: Sequence[str], folder: DataFolder) -> 
             if cell.name in audits and place.exists():
                 known[audit_key(cell)] = place.stat().st_size
     return find(wanted, store, known)
-
-
-def tell(old: Old, folder: Path) -> None:
-    """Writes the line to the terminal."""
-    if (line := old.told(folder)) is not None:
-        print(line, file=sys.stderr, flush=True)

@@ -341,7 +341,8 @@ def write_files(loaded: Loaded, outcome: Outcome, request: Request, folder: Path
     name = f"{loaded.path.stem}-{loaded.name}"
     place = folder / f"{name}.evidence.npz"
     write_whole(place, evidence.to_bytes(outcome))
-    return {"evidence": place, **audit_report.write(report_document(loaded, outcome, request, place), folder, name)}
+    document = report_document(loaded, outcome, request, place)
+    return {"evidence": place, **audit_report.write_document(document, folder / name)}
 
 
 def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from bandana.audits.reporting import figures
 from bandana.audits.reporting.document import REPORT
 from bandana.audits.summary import finite
 from bandana.flows.keys import provenance
-from bandana.flows.keys.content import content_key
 from bandana.flows.running.progress import bar
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
@@ -23,11 +21,11 @@ from bandana.flows.running.turns import alone_in
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import Block, Cell, cells_of
+from bandana.flows.spec.plan import Cell, cells_of
 from bandana.flows.spec.spec import Spec
-from bandana.flows.suites.audit_report import evidence_field, evidence_file, write_document
+from bandana.flows.suites.audit_report import evidence_field, evidence_file, track, write_document
 from bandana.flows.suites.benchmark import summarize_cell
-from bandana.flows.suites.play import BENCHMARK
+from bandana.flows.suites.play import BENCHMARK, is_played
 from bandana.flows.suites.power_curve import power_curve
 from bandana.flows.suites.work import audit_entry, audit_key, evidence_of, stored_audit
 from bandana.flows.tracking.tracker import Tracker
@@ -134,21 +132,9 @@ def _write_parts(document: dict[str, Any], target: Path) -> list[Path]:
 
 
 def _track(spec: Spec, document: dict[str, Any], artifacts: list[Path], tracker: Tracker) -> None:
-    verdicts = [entry["verdict"] for entry in document["audits"]]
     tracker.experiment(spec.name, spec.description or spec.title)
-    tracker.log_suite(
-        spec.name,
-        content_key({"suite": spec.name, "evidence": document["evidence"]["sha256"]}),
-        {
-            "horizon": spec.horizon,
-            "replications": spec.replications,
-            "seed": spec.seed,
-            "evidence": document["evidence"]["sha256"],
-        },
-        {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")},
-        artifacts,
-        provenance.tags("suite", document["provenance"]),
-    )  # fmt: skip
+    params = {"horizon": spec.horizon, "replications": spec.replications, "seed": spec.seed}
+    track(document, spec.name, params | {"evidence": document["evidence"]["sha256"]}, artifacts, tracker)
 
 
 def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
@@ -159,7 +145,7 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
     """
     cells = cells_of(spec)
     audited = [(cell, found) for cell in cells if (found := stored_audit(cell, store)) is not None]
-    played = [cell for cell in cells if _is_played(cell, store)]
+    played = [cell for cell in cells if all(is_played(block, store) for block in cell.blocks())]
     if not audited and not played:
         raise SpecError(
             f"the store has no results of the suite {spec.name!r}, or only results of other code or other library "
@@ -168,7 +154,13 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
     entries = [audit_entry(cell, outcome, is_anonymous=store.is_anonymous) for cell, outcome in audited]
     evidence = [evidence_of(cell, store) for cell, _ in audited]
     blocks = [(cell, block) for cell in played for block in cell.blocks()]
-    made = provenance.summary([*_makings(blocks, store), *(("audits", entry["provenance"]) for entry in entries)])
+    described = [store.describe(BENCHMARK, block.key) or {} for _, block in blocks]
+    made = provenance.summary(
+        [
+            *(("blocks", provenance.shown(d.get(PROVENANCE), is_anonymous=store.is_anonymous)) for d in described),
+            *(("audits", entry["provenance"]) for entry in entries),
+        ]
+    )
     # A hash of withheld regret would let whoever knows all rows but one try out that one.
     hashed = evidence + [store.path(BENCHMARK, block.key) for cell, block in blocks if cell.environment.shows("regret")]
     return {
@@ -196,23 +188,12 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
     }
 
 
-def _makings(blocks: list[tuple[Cell, Block]], store: Store) -> Iterator[tuple[provenance.Kind, provenance.Record | None]]:
-    """How each block came to be."""
-    for _, block in blocks:
-        described = store.describe(BENCHMARK, block.key) or {}
-        yield "blocks", provenance.shown(described.get(PROVENANCE), is_anonymous=store.is_anonymous)
-
-
 def _without_folders(spec: Spec, text: str) -> str:
     """The text of the spec, which names its files without their folders: those say who keeps them, and change no result."""
     places = [item.file for item in spec.environment if item.file is not None]
     for place in [*places, *([] if spec.baseline is None else [spec.baseline])]:
         text = text.replace(str(place.absolute()), place.name)
     return text
-
-
-def _is_played(cell: Cell, store: Store) -> bool:
-    return all(store.path(BENCHMARK, block.key).exists() for block in cell.blocks())
 
 
 def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:

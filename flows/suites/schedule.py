@@ -22,7 +22,7 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import write_whole
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.spec import Spec, parse_spec, standing_alone
+from bandana.flows.spec.spec import Spec, load_spec, parse_spec, standing_alone
 from bandana.flows.suites.audit_all import SUITE, audit_all_flow
 from bandana.flows.suites.suite import suite_flow
 
@@ -88,14 +88,11 @@ def read_spec(spec: str) -> tuple[Spec, str]:
       SpecError: see `bandana.flows.spec.spec.load_spec`.
     """
     if spec == DEMO:
-        text, place = resources.files("bandana.flows").joinpath("demo.yaml").read_text(encoding="utf-8"), Path.cwd()
+        text = resources.files("bandana.flows").joinpath("demo.yaml").read_text(encoding="utf-8")
+        checked = parse_spec(text, spec, Path.cwd())
     else:
-        place = Path(spec).absolute().parent
-        try:
-            text = Path(spec).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise SpecError(f"{spec}: cannot be read: {error}") from error
-    checked = parse_spec(text, spec, place)
+        checked = load_spec(Path(spec))
+        text = Path(spec).read_text(encoding="utf-8")
     for environment in environments_of(checked):
         environment.check()
     return checked, text

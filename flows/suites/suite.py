@@ -62,7 +62,7 @@ def suite_flow(
     done: dict[str, Any] = {"audits": [], "gate": None, "files": {}}
     has_baseline = baseline.read(baseline.place_of(spec, folder)) is not None  # a bad one is told at once
     if folder.results.is_dir():
-        old_results.tell(old_results.find_in(cells_of(spec), steps, folder), folder.results)
+        old_results.find_in(cells_of(spec), steps, folder).tell(folder.results)
     for step in steps:
         if step == "gate" or (step == "report" and has_baseline and done["gate"] is None):
             done["gate"] = _gate(spec, spec_text, data)

@@ -8,7 +8,8 @@ import sqlite3
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,36 +34,37 @@ _SQLITE_PATIENCE = 60  # seconds that a writer waits for another one
 class TrackingStore:
     """A tracking store and its MLflow client, which is opened at the first call.
 
-    Args:
+    Attributes:
       address: where the store is.
       root: the folder on this machine that holds the default store.
+      folder: the folder of a SQLite store; else the same.
     """
 
-    def __init__(self, address: TrackingAddress, root: Path) -> None:
-        self.address, self.root = address, root
+    def __init__(self, address: TrackingAddress, data_dir: Path) -> None:
+        self.address, self._data_dir = address, data_dir
+        self.root = Path(data_dir).absolute() / "mlflow"
+        self.folder = self.root if address.database is None else address.database.parent
 
     @property
     def client(self) -> MlflowClient:
         """MLflow's client, which waits out short outages."""
         return Patient(self.impatient)  # type: ignore[return-value]
 
-    @property
+    @cached_property
     def impatient(self) -> MlflowClient:
         """MLflow's client itself, whose calls fail at once."""
-        if "_opened" not in self.__dict__:
-            names = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
-            for name, value in zip(names, (self.address.user, self.address.password), strict=True):
-                if value:
-                    os.environ[name] = value
-            for name, value in _ENVIRONMENT.items():
-                os.environ.setdefault(name, value)
-            from mlflow import MlflowClient  # 2 seconds: not when `--help` is all that is asked
+        names = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
+        for name, value in zip(names, (self.address.user, self.address.password), strict=True):
+            if value:
+                os.environ[name] = value
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        from mlflow import MlflowClient  # 2 seconds: not when `--help` is all that is asked
 
-            logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # "Creating tables", tracebacks
-            logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-            with default_artifacts(None if self.address.artifacts is None else self.artifact_location("")):
-                self._opened = MlflowClient(tracking_uri=self.uri)
-        return self._opened
+        logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # "Creating tables", tracebacks
+        logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
+        with default_artifacts(None if self.address.artifacts is None else self.artifact_location("")):
+            return MlflowClient(tracking_uri=self.uri)
 
     @property
     def uri(self) -> str:
@@ -75,28 +77,22 @@ class TrackingStore:
         location = root if "://" in root else Path(root).absolute().as_uri()
         return f"{location}/{suite}".rstrip("/")
 
-    def explained(self) -> AbstractContextManager[None]:
-        """Turns failures of MLflow, its database and the disk into one sentence with an advice."""
-        return explained(self.address, self.root)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A client holds connections; each process opens its own.
-        return {name: value for name, value in self.__dict__.items() if name != "_opened"}
-
-
-@contextmanager
-def explained(address: TrackingAddress, root: Path) -> Iterator[None]:
-    """Turns what MLflow, its database and the disk say into one sentence with an advice, without any password."""
-    try:
-        yield
-    except (TrackingError, FileNotFoundError):
-        raise
-    except Exception as error:
-        said = None if isinstance(error, ValueError) else advice(error, address, root)
-        address.clean(error)
-        if said is None:
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turns what MLflow, its database and the disk say into one sentence with an advice, without any password."""
+        try:
+            yield
+        except (TrackingError, FileNotFoundError):
             raise
-        raise TrackingError(said) from error
+        except Exception as error:
+            said = None if isinstance(error, ValueError) else advice(error, self.address, self.root)
+            self.address.clean(error)
+            if said is None:
+                raise
+            raise TrackingError(said) from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TrackingStore, (self.address, self._data_dir)  # a client holds connections; each process opens its own
 
 
 def touch(address: TrackingAddress) -> None:

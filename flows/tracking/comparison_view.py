@@ -20,7 +20,6 @@ VIEW_KEY = "bandana"
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
 VIEW_NAME = "Regret and privacy"
 SEARCH_FILTER = "tags.role = 'cell' and tags.current = 'true'"
-TAG_LIMIT = 5000  # characters; older servers take no more in an experiment's tag
 
 REGRET, PRIVACY, DETAILS = "Regret", "Privacy", "Details"
 FINAL_REGRET, MEAN_REGRET, MU_SPENT = "regret/final", "regret/mean", "privacy/mu_spent"
@@ -100,29 +99,16 @@ def comparison_state() -> dict[str, Any]:
     }
 
 
-def encode_view(state: Mapping[str, Any], created_ms: int = 0, name: str = VIEW_NAME) -> str:
+def encode_view(state: Mapping[str, Any], created_ms: int) -> str:
     """The tag's value; equal states give equal values.
 
     Args:
       state: what `comparison_state` returns.
       created_ms: when the view was made, in milliseconds; the experiment's own creation never changes.
-      name: what the page calls the view.
     """
     packed = zlib.compress(json.dumps(state, separators=(",", ":"), allow_nan=False).encode(), level=9)
     text = _PREFIX + base64.b64encode(packed).decode("ascii")
-    return json.dumps({"name": name, "createdAt": created_ms, "updatedAt": created_ms, "state": text})
-
-
-def decode_view(value: str) -> dict[str, Any]:
-    """The state inside a tag's value.
-
-    Raises:
-      ValueError: the value is not a saved view.
-    """
-    text = json.loads(value)["state"]
-    if not text.startswith(_PREFIX):
-        raise ValueError(f"a saved view starts with {_PREFIX!r}, got {text[:12]!r}")
-    return dict(json.loads(zlib.decompress(base64.b64decode(text[len(_PREFIX) :]))))
+    return json.dumps({"name": VIEW_NAME, "createdAt": created_ms, "updatedAt": created_ms, "state": text})
 
 
 def run_color(family: int, epsilon: float | None = None) -> str:

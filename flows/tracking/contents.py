@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandana.flows.running import scratch
+from bandana.flows.spec.spec import is_finite
 from bandana.flows.tracking.client import TAG_LENGTH, TrackingStore
 from bandana.flows.tracking.errors import Patient
-from bandana.flows.tracking.record import NAME_LENGTH, CellRecord, is_finite, is_loggable
+from bandana.flows.tracking.record import NAME_LENGTH, CellRecord, is_loggable
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Param, Run, RunTag
@@ -32,18 +33,14 @@ class Contents:
         self._store = store
 
     def fill(self, run: Run, record: CellRecord, *, is_new: bool, replace_artifacts: bool) -> None:
-        """Writes the parts of the record that the run lacks.
+        """Writes the parts of the record that the run lacks; a new run holds nothing yet.
 
-        Args:
-          run: as the store has it.
-          record: what it should hold.
-          is_new: it was made just now, and holds nothing.
-          replace_artifacts: also write the artifacts that it holds already.
+        With `replace_artifacts` it also writes the artifacts that the run holds already.
         """
         from mlflow.entities import Param
 
         run_id, data = run.info.run_id, run.data
-        given = {key: _text(value) for key, value in record.params.items() if is_loggable(value)}
+        given = {key: str(value)[:_PARAM_LENGTH] for key, value in record.params.items() if is_loggable(value)}
         metrics = {key: float(value) for key, value in record.metrics.items() if is_finite(value)}
         if not is_new:
             _tell_kept(record, data, given, metrics)
@@ -151,10 +148,6 @@ def run_tags(tags: Mapping[str, Any]) -> list[RunTag]:
     from mlflow.entities import RunTag
 
     return [RunTag(key, str(value)[:TAG_LENGTH]) for key, value in tags.items()]
-
-
-def _text(value: Any) -> str:
-    return str(value)[:_PARAM_LENGTH]
 
 
 def _tell_kept(record: CellRecord, data: Any, params: Mapping[str, str], metrics: Mapping[str, float]) -> None:

@@ -37,19 +37,12 @@ class Experiments:
 
     def __init__(self, store: TrackingStore, locks: Locks) -> None:
         self._store, self._locks = store, locks
-        self._forget()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_store": self._store, "_locks": self._locks}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._forget()
-
-    def _forget(self) -> None:
         self._experiments: dict[str, Experiment] = {}
         self._current: dict[str, dict[tuple[str, str], Known]] = {}
         self._families: dict[str, list[str]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Experiments, (self._store, self._locks)
 
     def of(self, suite: str) -> Experiment:
         """The suite's experiment, created where missing.

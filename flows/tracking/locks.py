@@ -79,6 +79,5 @@ class Locks:
 
         return create_engine(self._address.uri, pool_pre_ping=True)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Connections stay in the process that opened them.
-        return {name: value for name, value in self.__dict__.items() if name != "_engine"}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Locks, (self._folder, self._address)  # connections stay in the process that opened them

@@ -77,11 +77,6 @@ class CellRecord:
         return {key: value for key, value in tags.items() if key.startswith(kinds)}
 
 
-def is_finite(value: Any) -> bool:
-    """Whether a number can be logged: MLflow would store an infinite one as 1.8e308."""
-    return value is not None and math.isfinite(value)
-
-
 def is_loggable(value: Any) -> bool:
     """Whether a parameter says anything."""
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))

@@ -41,16 +41,7 @@ class Runs:
         self._contents = Contents(store)
 
     def write(self, suite: str, record: CellRecord, role: str) -> str:
-        """Writes a record to the run of its key, or what that run does not hold yet; see `Tracker.log_cell`.
-
-        Args:
-          suite: name of the suite.
-          record: what to write.
-          role: `cell` or `suite`.
-
-        Returns:
-          the run's id.
-        """
+        """Writes a record to the run of its key and role (`cell` or `suite`), and returns its id; see `Tracker.log_cell`."""
         missing = [str(path) for path in record.artifacts if not path.exists()]
         if missing:
             raise FileNotFoundError(f"artifacts of {record.name!r} do not exist: {', '.join(missing)}")

@@ -15,7 +15,7 @@ from typing import Any
 from bandana.flows.running import scratch
 from bandana.flows.running.settings import is_anonymous
 from bandana.flows.tracking.address import TrackingAddress
-from bandana.flows.tracking.client import TAG_LENGTH, TrackingStore, explained, pages, touch
+from bandana.flows.tracking.client import TAG_LENGTH, TrackingStore, pages, touch
 from bandana.flows.tracking.comparison_view import VIEW_KEY, VIEW_TAG, comparison_state, encode_view
 from bandana.flows.tracking.errors import TrackingError
 from bandana.flows.tracking.experiments import Experiments
@@ -44,16 +44,15 @@ class Tracker:
         if not isinstance(tracking_uri, TrackingAddress):
             tracking_uri = TrackingAddress.parse(tracking_uri, data_dir)
         self.address = tracking_uri
-        root = Path(data_dir).absolute() / "mlflow"
-        folder = root if self.address.database is None else self.address.database.parent
-        self._store = TrackingStore(self.address, root)
-        self._locks = Locks(folder / "locks", self.address)
+        self._store = TrackingStore(self.address, data_dir)
+        locks = self._store.folder / "locks"
+        self._locks = Locks(locks, self.address)
         self._experiments = Experiments(self._store, self._locks)
         host = re.sub(r"[^A-Za-z0-9._-]", "-", scratch.machine() if is_anonymous() else socket.gethostname())
         self._runs = Runs(self._store, self._locks, self._experiments, host)
         with self._store.explained():
-            (folder / "locks").mkdir(parents=True, exist_ok=True)
-            root.mkdir(parents=True, exist_ok=True)
+            for folder in (locks, self._store.root):
+                folder.mkdir(parents=True, exist_ok=True)
             touch(self.address)
             with self._locks.hold("store"):  # a fresh database is laid out by one process
                 self._store.client.search_experiments(max_results=1)
@@ -76,26 +75,17 @@ class Tracker:
           SpecError: BANDANA_TRACKING_URI cannot be used.
           TrackingError: the store does not answer, or cannot be written.
         """
-        address = TrackingAddress.chosen(data_dir)
-        root = Path(data_dir).absolute() / "mlflow"
-        with explained(address, root):
-            (root if address.database is None else address.database.parent).mkdir(parents=True, exist_ok=True)
-            touch(address)
-
-    @property
-    def tracking_uri(self) -> str:
-        """For MLflow; with PostgreSQL it may hold a password."""
-        return self.address.uri
+        store = TrackingStore(TrackingAddress.chosen(data_dir), data_dir)
+        with store.explained():
+            store.folder.mkdir(parents=True, exist_ok=True)
+            touch(store.address)
 
     def experiment(self, suite: str, description: str) -> str:
-        """The suite's experiment, created where missing, with its description and its comparison page.
+        """Id of the suite's experiment, created where missing, with its description and its comparison page.
 
         Args:
           suite: name of the suite, without '/'.
           description: what a reader of the experiment's page should know.
-
-        Returns:
-          the experiment's id.
 
         Raises:
           ValueError: the name is empty or holds '/'.
@@ -122,10 +112,6 @@ class Tracker:
         on under its own id as the next attempt. The suite's other runs of this name (an older version of the
         code, an earlier spec) stay, marked as superseded.
 
-        Args:
-          suite: name of the suite.
-          cell: what to write.
-
         Returns:
           the run's id.
 
@@ -144,11 +130,7 @@ class Tracker:
         artifacts: Sequence[Path],
         provenance: Mapping[str, str] | None = None,
     ) -> str:
-        """Writes the run that holds a suite's report; as `log_cell`, but new artifacts replace old ones.
-
-        Returns:
-          the run's id.
-        """
+        """Writes the run that holds a suite's report, and returns its id; new artifacts replace old ones."""
         record = CellRecord(
             run_key=run_key,
             name=f"suite {suite}",
@@ -160,11 +142,7 @@ class Tracker:
         return self._runs.write(suite, record, role="suite")
 
     def keep_only(self, suite: str, run_keys: Collection[str]) -> int:
-        """Takes the suite's other cells off its comparison page: the spec no longer names them. They stay stored.
-
-        Returns:
-          how many were taken off.
-        """
+        """Takes the suite's other cells off its comparison page, and counts them; they stay stored."""
         with self._store.explained():
             known = self._experiments.current(self._experiments.of(suite))
             others = [key for role, key in known if role == "cell" and key not in run_keys]
@@ -173,11 +151,7 @@ class Tracker:
             return len(others)
 
     def mark_baseline(self, suite: str, names: Collection[str]) -> int:
-        """Tags the suite's current runs of these names with `baseline` = true, and takes the tag off all others.
-
-        Returns:
-          how many carry it now.
-        """
+        """Tags the suite's current runs of these names, and no others, with `baseline` = true, and counts them."""
         with self._store.explained():
             found = self._store.client.get_experiment_by_name(suite)
             if found is None:
@@ -195,11 +169,7 @@ class Tracker:
             return len(marked)
 
     def mark_dead_runs(self) -> int:
-        """Marks as KILLED the runs that a dead process of this machine left RUNNING; they can be resumed.
-
-        Returns:
-          how many were marked.
-        """
+        """Marks as KILLED, and counts, the runs that a dead process of this machine left RUNNING; they can be resumed."""
         with self._store.explained():
             return self._runs.mark_dead()
 

@@ -97,15 +97,18 @@ def test_a_record_of_a_later_version_of_bandana_is_read_as_far_as_it_is_known():
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have other kernels")
 def test_kernels_and_instruction_sets_are_those_in_use_not_those_of_the_processor():
-    code = "import json, bandana.flows.keys.machine as m; print(json.dumps([m.blas(), m.features(), m.target()]))"
+    code = (
+        "import json, bandana.flows.keys.machine as m; "
+        "print(json.dumps([[item.model_dump() for item in m.blas()], m.features(), m.target()]))"
+    )
     asked = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1", "NUMBA_CPU_NAME": "haswell",
              "NPY_DISABLE_CPU_FEATURES": "AVX512_ICL X86_V4"}  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **asked}
     )
     libraries, features, target = json.loads(done.stdout)
-    if any(library.startswith("openblas") for library, _, _ in libraries):
-        assert {(kernel, threads) for _, kernel, threads in libraries} == {("Haswell", 1)}
+    if any(item["library"].startswith("openblas") for item in libraries):
+        assert {(item["kernel"], item["threads"]) for item in libraries} == {("Haswell", 1)}
     assert not {"X86_V4", "AVX512_ICL"} & set(features)
     assert target == "haswell"
 
