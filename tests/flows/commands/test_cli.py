@@ -164,7 +164,8 @@ def test_a_disk_without_room_is_refused_before_any_work(tmp_path, monkeypatch):
 def test_a_server_that_ended_is_blamed_on_a_full_disk_only_where_it_is_full(free, is_full, tmp_path, monkeypatch):
     monkeypatch.setattr("bandana.flows.running.interrupt.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     told = server_ended("the server ended with status 1", tmp_path)
-    assert told.startswith(f"the disk is full ({tmp_path})" if is_full else "the server ended with status 1; finished work is kept")
+    expected = f"the disk is full ({tmp_path})" if is_full else "the server ended with status 1; finished work is kept"
+    assert told.startswith(expected)
 
 
 def test_a_disk_with_just_enough_room_is_used(tmp_path, monkeypatch):
