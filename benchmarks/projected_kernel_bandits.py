@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from bandana.algorithms.bandits.capri.capri import ProjectedElimination
-from bandana.algorithms.bandits.capri.forms import capri, capri_joint, capri_local
+from bandana.algorithms.bandits.capri.forms import CAPRI
 from bandana.algorithms.environments.kernel_functions import PooledFunction, product_pool, random_function
 from bandana.algorithms.observers import ContextualRegretCurve, log_grid
 from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.run import run
-from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
+from bandana.privacy_core import ApproxDP, Interval, LiveLedger, ReproducibleNoise, TrustModel
 from benchmarks.result import Result
 
 RANGE = Interval(-1.0, 1.0)
@@ -26,10 +26,10 @@ MODELS = ("twin", "joint", "local")
 
 def _algorithm(model: str, horizon: int) -> ProjectedElimination:
     pool = product_pool(CONTEXTS, ACTIONS, (1, 1), np.random.SeedSequence(1))
+    settings = CAPRI(pool, KERNEL, horizon, RANGE, error_scale=0.25)
     if model == "twin":
-        return capri(pool, KERNEL, horizon, RANGE, error_scale=0.25)
-    build = capri_joint if model == "joint" else capri_local
-    return build(pool, KERNEL, horizon, 1.0, 1e-5, RANGE, "tight", error_scale=0.25)
+        return settings.twin()
+    return settings.private(ApproxDP(1.0, 1e-5), TrustModel(model), "tight")
 
 
 def _play(model: str, horizon: int) -> None:

@@ -9,18 +9,18 @@ import pytest
 from doubles import OwnNoiseLedger
 from pools import KERNEL, SYMMETRIC, UNIT, pool_of, stream_of, table_of
 
-from bandana.algorithms.bandits.capri.forms import capri, capri_joint, capri_local
+from bandana.algorithms.bandits.capri.forms import CAPRI
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
 from bandana.algorithms.run import run
-from bandana.privacy_core import LiveLedger, NoPrivacy, ReproducibleNoise, ScriptedLedger
+from bandana.privacy_core import ApproxDP, LiveLedger, NoPrivacy, ReproducibleNoise, ScriptedLedger, TrustModel
 
 POOL, HORIZON = pool_of(), 60
 TABLE = table_of(POOL, HORIZON)
 PRIVATE = {
-    f"{name} {calibration}": build(
-        POOL, KERNEL, HORIZON, 20.0, 1e-5, UNIT, calibration, beta_scale=scale, strangers="nearest"
+    f"{trust} {calibration}": CAPRI(POOL, KERNEL, HORIZON, UNIT, beta_scale=scale, strangers="nearest").private(
+        ApproxDP(20.0, 1e-5), trust, calibration
     )
-    for name, build in (("joint", capri_joint), ("local", capri_local))
+    for trust in (TrustModel.JOINT, TrustModel.LOCAL)
     for calibration, scale in (("tight", 0.1), ("printed", 1e-4), ("printed-lemma-6-6", 1e-4))
 }
 each = pytest.mark.parametrize("name", list(PRIVATE))
@@ -47,7 +47,7 @@ def test_a_replicate_of_a_batch_is_its_lone_run(name):
 
 def test_replicates_play_other_actions_after_the_first_epoch():
     """As printed nothing is eliminated, and all users of one table are given uniform actions."""
-    algorithm = capri_joint(POOL, KERNEL, HORIZON, 1.0, 1e-5, UNIT, "printed")
+    algorithm = CAPRI(POOL, KERNEL, HORIZON, UNIT).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "printed")
     actions, released = played(algorithm, OwnNoiseLedger([*range(1, 9)]))
     assert released.active.all()
     assert (actions[:, :8] == actions[0, :8]).all()
@@ -56,11 +56,12 @@ def test_replicates_play_other_actions_after_the_first_epoch():
     assert (actions[1:, 8:] == actions[0, 8:]).mean(axis=1).min() < 0.8
 
 
-@pytest.mark.parametrize("build", [capri_joint, capri_local])
-def test_without_noise_they_are_their_twin(build):
-    twin, released = played(capri(POOL, KERNEL, HORIZON, UNIT, beta_scale=0.02), OwnNoiseLedger([0]))
+@pytest.mark.parametrize("trust", [TrustModel.JOINT, TrustModel.LOCAL])
+def test_without_noise_they_are_their_twin(trust):
+    settings = CAPRI(POOL, KERNEL, HORIZON, UNIT, beta_scale=0.02)
+    twin, released = played(settings.twin(), OwnNoiseLedger([0]))
     assert released.active.sum() < 12
-    honest = build(POOL, KERNEL, HORIZON, 1.0, 1e-5, UNIT, "tight", beta_scale=0.02)
+    honest = settings.private(ApproxDP(1.0, 1e-5), trust, "tight")
     weak = dataclasses.replace(honest.gathering, mechanism=honest.gathering.mechanism.scaled(1e-12))
     silent = dataclasses.replace(honest, gathering=weak)
     actions, close = played(silent, OwnNoiseLedger([0]))
@@ -70,7 +71,7 @@ def test_without_noise_they_are_their_twin(build):
 
 def test_the_twin_has_no_privacy_and_says_so():
     ledger = OwnNoiseLedger([0])
-    played(capri(POOL, KERNEL, HORIZON, UNIT), ledger)
+    played(CAPRI(POOL, KERNEL, HORIZON, UNIT).twin(), ledger)
     assert isinstance(ledger.guarantee(), NoPrivacy)
 
 
@@ -113,7 +114,7 @@ def test_the_twins_regret_is_sublinear():
     """Of runs for T and for 4 T: within one run much is spent in early epochs, whose lengths depend on T."""
     regrets = []
     for horizon in (4000, 16000):
-        (_, full), uniform = regret(capri(POOL, KERNEL, horizon, SYMMETRIC, **USUAL), POOL, horizon, 2)
+        (_, full), uniform = regret(CAPRI(POOL, KERNEL, horizon, SYMMETRIC, **USUAL).twin(), POOL, horizon, 2)
         regrets.append(full)
     assert regrets[1] < 3 * regrets[0], "sqrt(T) doubles it"
     assert regrets[1] < 0.4 * uniform
@@ -121,11 +122,14 @@ def test_the_twins_regret_is_sublinear():
 
 def test_privacy_costs_and_as_printed_nothing_is_ever_eliminated():
     pool, horizon = pool_of(3, 8), 6000
-    (_, twin), uniform = regret(capri(pool, KERNEL, horizon, SYMMETRIC, **USUAL), pool, horizon)
+    settings = CAPRI(pool, KERNEL, horizon, SYMMETRIC, **USUAL)
+    (_, twin), uniform = regret(settings.twin(), pool, horizon)
     tight, printed, local = (
-        regret(build(pool, KERNEL, horizon, 8.0, 1e-5, SYMMETRIC, calibration, **USUAL), pool, horizon)[0][1]
-        for build, calibration in ((capri_joint, "tight"), (capri_joint, "printed"), (capri_local, "tight"))
-    )
+        regret(settings.private(ApproxDP(8.0, 1e-5), trust, calibration), pool, horizon)[0][1]
+        for trust, calibration in (
+            (TrustModel.JOINT, "tight"), (TrustModel.JOINT, "printed"), (TrustModel.LOCAL, "tight")
+        )
+    )  # fmt: skip
     assert twin < tight < local
     assert tight < 0.95 * uniform
     # Two-point gaps of a uniform player: their mean over 24000 rounds is known to 1 %, six deviations are 4 %.

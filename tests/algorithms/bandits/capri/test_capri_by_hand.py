@@ -12,25 +12,26 @@ from pools import KERNEL, SYMMETRIC, UNIT, pool_of, table_of
 from scipy.special import ndtri
 
 from bandana.algorithms.bandits.capri import projection
-from bandana.algorithms.bandits.capri.forms import capri, capri_joint, capri_local, printed_betas
+from bandana.algorithms.bandits.capri.forms import CAPRI, printed_betas
 from bandana.algorithms.bandits.capri.projection import drawn_coins
 from bandana.algorithms.bandits.capri.widths import Epoch, ExactWidth
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.rkhs.kernels import gram
 from bandana.algorithms.run import run
-from bandana.privacy_core import ApproxDP, GaussianDP, Interval, LiveLedger
+from bandana.privacy_core import ApproxDP, GaussianDP, Interval, LiveLedger, TrustModel
 
 POOL = pool_of()
 POINTS = POOL.points.reshape(12, 2)
 HORIZON, TAU = 40, 0.8
 ALL = np.ones((4, 3), dtype=bool)
-BUILDERS = {"joint": capri_joint, "local": capri_local}
+TRUST = (TrustModel.JOINT, TrustModel.LOCAL)
 PRINTED = ("printed", "printed-lemma-6-6")
 
 
 def built(name, calibration, span=UNIT, **more):
-    return BUILDERS[name](POOL, KERNEL, HORIZON, 1.0, 1e-5, span, calibration, ridge=TAU, **more)
+    settings = CAPRI(POOL, KERNEL, HORIZON, span, ridge=TAU, **more)
+    return settings.private(ApproxDP(1.0, 1e-5), TrustModel(name), calibration)
 
 
 def drawn_points(coins, part, start, length, active):
@@ -56,7 +57,7 @@ def played(algorithm, table, ledger):
 
 def test_two_epochs_of_the_twin_are_the_papers_estimator():
     """T = 40: epochs of 7, 14 and 28 rounds; h = M^-1/2 K_SW y and mu = k_S M^-1/2 h, on unique points, with M regular."""
-    algorithm = capri(POOL, KERNEL, HORIZON, SYMMETRIC, ridge=TAU, beta_scale=0.02)
+    algorithm = CAPRI(POOL, KERNEL, HORIZON, SYMMETRIC, ridge=TAU, beta_scale=0.02).twin()
     table, coins, active = table_of(POOL, HORIZON, SYMMETRIC), drawn_coins(POOL, HORIZON, 0), ALL.copy()
     start, shift = 0, 0.0
     for length in (7, 14):
@@ -111,7 +112,7 @@ def test_contexts_that_are_never_drawn_count_for_the_sensitivity():
     """With the law of the generator on one context, neighbors may still bring the others."""
     pool = pool_of(law=[1.0, 0.0, 0.0, 0.0])
     for calibration in ("tight", "printed"):
-        algorithm = capri_joint(pool, KERNEL, HORIZON, 1.0, 1e-5, UNIT, calibration)
+        algorithm = CAPRI(pool, KERNEL, HORIZON, UNIT).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, calibration)
         norms = np.linalg.norm(algorithm.plan(0, ALL).codes, axis=1)
         assert norms.max() <= 1 + 1e-12
         seen = projection.project(algorithm.features, np.arange(3), np.array([3, 2, 2, *[0] * 9]), 1.0)
@@ -119,13 +120,11 @@ def test_contexts_that_are_never_drawn_count_for_the_sensitivity():
 
 
 @pytest.mark.parametrize(("horizon", "mu", "gain"), [(1024, 0.0195, 13.7), (10**4, 0.0146, 18.4), (10**5, 0.0115, 23.2)])
-@pytest.mark.parametrize("name", list(BUILDERS))
+@pytest.mark.parametrize("name", TRUST)
 def test_what_the_printed_noise_is_worth(name, horizon, mu, gain):
     """Mu = epsilon / (2 log T sqrt(log(1.25 log T / delta))), in place of .26805."""
-    small = pool_of(1, 2)
-    printed, tight = (
-        BUILDERS[name](small, KERNEL, horizon, 1.0, 1e-5, UNIT, c).gathering.mechanism.event.mu for c in ("printed", "tight")
-    )
+    settings, promise = CAPRI(pool_of(1, 2), KERNEL, horizon, UNIT), ApproxDP(1.0, 1e-5)
+    printed, tight = (settings.private(promise, name, c).gathering.mechanism.event.mu for c in ("printed", "tight"))
     assert printed == pytest.approx(1 / (2 * math.log(horizon) * math.sqrt(math.log(1.25 * math.log(horizon) / 1e-5))))
     assert printed == pytest.approx(mu, rel=5e-3)
     assert tight == pytest.approx(0.26805, rel=1e-4)
@@ -164,12 +163,10 @@ def test_the_printed_widths():
     found = printed_betas(epsilon, delta, HORIZON, 12, failure, 1.0, TAU)
     assert found[0] == pytest.approx(beta)
     assert found[1] == pytest.approx(beta_1)
-    for name, build in BUILDERS.items():
+    settings = CAPRI(POOL, KERNEL, HORIZON, SYMMETRIC, ridge=TAU, failure=failure, beta_scale=0.5, error_scale=0.1)
+    for name in TRUST:
         for calibration, of_noise in beta_1.items():
-            algorithm = build(
-                POOL, KERNEL, HORIZON, epsilon, delta, SYMMETRIC, calibration, ridge=TAU, failure=failure, beta_scale=0.5,
-                error_scale=0.1,
-            )  # fmt: skip
+            algorithm = settings.private(ApproxDP(epsilon, delta), name, calibration)
             for epoch, length in enumerate((7, 14)):
                 plan = algorithm.plan(epoch, ALL)
                 of_noise_now = of_noise * (math.sqrt(length) if name == "local" else 1)
@@ -212,7 +209,9 @@ def test_the_tight_widths_by_hand():
 def test_the_tight_intervals_cover():
     """4000 replicates of an epoch at failure 0.5: a proved bound, so that far fewer than half miss anywhere."""
     rng = np.random.default_rng(3)
-    algorithm = capri_joint(POOL, KERNEL, 400, 3.0, 1e-5, SYMMETRIC, "tight", failure=0.5, norm_bound=1.0)
+    algorithm = CAPRI(POOL, KERNEL, 400, SYMMETRIC, failure=0.5, norm_bound=1.0).private(
+        ApproxDP(3.0, 1e-5), TrustModel.JOINT, "tight"
+    )
     plan, n = algorithm.plan(2, ALL), 80
     g = rng.standard_normal(algorithm.features.shape[1])
     f = algorithm.features @ (g / np.linalg.norm(g))
@@ -247,7 +246,7 @@ def test_under_local_privacy_an_epochs_sum_is_that_of_its_messages():
 def test_an_epoch_that_nobody_follows_releases_nothing():
     """T = 21 cuts off the third epoch of 5, 10, 20; T = 12 ends with the second of 4, 8: its sum is of no use."""
     for horizon, n_epochs in ((21, 2), (12, 1)):
-        algorithm = capri_joint(POOL, KERNEL, horizon, 1.0, 1e-5, UNIT, "tight")
+        algorithm = CAPRI(POOL, KERNEL, horizon, UNIT).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "tight")
         lengths = projection.epoch_lengths(horizon)
         ledger = LiveLedger(1, ConstantNoise(), keeps_transcript=True)
         played(algorithm, table_of(POOL, horizon), ledger)
@@ -257,7 +256,7 @@ def test_an_epoch_that_nobody_follows_releases_nothing():
         assert len(expected) == n_epochs
 
 
-@pytest.mark.parametrize("name", list(BUILDERS))
+@pytest.mark.parametrize("name", TRUST)
 def test_the_worst_record_pays_once(name):
     ledger = OwnNoiseLedger([1, 2, 3])
     played(built(name, "tight", beta_scale=0.05), table_of(POOL, HORIZON), ledger)
@@ -296,18 +295,18 @@ def test_strangers_are_refused_or_taken_for_the_nearest():
     ],
 )
 @pytest.mark.parametrize("calibration", ["tight", "printed"])
-@pytest.mark.parametrize("build", list(BUILDERS.values()))
-def test_refusals(build, calibration, arguments, message):
-    usual = {
-        "pool": POOL, "kernel": KERNEL, "horizon": 40, "epsilon": 1.0, "delta": 1e-5, "reward_range": UNIT,
-        "calibration": calibration,
-    }  # fmt: skip
+@pytest.mark.parametrize("trust", TRUST)
+def test_refusals(trust, calibration, arguments, message):
     with pytest.raises(ValueError, match=message):
-        build(**(usual | arguments))
+        private(trust, **({"calibration": calibration} | arguments))
+
+
+def private(trust, calibration, horizon=40, epsilon=1.0, **more):
+    return CAPRI(POOL, KERNEL, horizon, UNIT, **more).private(ApproxDP(epsilon, 1e-5), trust, calibration)
 
 
 def test_runs_that_do_not_fit_are_refused():
-    algorithm = capri(POOL, KERNEL, 20, UNIT)
+    algorithm = CAPRI(POOL, KERNEL, 20, UNIT).twin()
     with pytest.raises(ValueError, match="built for 20 rounds"):
         played(algorithm, table_of(POOL, 30), OwnNoiseLedger([0]))
     with pytest.raises(ValueError, match="drawn for the horizon 20"):
