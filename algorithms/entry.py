@@ -337,14 +337,6 @@ def first_user(n_actions: int) -> tuple[int, ...]:
     return (0,)
 
 
-def level_of(settings: Settings) -> dict[str, Any]:
-    """Epsilon, delta where the guarantee has one, and calibration, as builders take them."""
-    privacy = settings.privacy
-    assert isinstance(privacy, ApproxDP | PureDP)
-    delta = {"delta": privacy.delta} if isinstance(privacy, ApproxDP) else {}
-    return {"epsilon": privacy.epsilon, **delta, "calibration": calibration_of(settings)}
-
-
 def fitting(settings: Settings, name: str, first_rounds: Callable[[Settings], int]) -> Settings:
     """The parameter halved until the first release comes within a sixteenth of the rounds, or as early as it can.
 

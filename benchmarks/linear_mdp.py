@@ -11,7 +11,7 @@ import numpy as np
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.mdp.models import LinearModel
-from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb_joint
+from bandana.algorithms.rl.linear_mdp.forms import LSVI
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
@@ -19,7 +19,7 @@ from bandana.audits.faults.fault import Control
 from bandana.audits.outcome import Effort
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial
-from bandana.privacy_core import LiveLedger, ReproducibleNoise
+from bandana.privacy_core import ApproxDP, LiveLedger, ReproducibleNoise
 from benchmarks.result import Result
 
 DIMENSION, LENGTH, EPISODES, N_STATES, N_ACTIONS = 10, 5, 10_000, 5, 2
@@ -46,7 +46,7 @@ def _play(batches: int, n_reps: int, episodes: int = EPISODES) -> None:
     rewards = generator.random((LENGTH, N_STATES, N_ACTIONS))
     stream = FiniteMDP(transitions, rewards, episodes, np.random.SeedSequence(2))
     model = LinearModel(np.eye(DIMENSION).reshape(N_STATES, N_ACTIONS, DIMENSION), LENGTH)
-    algorithm = lsvi_ucb_joint(model, episodes, 1.0, 1e-5, "tight", batches=batches)
+    algorithm = LSVI(model, episodes, batches=batches).private(ApproxDP(1.0, 1e-5), "tight")
     run(algorithm, stream, LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(3))))
 
 

@@ -24,7 +24,7 @@ from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.rkhs.features import quadrature_fourier
 from bandana.algorithms.rkhs.kernels import Matern, SquaredExponential
-from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb_joint
+from bandana.algorithms.rl.linear_mdp.forms import LSVI
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.claims import parse
@@ -146,7 +146,7 @@ def optimized() -> list[float]:
     ]
     found = [*(float(x) for rule in rules for x in rule.frequencies.ravel()), *michalewicz(3).best.tolist()]
     model = LinearModel(np.eye(4).reshape(2, 2, 4), 3)
-    found += [float(x) for x in lsvi_ucb_joint(model, 400, 2.0, 1e-5, "tight", batches="static").vector_norms]
+    found += [float(x) for x in LSVI(model, 400, batches="static").private(ApproxDP(2.0, 1e-5), "tight").vector_norms]
     return found
 
 

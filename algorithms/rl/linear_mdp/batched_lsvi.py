@@ -103,7 +103,7 @@ class BatchedLSVI:
     made for exactly that. Values are functions of earlier outputs, so prices add up adaptively. Public: the features, K,
     H, all parameters. Cost: an episode O(H d^2); an update O(H (d^3 + S A (S + d^2))).
 
-    Departures: see the builders (`linear_mdp_noise`).
+    Departures: see `bandana.algorithms.rl.linear_mdp.forms`.
 
     Attributes:
       model: features of all states and actions, and H.

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
-from bandana.algorithms.entry import Bound, Entry, RegretBound, Settings, first_user, level_of, record_claim
+from bandana.algorithms.entry import Form, RegretBound, Settings, calibration_of
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, SWITCH, Kind, Parameter, declared
 from bandana.algorithms.problem import LINEAR_MDP
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import UNIT, BatchedLSVI
-from bandana.algorithms.rl.linear_mdp.forms import SCHEMES, lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.forms import LSVI, SCHEMES
 from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound
-from bandana.privacy_core import TrustModel
+from bandana.privacy_core import ApproxDP, PureDP, TrustModel
 
 _LUYO = (
     "Luyo, Garcelon, Lazaric and Pirotta, Differentially Private Exploration in Reinforcement Learning with Linear "
@@ -42,119 +41,72 @@ _LEAST_BATCHES, _MOST_BATCHES, _AUDIT_BONUS = 4, 16, 2.0
 """In audits."""
 
 
-def _given(settings: Settings) -> dict[str, Any]:
-    """What every builder takes."""
+def _lsvi(settings: Settings) -> BatchedLSVI:
     problem = settings.problem
     assert isinstance(problem.model, LinearModel)
     if problem.reward_range.low < UNIT.low or problem.reward_range.high > UNIT.high:
         raise ValueError(f"LSVI-UCB is made for rewards in [0, 1], got the range {problem.reward_range}: scale them")
-    return {"model": problem.model, "horizon": problem.known_horizon, **settings.parameters}
+    chosen = LSVI(problem.model, problem.known_horizon, **settings.parameters)
+    if settings.privacy is None:
+        return chosen.twin()
+    assert isinstance(settings.privacy, ApproxDP | PureDP)
+    return chosen.private(settings.privacy, calibration_of(settings))
 
 
-def _lsvi(settings: Settings) -> BatchedLSVI:
-    return lsvi_ucb(**_given(settings))
-
-
-def _joint(settings: Settings) -> BatchedLSVI:
-    return lsvi_ucb_joint(**_given(settings), **level_of(settings))
-
-
-def _pure_joint(settings: Settings) -> BatchedLSVI:
-    return lsvi_ucb_pure_joint(**_given(settings), **level_of(settings))
-
-
-def _in_audit(build: Callable[[Settings], BatchedLSVI]) -> Callable[[Settings], Settings]:
+def _in_audit(settings: Settings) -> Settings:
     """Batches of eight users or fewer, and a bonus of about twice what can be earned.
 
     Of so few users the printed formula makes one batch, and nothing would be released. The noise depends on the number of
     batches, as a claim is split among releases; what is promised does not. A vector moves as far as its noise is made for
     where values are largest, which is what optimism makes them; but far larger bonuses hide all that is learned.
     """
-
-    def played(settings: Settings) -> Settings:
-        batches = min(_MOST_BATCHES, max(_LEAST_BATCHES, settings.problem.known_horizon // 8))
-        settings = settings.with_parameters(n_batches=batches, beta_scale=1.0)
-        algorithm = build(settings)
-        bonus = float(algorithm.widths(1).min()) / math.sqrt(algorithm.regularizer(1).added)
-        return settings.with_parameters(beta_scale=_AUDIT_BONUS * algorithm.episode_length / bonus)
-
-    return played
+    batches = min(_MOST_BATCHES, max(_LEAST_BATCHES, settings.problem.known_horizon // 8))
+    settings = settings.with_parameters(n_batches=batches, beta_scale=1.0)
+    algorithm = _lsvi(settings)
+    bonus = float(algorithm.widths(1).min()) / math.sqrt(algorithm.regularizer(1).added)
+    return settings.with_parameters(beta_scale=_AUDIT_BONUS * algorithm.episode_length / bonus)
 
 
-def _bounded(build: Callable[[Settings], BatchedLSVI], source: str) -> Bound:
+def _bound(paper: str, settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
     """The bound of static batches, its constants those of the algorithm that is built."""
-
-    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
-        algorithm = build(settings)
-        if not is_proved(algorithm):
-            return None
-        n, scale = algorithm.schedule.looks[0], algorithm.beta_scale
-        if algorithm.width is not None:
-            text = (
-                "eq. (22) with H^2 n for the first batch: H^2 n + 2 sqrt(2 k H^3 log(3/failure)) + H floor(d H n log(1 + "
-                "k/(d lambda)) / (2 log 4 - 2)) + 8 s beta H sqrt(2 d k log(1 + k/(lambda + c_K))), and at most H^2 k; beta "
-                f"= {algorithm.width:.3g}"
-            )
-        else:
-            text = (
-                "Lemma 25 with a width of our own: sum_h cap_h n (1 + G/log 2) + sum_h max(cap_h, "
-                "sqrt 8 s W_h) sqrt(k G/log 2) + sqrt(k sum_h cap_h^2 log(1/failure) / 2), G = d log(1 + k/(a d)), and at "
-                "most k sum_h cap_h"
-            )
-        told = f"n = {n}, s = {scale:g}; exceeded with probability at most {2 * algorithm.failure:.3g}"
-        return RegretBound(regret_bound(algorithm, grid), f"{source}, {text}, {told}")
-
-    return bound
+    algorithm = _lsvi(settings)
+    if not is_proved(algorithm):
+        return None
+    n, scale = algorithm.schedule.looks[0], algorithm.beta_scale
+    if algorithm.width is not None:
+        text = (
+            "eq. (22) with H^2 n for the first batch: H^2 n + 2 sqrt(2 k H^3 log(3/failure)) + H floor(d H n log(1 + "
+            "k/(d lambda)) / (2 log 4 - 2)) + 8 s beta H sqrt(2 d k log(1 + k/(lambda + c_K))), and at most H^2 k; beta "
+            f"= {algorithm.width:.3g}"
+        )
+    else:
+        text = (
+            "Lemma 25 with a width of our own: sum_h cap_h n (1 + G/log 2) + sum_h max(cap_h, "
+            "sqrt 8 s W_h) sqrt(k G/log 2) + sqrt(k sum_h cap_h^2 log(1/failure) / 2), G = d log(1 + k/(a d)), and at "
+            "most k sum_h cap_h"
+        )
+    told = f"n = {n}, s = {scale:g}; exceeded with probability at most {2 * algorithm.failure:.3g}"
+    return RegretBound(regret_bound(algorithm, grid), f"{paper}, {text}, {told}")
 
 
-ENTRIES = (
-    Entry(
-        name="lsvi-ucb",
-        family="rl/linear_mdp",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
-        claim="none: the non-private twin",
-        source=f"{_JIN}, in batches",
-        build=_lsvi,
-        plays_on=(LINEAR_MDP,),
-        parameters=_PARAMETERS,
-        in_audit=_in_audit(_lsvi),
-        audit_shape=_AUDIT_SHAPE,
-        bound=_bounded(_lsvi, _JIN),
+_FORMS = (
+    Form(f"{_JIN}, in batches", _JIN),
+    Form(
+        f"{_LUYO}, Algorithm 2, Theorem 8", _LUYO, TrustModel.JOINT, "approximate", ("printed", "tight"),
+        "(epsilon, delta)-joint DP: the actions of all other users and the final policy, replace one episode",
+        _WHOSE, "Theorem 8",
     ),
-    Entry(
-        name="lsvi-ucb",
-        family="rl/linear_mdp",
-        privacy_model="joint",
-        guarantee="approximate",
-        calibrations=("printed", "tight"),
-        claim="(epsilon, delta)-joint DP: the actions of all other users and the final policy, replace one episode",
-        source=f"{_LUYO}, Algorithm 2, Theorem 8",
-        build=_joint,
-        plays_on=(LINEAR_MDP,),
-        parameters=_PARAMETERS,
-        promise=record_claim(TrustModel.JOINT, _WHOSE, "Theorem 8", _LUYO, _RECORD),
-        probes=first_user,
-        in_audit=_in_audit(_joint),
-        audit_shape=_AUDIT_SHAPE,
-        bound=_bounded(_joint, _LUYO),
+    Form(
+        f"{_LUYO}, Algorithm 2, Remark 2, Appendix E.3", _LUYO, TrustModel.JOINT, "pure", ("printed", "tight"),
+        "epsilon-joint DP: the actions of all other users and the final policy, replace one episode",
+        _WHOSE, "Remark 2 and Appendix E.3",
     ),
-    Entry(
-        name="lsvi-ucb",
-        family="rl/linear_mdp",
-        privacy_model="joint",
-        guarantee="pure",
-        calibrations=("printed", "tight"),
-        claim="epsilon-joint DP: the actions of all other users and the final policy, replace one episode",
-        source=f"{_LUYO}, Algorithm 2, Remark 2, Appendix E.3",
-        build=_pure_joint,
-        plays_on=(LINEAR_MDP,),
-        parameters=_PARAMETERS,
-        promise=record_claim(TrustModel.JOINT, _WHOSE, "Remark 2 and Appendix E.3", _LUYO, _RECORD),
-        probes=first_user,
-        in_audit=_in_audit(_pure_joint),
-        audit_shape=_AUDIT_SHAPE,
-        bound=_bounded(_pure_joint, _LUYO),
-    ),
-)
+)  # fmt: skip
+
+ENTRIES = tuple(
+    form.entry(
+        "lsvi-ucb", "rl/linear_mdp", _RECORD, _lsvi, plays_on=(LINEAR_MDP,), parameters=_PARAMETERS, in_audit=_in_audit,
+        audit_shape=_AUDIT_SHAPE, bound=partial(_bound, form.paper),
+    )
+    for form in _FORMS
+)  # fmt: skip

@@ -14,7 +14,7 @@ from nightly import first
 from bandana.algorithms.catalog import find
 from bandana.algorithms.rl.linear_mdp import values_numba as kernels
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI
-from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.forms import LSVI
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
@@ -26,7 +26,7 @@ from bandana.audits.searches import noise
 from bandana.audits.searches.deterministic import search
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial
-from bandana.privacy_core import GaussianDP, Interval, LiveLedger, ReproducibleNoise
+from bandana.privacy_core import ApproxDP, GaussianDP, Interval, LiveLedger, PureDP, ReproducibleNoise
 
 UNIT = Interval(0.0, 1.0)
 EPSILON, DELTA = 4.377, 1e-5  # 1-GDP for Gaussian noise
@@ -63,17 +63,16 @@ def test_the_worst_pair_nearly_reaches_the_price():
 
 
 SCHEMES = {
-    f"{kind} {batches}": (build, kind, batches)
-    for build, kind in ((lsvi_ucb_joint, "joint"), (lsvi_ucb_pure_joint, "pure"))
+    f"{kind} {batches}": (promise, batches)
+    for kind, promise in (("joint", ApproxDP(EPSILON, DELTA)), ("pure", PureDP(1.0)))
     for batches in ("static", "geometric", "determinant")
 }
 
 
 def built(name, beta_scale=0.02, n_batches=4):
-    build, kind, batches = SCHEMES[name]
-    level = (EPSILON, DELTA) if kind == "joint" else (1.0,)
-    more = {"batches": batches, "n_batches": n_batches, "switch": 1e-3, "beta_scale": beta_scale}
-    return build(MODEL, EPISODES, *level, "tight", **more)
+    promise, batches = SCHEMES[name]
+    settings = LSVI(MODEL, EPISODES, batches=batches, n_batches=n_batches, switch=1e-3, beta_scale=beta_scale)
+    return settings.private(promise, "tight")
 
 
 @pytest.mark.parametrize(

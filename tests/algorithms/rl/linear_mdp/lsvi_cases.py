@@ -9,9 +9,9 @@ import numpy as np
 from bandana.algorithms.environments.episodes import EpisodeTable
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import ActionLog
-from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.forms import LSVI
 from bandana.algorithms.run import run
-from bandana.privacy_core import Interval
+from bandana.privacy_core import ApproxDP, Interval, PureDP
 
 UNIT = Interval(0.0, 1.0)
 LENGTH, N_STATES, N_ACTIONS, D, HORIZON = 3, 3, 2, 4, 60
@@ -53,14 +53,13 @@ _SCHEMES = {
 
 
 def _private(kind, scheme):
+    promise = ApproxDP(1.0, DELTA) if kind == "joint" else PureDP(1.0)
     calibration = scheme if scheme == "printed" else "tight"
-    if kind == "joint":
-        return lambda **more: lsvi_ucb_joint(MODEL, HORIZON, 1.0, DELTA, calibration, **{**_SCHEMES[scheme], **more})
-    return lambda **more: lsvi_ucb_pure_joint(MODEL, HORIZON, 1.0, calibration, **{**_SCHEMES[scheme], **more})
+    return lambda **more: LSVI(MODEL, HORIZON, **{**_SCHEMES[scheme], **more}).private(promise, calibration)
 
 
 def _twin(scheme):
-    return lambda **more: lsvi_ucb(MODEL, HORIZON, **{**_SCHEMES[scheme], **more})
+    return lambda **more: LSVI(MODEL, HORIZON, **{**_SCHEMES[scheme], **more}).twin()
 
 
 PRIVATE = {f"{kind} {scheme}": _private(kind, scheme) for kind in ("joint", "pure") for scheme in _SCHEMES}

@@ -26,9 +26,9 @@ from lsvi_cases import (
 from bandana.algorithms.environments.episodes import EpisodeTable
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.protocol import Record
-from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.forms import LSVI
 from bandana.algorithms.run import run
-from bandana.privacy_core import LiveLedger, TreeSum
+from bandana.privacy_core import ApproxDP, LiveLedger, PureDP, TreeSum
 
 SCALE = 0.01
 """Of beta: with it the policy depends on everything."""
@@ -39,7 +39,7 @@ def test_one_state_and_one_feature_by_hand():
     model = LinearModel(np.ones((1, 2, 1)), 1)
     rewards = np.tile(np.array([1.0, 0.0, 1.0, 1.0]).reshape(4, 1, 1, 1), 2)
     data = EpisodeTable(np.zeros(4, dtype=int), np.zeros((4, 1, 1, 2), dtype=int), rewards, UNIT)
-    algorithm = lsvi_ucb(model, 4, batches="static", n_batches=4, failure=0.3, beta_scale=0.1)
+    algorithm = LSVI(model, 4, batches="static", n_batches=4, failure=0.3, beta_scale=0.1).twin()
     assert algorithm.schedule.looks == (1, 2, 3)
     _, released = run(algorithm, data, LiveLedger(1, ConstantNoise()), horizon=3)
     weight = (0.5 - 0.5 + 0.5) / 4
@@ -64,7 +64,7 @@ def test_before_the_first_update_users_take_all_sequences_of_actions_in_turn():
 
 def test_sequences_of_actions_are_counted_without_overflow():
     model = LinearModel(np.ones((1, 10, 1)), 40)
-    algorithm = lsvi_ucb(model, 100)
+    algorithm = LSVI(model, 100).twin()
     _, released = algorithm.init(1)
     released.clock[:] = 99
     state = np.zeros(1, dtype=np.int64)
@@ -126,7 +126,7 @@ def test_determinants_update_where_they_have_grown_and_as_often_as_is_paid_for()
     _, _, released = played(few, OwnNoiseLedger(list(range(20))))
     assert few.schedule.most_updates == 2
     assert released.n_updates.max() == 2
-    never = lsvi_ucb(MODEL, HORIZON, batches="determinant", switch=1e9)
+    never = LSVI(MODEL, HORIZON, batches="determinant", switch=1e9).twin()
     assert played(never, LiveLedger(1, ConstantNoise()))[2].n_updates[0] == 0
 
 
@@ -147,30 +147,31 @@ def test_rewards_are_moved_into_the_unit_interval():
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="calibration must be 'printed' or 'tight', got 'loose'"):
-        lsvi_ucb_joint(MODEL, HORIZON, 1.0, 1e-5, "loose")
+    with pytest.raises(ValueError, match="calibration must be one of printed, tight, got 'loose'"):
+        LSVI(MODEL, HORIZON).private(ApproxDP(1.0, 1e-5), "loose")
     with pytest.raises(ValueError, match="static batches: batches must be static or left out, got 'geometric'"):
-        lsvi_ucb_pure_joint(MODEL, HORIZON, 1.0, "printed", batches="geometric")
+        LSVI(MODEL, HORIZON, batches="geometric").private(PureDP(1.0), "printed")
     with pytest.raises(ValueError, match="batches must be one of static, geometric, determinant, got 'other'"):
-        lsvi_ucb(MODEL, HORIZON, batches="other")
+        LSVI(MODEL, HORIZON, batches="other").twin()
     for bad, told in (
         ({"n_batches": -1}, "n_batches must"), ({"ridge": 0.0}, "ridge must"), ({"failure": 1.0}, "failure must"),
         ({"beta_scale": -1.0}, "beta_scale must"), ({"batches": "determinant", "switch": 0.0}, "switch must"),
     ):  # fmt: skip
-        for build in (lsvi_ucb, lambda *a, **m: lsvi_ucb_joint(*a, 1.0, 1e-5, "tight", **m)):
-            with pytest.raises(ValueError, match=told):
-                build(MODEL, HORIZON, **bad)
+        with pytest.raises(ValueError, match=told):
+            LSVI(MODEL, HORIZON, **bad).twin()
+        with pytest.raises(ValueError, match=told):
+            LSVI(MODEL, HORIZON, **bad).private(ApproxDP(1.0, 1e-5), "tight")
     for horizon in (0, -3):
         with pytest.raises(ValueError, match="horizon must"):
-            lsvi_ucb_joint(MODEL, horizon, 1.0, 1e-5, "tight")
+            LSVI(MODEL, horizon).private(ApproxDP(1.0, 1e-5), "tight")
     with pytest.raises(ValueError, match="a single batch nothing is ever learned"):
-        lsvi_ucb_joint(MODEL, 8, 1.0, 1e-5, "printed")
+        LSVI(MODEL, 8).private(ApproxDP(1.0, 1e-5), "printed")
 
 
 @pytest.mark.parametrize("look", [1, 2])
 def test_the_width_by_hand(look):
     """A union bound over values on a grid of steps of 1 / sqrt k: ceil(a sqrt k) of them for each state, a the largest."""
-    algorithm = lsvi_ucb(MODEL, HORIZON, batches="static", n_batches=3, failure=0.2)
+    algorithm = LSVI(MODEL, HORIZON, batches="static", n_batches=3, failure=0.2).twin()
     k, n_looks = algorithm.schedule.looks[look - 1], len(algorithm.schedule.looks)
     ridge = algorithm.regularizer(look).least
     expected = []

@@ -14,7 +14,7 @@ from bandana.algorithms.observers import EpisodicRegretCurve
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.rl.linear_mdp.batches import static
 from bandana.algorithms.rl.linear_mdp.entries import ENTRIES
-from bandana.algorithms.rl.linear_mdp.forms import SCHEMES, lsvi_ucb, lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.forms import LSVI, SCHEMES
 from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound
 from bandana.algorithms.run import run
 from bandana.privacy_core import ApproxDP, Interval, LiveLedger, PureDP, ReproducibleNoise
@@ -54,7 +54,7 @@ UNIFORM = EPISODES * 1.0
 
 
 def test_the_twins_regret_is_sublinear_with_the_width_that_is_proved():
-    quarter, full, _ = regret(lsvi_ucb(TABULAR, EPISODES))
+    quarter, full, _ = regret(LSVI(TABULAR, EPISODES).twin())
     assert full < 3 * quarter
     assert full < 0.5 * UNIFORM
 
@@ -63,15 +63,15 @@ def test_the_twins_regret_is_sublinear_with_the_width_that_is_proved():
 def test_static_batches_are_as_many_as_appendix_e_1_says(episodes, epsilon):
     """B = (K epsilon)^(2/5) / (d^(3/5) H^(1/5)), rounded up; the twin's are those of epsilon = 1."""
     for algorithm, budget in (
-        (lsvi_ucb(TABULAR, episodes, batches="static"), 1.0),
-        (lsvi_ucb_joint(TABULAR, episodes, epsilon, 1e-5, "tight", batches="static"), epsilon),
+        (LSVI(TABULAR, episodes, batches="static").twin(), 1.0),
+        (LSVI(TABULAR, episodes, batches="static").private(ApproxDP(epsilon, 1e-5), "tight"), epsilon),
     ):
         number = math.ceil((episodes * budget) ** 0.4 / (4**0.6 * LENGTH**0.2))
         assert algorithm.schedule == static(episodes, number)
 
 
 def test_with_a_smaller_width_the_twin_makes_few_mistakes():
-    quarter, full, _ = regret(lsvi_ucb(TABULAR, EPISODES, beta_scale=0.1))
+    quarter, full, _ = regret(LSVI(TABULAR, EPISODES, beta_scale=0.1).twin())
     assert full < 0.05 * UNIFORM
     assert full < 1.6 * quarter
 
@@ -79,28 +79,28 @@ def test_with_a_smaller_width_the_twin_makes_few_mistakes():
 @pytest.mark.parametrize("batches", SCHEMES)
 def test_tight_learns(batches):
     """At epsilon = 10, with a tenth of its width."""
-    tight = lsvi_ucb_joint(TABULAR, EPISODES, 10.0, 1e-5, "tight", batches=batches, beta_scale=0.1, n_batches=7)
+    tight = LSVI(TABULAR, EPISODES, batches=batches, beta_scale=0.1, n_batches=7).private(ApproxDP(10.0, 1e-5), "tight")
     assert regret(tight)[1] < 0.55 * UNIFORM
 
 
 def test_printed_stays_uniform_where_tight_learns():
     """At epsilon = 10, also with a tenth of its width."""
-    printed = lsvi_ucb_joint(TABULAR, EPISODES, 10.0, 1e-5, "printed", beta_scale=0.1)
+    printed = LSVI(TABULAR, EPISODES, beta_scale=0.1).private(ApproxDP(10.0, 1e-5), "printed")
     _, full, released = regret(printed)
     assert full > 0.9 * UNIFORM
     assert (released.values[:, :-1] == LENGTH).all(), "every value is still the largest possible one"
 
 
 def test_pure_privacy_costs_more():
-    joint = lsvi_ucb_joint(TABULAR, EPISODES, 10.0, 1e-5, "tight", beta_scale=0.03)
-    pure = lsvi_ucb_pure_joint(TABULAR, EPISODES, 10.0, "tight", beta_scale=0.03)
-    assert regret(lsvi_ucb(TABULAR, EPISODES, beta_scale=0.03))[1] < regret(joint)[1] < regret(pure)[1] < UNIFORM
+    joint = LSVI(TABULAR, EPISODES, beta_scale=0.03).private(ApproxDP(10.0, 1e-5), "tight")
+    pure = LSVI(TABULAR, EPISODES, beta_scale=0.03).private(PureDP(10.0), "tight")
+    assert regret(LSVI(TABULAR, EPISODES, beta_scale=0.03).twin())[1] < regret(joint)[1] < regret(pure)[1] < UNIFORM
 
 
 OPTIMISTIC = {
-    "twin": lambda: lsvi_ucb(TABULAR, 400),
-    "joint": lambda: lsvi_ucb_joint(TABULAR, 400, 50.0, 1e-5, "tight"),
-    "pure": lambda: lsvi_ucb_pure_joint(TABULAR, 400, 50.0, "tight"),
+    "twin": lambda: LSVI(TABULAR, 400).twin(),
+    "joint": lambda: LSVI(TABULAR, 400).private(ApproxDP(50.0, 1e-5), "tight"),
+    "pure": lambda: LSVI(TABULAR, 400).private(PureDP(50.0), "tight"),
 }
 
 
@@ -119,7 +119,7 @@ def test_values_are_optimistic(name):
 
 
 def test_the_bound_holds_and_is_no_more_than_the_trivial_one():
-    algorithm = lsvi_ucb(TABULAR, EPISODES, batches="static", n_batches=64)
+    algorithm = LSVI(TABULAR, EPISODES, batches="static", n_batches=64).twin()
     quarter, full, _ = regret(algorithm)
     low, high = regret_bound(algorithm, [EPISODES // 4, EPISODES])
     assert quarter <= low <= 6 * EPISODES / 4
@@ -129,7 +129,8 @@ def test_the_bound_holds_and_is_no_more_than_the_trivial_one():
 def test_the_bound_of_the_twin_is_sublinear_in_the_end():
     """sqrt K batches: bounds of a hundred times as many episodes are less than forty times as large."""
     small, large = (
-        float(regret_bound(lsvi_ucb(TABULAR, k, batches="static", n_batches=int(k**0.5)), k)) for k in (2 * 10**7, 2 * 10**9)
+        float(regret_bound(LSVI(TABULAR, k, batches="static", n_batches=int(k**0.5)).twin(), k))
+        for k in (2 * 10**7, 2 * 10**9)
     )
     assert small < 0.1 * 6 * 2 * 10**7
     assert large < 20 * small
@@ -138,7 +139,7 @@ def test_the_bound_of_the_twin_is_sublinear_in_the_end():
 def test_the_bound_by_hand():
     """One step, one feature: a = 1, growth log(1 + K) / log 2, no value follows, so no martingale."""
     model = LinearModel(np.ones((1, 2, 1)), 1)
-    algorithm = lsvi_ucb(model, 10**6, batches="static", n_batches=1000, failure=0.1)
+    algorithm = LSVI(model, 10**6, batches="static", n_batches=1000, failure=0.1).twin()
     k = 10**6
     growth = np.log1p(k) / np.log(2)
     width = algorithm.widths(999)[0]
@@ -148,7 +149,7 @@ def test_the_bound_by_hand():
 def test_the_bound_of_three_steps_by_hand():
     """Values of at most 3, 2 and 1; after the first step and after the second one they are what chance decides on."""
     k, n = 10**6, 1000
-    algorithm = lsvi_ucb(LinearModel(np.ones((1, 2, 1)), 3), k, batches="static", n_batches=1000, failure=0.1)
+    algorithm = LSVI(LinearModel(np.ones((1, 2, 1)), 3), k, batches="static", n_batches=1000, failure=0.1).twin()
     growth = np.log1p(k) / np.log(2)
     widths = np.max([algorithm.widths(look) for look in range(1, len(algorithm.schedule.looks) + 1)], axis=0)
     cost = sum(max(cap, np.sqrt(8) * width) for cap, width in zip((3, 2, 1), widths, strict=True)) * np.sqrt(k * growth)
@@ -159,9 +160,9 @@ def test_the_bound_of_three_steps_by_hand():
 
 def test_what_is_not_proved_is_not_bounded():
     for algorithm in (
-        lsvi_ucb(TABULAR, 100),
-        lsvi_ucb(TABULAR, 100, batches="determinant"),
-        lsvi_ucb(TABULAR, 100, batches="static", beta_scale=0.5),
+        LSVI(TABULAR, 100).twin(),
+        LSVI(TABULAR, 100, batches="determinant").twin(),
+        LSVI(TABULAR, 100, batches="static", beta_scale=0.5).twin(),
     ):  # fmt: skip
         assert not is_proved(algorithm)
         with pytest.raises(ValueError, match="proved for static batches"):

@@ -15,9 +15,10 @@ from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.papers.luyo import lsvi_printed_sds
 from bandana.algorithms.papers.readings import separate_statistics
-from bandana.algorithms.rl.linear_mdp.forms import lsvi_ucb_joint, lsvi_ucb_pure_joint
+from bandana.algorithms.rl.linear_mdp.forms import LSVI
 from bandana.algorithms.run import run
 from bandana.privacy_core import (
+    ApproxDP,
     BudgetExceeded,
     GaussianDP,
     LiveLedger,
@@ -81,17 +82,17 @@ def test_pure_noise_as_printed_keeps_its_claim_in_few_dimensions_and_breaks_it_i
     for d, is_kept in ((D, True), (64, False)):
         model = LinearModel(np.eye(3 * 2, d).reshape(3, 2, d), LENGTH)
         ledger = OwnNoiseLedger([1])
-        played(lsvi_ucb_pure_joint(model, HORIZON, 1.0, "printed", n_batches=60), ledger)
+        played(LSVI(model, HORIZON, n_batches=60).private(PureDP(1.0), "printed"), ledger)
         assert isinstance(ledger.guarantee(), PureDP)
         assert (ledger.guarantee().epsilon <= 1) == is_kept
         right = OwnNoiseLedger([1])
-        played(lsvi_ucb_pure_joint(model, HORIZON, 1.0, "tight"), right)
+        played(LSVI(model, HORIZON).private(PureDP(1.0), "tight"), right)
         assert right.guarantee().epsilon <= 1
 
 
 def test_the_split_is_the_best_one():
     """No other share of the budget for the matrices makes the widths at the last look smaller."""
-    algorithm = lsvi_ucb_joint(MODEL, 100_000, 1.0, DELTA, "tight")
+    algorithm = LSVI(MODEL, 100_000).private(ApproxDP(1.0, DELTA), "tight")
     last, best = len(algorithm.schedule.looks), None
     node = algorithm.matrices.mechanism.noise_multiplier
     mu_matrices = 1 / (LIMIT * node)
@@ -109,8 +110,8 @@ def test_the_split_is_the_best_one():
 
 
 def test_tight_widths_are_a_fraction_of_the_printed_ones():
-    printed = lsvi_ucb_joint(MODEL, 100_000, 1.0, DELTA, "printed")
-    better = lsvi_ucb_joint(MODEL, 100_000, 1.0, DELTA, "tight")
+    printed = LSVI(MODEL, 100_000).private(ApproxDP(1.0, DELTA), "printed")
+    better = LSVI(MODEL, 100_000).private(ApproxDP(1.0, DELTA), "tight")
     assert printed.matrix_norms[1] > 1e4 * better.matrix_norms[-1]
     assert printed.vectors[0].scale > 1e3 * better.vectors[0].scale
 
@@ -149,7 +150,7 @@ def test_the_sensitivities_are_attained():
     """Opposite features and rewards at both ends move each vector by H - h + 1; orthogonal ones the matrix by sqrt 2."""
     x = np.array([[[1.0, 0.0]] * 2, [[-1.0, 0.0]] * 2, [[0.0, 1.0]] * 2])
     model = LinearModel(x, 2)
-    algorithm = lsvi_ucb_joint(model, 4, 50.0, DELTA, "tight", n_batches=2)
+    algorithm = LSVI(model, 4, n_batches=2).private(ApproxDP(50.0, DELTA), "tight")
     stay = np.tile(np.arange(3)[:, None], (4, 2, 1, 2))
     data = EpisodeTable([0, 0, 0, 0], stay, np.ones((4, 2, 3, 2)), UNIT)
     for start, reward, matrix, vector in ((1, 1.0, 0.0, 1.0), (2, 1.0, 1.0, math.sqrt(0.5))):
