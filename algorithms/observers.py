@@ -33,16 +33,10 @@ class RegretCurve:
 
     def observe(self, record: Record) -> None:
         """Extends each replicate's curve by the record's rounds."""
+        actions = record.actions[:, 0]
         _extend_regret(
-            record.user,
-            record.n_records,
-            record.actions[:, 0],
-            self._gaps,
-            self._grid,
-            self._total,
-            self._next,
-            self.curve,
-        )
+            record.user, record.n_records, actions, self._gaps, self._grid, self._total, self._next, self.curve
+        )  # fmt: skip
 
 
 class HasMeanRewards(Protocol):
@@ -53,7 +47,23 @@ class HasMeanRewards(Protocol):
         ...
 
 
-class ContextualRegretCurve:
+class _RoundByRound:
+    """A curve to which all replicates add at once, one record after the other."""
+
+    def __init__(self, grid: IntArray, n_reps: int) -> None:
+        self._grid = grid
+        self._total = np.zeros(n_reps)
+        self._next = 0
+        self.curve = np.zeros((n_reps, len(grid)))
+
+    def _extend(self, record: Record, gaps: FloatArray) -> None:
+        self._total += gaps
+        if self._next < len(self._grid) and self._grid[self._next] == int(record.user[0]) + 1:
+            self.curve[:, self._next] = self._total
+            self._next += 1
+
+
+class ContextualRegretCurve(_RoundByRound):
     """Cumulative pseudo-regret on a grid of rounds: against the best action of each user's own contexts.
 
     Attributes:
@@ -61,11 +71,8 @@ class ContextualRegretCurve:
     """
 
     def __init__(self, stream: HasMeanRewards, grid: IntArray, n_reps: int) -> None:
+        super().__init__(grid, n_reps)
         self._stream = stream
-        self._grid = grid
-        self._total = np.zeros(n_reps)
-        self._next = 0
-        self.curve = np.zeros((n_reps, len(grid)))
 
     def observe(self, record: Record) -> None:
         """Adds the round's gap; where users have contexts, all replicates play round by round.
@@ -77,13 +84,10 @@ class ContextualRegretCurve:
             raise ValueError("this regret compares actions of one user's contexts; the stream offers none: use RegretCurve")
         means = self._stream.mean_rewards(record.user, record.contexts)
         played = means[np.arange(len(means)), record.actions[:, 0]]
-        self._total += np.where(record.n_records > 0, means.max(axis=1) - played, 0.0)
-        if self._next < len(self._grid) and self._grid[self._next] == int(record.user[0]) + 1:
-            self.curve[:, self._next] = self._total
-            self._next += 1
+        self._extend(record, np.where(record.n_records > 0, means.max(axis=1) - played, 0.0))
 
 
-class EpisodicRegretCurve:
+class EpisodicRegretCurve(_RoundByRound):
     """Cumulative pseudo-regret on a grid of episodes: the sum of the gaps V*_h(s) - Q*_h(s, a) along each trajectory.
 
     By the performance difference lemma a trajectory's gaps have the mean V*_1(s_1) - V^pi_1(s_1) for the policy pi that was
@@ -99,12 +103,9 @@ class EpisodicRegretCurve:
     """
 
     def __init__(self, gaps: FloatArray, grid: IntArray, n_reps: int) -> None:
+        super().__init__(grid, n_reps)
         self._gaps = gaps
         self._steps = np.arange(len(gaps))
-        self._grid = grid
-        self._total = np.zeros(n_reps)
-        self._next = 0
-        self.curve = np.zeros((n_reps, len(grid)))
 
     def observe(self, record: Record) -> None:
         """Adds the episode's gaps.
@@ -114,10 +115,7 @@ class EpisodicRegretCurve:
         """
         if record.states is None:
             raise ValueError("this regret is that of episodes; the stream has none: use RegretCurve")
-        self._total += self._gaps[self._steps, record.states[:, :-1], record.actions].sum(axis=1)
-        if self._next < len(self._grid) and self._grid[self._next] == int(record.user[0]) + 1:
-            self.curve[:, self._next] = self._total
-            self._next += 1
+        self._extend(record, self._gaps[self._steps, record.states[:, :-1], record.actions].sum(axis=1))
 
 
 @njit(cache=True, nogil=True)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bandana.algorithms.environments.answers_numba import bernoulli_answers
+from bandana.algorithms.environments.drawn import Drawn, action_names
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
 
 
-class BernoulliArms:
+class BernoulliArms(Drawn):
     """Each round answers 1 with its arm's probability, else 0; a phase is one binomial draw.
 
     Attributes:
@@ -22,6 +21,7 @@ class BernoulliArms:
     """
 
     reward_range = Interval(0.0, 1.0)
+    _rewards = "Bernoulli rewards"
 
     def __init__(
         self,
@@ -42,18 +42,8 @@ class BernoulliArms:
         self.means: FloatArray = array
         self.n_users = n_users
         self.n_actions = len(array)
-        self.names = names or tuple(f"arm {a}" for a in range(self.n_actions))
+        self.names = names or action_names(self.n_actions, "arm")
         self._generator = np.random.Generator(np.random.SFC64(seed))
-
-    def clipped(self, reward_range: Interval) -> Self:
-        """The same environment, whose rewards 0 and 1 must lie in the range.
-
-        Raises:
-          ValueError: they do not; a binomial draw cannot clip its single rewards.
-        """
-        if not (reward_range.low <= 0 and reward_range.high >= 1):
-            raise ValueError(f"Bernoulli rewards lie in [0, 1]; declare a reward range that holds it, not {reward_range}")
-        return self
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) number of successes in `n_records` rounds."""

@@ -16,11 +16,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bandana.algorithms.environments.drawn import DrawnContexts, action_names
 from bandana.algorithms.environments.tables import ContextTable, checked_features
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.regression import ridge_numba
@@ -146,7 +146,7 @@ def sphere_table(
     return ContextTable(features, ends[generator.integers(0, 2, (n_users, n_actions))], reward_range)
 
 
-class SphereContexts:
+class SphereContexts(DrawnContexts):
     """Users bring actions drawn from the uniform unit sphere; the mean reward is the range's middle plus <theta, action>.
 
     Attributes:
@@ -186,25 +186,14 @@ class SphereContexts:
         self.n_actions = at_least("n_actions", n_actions, 2)
         self.context_dimension = len(array)
         self.reward_range = reward_range
-        self.names = tuple(f"action {a}" for a in range(n_actions))
+        self.names = action_names(n_actions)
         self.law = uniform_sphere_law(len(array), n_actions)
         self._is_two_point = noise == "two-point"
         self._generator = np.random.Generator(np.random.SFC64(seed))
-        self._offered: FloatArray | None = None
 
     @property
     def _middle(self) -> float:
         return (self.reward_range.low + self.reward_range.high) / 2
-
-    def clipped(self, reward_range: Interval) -> Self:
-        """The same environment, whose rewards must lie in the range.
-
-        Raises:
-          ValueError: they do not; clipping would move their means.
-        """
-        if reward_range.low > self.reward_range.low or reward_range.high < self.reward_range.high:
-            raise ValueError(f"rewards lie in {self.reward_range}; declare a reward range that holds it, not {reward_range}")
-        return self
 
     def contexts(self, user: IntArray) -> FloatArray:
         """(n_reps, n_actions, d) fresh contexts; `respond` answers to the last ones that were asked for."""
@@ -219,8 +208,7 @@ class SphereContexts:
         Raises:
           ValueError: more than one record at once, or contexts were not asked for.
         """
-        if self._offered is None or len(self._offered) != len(actions) or n_records.max() > 1:
-            raise ValueError("each user must be asked alone, after the contexts of that user")
+        self._check_asked_alone(n_records, actions)
         answers = np.empty(len(actions))
         ridge_numba.linear_answers(
             self.theta, self._offered, actions, self._generator.random(len(actions)), self._middle,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandana.algorithms.environments.data_sets import Change, DataSet, Stack
+from bandana.algorithms.environments.drawn import action_names
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
@@ -92,7 +93,7 @@ class EpisodeTable(DataSet):
             )
         self.n_steps = self.episode_length
         super().__init__(answers, reward_range)
-        self.names = names or tuple(f"action {a}" for a in range(self.n_actions))
+        self.names = names or action_names(self.n_actions)
 
     def __str__(self) -> str:
         shape = f"{self.n_states} states x {self.n_actions} actions"
@@ -104,13 +105,7 @@ class EpisodeTable(DataSet):
         return np.concatenate([self.first_states[:, None], self.next_states.reshape(self.n_users, -1)], axis=1)
 
     def with_rows(self, rewards: ArrayLike, covariates: ArrayLike | None, reward_range: Interval | None = None) -> Self:
-        """A table of the same kind with other rows; covariates are trees, in the form of `covariates`.
-
-        Args:
-          rewards: (n_users, horizon, n_states, n_actions)
-          covariates: (n_users, 1 + horizon * n_states * n_actions)
-          reward_range: declared range, this table's if None.
-        """
+        """A table of the same kind with other rows; covariates are trees, in the form of `covariates`."""
         if covariates is None:
             raise ValueError("users of this table have first and next states; covariates must not be None")
         answers, trees = np.asarray(rewards, dtype=float), np.asarray(covariates)

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
+from bandana.algorithms.environments.drawn import DrawnContexts, action_names
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rkhs.kernels import Kernel, gram
 from bandana.algorithms.rkhs.pool import Pool
@@ -90,7 +91,7 @@ def ball_points(generator: np.random.Generator, shape: tuple[int, ...], dimensio
 # --- values on a public pool -----------------------------------------------------------------------------------------
 
 
-class PooledFunction:
+class PooledFunction(DrawnContexts):
     """Users bring a context of a finite public pool; an action's mean reward is a function's value at its point.
 
     Attributes:
@@ -136,18 +137,12 @@ class PooledFunction:
         self.n_users = at_least("n_users", n_users, 1)
         self.n_actions, self.context_dimension = pool.n_actions, pool.dimension
         self.reward_range = reward_range
-        self.names = tuple(f"action {a}" for a in range(pool.n_actions))
+        self.names = action_names(pool.n_actions)
         self._is_two_point = law == "two-point"
         self._noise = 0.0 if self._is_two_point else non_negative("noise", noise)
         self.clipping_bias = clipping_bias(self.values, self._noise, reward_range)
         self._generator = np.random.Generator(np.random.SFC64(seed))
-        self._offered: FloatArray | None = None
         self._index: IntArray = np.zeros(0, dtype=np.int64)
-
-    def clipped(self, reward_range: Interval) -> Self:
-        """Itself: its rewards must lie in the range; see `_holds`."""
-        _holds(self.reward_range, reward_range)
-        return self
 
     def contexts(self, user: IntArray) -> FloatArray:
         """(n_reps, n_actions, d) points of a context drawn for each replicate; a single one is shared, without a copy."""
@@ -165,7 +160,7 @@ class PooledFunction:
         Raises:
           ValueError: more than one record at once, or contexts were not asked for.
         """
-        _asked_alone(self._offered, n_records, actions)
+        self._check_asked_alone(n_records, actions)
         means = self.values[self._index, actions]
         if self._is_two_point:
             return _two_point(self._generator, means, self.reward_range, n_records)
@@ -238,7 +233,7 @@ def _draw_gap_function(kernel: Kernel, dimension: int, generator: np.random.Gene
     )
 
 
-class GapFunctions:
+class GapFunctions(DrawnContexts):
     """Random functions with a gap, one for each replicate; users bring a good point among others, in a random order.
 
     Attributes:
@@ -256,18 +251,12 @@ class GapFunctions:
         self.n_actions = at_least("n_actions", n_actions, 2)
         self.n_users = at_least("n_users", n_users, 1)
         self.reward_range = Interval(0.0, 1.0)
-        self.names = tuple(f"action {a}" for a in range(n_actions))
+        self.names = action_names(n_actions)
         self._generator = np.random.Generator(np.random.SFC64(seed))
         self._points: FloatArray | None = None
         self._values: FloatArray = np.zeros((0, 0))
         self._counts: IntArray = np.zeros((0, 2), dtype=np.int64)
-        self._offered: FloatArray | None = None
         self._means: FloatArray = np.zeros((0, 0))
-
-    def clipped(self, reward_range: Interval) -> Self:
-        """Itself: its rewards must lie in the range; see `_holds`."""
-        _holds(self.reward_range, reward_range)
-        return self
 
     def _begin(self, n_reps: int) -> FloatArray:
         """(n_reps, n, d) points of each replicate, the good ones first."""
@@ -308,7 +297,7 @@ class GapFunctions:
         Raises:
           ValueError: more than one record at once, or contexts were not asked for.
         """
-        _asked_alone(self._offered, n_records, actions)
+        self._check_asked_alone(n_records, actions)
         return _two_point(self._generator, self._means[np.arange(len(actions)), actions], self.reward_range, n_records)
 
     def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
@@ -359,16 +348,6 @@ def _unchangeable(points: FloatArray) -> FloatArray:
     """The points, not to be written to: feature maps remember such ones, which are asked for twice in a round."""
     points.setflags(write=False)
     return points
-
-
-def _holds(own: Interval, asked: Interval) -> None:
-    if asked.low > own.low or asked.high < own.high:
-        raise ValueError(f"rewards lie in {own}; declare a reward range that holds it, not {asked}")
-
-
-def _asked_alone(offered: FloatArray | None, n_records: IntArray, actions: IntArray) -> None:
-    if offered is None or len(offered) != len(actions) or n_records.max() > 1:
-        raise ValueError("each user must be asked alone, after the contexts of that user")
 
 
 def _two_point(generator: np.random.Generator, means: FloatArray, reward_range: Interval, n_records: IntArray) -> FloatArray:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bandana.algorithms.environments.answers_numba import bernoulli_answers
+from bandana.algorithms.environments.drawn import Drawn, action_names
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
 
 _BITS = 16
 
 
-class LinearArms:
+class LinearArms(Drawn):
     r"""Arms a of norm at most 1, mean reward middle + (width / 2) <theta, a>: the affine map of [-1, 1] to the reward range.
 
     The rewards of an arm are independent and lie in the range. `bernoulli` ones are one of its ends. `uniform` ones are the
@@ -68,23 +67,13 @@ class LinearArms:
         self.reward_range = reward_range or Interval(0.0, 1.0)
         self.n_users = n_users
         self.n_actions = len(arms)
-        self.names = names or tuple(f"arm {a}" for a in range(self.n_actions))
+        self.names = names or action_names(self.n_actions, "arm")
         values = np.clip(values, -1.0, 1.0)
         self._chances: FloatArray = (1 + values) / 2
         self.means: FloatArray = self.reward_range.low + self.reward_range.width * self._chances
         self._spread = self.reward_range.width * (1 - float(np.abs(values).max())) / 2
         self._is_uniform = rewards == "uniform"
         self._generator = np.random.Generator(np.random.SFC64(seed))
-
-    def clipped(self, reward_range: Interval) -> Self:
-        """The same environment, whose rewards must lie in the range.
-
-        Raises:
-          ValueError: they do not; a sum that is drawn at once cannot clip its single rewards.
-        """
-        if reward_range.low > self.reward_range.low or reward_range.high < self.reward_range.high:
-            raise ValueError(f"rewards lie in {self.reward_range}; declare a reward range that holds it, not {reward_range}")
-        return self
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) sum of the rewards of `n_records` rounds."""

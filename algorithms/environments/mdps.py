@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bandana.algorithms.environments.drawn import Drawn, action_names
 from bandana.algorithms.mdp.models import checked_rewards, checked_transitions
 from bandana.algorithms.mdp.planning import Plan, plan
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
 from bandana.privacy_core.checks import at_least
 
-UNIT = Interval(0.0, 1.0)
 
-
-class FiniteMDP:
+class FiniteMDP(Drawn):
     """Episodes drawn from known transitions; a reward is 0 or 1 with the mean as probability, or the mean itself.
 
     Attributes:
@@ -31,6 +29,8 @@ class FiniteMDP:
       start: (n_states,) distribution of the first state; None: always state 0.
       law: of rewards, `bernoulli` or `exact`.
     """
+
+    reward_range = Interval(0.0, 1.0)
 
     def __init__(
         self,
@@ -52,8 +52,7 @@ class FiniteMDP:
             raise ValueError(f"law must be 'bernoulli' or 'exact', got {law!r}")
         first = checked_start(start, self.n_states)
         self.n_users = at_least("n_users", n_users, 1)
-        self.reward_range = UNIT
-        self.names = tuple(f"action {a}" for a in range(self.n_actions))
+        self.names = action_names(self.n_actions)
         self._is_exact = law == "exact"
         self._first = np.cumsum(first)
         self._cumulative = np.cumsum(self.transitions, axis=3)
@@ -63,16 +62,6 @@ class FiniteMDP:
     def best(self) -> Plan:
         """Values of the best policy: regret is counted with its gaps."""
         return plan(self.transitions, self.mean_rewards)
-
-    def clipped(self, reward_range: Interval) -> Self:
-        """The same environment, whose rewards must lie in the range.
-
-        Raises:
-          ValueError: they do not; clipping would move their means.
-        """
-        if reward_range.low > 0 or reward_range.high < 1:
-            raise ValueError(f"rewards lie in {UNIT}; declare a reward range that holds it, not {reward_range}")
-        return self
 
     def first(self, user: IntArray) -> IntArray:
         """(n_reps,) first states, drawn."""

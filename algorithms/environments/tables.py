@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bandana.algorithms.environments.answers_numba import span_sums
 from bandana.algorithms.environments.data_sets import GRID, Change, DataSet, Stack
+from bandana.algorithms.environments.drawn import action_names
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
 
@@ -56,7 +57,7 @@ class RewardTable(DataSet):
                 f"range {reward_range}"
             )
         super().__init__(array, reward_range)
-        self.names = names or tuple(f"arm {a}" for a in range(self.n_actions))
+        self.names = names or action_names(self.n_actions, "arm")
 
     @property
     def covariates(self) -> NDArray[Any] | None:
@@ -75,7 +76,7 @@ class RewardTable(DataSet):
         return sums
 
     def with_rows(self, rewards: ArrayLike, covariates: ArrayLike | None, reward_range: Interval | None = None) -> Self:
-        """A table with other rewards and the same names; `reward_range` None keeps the declared range."""
+        """A table with other rewards and the same names."""
         return type(self)(rewards, reward_range or self.reward_range, self.names)
 
     @property
@@ -149,7 +150,7 @@ class ContextTable(RewardTable):
         return self.features
 
     def with_rows(self, rewards: ArrayLike, covariates: ArrayLike | None, reward_range: Interval | None = None) -> Self:
-        """A table with other features and other rewards; `reward_range` None keeps the range."""
+        """A table with other features and other rewards."""
         if covariates is None:
             raise ValueError("users of this table have features; covariates must not be None")
         return type(self)(covariates, rewards, reward_range or self.reward_range, self.names)

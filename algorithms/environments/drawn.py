@@ -1,0 +1,46 @@
+"""What environments that draw their rewards have in common."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.privacy_core import Interval
+
+
+class Drawn:
+    """An environment whose rewards are drawn in a range of its own.
+
+    Attributes:
+      reward_range: where every reward lies.
+    """
+
+    reward_range: Interval
+    _rewards: ClassVar[str] = "rewards"
+
+    def clipped(self, reward_range: Interval) -> Self:
+        """The same environment, whose rewards must lie in the range.
+
+        Raises:
+          ValueError: they do not; clipping would move their means, and a sum that is drawn at once has no single rewards.
+        """
+        own = self.reward_range
+        if reward_range.low > own.low or reward_range.high < own.high:
+            raise ValueError(f"{self._rewards} lie in {own}; declare a reward range that holds it, not {reward_range}")
+        return self
+
+
+class DrawnContexts(Drawn):
+    """An environment that draws what each user is offered, too; it answers to the contexts that it offered last."""
+
+    _offered: FloatArray | None = None
+
+    def _check_asked_alone(self, n_records: IntArray, actions: IntArray) -> None:
+        """Checks that one record a replicate is asked for, of those that were offered contexts last."""
+        if self._offered is None or len(self._offered) != len(actions) or n_records.max() > 1:
+            raise ValueError("each user must be asked alone, after the contexts of that user")
+
+
+def action_names(n_actions: int, word: str = "action") -> tuple[str, ...]:
+    """Names of actions that have none: `action 0`, `action 1`, and so on."""
+    return tuple(f"{word} {a}" for a in range(n_actions))
