@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -19,6 +18,9 @@ from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, St
 from bandana.flows.spec.fields import Labelled
 from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core import Interval
+
+if TYPE_CHECKING:
+    from bandana.flows.spec.spec import Spec
 
 
 class EnvironmentFields(Labelled):
@@ -32,7 +34,9 @@ class EnvironmentFields(Labelled):
     @property
     def shown_label(self) -> str:
         """Label in cells and reports: the given one, or else the kind, or the name of a file."""
-        return self.kind if self.label is None else self.label
+        if self.label is not None:
+            return self.label
+        return self.kind if self.file is None else self.file.name
 
     @property
     def n_arms(self) -> int | None:
@@ -51,30 +55,6 @@ class EnvironmentFields(Labelled):
     def pinned(self, secret: Path) -> EnvironmentFields:
         """The same, bound to the present content of its file; `secret` is where the data folder's secret lies."""
         return self
-
-
-class Experiment(Protocol):
-    """What an environment needs of the spec that it stands in."""
-
-    @property
-    def seed(self) -> int:
-        """Root of all seeds."""
-        ...
-
-    @property
-    def horizon(self) -> int:
-        """Rounds or episodes, one user each."""
-        ...
-
-    @property
-    def audit(self) -> Any:
-        """Effort of audits, with the `rounds` of a replay."""
-        ...
-
-    @property
-    def environment(self) -> Sequence[EnvironmentFields]:
-        """Every environment of the spec."""
-        ...
 
 
 Item = TypeVar("Item", bound=EnvironmentFields)
@@ -108,7 +88,7 @@ class Environment(ABC, Generic[Item]):
     unit = "rounds"
     is_drawn = True
 
-    def __init__(self, spec: Experiment, item: Item) -> None:
+    def __init__(self, spec: Spec, item: Item) -> None:
         self.spec, self.item = spec, item
 
     def __getstate__(self) -> dict[str, Any]:

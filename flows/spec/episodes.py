@@ -76,14 +76,10 @@ class _Episodes(Environment[Item]):
 
     unit = "episodes"
 
-    @cached_property
+    @property
+    @abstractmethod
     def instance(self) -> Instance:
         """The process; the same in all blocks."""
-        return self._instance()
-
-    @abstractmethod
-    def _instance(self) -> Instance:
-        """The instance, built anew."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -131,7 +127,8 @@ class _Episodes(Environment[Item]):
 class _Known(_Episodes[Known]):
     """Episodes whose numbers are all given in the spec."""
 
-    def _instance(self) -> Instance:
+    @cached_property
+    def instance(self) -> Instance:
         return self.item.instance()
 
 
@@ -232,7 +229,8 @@ class ModesSpec(EpisodesSpec):
 
 
 class _Modes(_Episodes[ModesSpec]):
-    def _instance(self) -> Instance:
+    @cached_property
+    def instance(self) -> Instance:
         item = self.item
         shape = item.states, item.actions, item.dimension, item.steps
         return modes(*shape, self._seed(Purpose.FEATURES), item.sharpness)

@@ -116,11 +116,6 @@ class TableSpec(EnvironmentFields):
     _pin: Pin | None = PrivateAttr(None)
 
     @property
-    def shown_label(self) -> str:
-        """The given label, or the name of the file."""
-        return self.path.name if self.label is None else self.label
-
-    @property
     def file(self) -> Path:
         """The CSV file."""
         return self.path
@@ -219,11 +214,6 @@ class _Table(Environment[TableSpec]):
         if not self.shows("regret"):
             estimator = "Regret is withheld: the spec does not declare it public, and no privacy claim covers it."
         return self.item.path.name, text, estimator
-
-
-def read_table(table: TableSpec) -> RewardTable:
-    """Reads a CSV of potential rewards; see `parse_table`."""
-    return parse_table(table, own_data.content_of(table)[0])
 
 
 def parse_table(table: TableSpec, content: bytes) -> RewardTable:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -50,6 +51,12 @@ Stationary = Literal[
     "product-matern-5/2",
 ]  # fmt: skip
 KernelName = Stationary | Literal["linear"]
+_KERNELS: dict[str, Callable[[float], kernels.Kernel]] = {
+    "squared-exponential": kernels.SquaredExponential,
+    "linear": kernels.Linear,
+    **{f"matern-{n}/2": partial(kernels.Matern, n / 2) for n in (1, 3, 5)},
+    **{f"product-matern-{n}/2": partial(kernels.ProductMatern, n / 2) for n in (1, 3, 5)},
+}
 _OF_KERNEL = "Kernel whose space holds the mean reward; known to algorithms."
 
 
@@ -76,22 +83,14 @@ class _KernelSpec(EnvironmentFields, ABC):
         """The lengthscale in use: the given one, or the default."""
         return self.usual[0] if self.lengthscale is None else self.lengthscale
 
+    @property
+    def _is_additive(self) -> bool:
+        return self.usual[1] if self.additive is None else self.additive
+
     def public_kernel(self) -> kernels.Kernel:
         """The kernel, which algorithms know."""
-        scale, is_additive = self.scale, self.usual[1]
-        family, _, halves = self.kernel.rpartition("-") if "/" in self.kernel else (self.kernel, "", "")
-        smoothness = {"1/2": 0.5, "3/2": 1.5, "5/2": 2.5}.get(halves, 0.0)
-        part: kernels.Kernel
-        match family:
-            case "matern":
-                part = kernels.Matern(smoothness, scale)
-            case "product-matern":
-                part = kernels.ProductMatern(smoothness, scale)
-            case "linear":
-                part = kernels.Linear(scale)
-            case _:
-                part = kernels.SquaredExponential(scale)
-        if is_additive if self.additive is None else self.additive:
+        part = _KERNELS[self.kernel](self.scale)
+        if self._is_additive:
             return kernels.Additive.of_coordinates(part, self.points_dimension)
         return part
 
@@ -99,9 +98,7 @@ class _KernelSpec(EnvironmentFields, ABC):
     def _of_norm_1(self) -> _KernelSpec:
         if self.kernel != "linear":
             return self
-        scale, is_additive = self.scale, self.usual[1]
-        is_sum = is_additive if self.additive is None else self.additive
-        least = 1.0 if is_sum else math.sqrt(self.points_dimension)
+        scale, least = self.scale, 1.0 if self._is_additive else math.sqrt(self.points_dimension)
         if scale < least * (1 - _ROUNDING):
             raise ValueError(
                 f"{'lengthscale' if self.lengthscale is not None else 'kernel'}: a linear kernel needs a lengthscale of at "

@@ -97,7 +97,7 @@ class _Linear(Environment[LinearSpec]):
     @cached_property
     def arms(self) -> LinearArms:
         """Its features and its parameter; what it answers is not used."""
-        return self._drawn(np.random.SeedSequence(0))
+        return self.stream(np.random.SeedSequence(0))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ class _Linear(Environment[LinearSpec]):
     def means(self) -> FloatArray:
         return self.arms.means
 
-    def _drawn(self, seed: np.random.SeedSequence) -> LinearArms:
+    def stream(self, seed: np.random.SeedSequence) -> LinearArms:
         """The features and the parameter are the same for every seed of the rewards."""
         item = self.item
         features = item.features
@@ -121,9 +121,6 @@ class _Linear(Environment[LinearSpec]):
             features = random_arms(item.arms, item.dimension, self._seed(Purpose.FEATURES)).tolist()
         theta = _parameter(item, len(features[0]), 1.0, self._seed(Purpose.THETA))
         return LinearArms(features, theta, self.spec.horizon, seed, rewards=item.rewards, reward_range=self.reward_range)
-
-    def stream(self, seed: np.random.SeedSequence) -> Stream:
-        return self._drawn(seed)
 
     def audit_table(self) -> RewardTable:
         return random_table(self.spec.audit.rounds, self.n_actions, self.reward_range, self.spec.seed)
@@ -149,11 +146,6 @@ class _Contextual(Environment[Item]):
     @abstractmethod
     def dimension(self) -> int:
         """Dimension d of the vectors."""
-
-    @property
-    @abstractmethod
-    def law(self) -> ContextLaw:
-        """What the contexts are like."""
 
     def problem(self, horizon: int) -> Problem:
         return Problem(self.n_actions, self.reward_range, horizon, dimension=self.dimension)
@@ -199,15 +191,12 @@ class _Sphere(_Contextual[SphereSpec]):
 
     @property
     def law(self) -> ContextLaw:
-        return self._drawn(np.random.SeedSequence(0)).law
+        return self.stream(np.random.SeedSequence(0)).law
 
-    def _drawn(self, seed: np.random.SeedSequence) -> SphereContexts:
+    def stream(self, seed: np.random.SeedSequence) -> SphereContexts:
         item = self.item
         theta = _parameter(item, item.dimension, self.reward_range.width / 2, self._seed(Purpose.THETA))
         return SphereContexts(theta, item.actions, self.spec.horizon, seed, self.reward_range, item.rewards)
-
-    def stream(self, seed: np.random.SeedSequence) -> Stream:
-        return self._drawn(seed)
 
     def audit_table(self) -> RewardTable:
         shape = (self.spec.audit.rounds, self.n_actions, self.dimension)

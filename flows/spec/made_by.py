@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from bandana.flows.keys import identity
 from bandana.flows.keys.closure import Name, roots_of
 
 if TYPE_CHECKING:
+    from bandana.algorithms.entry import Entry
     from bandana.flows.spec.plan import Cell
-
-
-def block_code(cell: Cell) -> dict[str, Any]:
-    """What computes the cell's blocks, see `identity.made_by`."""
-    return identity.made_by(block_roots(cell))
-
-
-def audit_code(cell: Cell) -> dict[str, Any]:
-    """What computes the cell's audit, see `identity.made_by`."""
-    return identity.made_by(audit_roots(cell))
 
 
 def block_roots(cell: Cell) -> frozenset[Name]:
@@ -33,25 +23,24 @@ def block_roots(cell: Cell) -> frozenset[Name]:
 
 def audit_roots(cell: Cell) -> frozenset[Name]:
     """The audit, what it replays, the algorithm with its promise, and the planted faults."""
-    from bandana.audits.faults.catalog import CONTROLS
-
-    entry = cell.entry
-    made = (entry.build, entry.promise, entry.probes, entry.in_audit, CONTROLS.get(entry.label, ()))
-    return _problem_roots(cell) | {Name("bandana.flows.suites.replays"), *roots_of(made)}
+    return _problem_roots(cell) | {Name("bandana.flows.suites.replays"), *_audited(cell.entry)}
 
 
 def subject_roots(label: str) -> frozenset[Name]:
     """The audit of one subject of the audit of everything."""
-    from bandana.audits.faults.catalog import CONTROLS
     from bandana.audits.subjects import subjects
 
     build = subjects()[label]
-    found = {Name("bandana.flows.suites.replays"), *roots_of(build.func)}
+    found = frozenset({Name("bandana.flows.suites.replays"), *roots_of(build.func)})
     entry = build.args[0]
-    if isinstance(entry, str):
-        return frozenset(found)  # a building block: its bed and its faults are imported
-    made = (entry.build, entry.promise, entry.probes, entry.in_audit, CONTROLS.get(entry.label, ()))
-    return frozenset(found | set(roots_of(made)))
+    return found if isinstance(entry, str) else found | _audited(entry)  # of a building block bed and faults are imported
+
+
+def _audited(entry: Entry) -> frozenset[Name]:
+    """The algorithm with its promise, and the planted faults."""
+    from bandana.audits.faults.catalog import CONTROLS
+
+    return frozenset(roots_of((entry.build, entry.promise, entry.probes, entry.in_audit, CONTROLS.get(entry.label, ()))))
 
 
 def _problem_roots(cell: Cell) -> frozenset[Name]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings
 from bandana.algorithms.protocol import Algorithm, IntArray
+from bandana.flows.keys import identity
 from bandana.flows.keys.content import content_key
 from bandana.flows.keys.identity import key_of
 from bandana.flows.spec import made_by
@@ -103,12 +104,12 @@ class Cell:
     @property
     def block_code(self) -> dict[str, Any]:
         """What computes the cell's blocks in this process, see `identity.made_by`; a worker finds out its own."""
-        return made_by.block_code(self)
+        return identity.made_by(made_by.block_roots(self))
 
     @property
     def audit_code(self) -> dict[str, Any]:
         """What computes the cell's audit in this process. Only for private cells."""
-        return made_by.audit_code(self)
+        return identity.made_by(made_by.audit_roots(self))
 
     @cached_property
     def key(self) -> str:

@@ -1,4 +1,4 @@
-"""Public facts of an environment."""
+"""Public facts of an environment: a root of keys, since blocks are played with them."""
 
 from __future__ import annotations
 

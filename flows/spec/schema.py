@@ -35,20 +35,22 @@ def _schema_of(name: str, shared: dict[str, Any]) -> dict[str, Any]:
     calibrations = list(dict.fromkeys(each for entry in entries for each in entry.calibrations))
     fields: dict[str, Any] = {
         "algorithm": {**shared["algorithm"], "const": name},
-        "model": {**_choice(models), "description": shared["model"]["description"]},
+        "model": {**_one_or_more({"enum": models}), "description": shared["model"]["description"]},
     }
     if calibrations:
-        fields["calibrations"] = {**_choice(calibrations), "description": shared["calibrations"]["description"]}
+        fields["calibrations"] = {
+            **_one_or_more({"enum": calibrations}),
+            "description": shared["calibrations"]["description"],
+        }
         fields["privacy"] = shared["privacy"]
     for parameter in {each.name: each for entry in entries for each in entry.parameters.values()}.values():
         items = TypeAdapter(type_of(parameter)).json_schema()
         about = f"{parameter.meaning} Default: {parameter.shown_default}."
-        fields[parameter.name] = {"anyOf": [items, {"type": "array", "items": items, "minItems": 1}], "description": about}
+        fields[parameter.name] = {**_one_or_more(items), "description": about}
     return {"type": "object", "properties": fields, "required": ["algorithm"], "additionalProperties": False}
 
 
-def _choice(names: list[str]) -> dict[str, Any]:
-    items = {"enum": names}
+def _one_or_more(items: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [items, {"type": "array", "items": items, "minItems": 1}]}
 
 

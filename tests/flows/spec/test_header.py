@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bandana.flows.spec.environment_kinds import read_table
-from bandana.flows.spec.finite_arms import TableSpec
+from bandana.flows.spec.finite_arms import TableSpec, parse_table
 from bandana.flows.spec.mistakes import SpecError
 
 SECRET = "0.8125"
@@ -13,7 +12,7 @@ SECRET = "0.8125"
 def _read(tmp_path, text, name="table.csv", encoding="utf-8", **fields):
     path = tmp_path / name
     path.write_bytes(text.encode(encoding))
-    return read_table(TableSpec(kind="table", path=path, low=-1, high=1, **fields))
+    return parse_table(TableSpec(kind="table", path=path, low=-1, high=1, **fields), path.read_bytes())
 
 
 @pytest.mark.parametrize(

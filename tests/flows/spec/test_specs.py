@@ -9,9 +9,10 @@ import yaml
 from jsonschema import Draft202012Validator
 from small_spec import SMALL, SMALL_LINEAR, SMALL_SPHERE
 
-from bandana.flows.spec.environment_kinds import environments_of, read_table
-from bandana.flows.spec.finite_arms import TableSpec
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.finite_arms import TableSpec, parse_table
 from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_data import content_of
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.schema import json_schema
 from bandana.flows.spec.spec import load_spec, parse_spec
@@ -204,20 +205,20 @@ def test_a_malformed_table_is_named_with_its_line(tmp_path, row, message):
     path = tmp_path / "rewards.csv"
     path.write_text("a,b\n0,1\n" + row)
     with pytest.raises(SpecError, match=message):
-        read_table(TableSpec(kind="table", path=path, public=["values"]))
+        parse_table(TableSpec(kind="table", path=path, public=["values"]), path.read_bytes())
 
 
 def test_a_private_value_is_not_told(tmp_path):
     path = tmp_path / "rewards.csv"
     path.write_text("a,b\n0,1\n0.1,2.718\n")
     with pytest.raises(SpecError, match=r":3: the reward of action 'b' must be a number in the declared range") as caught:
-        read_table(TableSpec(kind="table", path=path))
+        parse_table(TableSpec(kind="table", path=path), path.read_bytes())
     assert "2.718" not in str(caught.value)
 
 
 def test_a_missing_table_and_one_that_is_too_short(tmp_path, write_spec):
     with pytest.raises(SpecError, match="cannot be read"):
-        read_table(TableSpec(kind="table", path=tmp_path / "none.csv"))
+        content_of(TableSpec(kind="table", path=tmp_path / "none.csv"))
     (tmp_path / "rewards.csv").write_text("a,b\n" + "0,1\n" * 30)
     spec = load_spec(write_spec(environment={"kind": "table", "path": "rewards.csv"}, horizon=31))
     with pytest.raises(SpecError, match="horizon: the table has 30 users, got 31"):
