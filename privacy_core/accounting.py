@@ -47,8 +47,7 @@ def account(
 
     Returns:
       `GaussianDP` if all events are Gaussian, `PureDP` if all are Laplace (basic composition), `ZCDP` if Gaussian and
-      concentrated ones meet, `NoPrivacy` if one is non-private, a `PrivacyCurve` otherwise; None if nothing touches the
-      record.
+      concentrated ones meet, `NoPrivacy` if one is non-private, a `PrivacyCurve` otherwise; None without any event.
 
     Raises:
       ValueError: a count is below 1.

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bandana.privacy_core.arrays import IntArray
 from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
-
-IntArray = NDArray[np.int64]
 
 _EVERY = -1
 _ROW = np.dtype([("kind", np.int32), ("rep", np.int32), ("start", np.int64), ("stop", np.int64)])
@@ -52,10 +51,6 @@ class Book:
         self._n_rows = 0
         self._waiting: list[tuple[int, IntArray, IntArray, IntArray | None]] = []
         self._of_one: tuple[int, int, NDArray[np.void]] | None = None
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return self._n_rows + sum(len(start) for _, start, _, _ in self._waiting)
 
     def add(self, event: Event, start: IntArray | int, stop: IntArray | int, reps: IntArray | None) -> None:
         """Writes down that the records start, ..., stop - 1 paid for the event.
@@ -105,11 +100,6 @@ class Book:
         events = list(self._kinds)
         for kind, rep, start, stop in self._all_rows().tolist():
             yield Touched(events[kind], rep, start, stop)
-
-    @property
-    def events(self) -> list[Event]:
-        """Every event that occurs."""
-        return list(self._kinds)
 
     def most_costly(self) -> list[Counter[Event]]:
         """What `worst` answers if no record was charged twice: of each family of events the most costly, once."""
@@ -172,13 +162,12 @@ class Book:
     def _told_apart(self, n_edges: int) -> list[Event]:
         """The event that stands for each kind: itself, as long as the running sums of all kinds fit into memory.
 
-        Beyond, Laplace events of similar noise are taken together, all at the cost of the most costly of them: never less
-        than was paid.
+        Beyond, Laplace events of similar noise all count as the most costly of them: never less than was paid.
         """
         limit = min(_MOST_LAPLACE, max(8, _MOST_SUMS // n_edges))
         laplace = sorted(event for event in self._kinds if isinstance(event, LaplaceEvent))
         if len(laplace) <= limit:
-            return self.events
+            return list(self._kinds)
         groups = np.array_split(np.arange(len(laplace)), limit)
         stands_for: dict[Event, Event] = {laplace[i]: laplace[group[0]] for group in groups for i in group.tolist()}
         return [stands_for.get(event, event) for event in self._kinds]

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.checks import positive
 
 
@@ -32,7 +33,7 @@ class Interval:
         """High - low, the replace-one sensitivity of a sum."""
         return self.high - self.low
 
-    def clip(self, values: ArrayLike) -> NDArray[np.float64]:
+    def clip(self, values: ArrayLike) -> FloatArray:
         """`values`, any shape, each moved into the interval.
 
         Raises:
@@ -60,7 +61,7 @@ class Ball:
     def __post_init__(self) -> None:
         positive("radius", self.radius)
 
-    def clip(self, vectors: ArrayLike) -> NDArray[np.float64]:
+    def clip(self, vectors: ArrayLike) -> FloatArray:
         """`vectors`, (..., d), each shortened to the radius where it is longer.
 
         Raises:

@@ -18,15 +18,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp
 
 from bandana.privacy_core import gaussian
+from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.events import Event, GaussianEvent, LaplaceEvent
 from bandana.privacy_core.guarantees import PureDP
 
-FloatArray = NDArray[np.float64]
 Events = tuple[tuple[Event, int], ...]
 
 PLD_DELTA = 1e-8

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bandana.privacy_core import composition, gaussian
+from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.checks import at_least, non_negative, order, probability, rates
 from bandana.privacy_core.composition import Events
 from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
 from bandana.privacy_core.guarantees import ZCDP, GaussianDP, Relation, TrustModel
 
-FloatArray = NDArray[np.float64]
 _EVENT_NAMES: dict[str, type[Any]] = {
     "gaussian": GaussianEvent, "laplace": LaplaceEvent, "concentrated": ConcentratedEvent, "non-private": NonPrivateEvent,
 }  # fmt: skip
@@ -49,12 +49,7 @@ class PrivacyCurve:
         relation: Relation = Relation.REPLACE_RECORD,
         trust: TrustModel = TrustModel.CENTRAL,
     ) -> Self:
-        """The curve of records that the given events touch.
-
-        Args:
-          *books: event -> how often it touches the record; one a record, at least one.
-          relation: which data sets are neighbors.
-          trust: who sees the data.
+        """The curve of records that the given events touch: event -> count, one book a record, at least one.
 
         Raises:
           ValueError: there is no event, or a count is below 1.
@@ -72,9 +67,7 @@ class PrivacyCurve:
         probability("delta", delta)
         return max(_epsilon(events, delta) for events in self.books)
 
-    def epsilon_at(self, delta: float) -> float:
-        """`epsilon(delta)`, under the name that every guarantee shares."""
-        return self.epsilon(delta)
+    epsilon_at = epsilon
 
     def delta(self, epsilon: float) -> float:
         """The smallest known delta of (epsilon, delta)-DP, in [0, 1]."""
@@ -129,12 +122,7 @@ class PrivacyCurve:
         return epsilons, np.array([self.delta(float(epsilon)) for epsilon in epsilons])
 
     def plot(self, axes: Any, **style: Any) -> None:
-        """Draws delta against epsilon, delta on a logarithmic axis.
-
-        Args:
-          axes: a matplotlib Axes.
-          **style: passed on to its `plot`.
-        """
+        """Draws delta, on a logarithmic axis, against epsilon; `axes` is a matplotlib Axes, `style` goes to its `plot`."""
         epsilons, deltas = self.points()
         axes.plot(epsilons, np.maximum(deltas, np.finfo(float).tiny), **style)
         axes.set(xlabel="epsilon", ylabel="delta", yscale="log")

@@ -3,8 +3,7 @@
 The segments' records are disjoint, so the whole costs what one segment costs. The answer is the sum of the last answers
 of the finished segments, which were released anyway, and of the current one.
 
-Source: the doubling of Chan, Shi, Song (2011), section 4 (their hybrid mechanism releases finished segments once more;
-here it is not needed).
+Source: Chan, Shi, Song (2011), section 4; their hybrid mechanism needlessly releases finished segments once more.
 """
 
 from __future__ import annotations
@@ -15,15 +14,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import at_least
 from bandana.privacy_core.ledger import Ledger, Span
 from bandana.privacy_core.mechanisms import Mechanism
 from bandana.privacy_core.sums import RunningState, RunningSum, count
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class Segments(NamedTuple):
@@ -87,10 +83,7 @@ class DoublingSum(RunningSum[Segments]):
     def close(
         self, state: RunningState[Segments], ledger: Ledger, reps: IntArray | None = None
     ) -> tuple[RunningState[Segments], FloatArray, IntArray]:
-        """Takes the open phase in as one step and answers the noisy sums; replicates are closed segment by segment.
-
-        Where the budget refuses a release, replicates of earlier segments have taken their step, and the others have not.
-        """
+        """Closes replicates segment by segment; where the budget refuses one, those of earlier segments stay closed."""
         owners = np.arange(len(state.memory.n_steps)) if reps is None else reps
         segment = self._segment_of(state.memory.n_steps[owners])
         indices = np.unique(segment)

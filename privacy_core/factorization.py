@@ -7,8 +7,7 @@ record whose contribution has norm 1. The noise of the k-th prefix sum is then t
 C starts from a Toeplitz matrix with the coefficients c_0 = 1, c_1, ... and divides each column by its norm d_t,
 d_t^2 = sum_{k < n - t} c_k^2 (rows and columns from 0). Two choices of coefficients:
 
-  square root   c_k = binom(2k, k) / 4^k, so that C C = A before the division. Optimal up to a few percent; it needs the
-                whole past.
+  square root   c_k = binom(2k, k) / 4^k, so that C C = A before the division. Optimal to a few percent; needs all the past.
   BLT           c_k = sum_j omega_j theta_j^(k - 1), k >= 1: a buffered linear Toeplitz matrix. Multiplying by it, and by
                 its inverse, takes one number a buffer: O(buffers) memory. Four buffers come within 1 % of the square root.
 
@@ -26,12 +25,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular, toeplitz
 
+from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.checks import at_least
 
-FloatArray = NDArray[np.float64]
 _SHORT = 32
 """Up to this many steps the whole past is kept: it takes no more than a few buffers do."""
 MOST_BUFFERS = 8
@@ -133,8 +131,7 @@ class BufferedFactorization:
     def variances(self) -> FloatArray:
         """(n_steps,) noise variance of each prefix sum at noise deviation 1.
 
-        The noise of the sum and of the decoder's buffers is a linear system driven by z; its covariance is carried on
-        from step to step.
+        The noise of the sum and of the decoder's buffers is a linear system driven by z, whose covariance is carried on.
         """
         n, omega = len(self.theta), np.array(self.omega)
         covariance, found = np.zeros((n + 1, n + 1)), np.empty(self.n_steps)
@@ -172,8 +169,8 @@ def optimal_buffers(n_steps: int, n_buffers: int) -> tuple[tuple[float, ...], tu
     """(theta, omega) of the BLT of which the largest column norm times the largest error is smallest, to about 1e-4.
 
     They come from a table (`benchmarks.factorizations` finds them) for lengths of 2, 4, 8 ... 2^40 steps. Between two of
-    these the logarithms of gaps and weights are interpolated along log n, and the results are rounded to six digits; a
-    longer stream has the last row's.
+    these the logarithms of gaps and weights are interpolated along log n and rounded to six digits; beyond, the last row
+    counts.
 
     Guarantee: the same numbers to the last bit on every processor. An optimizer that runs here would stop elsewhere on each,
     and the noise would differ. The privacy does not depend on them: column norms are those of the buffers that are used.

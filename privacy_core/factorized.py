@@ -22,9 +22,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import daxpy, dgemv, dger
 
+from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import at_least
 from bandana.privacy_core.events import GaussianEvent, NonPrivateEvent
 from bandana.privacy_core.factorization import BufferedFactorization, DenseFactorization, Factorization, factorize
@@ -33,9 +33,6 @@ from bandana.privacy_core.matrices import PackedGaussian
 from bandana.privacy_core.mechanisms import Gaussian, Mechanism
 from bandana.privacy_core.structures import Factorized
 from bandana.privacy_core.sums import RunningSum, count
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class Rows(NamedTuple):
@@ -68,8 +65,7 @@ class FactorizedSum(RunningSum[Rows]):
     Memory: O(n_buffers) times the statistic, up to 32 steps O(n_steps). Cost: two small matrix products a step.
 
     Attributes:
-      mechanism: what adds the noise of one row: Gaussian of any shape, or `Exact` for the twin. Its sensitivity is that
-        of one record's contribution.
+      mechanism: what adds the noise of one row, with the sensitivity of one record: Gaussian, or `Exact` for the twin.
       n_steps: number of steps; fixed in advance, as the columns' norms depend on it.
       n_buffers: see `factorize`.
       label: tells factorized sums in one ledger apart.

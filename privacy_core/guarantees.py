@@ -14,11 +14,12 @@ from enum import StrEnum
 from typing import Any, NoReturn, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
 
 from bandana.privacy_core import gaussian
+from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.checks import non_negative, order, positive, probability, rates
 
 
@@ -172,9 +173,7 @@ class GaussianDP(_Promise):
         """The smallest epsilon of (epsilon, delta)-DP, in nats. Exact."""
         return gaussian.epsilon_of(self.mu, delta)
 
-    def epsilon_at(self, delta: float) -> float:
-        """`epsilon(delta)`, under the name that every guarantee shares."""
-        return self.epsilon(delta)
+    epsilon_at = epsilon
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta of (epsilon, delta)-DP. Exact."""
@@ -196,7 +195,7 @@ class GaussianDP(_Promise):
         """(alpha, alpha mu^2 / 2)-RDP, see `rdp`."""
         return RenyiDP(alpha, self.rdp(alpha), **self._scope())
 
-    def tradeoff(self, fpr: ArrayLike) -> NDArray[np.float64]:
+    def tradeoff(self, fpr: ArrayLike) -> FloatArray:
         """The smallest false-negative rate of any test with the false-positive rate `fpr` (any shape, in [0, 1])."""
         # -ndtri(x) and not ndtri(1 - x), which is infinite for x below 1e-16.
         return np.asarray(ndtr(-ndtri(rates("fpr", fpr)) - self.mu))

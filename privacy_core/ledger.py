@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandana.privacy_core.accounting import account
+from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.book import Book, shared_span
 from bandana.privacy_core.checks import at_least
 from bandana.privacy_core.curve import PrivacyCurve
@@ -25,9 +26,6 @@ from bandana.privacy_core.guarantees import Guarantee, Relation, TrustModel
 from bandana.privacy_core.mechanisms import Mechanism
 from bandana.privacy_core.noise import NoiseSource
 from bandana.privacy_core.spending import Spending, cost_of, exceeds, filterable, spent_as
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class Span(NamedTuple):
@@ -40,9 +38,9 @@ class Span(NamedTuple):
 class Carried(NamedTuple):
     """Earlier records that a value reads again, and that paid for all of its sequence when they entered.
 
-    A factorised sum releases C x + z row by row. A record's whole contribution to the sequence, a column of C, is one
-    vector that meets independent noise, so it is paid for once, by the row that the record enters with; later rows
-    carry it. The ledger accepts them only as the continuation of the same sequence.
+    A factorized sum releases C x + z row by row. A record's whole contribution to it, a column of C, meets independent
+    noise, so it is paid for once, by the row that the record enters with. The ledger accepts carried records only as the
+    continuation of the same sequence.
     """
 
     label: str
@@ -81,7 +79,6 @@ class Ledger(Protocol):
         Returns:
           Same shape as `value`.
         """
-        ...
 
 
 class Release(NamedTuple):
@@ -234,11 +231,9 @@ class LiveLedger:
 
     def _kind_of(self, mechanism: Mechanism) -> int:
         """The place of a mechanism in the ledger's list; it is added if it is new."""
-        for index, known in enumerate(self._mechanisms):
-            if known is mechanism or known == mechanism:
-                return index
-        self._mechanisms.append(mechanism)
-        return len(self._mechanisms) - 1
+        if mechanism not in self._mechanisms:
+            self._mechanisms.append(mechanism)
+        return self._mechanisms.index(mechanism)
 
     def _follows(self, kind: int, carried: Carried, shared: tuple[int, int] | None) -> bool:
         """Whether a row with one span for all replicates continues its sequence in all of them, or begins it."""

@@ -25,13 +25,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import positive
 from bandana.privacy_core.guarantees import Relation
 from bandana.privacy_core.mechanisms import GaussianLaw, Scaled
 from bandana.privacy_core.noise import NoiseSource
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 GOE, EQUAL = 2.0, 1.0
 """Diagonal ratios: variance of a diagonal entry over that of an off-diagonal one."""

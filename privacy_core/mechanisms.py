@@ -13,14 +13,12 @@ from functools import lru_cache
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.checks import positive
 from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
 from bandana.privacy_core.guarantees import Relation
 from bandana.privacy_core.noise import NoiseSource
-
-Array = NDArray[np.float64]
 
 
 class Mechanism(Protocol):
@@ -29,52 +27,41 @@ class Mechanism(Protocol):
     @property
     def relation(self) -> Relation | None:
         """Neighboring relation for which the sensitivity bounds the change; None if nothing is bounded."""
-        ...
 
     @property
     def norm(self) -> str:
         """The norm of the sensitivity, in words."""
-        ...
 
     @property
     def sensitivity(self) -> float:
         """The largest change of the value, in `norm`, from one data set to a neighbor."""
-        ...
 
     @property
     def scale(self) -> float:
         """Scale of the noise in each coordinate: a Gaussian's standard deviation, a Laplace's b, 0 for none."""
-        ...
 
     @property
     def deviation(self) -> float:
         """Standard deviation of the noise in each coordinate; of a matrix off the diagonal."""
-        ...
 
     @property
     def event(self) -> Event:
         """What one release costs."""
-        ...
 
-    def whiten(self, value: Array) -> Array:
+    def whiten(self, value: FloatArray) -> FloatArray:
         """(n_reps, n_free): what is free in `value`, scaled to equal noise in all directions, in memory of its own."""
-        ...
 
-    def color(self, whitened: Array, shape: tuple[int, ...]) -> Array:
+    def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
         """(n_reps, ...) of the given shape, in memory of its own: undoes `whiten`."""
-        ...
 
-    def draw(self, noise: NoiseSource, value: Array) -> Array:
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
         """`value` plus fresh noise, same shape."""
-        ...
 
-    def change(self, value: Array, neighbor: Array) -> Array:
+    def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         """(n_reps,), the distance of two exact values in the norm of the sensitivity."""
-        ...
 
-    def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         """(n_reps,), log p(output | neighbor) - log p(output | value): one term of the privacy loss, in nats."""
-        ...
 
 
 @lru_cache(maxsize=256)
@@ -83,7 +70,7 @@ def gaussian_event(noise_multiplier: float) -> GaussianEvent:
     return GaussianEvent(noise_multiplier)
 
 
-def _flat(array: Array) -> Array:
+def _flat(array: FloatArray) -> FloatArray:
     return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
@@ -146,15 +133,15 @@ class _Isotropic:
 
     __slots__ = ()
 
-    def whiten(self, value: Array) -> Array:
+    def whiten(self, value: FloatArray) -> FloatArray:
         """(n_reps, n_free): a copy of the coordinates."""
         return _flat(value).copy()
 
-    def color(self, whitened: Array, shape: tuple[int, ...]) -> Array:
+    def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
         """A copy of the coordinates, in the given shape."""
         return whitened.reshape(shape).copy()
 
-    def change(self, value: Array, neighbor: Array) -> Array:
+    def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         """(n_reps,), L2 distance."""
         return np.asarray(np.linalg.norm(_flat(neighbor - value), axis=1))
 
@@ -188,11 +175,11 @@ class Gaussian(GaussianLaw, _InL2):
     noise_multiplier: float
     relation: Relation = Relation.REPLACE_RECORD
 
-    def draw(self, noise: NoiseSource, value: Array) -> Array:
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
         """`value` plus fresh noise, same shape."""
         return noise.add_gaussian(value, self.scale, self.noise_multiplier)
 
-    def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         """(n_reps,): (neighbor - value) . (2 output - value - neighbor) / (2 scale^2)."""
         terms = (neighbor - value) * (2 * output - value - neighbor)
         terms *= 0.5 / self.scale**2
@@ -220,15 +207,15 @@ class Laplace(LaplaceLaw, _Isotropic):
         """L1 sensitivity."""
         return self.sensitivity_l1
 
-    def draw(self, noise: NoiseSource, value: Array) -> Array:
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
         """`value` plus fresh noise, same shape."""
         return noise.add_laplace(value, self.scale, self.noise_multiplier)
 
-    def change(self, value: Array, neighbor: Array) -> Array:
+    def change(self, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         """(n_reps,), L1 distance."""
         return np.asarray(np.abs(_flat(neighbor - value)).sum(axis=1))
 
-    def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         """(n_reps,): (|output - value|_1 - |output - neighbor|_1) / scale."""
         terms = (np.abs(output - value) - np.abs(output - neighbor)) / self.scale
         return np.asarray(_flat(terms).sum(axis=1))
@@ -267,7 +254,7 @@ class DiscreteGaussian(_InL2):
         """What one release costs."""
         return ConcentratedEvent(0.5 / self.noise_multiplier**2 * (1 + 1e-12))
 
-    def draw(self, noise: NoiseSource, value: Array) -> Array:
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
         """`value` plus fresh noise, same shape.
 
         Raises:
@@ -280,7 +267,7 @@ class DiscreteGaussian(_InL2):
             raise ValueError(f"values must be multiples of the grid {self.grid!r}, got {float(value[is_off][0])!r}")
         return np.asarray((whole + noise.discrete_gaussian(self.scale / self.grid, value.shape)) * self.grid)
 
-    def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         """(n_reps,): as for the Gaussian, since all shifts along the grid have the same normalization."""
         return Gaussian(self.sensitivity_l2, self.noise_multiplier).log_density_ratio(output, value, neighbor)
 
@@ -301,10 +288,10 @@ class Exact(_Isotropic):
         positive("factor", factor)
         return self
 
-    def draw(self, noise: NoiseSource, value: Array) -> Array:
+    def draw(self, noise: NoiseSource, value: FloatArray) -> FloatArray:
         """A copy of `value`."""
         return value.copy()
 
-    def log_density_ratio(self, output: Array, value: Array, neighbor: Array) -> Array:
+    def log_density_ratio(self, output: FloatArray, value: FloatArray, neighbor: FloatArray) -> FloatArray:
         """(n_reps,): 0 where both values agree, else minus infinity, as the output cannot come from the neighbor."""
         return np.where((_flat(value) != _flat(neighbor)).any(axis=1), -np.inf, 0.0)

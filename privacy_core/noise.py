@@ -11,14 +11,12 @@ from abc import ABC, abstractmethod
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import positive
 from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
 
 Shape = int | tuple[int, ...]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Scale = float | FloatArray
 
 
@@ -38,19 +36,15 @@ class NoiseSource(Protocol):
         Returns:
           A new array of the same shape.
         """
-        ...
 
     def add_laplace(self, value: FloatArray, scale: float, noise_multiplier: float) -> FloatArray:
         """`value` plus Laplace noise of the given scale; see `add_gaussian`."""
-        ...
 
     def discrete_gaussian(self, scale: float, shape: Shape) -> IntArray:
         """Independent draws of probability proportional to exp(-k^2 / (2 scale^2)) on the whole numbers k."""
-        ...
 
     def cost(self, event: Event) -> Event:
         """What a release costs from this source, if `event` is its cost in real numbers."""
-        ...
 
 
 class ContinuousNoise(ABC):
@@ -159,14 +153,14 @@ class SecureNoise:
         Raises:
           ValueError: a value lies more than 2^40 steps of the grid from 0.
         """
-        step = self._gaussian_step(noise_multiplier, _dimension(value))
+        step = self._step(noise_multiplier, math.sqrt(_dimension(value)))
         whole = self._on_grid(value, scale, step)
         whole += self.discrete_gaussian(1 / step, value.shape)
         return np.asarray(whole * (step * scale))
 
     def add_laplace(self, value: FloatArray, scale: float, noise_multiplier: float) -> FloatArray:
         """`value` rounded to a grid, plus discrete Laplace noise on that grid."""
-        step = self._laplace_step(noise_multiplier, _dimension(value))
+        step = self._step(noise_multiplier, _dimension(value))
         whole = self._on_grid(value, scale, step)
         whole += _opendp("laplace", 1 / step, value.shape)
         return np.asarray(whole * (step * scale))
@@ -191,11 +185,15 @@ class SecureNoise:
         """Sensitivity over noise scale, of whole numbers of steps."""
         return 1 / noise_multiplier + self._STEP * min(1.0, 1 / noise_multiplier) * self._ROUNDING
 
-    def _gaussian_step(self, noise_multiplier: float, dimension: int) -> float:
-        return _large_enough(self._STEP * min(1.0, 1 / noise_multiplier) / math.sqrt(dimension))
-
-    def _laplace_step(self, noise_multiplier: float, dimension: int) -> float:
-        return _large_enough(self._STEP * min(1.0, 1 / noise_multiplier) / dimension)
+    def _step(self, noise_multiplier: float, norm: float) -> float:
+        """g, of a vector of ones of the given norm; noise of more than 2^40 steps would not fit whole numbers of 64 bits."""
+        step = self._STEP * min(1.0, 1 / noise_multiplier) / norm
+        if step < 1 / self._MOST_STEPS:
+            raise ValueError(
+                f"noise of 2^{-math.log2(step):.1f} steps of the grid does not fit whole numbers of 64 bits; take a smaller "
+                "noise multiplier or fewer coordinates"
+            )
+        return step
 
     def _on_grid(self, value: FloatArray, scale: Scale, step: float) -> IntArray:
         with np.errstate(over="ignore"):  # an overflow is refused below
@@ -208,16 +206,6 @@ class SecureNoise:
                 "it is not finite, or more than 2^40 steps from 0"
             )
         return np.rint(steps).astype(np.int64)
-
-
-def _large_enough(step: float) -> float:
-    """Refuses noise of more than 2^40 steps: whole numbers of 64 bits would end where its tails are."""
-    if step < 2.0**-40:
-        raise ValueError(
-            f"noise of 2^{-math.log2(step):.1f} steps of the grid does not fit whole numbers of 64 bits; take a smaller "
-            "noise multiplier or fewer coordinates"
-        )
-    return step
 
 
 def _dimension(value: FloatArray) -> int:

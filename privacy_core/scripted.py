@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bandana.privacy_core.ledger import Carried, FloatArray, IntArray, Release, Span
+from bandana.privacy_core.arrays import FloatArray, IntArray
+from bandana.privacy_core.ledger import Carried, Release, Span
 from bandana.privacy_core.mechanisms import Mechanism
 
 

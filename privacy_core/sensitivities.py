@@ -7,8 +7,7 @@ D = xx^T - x'x'^T and g = yx - y'x'. With t = |x.x'|:
 
 At fixed t both grow with |x|, |x'|, |y|, |y'|, and the sign of y' (or of x') can be chosen, so for every t in [0, R^2]
 one pair attains both bounds. Orthogonal x, x' are worst for D, parallel ones for g. All sensitivities are for replacing
-one record; in one dimension t is |x||x'| and some bounds here are not attained, so the calibrations ask for two
-dimensions or more.
+one record; in one dimension, where t is |x||x'|, some are not attained, so calibrations ask for two or more.
 """
 
 from __future__ import annotations
@@ -17,25 +16,23 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.matrices import EQUAL, GOE, JointGaussian
 
-FloatArray = NDArray[np.float64]
 INDEPENDENT = EQUAL
 """Symmetric with equal variances s^2 on the upper triangle, or (Z + Z^T)/2, or a whole square Z: mu^2 <= |D|_F^2 / s^2.
 
 The last two attain it for every D (the symmetric part of Z is all that D correlates with), the first for diagonal D: its
-mu^2 is (|D|_F^2 + sum_i D_ii^2) / (2 s^2), and the plane of x, x' can be turned until D is diagonal, which leaves |g| as
-it is.
+mu^2 is (|D|_F^2 + sum_i D_ii^2) / (2 s^2), and the plane of x, x' can be turned until D is diagonal, with the same |g|.
 """
 
 
 def pair_mu_squared(norm: float, value: float, matrix_sd: float, vector_sd: float, law: float = GOE) -> float:
     """mu^2 of releasing (x x^T, y x) once, |x| <= norm, |y| <= value: the exact supremum, derived at `JointGaussian`.
 
-    With R = 1 and s = w: (1 + Y^2)^2 / s^2 for Y <= 1 and 4 Y^2 / s^2 above (GOE); 2 + 2 Y^2 + Y^4 / 2 for Y^2 <= 2
-    (INDEPENDENT), so 4.5 at Y = 1.
+    With R = s = w = 1: (1 + Y^2)^2 for Y <= 1 and 4 Y^2 above (GOE); 2 + 2 Y^2 + Y^4 / 2 for Y^2 <= 2 (INDEPENDENT).
 
     Args:
       norm: R.
@@ -110,15 +107,7 @@ def pair_l1_witness(dimension: int, matrix_weight: float = 1.0, vector_weight: f
 
 
 def _peak(a: ArrayLike, b: ArrayLike) -> FloatArray:
-    """The maximum of a sin 2 theta + b cos theta, a, b > 0: at sin theta = (-b + sqrt(b^2 + 32 a^2)) / (8 a).
-
-    Args:
-      a: any shape.
-      b: the same shape.
-
-    Returns:
-      The same shape.
-    """
+    """The maximum of a sin 2 theta + b cos theta, a, b > 0 of one shape: sin theta = (-b + sqrt(b^2 + 32 a^2)) / (8 a)."""
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     sine = (-b + np.sqrt(b * b + 32 * a * a)) / (8 * a)
     cosine = np.sqrt(np.maximum(0.0, 1 - sine * sine))

@@ -16,15 +16,15 @@ general trade-off functions, is not valid (arXiv 2602.06756), so none is offered
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bandana.privacy_core.arrays import IntArray
 from bandana.privacy_core.book import Book
 from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
 from bandana.privacy_core.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 
-IntArray = NDArray[np.int64]
 _ROUNDING = 1 + 1e-9
 
 
@@ -56,8 +56,7 @@ def limit_of(budget: Guarantee) -> float:
 def cost_of(event: Event, budget: Guarantee) -> float:
     """What one event adds.
 
-    For Laplace noise under a GDP budget this is the mu that pure DP implies; it is larger than epsilon (at epsilon = 1,
-    1.23).
+    For Laplace noise under a GDP budget this is the mu that pure DP implies, 1.23 at epsilon = 1, squared.
 
     Raises:
       ValueError: the event has no finite cost in that currency.
@@ -148,7 +147,7 @@ class Spending:
     def add(self, cost: float, start: IntArray | int, stop: IntArray | int, reps: IntArray | None) -> None:
         """Adds a cost to the records of the spans."""
         if len(self._levels) == 1 and self._n_reps > 1 and not isinstance(start, int):
-            self._levels = [_copy(self._levels[0]) for _ in range(self._n_reps)]
+            self._levels = [deepcopy(self._levels[0]) for _ in range(self._n_reps)]
         for rep, a, b in self._rows(start, stop, reps):
             self._levels[rep].add(a, b, cost)
 
@@ -158,12 +157,6 @@ class Spending:
             return [(level, start, int(stop)) for level in range(len(self._levels))]
         owners = range(self._n_reps) if reps is None else reps.tolist()
         return zip(owners, start.tolist(), np.asarray(stop).tolist(), strict=True)
-
-
-def _copy(level: _Level) -> _Level:
-    twin = _Level()
-    twin._edges, twin._levels, twin._n = level._edges.copy(), level._levels.copy(), level._n
-    return twin
 
 
 def exceeds(total: float, budget: Guarantee) -> bool:

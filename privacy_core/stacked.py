@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.checks import positive
 from bandana.privacy_core.guarantees import Relation
 from bandana.privacy_core.matrices import (
     EQUAL,
     GOE,
-    FloatArray,
     JointGaussian,
     Packed,
     PackedGaussian,
@@ -109,9 +108,8 @@ class StackedGaussian(PackedGaussian, _Stacked):
 class StackedLaplace(LaplaceLaw, _Stacked):
     r"""Stacked pairs plus Laplace noise, in one release: (1 / noise_multiplier)-DP.
 
-    In units of the noise, block i moves by at most L_i / share_i in L1, with L_i a bound for the pair alone, of which the
-    matrix counts by its upper triangle (`sensitivities.pair_l1_bound`, some percent above what is attained): the sensitivity
-    is the sum.
+    In units of the noise, block i moves by at most L_i / share_i in L1, with L_i a bound for the pair alone, its matrix by
+    the upper triangle (`sensitivities.pair_l1_bound`, some percent above what is attained): the sensitivity is the sum.
 
     Attributes:
       norm_bounds: (n_blocks,) R_i.
@@ -159,7 +157,7 @@ class StackedLaplace(LaplaceLaw, _Stacked):
         return np.asarray(terms.sum(axis=1) / self.scale)
 
 
-def stacked_pairs(x: Sequence[NDArray[np.float64]], y: Sequence[NDArray[np.float64]]) -> FloatArray:
+def stacked_pairs(x: Sequence[FloatArray], y: Sequence[FloatArray]) -> FloatArray:
     """One record's contribution.
 
     Args:

@@ -20,16 +20,11 @@ class Structure(Protocol):
 
     def events(self, multiplier: float, noise: Noise) -> dict[Event, int]:
         """Event -> count, at the given noise multiplier and kind of noise."""
-        ...
 
 
 @dataclass(frozen=True)
 class Releases:
-    """So many releases of the same mechanism touch a record.
-
-    A single release, a phase sum and a local sum are 1. A joint statistic is 1 too: its sensitivity is that of all its
-    parts.
-    """
+    """So many releases of the same mechanism touch a record: 1 for a phase sum, a local sum and a joint statistic."""
 
     count: int = 1
 

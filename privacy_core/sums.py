@@ -22,14 +22,12 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import at_least
 from bandana.privacy_core.ledger import Ledger, Span
 from bandana.privacy_core.mechanisms import Mechanism
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 M = TypeVar("M")
 
 
@@ -49,19 +47,24 @@ class PrivateSum(Protocol):
 
     def init(self, n_reps: int, shape: tuple[int, ...] = ()) -> Any:
         """An empty sum, for a statistic of the given shape."""
-        ...
 
     def add(self, state: Any, value: FloatArray, n_records: IntArray) -> Any:
         """Adds the next `n_records` (n_reps,) records, whose sum is `value` (n_reps, ...)."""
-        ...
 
     def close(self, state: Any, ledger: Ledger, reps: IntArray | None = None) -> tuple[Any, FloatArray, IntArray]:
-        """Ends the open phase in the given replicates: state, (n_rows, ...) noisy sums, (n_rows,) records of the phase."""
-        ...
+        """Ends the open phase in the given replicates.
+
+        Args:
+          state: the sum so far; its memory is taken over.
+          ledger: where the sum is released.
+          reps: (n_rows,) increasing indices of the replicates; None means all.
+
+        Returns:
+          the new state, (n_rows, ...) noisy sums, and (n_rows,) how many records the phase holds.
+        """
 
     def noise_deviation(self, step: int) -> float:
         """Standard deviation of the noise that the step-th closing answers with, in each coordinate (step >= 1)."""
-        ...
 
 
 def empty_phase(n_reps: int, shape: tuple[int, ...]) -> OpenPhase:
@@ -129,17 +132,7 @@ class PhaseSum:
     def close(
         self, phase: OpenPhase, ledger: Ledger, reps: IntArray | None = None
     ) -> tuple[OpenPhase, FloatArray, IntArray]:
-        """Releases the phase's sum in the given replicates and opens the next phase there.
-
-        Args:
-          phase: the phase under way.
-          ledger: where the sum is released.
-          reps: (n_rows,) increasing indices of the replicates; None means all.
-
-        Returns:
-          the new state (it takes over the memory of `phase`), (n_rows, ...) noisy sums, and (n_rows,) how many records
-          each holds.
-        """
+        """Releases the phase's sum in the given replicates and opens the next phase there; see `PrivateSum.close`."""
         total, span = contents(phase, reps)
         noisy = ledger.release(self.mechanism, total.copy() if reps is None else total, records=span, reps=reps)
         reopen(phase, reps)
@@ -175,16 +168,7 @@ class RunningSum(ABC, Generic[M]):
     def close(
         self, state: RunningState[M], ledger: Ledger, reps: IntArray | None = None
     ) -> tuple[RunningState[M], FloatArray, IntArray]:
-        """Takes the open phase in as one step, and answers the noisy sum of all steps.
-
-        Args:
-          state: the sum so far.
-          ledger: where it is released.
-          reps: (n_rows,) increasing indices of the replicates; None means all.
-
-        Returns:
-          the new state (it takes over the memory of `state`), (n_rows, ...) noisy running sums, and (n_rows,) how many
-          records the step holds.
+        """Takes the open phase in as one step, and answers the noisy sum of all steps; see `PrivateSum.close`.
 
         Raises:
           ValueError: there are more steps than the sum was built for.

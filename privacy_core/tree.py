@@ -1,11 +1,9 @@
 r"""The binary tree: a running sum of which each record enters at most log2 T + 1 noisy nodes.
 
 After step t the tree holds one noisy node for each binary digit 1 of t; the node of digit 2^k sums 2^k consecutive
-steps. The first record lies in the nodes of length 1, 2, 4, ..., so in T.bit_length() of them, and no record lies in
-more.
+steps, and keeps the noise that is drawn when it is complete.
 
-Source: Dwork, Naor, Pitassi, Rothblum (2010); Chan, Shi, Song (2011). Each node has its own noise, drawn when the node is
-complete, and keeps it.
+Source: Dwork, Naor, Pitassi, Rothblum (2010); Chan, Shi, Song (2011).
 """
 
 from __future__ import annotations
@@ -14,16 +12,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import at_least
 from bandana.privacy_core.ledger import Ledger, Span
 from bandana.privacy_core.mechanisms import Mechanism
 from bandana.privacy_core.structures import Tree
 from bandana.privacy_core.sums import RunningSum, count
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class Nodes(NamedTuple):
@@ -45,19 +40,17 @@ class Nodes(NamedTuple):
 class TreeSum(RunningSum[Nodes]):
     r"""The running sum from a binary tree of at most `n_steps` steps.
 
-    A node is released once, when it is complete; its span is the records of its steps, so that the logarithm comes out
-    of the ledger by itself. Every step releases the one node that it completes and later answers need, that of the
-    lowest digit 1 of t; the answer is the sum of the popcount(t) nodes of its digits.
+    A node is released once, when it is complete; its span is the records of its steps. The first record lies in the nodes
+    of length 1, 2, 4, ..., so in T.bit_length() of them, and none lies in more. Every step releases the one node that it
+    completes and later answers need, of the lowest digit 1 of t; the answer sums the popcount(t) nodes of its digits.
 
     With `honaker` all nodes that a step completes are released, down to the single step, at the same cost (the first
     record lies in one of each length either way). A node's sum is then estimated from its own noisy value and from the
     estimates of its two halves, weighted by their precision: with v the variance of a half's estimate in units of one
-    release, a node's is 2 v / (1 + 2 v), v = 1 for a leaf, which tends to 1/2. The answer's variance falls to about
-    58 %.
+    release, a node's is 2 v / (1 + 2 v), v = 1 for a leaf, which tends to 1/2. The answer's variance falls to 58 %.
     Source: Honaker (2015), Efficient use of differentially private binary trees, the estimate from below.
 
-    Where a budget refuses one of the nodes of a step, with `honaker` the smaller ones have been released and are paid
-    for; the sum stays as it was.
+    Where a budget refuses one of a step's nodes, the smaller ones were released and paid for; the sum stays as it was.
 
     Memory: O(log n_steps) times the statistic. Cost: O(1) releases and additions a step on average.
 
@@ -98,15 +91,18 @@ class TreeSum(RunningSum[Nodes]):
             raise ValueError(f"the tree was built for {self.n_steps} steps, this is step {int(step.max())}; use DoublingSum")
         level = _lowest_digit(step)
         # Rows of one level are handled together; in lockstep all are.
-        groups = [(k, _rows_of(level, k), _owners(level, k, reps)) for k in np.unique(level).tolist()]
+        groups: list[tuple[int, slice | IntArray, slice | IntArray]] = []
+        for k in np.unique(level).tolist():
+            mine = level == k
+            rows = slice(None) if mine.all() else np.flatnonzero(mine)
+            groups.append((k, rows, rows if reps is None else reps[rows]))
         exact, start = value.copy(), records.start.copy()
         answers = np.empty_like(value)
         estimates = [np.empty(0)] * len(groups)
         if self.honaker:
             for index, (k, rows, owners) in enumerate(groups):
-                estimates[index] = self._estimate(
-                    memory, k, value[rows], Span(records.start[rows], records.stop[rows]), ledger, _indices(owners, reps)
-                )
+                span, chosen = Span(records.start[rows], records.stop[rows]), None if isinstance(owners, slice) else owners
+                estimates[index] = self._estimate(memory, k, value[rows], span, ledger, chosen)
         for k, rows, owners in groups:
             for lower in range(k):
                 exact[rows] += memory.exact[lower][owners]
@@ -164,19 +160,3 @@ def _honaker_variance(level: int) -> float:
 def _lowest_digit(step: IntArray) -> IntArray:
     """(n_rows,) k where 2^k is the lowest binary digit 1 of each positive step."""
     return np.asarray(np.frexp((step & -step).astype(float))[1] - 1, dtype=np.int64)
-
-
-def _rows_of(level: IntArray, k: int) -> slice | IntArray:
-    mine = level == k
-    return slice(None) if mine.all() else np.flatnonzero(mine)
-
-
-def _owners(level: IntArray, k: int, reps: IntArray | None) -> slice | IntArray:
-    """The replicates of the rows of level k."""
-    rows = _rows_of(level, k)
-    return rows if reps is None else reps[rows]
-
-
-def _indices(owners: slice | IntArray, reps: IntArray | None) -> IntArray | None:
-    """The same as the ledger wants it: None means all replicates."""
-    return reps if isinstance(owners, slice) else owners

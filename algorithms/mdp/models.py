@@ -56,8 +56,7 @@ class MixtureModel(_Features):
     r"""A linear-mixture MDP but for its parameters: p_h(s'|s, a) = <phi(s'|s, a), w_h>, rewards r_h(s, a) known.
 
     Attributes:
-      features: (n_states, n_actions, n_states, d), phi(s'|s, a), with |sum_s' phi(s'|s, a) v(s')| <= 1 for every v of values
-        in [0, 1].
+      features: (n_states, n_actions, n_states, d), phi(s'|s, a), with |sum_s' phi(s'|s, a) v(s')| <= 1 for v in [0, 1]^S.
       rewards: (horizon, n_states, n_actions), mean rewards in [0, 1], public.
       parameter_bound: C_w >= |w_h|.
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.rkhs.kernels import Kernel, checked_points
+from bandana.algorithms.rkhs.kernels import checked_points
 from bandana.privacy_core.checks import at_least
-
-AnyMap = TypeVar("AnyMap", bound="FeatureMap")
 
 
 class _Remembered(NamedTuple):
@@ -97,14 +95,3 @@ def check_shape(dimension: int, n_features: int, low: float, high: float) -> Non
     at_least("n_features", n_features, 1)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"low must be below high, and both finite; got low = {low!r}, high = {high!r}")
-
-
-def accurate(found: AnyMap, largest_error: float | None, kernel: Kernel) -> AnyMap:
-    """The map, if it is accurate enough."""
-    if largest_error is not None and not found.error <= largest_error:
-        raise ValueError(
-            f"{found.n_features} features approximate the kernel ({kernel}) on [{found.low:g}, {found.high:g}]^"
-            f"{found.dimension} only to {found.error:.3g}, and largest_error is {largest_error:g}: raise n_features, the "
-            "lengthscale or largest_error, or use an additive kernel where d is large"
-        )
-    return found

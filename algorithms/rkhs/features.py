@@ -11,18 +11,13 @@ from bandana.algorithms.rkhs.linear_features import linear
 __all__ = ["FeatureMap", "exact_on", "feature_map", "linear", "projected_on", "quadrature_fourier", "random_fourier"]
 
 
-def feature_map(
-    kernel: Kernel, dimension: int, n_features: int, largest_error: float | None = None, low: float = -1.0, high: float = 1.0
-) -> FeatureMap:
-    """The features that an algorithm takes unless it is told otherwise: quadrature by the best rule; exact ones where known.
+def feature_map(kernel: Kernel, dimension: int, n_features: int) -> FeatureMap:
+    """The features on [-1, 1]^d that an algorithm takes by default: quadrature by the best rule; exact ones where known.
 
     Args:
       kernel: linear, or one that `quadrature_fourier` knows.
       dimension: d, of the points.
       n_features: at most so many.
-      largest_error: None, or what `error` may be at most.
-      low: the domain is [low, high]^d.
-      high: see `low`.
 
     Raises:
       ValueError: see `quadrature_fourier` and `linear`.
@@ -30,7 +25,7 @@ def feature_map(
     if isinstance(kernel, Linear):
         if n_features < dimension:
             raise ValueError(f"n_features of a linear kernel must be at least the dimension {dimension}, got {n_features}")
-        return linear(kernel, dimension, low, high)
+        return linear(kernel, dimension)
     sizes = [len(group) for group in kernel.groups] if isinstance(kernel, Additive) else [dimension]
     least = len(sizes) << max(sizes)
     if n_features < least:
@@ -39,4 +34,4 @@ def feature_map(
             f"n_features must be at least {least}, two frequencies along each {where}, got {n_features}: raise it, or use "
             "an additive kernel where the dimension is large"
         )
-    return quadrature_fourier(kernel, dimension, n_features, low, high, largest_error, "best")
+    return quadrature_fourier(kernel, dimension, n_features, rule="best")

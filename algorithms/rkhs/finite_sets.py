@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.rkhs.feature_maps import FeatureMap, accurate
+from bandana.algorithms.rkhs.feature_maps import FeatureMap
 from bandana.algorithms.rkhs.kernels import Kernel, Linear, checked_points, gram
 from bandana.algorithms.rkhs.linear_features import linear
 from bandana.algorithms.rkhs.lookup import Rows
@@ -73,15 +73,8 @@ class ProjectedMap(FeatureMap):
         return out
 
 
-def projected_on(
-    kernel: Kernel,
-    points: FloatArray,
-    n_features: int,
-    largest_error: float | None = None,
-    low: float = -1.0,
-    high: float = 1.0,
-) -> ProjectedMap:
-    r"""Features of all points by a finite set W: those of `exact_on` there, and what projecting makes of them elsewhere.
+def projected_on(kernel: Kernel, points: FloatArray, n_features: int) -> ProjectedMap:
+    r"""Features of all of [-1, 1]^d by a finite set W: those of `exact_on` there, what projecting makes of them elsewhere.
 
     With the largest eigenvalues L and vectors U of the Gram matrix of W, phi(x) = L^(-1/2) U^T k_W(x): the coordinates of
     the projection of k(x, .) on the span of the functions U^T k_W. So \|phi(x)\|^2 <= k(x, x) for every x, whatever the
@@ -91,9 +84,6 @@ def projected_on(
       kernel: any with k(x, x) <= 1 on the domain.
       points: (n, d), the set: what users may bring, or a net of the domain.
       n_features: at most so many, the most important; never one whose eigenvalue is below 1e-10 of the largest.
-      largest_error: None, or what `error` may be at most.
-      low: the domain is [low, high]^d.
-      high: see `low`.
 
     Returns:
       the map; its `error` is that on W.
@@ -105,28 +95,24 @@ def projected_on(
     known = exact_on(kernel, points)
     spectral = _spectral(gram(kernel, known.points, known.points))
     d = known.dimension
-    checked_points(known.points, d, low, high)
+    checked_points(known.points, d, -1.0, 1.0)
     if isinstance(kernel, Linear):
-        linear(kernel, d, low, high)  # refuses what is too long somewhere in the domain
+        linear(kernel, d)  # refuses what is too long somewhere in the domain
     sizes = np.sqrt((spectral**2).sum(axis=0))  # of an eigenvector times the root of its value: descending
     rank = min(n_features, int((sizes**2 > _LEAST_VALUE * sizes[0] ** 2).sum()))
     turn = triangular_axes(spectral[:, :rank]) @ (spectral[:, :rank] / sizes[:rank] ** 2).T
-    found = ProjectedMap(d, rank, 0.0, low, high, kernel, known.points, turn)
+    found = ProjectedMap(d, rank, 0.0, -1.0, 1.0, kernel, known.points, turn)
     left = kernel(known.points, known.points) - (found(known.points) ** 2).sum(axis=1)  # of a positive semidefinite matrix
-    error = float(np.abs(left).max()) + _PROJECTED_ROUNDING
-    return accurate(replace(found, error=error), largest_error, kernel)
+    return replace(found, error=float(np.abs(left).max()) + _PROJECTED_ROUNDING)
 
 
-def exact_on(
-    kernel: Kernel, points: FloatArray, n_features: int | None = None, largest_error: float | None = None
-) -> FiniteMap:
+def exact_on(kernel: Kernel, points: FloatArray, n_features: int | None = None) -> FiniteMap:
     """Features on a finite set W: the rows of a square root of its Gram matrix, from the largest eigenvalues down.
 
     Args:
       kernel: any.
       points: (n, d), the set.
       n_features: at most so many; None: as many as the Gram matrix has eigenvalues that are more than rounding.
-      largest_error: None, or what `error` may be at most.
 
     Returns:
       the map. What is left of the Gram matrix is positive semidefinite too, so that features have norm at most k(x,
@@ -156,8 +142,7 @@ def exact_on(
     rank = features.shape[1]
     error = float(np.abs(features @ features.T - matrix).max()) if len(matrix) <= _FEW else _diagonal_error(matrix, features)
     low, high = float(array.min()), float(array.max())
-    found = FiniteMap(array.shape[1], rank, error, low, high, array, features)
-    return accurate(found, largest_error, kernel)
+    return FiniteMap(array.shape[1], rank, error, low, high, array, features)
 
 
 def _spectral(matrix: FloatArray) -> FloatArray:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.rkhs.feature_maps import FeatureMap, accurate, check_shape
+from bandana.algorithms.rkhs.feature_maps import FeatureMap, check_shape
 from bandana.algorithms.rkhs.kernels import Additive, Kernel, Linear, Matern, ProductMatern, SquaredExponential, curvature
 from bandana.algorithms.rkhs.linear_features import linear
 
@@ -96,7 +96,6 @@ def quadrature_fourier(
     n_features: int,
     low: float = -1.0,
     high: float = 1.0,
-    largest_error: float | None = None,
     rule: str = "gauss-hermite",
 ) -> FeatureMap:
     """Features on a grid of frequencies; of an additive kernel those of its groups side by side.
@@ -104,11 +103,9 @@ def quadrature_fourier(
     Args:
       kernel: a squared exponential, a product Matern, a Matern on a line, or an additive one of these or of linear ones.
       dimension: d, of the points.
-      n_features: at most so many; the map has q^d, with the largest q that fits. Of an additive kernel each group gets
-        its share.
+      n_features: at most so many; the map has q^d, with the largest q that fits; groups of an additive kernel share them.
       low: the domain is [low, high]^d.
       high: see `low`.
-      largest_error: None, or what `error` may be at most.
       rule: gauss-hermite, of the squared exponential (other kernels take the other rule); equally-spaced; or best, which is
         the one with the smaller error.
 
@@ -116,14 +113,13 @@ def quadrature_fourier(
       the map; its `error` is computed on a grid of differences, with what the curvature can add between two of its points.
 
     Raises:
-      ValueError: the kernel has no product spectrum, n_features is too small for the largest error, or an argument is out of
-        range; the message says what to change.
+      ValueError: the kernel has no product spectrum, or an argument is out of range; the message says what to change.
     """
     check_shape(dimension, n_features, low, high)
     if rule not in RULES:
         raise ValueError(f"rule must be one of {', '.join(RULES)}, got {rule!r}")
     if isinstance(kernel, Additive):
-        found: FeatureMap = _joined(
+        return _joined(
             kernel, dimension, n_features, low, high,
             lambda part, d, m, _: (
                 linear(part, d, low, high)
@@ -131,12 +127,8 @@ def quadrature_fourier(
                 else quadrature_fourier(part, d, m, low, high, rule=rule)
             ),
         )  # fmt: skip
-    else:
-        line = _on_a_line(kernel, dimension)
-        n_nodes = _root(n_features, dimension)
-        # Of one node there is the frequency 0 alone: k~ = 1.
-        found = _grid(_rule(line, n_nodes, high - low, rule), dimension, low, high)
-    return accurate(found, largest_error, kernel)
+    # Of one node there is the frequency 0 alone: k~ = 1.
+    return _grid(_rule(_on_a_line(kernel, dimension), _root(n_features, dimension), high - low, rule), dimension, low, high)
 
 
 def _on_a_line(kernel: Kernel, dimension: int) -> Line:
@@ -262,10 +254,8 @@ def random_fourier(
     seed: int,
     low: float = -1.0,
     high: float = 1.0,
-    largest_error: float | None = None,
 ) -> FeatureMap:
-    r"""Frequencies drawn from the spectrum, all of one weight (Rahimi and Recht 2008): for comparison, and for any
-    dimension.
+    r"""Frequencies drawn from the spectrum, of equal weights (Rahimi and Recht 2008): for comparison, in any dimension.
 
     Args:
       kernel: stationary, or an additive one of these.
@@ -274,7 +264,6 @@ def random_fourier(
       seed: of the frequencies, which are public and drawn here, before the run.
       low: the domain is [low, high]^d.
       high: see `low`.
-      largest_error: None, or what `error` may be at most.
 
     Returns:
       the map; its `error` holds with probability at least 0.999 over the seed (of an additive kernel, for each group). At
@@ -283,16 +272,15 @@ def random_fourier(
       domain. Never above 2, which always holds.
 
     Raises:
-      ValueError: the kernel has no spectrum, n_features is below 2 or too small for the largest error.
+      ValueError: the kernel has no spectrum, or n_features is below 2.
     """
     check_shape(dimension, n_features, low, high)
     if isinstance(kernel, Additive):
         seeds = np.random.SeedSequence(seed).generate_state(len(kernel.groups), np.uint64)
-        found: FeatureMap = _joined(
+        return _joined(
             kernel, dimension, n_features, low, high,
             lambda part, d, m, i: random_fourier(part, d, m, int(seeds[i]), low, high),
         )  # fmt: skip
-        return accurate(found, largest_error, kernel)
     n_pairs = n_features // 2
     if n_pairs < 1:
         raise ValueError(f"n_features must be at least 2, a cosine and a sine (in each group), got {n_features!r}")
@@ -312,8 +300,7 @@ def random_fourier(
             raise ValueError(f"random_fourier knows no spectrum of {kernel}: use a squared exponential or Matern kernel")
     weights = np.full(n_pairs, 1 / n_pairs)
     error = _uniform_error(n_pairs, dimension, high - low, mean)
-    found = FourierMap(dimension, 2 * n_pairs, error, low, high, drawn, weights, 0.0)
-    return accurate(found, largest_error, kernel)
+    return FourierMap(dimension, 2 * n_pairs, error, low, high, drawn, weights, 0.0)
 
 
 def _student_mean(smoothness: float) -> float:

@@ -53,8 +53,7 @@ class GreedyGain(NamedTuple):
 def greedy_gain(features: FloatArray, n_rounds: int, noise: float) -> GreedyGain:
     r"""The best next point n times, from a finite set, with repetition; O(n_rounds n m).
 
-    A point adds log(1 + s^2 / noise) / 2 with s^2 / noise = phi^T (noise I + sum phi phi^T)^{-1} phi; of equal ones the
-    first is taken.
+    A point adds log(1 + s^2 / noise) / 2, s^2 / noise = phi^T (noise I + sum phi phi^T)^{-1} phi; the first of equal ones.
 
     Args:
       features: (n, m) of the set.

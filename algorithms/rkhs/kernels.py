@@ -4,8 +4,7 @@ Each is a frozen dataclass of public parameters, k(x, x) = 1 but for the linear 
 
 By Bochner's theorem a stationary kernel is the mean of cos(w^T (x - y)) over its spectral density. Where that is a product
 over the coordinates (Assumption 1 of Dubey), quadrature on a grid works: so the squared exponential and the product Matern,
-and the Matern on a line. In more dimensions the Matern has none; the product Matern (Mutny and Krause 2018 call it modified)
-stands in.
+and the Matern on a line. In more dimensions the product Matern stands in (Mutny and Krause 2018 call it modified).
 
 Source: Rasmussen and Williams (2006), Gaussian processes for machine learning, section 4.2.
 """
@@ -31,7 +30,6 @@ class Kernel(Protocol):
 
     def __call__(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """(...) values at the points x and y, each (..., d), which are broadcast against each other."""
-        ...
 
     def spectral_density(self, frequencies: FloatArray) -> FloatArray:
         """(...) density of the frequencies (..., d), where it is a product over the coordinates.
@@ -39,7 +37,6 @@ class Kernel(Protocol):
         Raises:
           ValueError: it is not, or there is none; the message says what to use instead.
         """
-        ...
 
 
 @dataclass(frozen=True)

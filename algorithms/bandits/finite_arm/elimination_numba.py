@@ -20,8 +20,7 @@ FOR_EVER = np.int64(1) << np.int64(60)
 def epoch_length(n_active, epoch, failure, noise, scale):  # type: ignore[no-untyped-def]
     """Pulls of each arm in epoch e: 1 + floor(scale max(32 log(8 S e^2 / failure) 4^e, 8 log(4 S e^2 / failure) noise 2^e)).
 
-    S arms are active; `noise` is the Laplace scale of the noise on an arm's sum over the width of the reward range. At most
-    `FOR_EVER`.
+    S arms are active; `noise` is the Laplace scale on an arm's sum over the range's width. At most `FOR_EVER`.
     """
     arms = n_active * float(epoch) * epoch / failure
     wanted = scale * max(32.0 * math.log(8.0 * arms) * 4.0**epoch, 8.0 * math.log(4.0 * arms) * noise * 2.0**epoch)

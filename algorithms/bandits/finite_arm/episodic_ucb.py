@@ -1,5 +1,4 @@
-r"""UCB on finitely many arms, in episodes: AdaR-UCB on Gaussian phase sums, AdaP-UCB and AdaP-KLUCB on Laplace ones, UCB on
-exact ones.
+r"""UCB on finitely many arms, in episodes: AdaR-UCB on Gaussian sums, AdaP-UCB and AdaP-KLUCB on Laplace ones, UCB on exact.
 
 Sources: Azize and Basu, "Renyi Differentially Private Bandits", Algorithm 2, Theorems 4 and 5; the episodic wrapper and the
 pure algorithms are theirs of 2022, "When Privacy Meets Partial Information", Algorithm 1, Theorems 6 to 8. The twin with
@@ -59,8 +58,7 @@ class EpisodicUCB:
 
     Departures from the paper, all in `calibrations`:
       `printed` keeps its constants. Its noise on a mean uses N/2 for the number of samples, which for the very first
-        pull (N = 1) reads 1/2 where one sample was taken: that noise is twice what is needed, and the bonus counts half
-        a sample.
+        pull (N = 1) reads 1/2 where one sample was taken: twice the noise that is needed, and a bonus for half a sample.
       `tight` gives the first pull its true size, and combines all past episode means of an arm with inverse-variance
         weights: post-processing of what was released anyway. The index stays valid: the k-th episode of an arm has a
         length that does not depend on data, so the combination is a fixed average of independent sub-Gaussian means.
@@ -222,16 +220,10 @@ def adap_ucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval, c
 
 
 def adap_klucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval) -> EpisodicUCB:
-    """AdaP-KLUCB with total privacy epsilon-DP: as `adap_ucb`, with the Kullback-Leibler index.
+    """AdaP-KLUCB with total privacy epsilon-DP: as `adap_ucb`, also in its arguments, with the Kullback-Leibler index.
 
     An arm whose noisy mean is moved to the end of the range has the largest index there is; such ties go to the lowest arm,
     which the paper leaves open.
     Source: Azize and Basu (2022), When Privacy Meets Partial Information, Algorithm 1, Theorems 6 and 8.
-
-    Args:
-      n_arms: at least 2.
-      epsilon: above 0.
-      beta: exploration, the paper's alpha; its theorem needs more than 3, its figure takes 3.1.
-      reward_range: declared range of a reward.
     """
     return _in_episodes(n_arms, epsilon, beta, reward_range, KULLBACK_LEIBLER)

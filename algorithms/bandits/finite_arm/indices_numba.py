@@ -20,8 +20,7 @@ def optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, more, o
 
     The widths are sqrt(2 confidence (more + log t)) deviation and confidence log(t) tail, t = clock + 1 and at least 2.
     mean, deviation, tail: (n_reps, n_arms), deviation infinite for an arm without a sample, deviation^2 the variance factor
-    of an estimate and tail its scale, of Laplace noise the noise's; arm, left, clock, out: (n_reps,). Ties go to the lowest
-    arm.
+    of an estimate and tail its scale (that of Laplace noise); arm, left, clock, out: (n_reps,). Ties go to the lowest arm.
     """
     n_reps, n_arms = mean.shape
     last_clock, factor, level = np.int64(-1), 0.0, 0.0
@@ -152,8 +151,7 @@ def kl_optimistic_arms_reference(
 def laplace_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, width):  # type: ignore[no-untyped-def]
     """The last episode's mean takes the place of its arm's estimate; rows as in `episodes_numba.estimate`.
 
-    deviation becomes width / (2 sqrt n), the square root of Hoeffding's variance proxy; tail becomes scale / n, the Laplace
-    scale of the noise on the mean.
+    deviation becomes width / (2 sqrt n), the root of Hoeffding's variance proxy; tail becomes the noise's scale / n.
     """
     for i in range(len(reps)):
         r, a = reps[i], arm[i]
@@ -167,8 +165,7 @@ def sub_gamma_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, wi
     """Takes each ended episode's noisy sum into its arm's estimate, in place; rows as in `episodes_numba.estimate`.
 
     An episode's mean is sub-gamma with variance factor v = width^2 / (4n) + 2 scale^2 / n^2 and scale c = scale / n. If
-    `combines`, episodes are weighted by 1/v, and of weighted sums the factors add with squared weights, while the largest
-    weighted scale stays.
+    `combines`, episodes are weighted by 1/v: the factors add with squared weights, and the largest weighted scale stays.
     """
     for i in range(len(reps)):
         r, a = reps[i], arm[i]

@@ -1,8 +1,7 @@
 r"""Bounds on the regret of bandits with finitely many arms, from the gaps, with all constants.
 
 With expected pulls N_a of the arms of gap D_a the expected regret is sum_a D_a N_a; with pulls that hold at once with some
-probability the same sum bounds the regret itself. As the pulls of T rounds are T in all, the largest such sum is that of
-the worst arms first.
+probability the same sum bounds the regret itself. T rounds are T pulls: the largest such sum has the worst arms first.
 """
 
 from __future__ import annotations

@@ -217,9 +217,8 @@ def multiplicative_reference(coordinates: FloatArray, n_steps: int) -> FloatArra
 def reduced_support(coordinates: FloatArray, weights: FloatArray, limit: int) -> FloatArray:
     """Caratheodory: weights on at most `limit` = d(d+1)/2 of the vectors, with no leverage larger than before.
 
-    More matrices x x^T than d(d+1)/2 are linearly dependent. Along a dependency V does not change; in the direction in which
-    the weights' sum does not grow it is followed to the first weight that vanishes, and scaling the sum back to 1 can only
-    enlarge V.
+    More matrices x x^T than d(d+1)/2 are linearly dependent. Along a dependency V does not change; where the weights' sum
+    does not grow, it is followed to the first weight that vanishes, and scaling the sum back to 1 can only enlarge V.
 
     There are many dependencies, and which one is followed decides which vectors stay. So each is that of one vector on a
     basis, which is unique; a basis of the null space is turned by last bits, and each processor would have its own design.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,33 +54,34 @@ class Reading(NamedTuple):
     """(k,) half-widths of their confidence intervals, at `beta_scale` 1."""
 
 
-class PhaseNoise(Protocol):
+@dataclass(frozen=True)
+class PhaseNoise(ABC):
     """Where the noise enters, for how long a phase must last, and what it then knows: the calibrations differ in this.
 
     `leverage` (k,) and `cross` (k, m) are a^T V^-1 a and a^T V^-1 b, for active arms a and played arms b, at the design
     (V the matrix of one average round) or after its rounds (V their sum).
+
+    Attributes:
+      mechanism: what releases a phase's vector; the sensitivity is the width of the reward range.
     """
 
-    @property
-    def mechanism(self) -> Mechanism:
-        """What releases a phase's vector; the sensitivity is the width of the reward range."""
-        ...
+    mechanism: Mechanism
 
     def n_outputs(self, n_slots: int, dimension: int) -> int:
-        """Entries of the released vector."""
-        ...
+        """Entries of the released vector: one for each played arm, where nothing else is said."""
+        return n_slots
 
+    @abstractmethod
     def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
         """Rounds n, not rounded, after which the goal is met; arm a is then played ceil(n pi(a)) times."""
-        ...
 
+    @abstractmethod
     def reading(self, whitened: FloatArray, played: IntArray, goal: Goal) -> Reading:
         """After the rounds: whitened (k, rank) holds V^-1/2 a, `played` (m,) which of them were played."""
-        ...
 
 
-@dataclass(frozen=True, slots=True)
-class PrintedNoise:
+@dataclass(frozen=True)
+class PrintedNoise(PhaseNoise):
     r"""Algorithm 3 as printed: Gaussian noise on each played arm's reward sum, lengths by eq. (8), arms out at 2 beta_l.
 
     theta + V^-1 sum_a a N_a is a function of the sums S_a + N_a, so these are what is released. A replaced reward moves one
@@ -90,12 +92,6 @@ class PrintedNoise:
     of the active arms' span. The paper's rewards are 1-sub-Gaussian and its N_a ~ N(0, 2 alpha / epsilon) is for |R| <= 1; a
     general range counts in units of half its width.
     """
-
-    mechanism: Mechanism
-
-    def n_outputs(self, n_slots: int, dimension: int) -> int:
-        """Number of released values: one for each played arm."""
-        return n_slots
 
     def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
         """Eq. (8), summed over the arms."""
@@ -109,8 +105,8 @@ class PrintedNoise:
         return Reading(np.eye(len(played)), whitened @ whitened[played].T, np.full(len(whitened), goal.target))
 
 
-@dataclass(frozen=True, slots=True)
-class WhitenedNoise:
+@dataclass(frozen=True)
+class WhitenedNoise(PhaseNoise):
     r"""The tight Gaussian calibration: noise of covariance s^2 h V on sum_t a_t R_t, V = sum a_t a_t^T, h = max a^T V^-1 a.
 
     The largest leverage h is taken over the arms played. Released is y = sum_t V^-1/2 a_t R_t / sqrt(h) + N(0, s^2 I), and
@@ -121,15 +117,12 @@ class WhitenedNoise:
 
     and being a sum of independent terms it misses by more than sqrt(2 l_a (width^2 / 4 + s^2 h) L) with probability at most
     2 e^-L. At the design, l_a and h are at most g / n after n rounds, g = d at the optimum, and the smallest n at which
-    this meets the goal solves a quadratic. One union bound over arms and phases and one width replace the paper's
-    beta / 2 + beta / 2.
+    this meets the goal solves a quadratic. One union bound and one width replace the paper's beta / 2 + beta / 2.
 
     It is never worse than noise on each arm's sum. That has the noise variance s^2 sum_b (a^T V^-1 b)^2 at a. For an optimal
     design pi(b) <= 1/d (the projection sqrt(pi(b) pi(c)) b^T V(pi)^-1 c has diagonal pi(b) d <= 1), hence sum_b (a^T
     V(pi)^-1 b)^2 >= d sum_b pi(b) (a^T V(pi)^-1 b)^2 = d a^T V(pi)^-1 a, the value here; equal where d arms are played.
     """
-
-    mechanism: Mechanism
 
     def n_outputs(self, n_slots: int, dimension: int) -> int:
         """Number of released values: one for each dimension."""
@@ -151,8 +144,8 @@ class WhitenedNoise:
         return Reading(whitened[played] / root, whitened * root, np.sqrt(2 * goal.log_term * variance))
 
 
-@dataclass(frozen=True, slots=True)
-class LaplaceNoise:
+@dataclass(frozen=True)
+class LaplaceNoise(PhaseNoise):
     r"""Pure DP: Laplace noise on the reward sum of each arm played (the paper's Discussion 2 gives no constants).
 
     A replaced reward moves one sum by at most the width: the L1 sensitivity is the width, for every design. Whitening does
@@ -164,12 +157,6 @@ class LaplaceNoise:
     Its width is the Chernoff bound for exactly this sum (`bandana.algorithms.bandits.linear.phases_numba`), minimized
     numerically, and the length of a phase is solved from it.
     """
-
-    mechanism: Mechanism
-
-    def n_outputs(self, n_slots: int, dimension: int) -> int:
-        """Number of released values: one for each played arm."""
-        return n_slots
 
     def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
         """The largest over the active arms of what each needs."""

@@ -304,8 +304,7 @@ class PhasedElimination:
 
         As in the proof of Theorem 8, but summed over the phases instead of rounded to a formula: with probability 1 - delta
         an arm of phase l is worse than the best by at most min(8 beta_l, width), so the regret is at most the sum of that
-        over the rounds. It falls with l, and a phase lasts at most `most_rounds`: phases as long as that give the largest
-        sum.
+        over the rounds. It falls with l, so that phases of `most_rounds`, the most that they last, give the largest sum.
 
         Args:
           horizon: numbers of rounds, any shape.
