@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from bandana.algorithms.bandits.contextual.entries import changing_regularizers
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, GPUCBSettings
 from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB, PooledSettings
-from bandana.algorithms.entry import Bound, Entry, Form, RegretBound, Settings, approx_of, calibration_of
+from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, approx_of, calibration_of
 from bandana.algorithms.epochs import EPOCHS, ONE, in_epochs, one_epoch, proved_in_one
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, Kind, Parameter, declared
 from bandana.algorithms.problem import KERNEL, POOLED, Problem
@@ -32,14 +30,6 @@ _AUDIT_SHAPE = (3, 2)
 _FEW = 4
 
 
-def _given(settings: Settings) -> dict[str, Any]:
-    """What every builder takes."""
-    problem, asked = settings.problem, dict(settings.parameters)
-    found = _features(problem, asked.pop("n_features"))
-    shape = {"n_actions": problem.n_actions, "feature_map": found, "horizon": problem.known_horizon}
-    return {**shape, "reward_range": problem.reward_range, **asked}  # of which `reading`, where it has several
-
-
 def _features(problem: Problem, n_features: int) -> FeatureMap:
     """Features by quadrature; on a pool with a kernel that has no product spectrum, those of the pool's points."""
     kernel, d, pool = problem.kernel, problem.dimension, problem.pool
@@ -51,9 +41,10 @@ def _features(problem: Problem, n_features: int) -> FeatureMap:
 
 
 def _gp_ucb(trust: TrustModel | None, settings: Settings) -> GPUCB:
-    given = _given(settings)
+    problem, given = settings.problem, dict(settings.parameters)
+    found = _features(problem, given.pop("n_features"))
     reading = (given.pop("reading"),) if "reading" in given else ()
-    chosen = GPUCBSettings(**given)
+    chosen = GPUCBSettings(problem.n_actions, found, problem.known_horizon, problem.reward_range, **given)
     if trust is None:
         return chosen.twin()
     return chosen.private(approx_of(settings), trust, calibration_of(settings), *reading)
@@ -113,24 +104,22 @@ def _pooled(trust: TrustModel | None, settings: Settings) -> PooledGPUCB:
     return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust)
 
 
-def _bound_on_pool(build: Callable[[Settings], PooledGPUCB], source: str) -> Bound:
+def _bound_on_pool(
+    trust: TrustModel | None, settings: Settings, means: FloatArray | None, grid: IntArray
+) -> RegretBound | None:
     """The bound of GP-UCB on a pool, its constants those of the algorithm that is built."""
-
-    def bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
-        algorithm = build(settings)
-        if algorithm.beta_scale < 1:
-            return None
-        return RegretBound(
-            algorithm.regret_bound(grid),
-            f"{source}, with constants: D + max(D, 2 s W) sqrt(t n log(1 + t / (lambda n)) / log 2), W = R sqrt(2 log(2 / "
-            "failure) + n log(1 + (t / n + 2 q) / lambda)) + sqrt(lambda) B + min(B, R) sqrt(2 q n) + R q sqrt n, and at "
-            f"most D t, D = 2 R the range's width, for any decision sets and a function of norm at most B; n = "
-            f"{len(algorithm.gram)} points, lambda = {algorithm.ridge:g}, B = {algorithm.norm_bound:g}, s = "
-            f"{algorithm.beta_scale:g}, q = {algorithm.bound(algorithm.horizon):.3g} at the end; exceeded with probability "
-            f"at most {algorithm.failure:.3g}",
-        )
-
-    return bound
+    algorithm = _pooled(trust, settings)
+    if algorithm.beta_scale < 1:
+        return None
+    return RegretBound(
+        algorithm.regret_bound(grid),
+        f"{_SRINIVAS}, with constants: D + max(D, 2 s W) sqrt(t n log(1 + t / (lambda n)) / log 2), W = R sqrt(2 log(2 / "
+        "failure) + n log(1 + (t / n + 2 q) / lambda)) + sqrt(lambda) B + min(B, R) sqrt(2 q n) + R q sqrt n, and at "
+        f"most D t, D = 2 R the range's width, for any decision sets and a function of norm at most B; n = "
+        f"{len(algorithm.gram)} points, lambda = {algorithm.ridge:g}, B = {algorithm.norm_bound:g}, s = "
+        f"{algorithm.beta_scale:g}, q = {algorithm.bound(algorithm.horizon):.3g} at the end; exceeded with probability "
+        f"at most {algorithm.failure:.3g}",
+    )
 
 
 _POOLED = (
@@ -151,10 +140,9 @@ _POOLED = (
 
 
 def _pooled_entry(form: Form) -> Entry:
-    build = partial(_pooled, form.trust)
     return form.entry(
-        "gp-ucb-pool", "bandits/kernel", _RECORD, in_epochs(build), plays_on=(POOLED,), in_audit=one_epoch,
-        parameters=_POOLED_PARAMETERS, bound=proved_in_one(_bound_on_pool(build, _SRINIVAS)),
+        "gp-ucb-pool", "bandits/kernel", _RECORD, in_epochs(partial(_pooled, form.trust)), plays_on=(POOLED,),
+        in_audit=one_epoch, parameters=_POOLED_PARAMETERS, bound=proved_in_one(partial(_bound_on_pool, form.trust)),
     )  # fmt: skip
 
 

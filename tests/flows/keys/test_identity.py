@@ -167,6 +167,9 @@ def test_an_edit_of_a_builder_recomputes_its_algorithm_and_no_other_of_the_famil
                                   'given["failure"] / 2, problem.reward_range, given["length_scale"])\n\n\ndef _dp_se'),
     )  # fmt: skip
     assert {cell.entry.label for cell in found} == {"dp-se non-private"}
+    pooled = edited(cells, "algorithms/bandits/kernel/entries.py", lambda text: text.replace("strict=False", "strict=not 1"))
+    assert {cell.entry.name for cell in pooled} == {"gp-ucb-pool"}
+    assert "gp-ucb" in {cell.entry.name for cell in cells}
 
 
 def test_an_edit_of_what_all_play_with_recomputes_everything(cells, edited):
