@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
 import typer
@@ -14,6 +14,9 @@ import typer
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import Anonymous, Data, Debug, open_data
 from bandana.flows.running.settings import DataFolder
+
+if TYPE_CHECKING:
+    from bandana.flows.suites.baseline import Baseline
 
 
 def serve(
@@ -130,11 +133,10 @@ def _record_catalog(folder: DataFolder) -> None:
     _write(baselines.record_audits(SUITE, outcomes), baselines.place_in(folder, SUITE), folder)
 
 
-def _write(found: object, place: Path, folder: DataFolder) -> None:
+def _write(found: Baseline, place: Path, folder: DataFolder) -> None:
     from bandana.flows.suites import baseline as baselines
     from bandana.flows.tracking.tracker import Tracker
 
-    assert isinstance(found, baselines.Baseline)
     had = place.exists()
     baselines.write(place, found)
     n_runs = Tracker.open(folder.root).mark_baseline(found.suite, {cell.label for cell in found.cells})

@@ -62,14 +62,7 @@ def read_report(reference: str, folder: DataFolder) -> dict[str, Any]:
 
 
 def compare_runs(before: str, after: str, folder: DataFolder) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Compares two runs and writes what changed.
-
-    Returns:
-      the comparison's document; kind -> file.
-
-    Raises:
-      SpecError: one of them is not a report.
-    """
+    """Compares two runs, see `read_report`, and writes what changed: the comparison's document, and its files by kind."""
     runs = [read_report(reference, folder) for reference in (before, after)]
     found = compare(*runs)
     names = [f"{_plain(run['suite'])}-{run['evidence']['sha256'][:8]}" for run in runs]

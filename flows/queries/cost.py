@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -74,9 +73,3 @@ def _trial(cell: Cell, horizon: int, n_reps: int) -> float:
     start = time.perf_counter()
     run(algorithm, stream, ledger, horizon=horizon)
     return time.perf_counter() - start
-
-
-def journal_of(folder: Path | None, suite: str) -> Journal | None:
-    """The journal of a suite that ran before in this data folder."""
-    place = None if folder is None else folder / "suites" / suite / "log.jsonl"
-    return Journal(place) if place is not None and place.exists() else None

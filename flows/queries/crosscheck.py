@@ -17,8 +17,8 @@ from bandana.audits.cross_checks.accountants import Expected
 from bandana.audits.cross_checks.library_defects import Finding, Kind, Status
 from bandana.audits.cross_checks.second_opinions import LIBRARIES, REFERENCE, CrossCheck, Opinion, crosscheck
 from bandana.flows.spec.mistakes import SpecError
+from bandana.privacy_core.checks import probability
 
-DEFAULT_DELTAS = (1e-5,)
 WIDTH = 100
 """Columns of the tables where the terminal does not say."""
 
@@ -33,18 +33,17 @@ _LEGEND = (
 
 
 def check(deltas: Sequence[float] | None) -> CrossCheck:
-    """Asks the libraries, with a line of progress on a terminal.
-
-    Args:
-      deltas: where epsilons are compared; 1e-5 if None or empty.
+    """Asks the libraries for epsilons at the deltas, or at 1e-5, with a line of progress on a terminal.
 
     Raises:
       SpecError: a delta is not strictly between 0 and 1.
     """
-    asked = tuple(deltas or DEFAULT_DELTAS)
-    for delta in asked:
-        if not 0 < delta < 1:
-            raise SpecError(f"--delta must lie strictly between 0 and 1, got {delta!r}")
+    asked = tuple(deltas or (1e-5,))
+    try:
+        for delta in asked:
+            probability("--delta", delta)
+    except ValueError as error:
+        raise SpecError(str(error)) from error
     progress = Console(stderr=True)
     with progress.status("asking dp-accounting and opacus") as status:
         return crosscheck(asked, lambda what: status.update(f"asking dp-accounting and opacus: {escape(what)}"))

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from bandana.algorithms.problem import ARMS
 from bandana.audits.reporting.numbers import unit_of
-from bandana.flows.queries.cost import audit_seconds, block_seconds, journal_of
-from bandana.flows.running.settings import n_workers
+from bandana.flows.queries.cost import audit_seconds, block_seconds
+from bandana.flows.running.journal import Journal
+from bandana.flows.running.settings import DataFolder, n_workers
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.own_data import SECRET, pinned
@@ -35,7 +36,7 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
       `cells`, each with its claim, its work and what is left; `seconds` of all that is left, on so many workers.
     """
     store = Store(data / "results") if data is not None and data.exists() else None
-    journal = journal_of(data, spec.name)
+    journal = None if data is None else Journal(DataFolder(data).journal(spec.name))
     if data is not None and (data / SECRET).exists():  # without one nothing private was played
         spec = pinned(spec, data)
     cells = [_cell(cell, steps, store, journal) for cell in cells_of(spec)]

@@ -11,24 +11,14 @@ _FIELDS = "minute hour day month weekday"
 
 @dataclass(frozen=True)
 class Times:
-    """Cron schedules of what runs unattended, and their time zone.
-
-    Attributes:
-      nightly: cron of the benchmarks.
-      weekly: cron of the audit.
-      timezone: of both, such as Europe/Berlin.
-    """
+    """Cron schedules of the nightly benchmarks and the weekly audit, and their time zone, such as Europe/Berlin."""
 
     nightly: str = "0 2 * * *"
     weekly: str = "0 3 * * 0"
     timezone: str = "UTC"
 
     def check(self) -> None:
-        """Refuses what is no schedule.
-
-        Raises:
-          SpecError: the message names the option, its value, and what is allowed.
-        """
+        """Refuses what is no schedule with SpecError, which names the option, its value, and what is allowed."""
         from prefect.client.schemas.schedules import CronSchedule
         from pydantic import ValidationError
 

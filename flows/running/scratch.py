@@ -25,13 +25,10 @@ SUFFIX = ".part"
 
 
 def sweep(folders: Iterable[Path]) -> list[Path]:
-    """Removes what dead processes left unfinished below the folders.
+    """Removes, and returns, what dead processes left unfinished below the folders.
 
     Files of a process that lives stay, and those of other machines, of which nobody here knows whether they live, until
     they are old.
-
-    Returns:
-      what was removed.
     """
     found = [
         Path(place) / name

@@ -76,12 +76,7 @@ def check_port(port: int) -> None:
 def server(port: int, log: Path) -> Iterator[str]:
     """A Prefect server that answers, for as long as the context lasts; also SIGTERM leaves the context.
 
-    Args:
-      port: on the loopback interface.
-      log: file of the server's output.
-
-    Yields:
-      the address of its pages.
+    It listens on the loopback interface, writes its output to `log`, and the address of its pages is yielded.
 
     Raises:
       SpecError: the port is in use.
@@ -151,9 +146,7 @@ def register(deployments: Sequence[RunnerDeployment]) -> Served:
 def run_until_stopped(served: Served, run_at_once: Sequence[str] = ()) -> None:
     """Runs what is due until Ctrl-C or SIGTERM; then pauses the schedules, ends what runs, and returns.
 
-    Args:
-      served: of `register`.
-      run_at_once: full names of deployments to run now, flow/deployment.
+    Deployments in `run_at_once`, by their full names flow/deployment, run now too.
     """
     from prefect.deployments import run_deployment
     from prefect.exceptions import TerminationSignal
@@ -189,11 +182,9 @@ def run_until_stopped(served: Served, run_at_once: Sequence[str] = ()) -> None:
 
 
 def mark_stopped(deployments: Sequence[str], why: str) -> None:
-    """Marks as Crashed what a stopped service left unfinished: nobody else will, and it would block the next night.
+    """Marks as Crashed what a stopped service left unfinished of its deployments, given by id, and shows why with the runs.
 
-    Args:
-      deployments: ids; nothing else runs them.
-      why: shown with the runs.
+    Nobody else would, and they would block the next night.
     """
     from prefect.client.orchestration import get_client
 

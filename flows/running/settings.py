@@ -8,6 +8,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from bandana.flows.running.scratch import sweep
+
 DEFAULT_DATA = "bandana_data"
 ANONYMOUS = "BANDANA_ANONYMOUS"
 """Environment variable: whether results leave out who computed them; `--anonymous` sets it, and workers inherit it."""
@@ -96,8 +98,6 @@ class DataFolder:
 
     def sweep(self) -> None:
         """Removes what killed processes left half-written; runs that go on beside this one keep theirs."""
-        from bandana.flows.running.scratch import sweep
-
         sweep(place for place in self.root.iterdir() if place.is_dir() and place != self.prefect)
 
     def prepare(self) -> None:

@@ -118,9 +118,7 @@ def _names_server() -> bool:
 
 
 def _is_configured(home: Path) -> bool:
-    if os.environ.get("PREFECT_PROFILE"):
-        return True
-    if os.environ.get("PREFECT_HOME", str(home)) != str(home):
+    if os.environ.get("PREFECT_PROFILE") or os.environ.get("PREFECT_HOME", str(home)) != str(home):
         return True
     return any(name == "prefect.toml" or _names_prefect(Path(name)) for name in _FILES if Path(name).exists())
 

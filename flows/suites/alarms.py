@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -20,9 +20,12 @@ from prefect.client.schemas.objects import State
 from prefect.events import emit_event
 from prefect.states import Failed
 
+from bandana.flows.running.temporary_server import without_heartbeats
 from bandana.flows.suites.gate import Row, tell
 
 AUDIT_FAILED, GATE_FAILED = "bandana.audit.failed", "bandana.gate.failed"
+_THREE = ("claimed", "accounted", "measured")
+_MAIN = ("quantity", *_THREE)
 _PATIENCE = 20.0  # seconds; a temporary server stores events every five
 
 
@@ -43,12 +46,11 @@ class AlarmRaised(RuntimeError):  # noqa: N818  (it says what happened)
 
 @dataclass(frozen=True)
 class Findings:
-    """What a run found, as alarms need it.
+    """What a run of a suite found, as alarms need it.
 
     Attributes:
-      suite: its name.
       audits: entries of the report, see `bandana.audits.summary.summarize`.
-      rows: of the regression gate.
+      rows: comparisons of the regression gate.
       notes: what the gate could not compare, in words.
       files: where the report lies, by kind.
     """
@@ -91,6 +93,15 @@ def conclude(findings: Findings, done: dict[str, Any]) -> dict[str, Any] | State
     return Failed(message=f"{findings.suite}: {findings.summary}", data=AlarmRaised(findings.summary, done))
 
 
+def with_alarm(run: Callable[[], Any]) -> dict[str, Any]:
+    """What a flow returns, also where it raised an alarm, which stands under `alarm` in one line; else None does."""
+    try:
+        with without_heartbeats():
+            return {**run(), "alarm": None}
+    except AlarmRaised as alarm:
+        return {**alarm.done, "alarm": str(alarm)}
+
+
 def raise_alarm(findings: Findings) -> None:
     """Emits the events and writes the artifacts; a server that takes neither is told in the log, and hides no result."""
     name = slug(findings.suite)
@@ -114,35 +125,18 @@ def events(findings: Findings) -> list[dict[str, Any]]:
     """One event an audit that did not pass, and one of the gate, as `emit_event` takes them."""
     suite, found = findings.suite, []
     for entry in findings.failed:
-        main = entry["main"]
-        found.append(
-            {
-                "event": AUDIT_FAILED,
-                "resource": {
-                    "prefect.resource.id": f"bandana.audit.{slug(suite)}.{slug(entry['label'])}",
-                    "prefect.resource.name": f"{suite}: {entry['label']}",
-                },
-                "payload": {
-                    "suite": suite,
-                    "label": entry["label"],
-                    "verdict": entry["verdict"],
-                    **{name: main[name] for name in ("quantity", "claimed", "accounted", "measured")},
-                    "reasons": list(entry["reasons"]),
-                },
-            }
-        )
+        payload = {name: entry[name] for name in ("label", "verdict")} | {name: entry["main"][name] for name in _MAIN}
+        place = f"audit.{slug(suite)}.{slug(entry['label'])}"
+        found.append(_event(AUDIT_FAILED, suite, place, entry["label"], payload | {"reasons": list(entry["reasons"])}))
     if findings.worse:
-        found.append(
-            {
-                "event": GATE_FAILED,
-                "resource": {
-                    "prefect.resource.id": f"bandana.gate.{slug(suite)}",
-                    "prefect.resource.name": f"{suite}: regression gate",
-                },
-                "payload": {"suite": suite, "rows": [dict(row) for row in findings.worse]},
-            }
-        )
+        rows = {"rows": [dict(row) for row in findings.worse]}
+        found.append(_event(GATE_FAILED, suite, f"gate.{slug(suite)}", "regression gate", rows))
     return found
+
+
+def _event(kind: str, suite: str, place: str, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    resource = {"prefect.resource.id": f"bandana.{place}", "prefect.resource.name": f"{suite}: {name}"}
+    return {"event": kind, "resource": resource, "payload": {"suite": suite, **payload}}
 
 
 def markdown(findings: Findings) -> str:
@@ -150,12 +144,10 @@ def markdown(findings: Findings) -> str:
     lines = [f"# {findings.suite}: {findings.summary}", ""]
     for entry in findings.failed:
         main = entry["main"]
-        three = " · ".join(f"{name} {_number(main[name])}" for name in ("claimed", "accounted", "measured"))
+        three = " · ".join(f"{name} {_number(main[name])}" for name in _THREE)
         lines += [f"## {entry['verdict']}: {entry['label']}", "", f"{main['quantity']}: {three}", ""]
         lines += [f"- {line}" for reason in entry["reasons"] for line in reason.splitlines()[:1]] + [""]
-        for line in (entry["deterministic"]["counterexample"] or {"lines": ()})["lines"]:
-            lines.append(f"    {line}")
-        lines.append("")
+        lines += [f"    {line}" for line in (entry["deterministic"]["counterexample"] or {"lines": ()})["lines"]] + [""]
     if findings.worse:
         lines += ["## Worse than the baseline", ""]
         lines += [f"- {tell(row)}" for row in findings.worse]
@@ -174,17 +166,15 @@ def table(findings: Findings) -> list[dict[str, Any]]:
     shown = []
     for label in labels:
         entry = by_label.get(label)
-        main = entry["main"] if entry else dict.fromkeys(("quantity", "claimed", "accounted", "measured"))
+        main = entry["main"] if entry else dict.fromkeys(_MAIN)
         rows = [row for row in findings.rows if row["label"] == label]
-        worse = [
-            f"{row['quantity']}: {_number(row['baseline'])} -> {_number(row['now'])}" for row in rows if row["is_worse"]
-        ]
+        worse = [f"{r['quantity']}: {_number(r['baseline'])} -> {_number(r['now'])}" for r in rows if r["is_worse"]]
         shown.append(
             {
                 "cell": label,
                 "verdict": entry["verdict"] if entry else "not audited",
                 "quantity": main["quantity"],
-                **{name: _number(main[name]) for name in ("claimed", "accounted", "measured")},
+                **{name: _number(main[name]) for name in _THREE},
                 "against the baseline": "; ".join(worse) or ("not worse" if rows else "not compared"),
             }
         )

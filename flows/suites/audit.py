@@ -60,11 +60,10 @@ def audit_flow(spec: Spec, data: str) -> list[dict[str, Any]]:
         environment.check()
     check_audits(cells)
     tracker.experiment(spec.name, spec.description or spec.title)
-    found = {cell.name: stored_audit(cell, store) for cell in cells}
     outcomes = {
         cell.name: audit_entry(cell, outcome, is_anonymous=store.is_anonymous)
         for cell in cells
-        if (outcome := found[cell.name]) is not None
+        if (outcome := stored_audit(cell, store)) is not None
     }
     missing = [cell for cell in cells if cell.name not in outcomes]
     journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))

@@ -21,12 +21,11 @@ from bandana.flows.running.executors import Executor, Resources, patience, task_
 from bandana.flows.running.progress import bar
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, link
-from bandana.flows.running.temporary_server import without_heartbeats
 from bandana.flows.running.turns import alone_in
 from bandana.flows.spec.made_by import subject_roots
 from bandana.flows.spec.spec import ExecutionSpec
 from bandana.flows.suites import audit_report, baseline, gate, old_results, replays
-from bandana.flows.suites.alarms import AlarmRaised, Findings, conclude
+from bandana.flows.suites.alarms import Findings, conclude, with_alarm
 from bandana.flows.suites.work import AUDIT, about_audits, kept, stored_outcome
 from bandana.flows.tracking.record import audit_metrics
 from bandana.flows.tracking.tracker import CellRecord, Tracker
@@ -144,11 +143,7 @@ def _gate(labels: list[str], effort: Effort, folder: DataFolder) -> dict[str, An
 def audit_all(labels: list[str], effort: Effort, data: str, resources: Resources | None = None) -> dict[str, Any]:
     """Runs the flow on the chosen resources, processes, one a core, for None; `alarm` is its alarm in one line, or None."""
     runner = task_runner(resources or Resources(), Executor.PROCESSES, __name__)
-    try:
-        with without_heartbeats():
-            return {**audit_all_flow.with_options(task_runner=runner)(labels, effort, data), "alarm": None}  # type: ignore[dict-item]
-    except AlarmRaised as alarm:
-        return {**alarm.done, "alarm": str(alarm)}
+    return with_alarm(lambda: audit_all_flow.with_options(task_runner=runner)(labels, effort, data))
 
 
 def _record(label: str, effort: Effort, entry: dict[str, Any], place: Path) -> CellRecord:

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bandana.audits import evidence
-from bandana.audits.outcome import MU, ONE_RUN, Effort, Outcome, Scores, StatedBound
+from bandana.audits.outcome import MU, ONE_RUN, Outcome, Scores, StatedBound
 from bandana.flows.keys.checkout import sources
 from bandana.flows.keys.content import content_key
 from bandana.flows.running.settings import DataFolder
@@ -28,7 +28,6 @@ from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.play import BENCHMARK
 from bandana.flows.suites.work import stored_audit
 
-SCHEMA: Literal["bandana/baseline/1"] = "bandana/baseline/1"
 REGRET = "final regret"
 _NORMAL_95 = 1.959963984540054
 _RESAMPLES = 60
@@ -83,7 +82,7 @@ class CellFacts(_Strict):
 class Baseline(_Strict):
     """Recorded results that later ones are compared with."""
 
-    schema_: Literal["bandana/baseline/1"] = Field(SCHEMA, alias="schema")
+    schema_: Literal["bandana/baseline/1"] = Field("bandana/baseline/1", alias="schema")
     suite: str
     code: str = Field(description="SHA-256 of the sources that the numbers depend on.")
     spec: str = Field(description="Text of the spec.")
@@ -137,14 +136,10 @@ def record(spec: Spec, text: str, store: Store) -> Baseline:
 def record_audits(suite: str, outcomes: Mapping[str, Outcome], text: str = "") -> Baseline:
     """The outcomes of audits that belong to no spec, by label."""
     cells = [
-        CellFacts(label=label, regret=None, audit=audited(outcome, content_key({"effort": _effort(outcome.effort)})))
+        CellFacts(label=label, regret=None, audit=audited(outcome, content_key({"effort": asdict(outcome.effort)})))
         for label, outcome in outcomes.items()
     ]
     return Baseline(suite=suite, code=sources(), spec=text, cells=cells)
-
-
-def _effort(effort: Effort) -> dict[str, Any]:
-    return asdict(effort)
 
 
 def _facts_of(cell: Cell, store: Store) -> CellFacts:
@@ -182,12 +177,7 @@ def _regret_of(cell: Cell, store: Store) -> Regret | None:
 
 
 def regret(finals: np.ndarray, setting: str) -> Regret | None:
-    """The mean of final regrets and its uncertainty; None of fewer than two.
-
-    Args:
-      finals: (n,) of each replication.
-      setting: hash of what they depend on.
-    """
+    """The mean of (n,) final regrets and its uncertainty, with the hash of what they depend on; None for fewer than two."""
     n = len(finals)
     if n < 2:
         return None
@@ -215,10 +205,7 @@ def standard_error(bound: StatedBound, scores: Scores, seed: int) -> float:
     distance from the bound to the same method's estimate at level 1/2 is no such measure: methods choose thresholds by the
     level, and the two can stand in either order.
 
-    Args:
-      bound: how it was taken.
-      scores: what it was taken from.
-      seed: of the resampling; the same arguments give the same number.
+    The same arguments give the same number; `seed` is that of the resampling.
     """
     generator = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(_RESAMPLES,))))
     data, neighbor = scores[bound.scores]

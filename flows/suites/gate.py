@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -18,16 +17,11 @@ _SAME = 1e-9
 
 
 class Row(TypedDict):
-    """One comparison of a result with the baseline's.
+    """One comparison of a cell's result with the baseline's.
 
     Attributes:
-      label: the cell.
       quantity: what is compared: `final regret`, `tightness of mu`, `verdict`.
-      baseline: as recorded.
-      now: as found.
-      difference: now - baseline; None of verdicts.
-      low: of the confidence interval of the difference; None of verdicts.
-      high: of the same.
+      difference: now - baseline, with its confidence interval from `low` to `high`; None for verdicts.
       is_worse: whether the whole interval lies on the bad side of 0.
     """
 
@@ -41,26 +35,8 @@ class Row(TypedDict):
     is_worse: bool
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What the gate says.
-
-    Attributes:
-      rows: every comparison, those that are worse first.
-      notes: what could not be compared and why, in words.
-    """
-
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def worse(self) -> tuple[Row, ...]:
-        """The rows that fail the gate."""
-        return tuple(row for row in self.rows if row["is_worse"])
-
-
-def compare(baseline: Baseline, now: Baseline) -> Comparison:
-    r"""Holds present results against a baseline.
+def compare(baseline: Baseline, now: Baseline) -> tuple[list[Row], list[str]]:
+    r"""Compares present results with a baseline.
 
     Each difference, now - baseline, has the interval of Welch's t-test,
 
@@ -77,9 +53,8 @@ def compare(baseline: Baseline, now: Baseline) -> Comparison:
     A verdict is worse if it went from PASS to INCONCLUSIVE or FAIL, or from INCONCLUSIVE to FAIL. Cells that only one side
     knows, and cells that were run on other data, with other parameters or another effort, are listed but not compared.
 
-    Args:
-      baseline: what was recorded.
-      now: the present results.
+    Returns:
+      every comparison, those that are worse first; what could not be compared and why, in words.
     """
     found, notes = {cell.label: cell for cell in now.cells}, []
     pairs: list[tuple[str, Estimate, Estimate]] = []
@@ -95,14 +70,13 @@ def compare(baseline: Baseline, now: Baseline) -> Comparison:
     notes += [f"{label}: new, not in the baseline" for label in found]
     share = (1 - CONFIDENCE) / max(1, len(pairs))
     rows += [_row(label, first, second, share) for label, first, second in pairs]
-    return Comparison(tuple(sorted(rows, key=lambda row: not row["is_worse"])), tuple(notes))
+    return sorted(rows, key=lambda row: not row["is_worse"]), notes
 
 
 def told(place: Path, baseline: Baseline, now: Baseline) -> dict[str, Any]:
-    """`baseline`: what results are held against, in words; `rows` and `notes` of the comparison."""
-    found = compare(baseline, now)
-    text = f"{place.name}, code {baseline.code[:12]}"
-    return {"baseline": text, "rows": list(found.rows), "notes": list(found.notes)}
+    """`baseline`: what results are compared with, in words; `rows` and `notes` of the comparison."""
+    rows, notes = compare(baseline, now)
+    return {"baseline": f"{place.name}, code {baseline.code[:12]}", "rows": rows, "notes": notes}
 
 
 def tell(row: Row) -> str:

@@ -10,7 +10,7 @@ import ast
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from hashlib import sha256
@@ -82,15 +82,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The algorithm or function that `FILE.py:NAME` names.
-
-    Attributes:
-      kind: algorithm or function.
-      subject: the algorithm, or the function.
-      path: of the file.
-      name: in the file.
-      source: the file's text.
-    """
+    """The algorithm or function (its `kind` says which) that `FILE.py:NAME` names; `source` is the file's text."""
 
     kind: str
     subject: Any
@@ -203,14 +195,9 @@ def _built(found: Any, name: str, path: Path, arms: int | None) -> Any:
     given = {key: 2 if arms is None else arms for key in _ARM_NAMES if key in parameters}
     if arms is None:
         given = {key: value for key, value in given.items() if parameters[key].default is inspect.Parameter.empty}
-    needed = [
-        key
-        for key, parameter in parameters.items()
-        if parameter.default is inspect.Parameter.empty
-        and parameter.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        and key not in given
-    ]
-    if needed:
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    required = [key for key, p in parameters.items() if p.default is inspect.Parameter.empty and p.kind not in several]
+    if needed := [key for key in required if key not in given]:
         raise SpecError(
             f"--algorithm: {path.name}:{name} needs {', '.join(needed)}: name an algorithm that is built, or a function "
             "that builds one from n_actions alone; a black box is a function (rewards, seed) -> actions"
@@ -240,7 +227,7 @@ def blamed_on(path: Path) -> Iterator[None]:
 # --- the audit -----------------------------------------------------------------------------------------------------
 
 
-def audit_own(request: Request, on_progress: Callable[[str], None] = lambda what: None) -> tuple[Loaded, Outcome]:
+def audit_own(request: Request) -> tuple[Loaded, Outcome]:
     """Loads, checks and audits.
 
     Raises:
@@ -262,15 +249,13 @@ def audit_own(request: Request, on_progress: Callable[[str], None] = lambda what
     making, loaded = Making(), load(request.algorithm, request.arms)
     with blamed_on(loaded.path):
         if loaded.kind == FUNCTION:
-            outcome = _audit_function(loaded, request, claim, effort, reward_range, on_progress)
+            outcome = _audit_function(loaded, request, claim, effort, reward_range)
         else:
-            outcome = _audit_algorithm(loaded, request, claim, effort, on_progress)
+            outcome = _audit_algorithm(loaded, request, claim, effort)
     return loaded, replace(outcome, provenance=making.record(is_anonymous=is_anonymous()))
 
 
-def _audit_algorithm(
-    loaded: Loaded, request: Request, claim: Claim, effort: Effort, on_progress: Callable[[str], None]
-) -> Outcome:
+def _audit_algorithm(loaded: Loaded, request: Request, claim: Claim, effort: Effort) -> Outcome:
     algorithm = loaded.subject
     conformance.check_members(algorithm)
     n_actions = algorithm.n_actions
@@ -282,7 +267,7 @@ def _audit_algorithm(
     white_box.check_scope(algorithm, table, claim, request.seed)
     probes = request.probes or white_box.find_probes(algorithm, table, request.seed)
     about = about_audits(told, probes, request.seed)
-    return white_box.examine(algorithm, claim, table, probes, effort, _subject(loaded), about, on_progress=on_progress)
+    return white_box.examine(algorithm, claim, table, probes, effort, _subject(loaded), about)
 
 
 def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
@@ -296,14 +281,7 @@ def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
     return episodes, f"{episodes} that lead anywhere, fair coins at both ends of the range"
 
 
-def _audit_function(
-    loaded: Loaded,
-    request: Request,
-    claim: Claim,
-    effort: Effort,
-    reward_range: Interval,
-    on_progress: Callable[[str], None],
-) -> Outcome:
+def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval) -> Outcome:
     arms = request.arms or 2
     if arms < 2:
         raise SpecError(f"--arms must be at least 2, got {arms}")
@@ -314,11 +292,10 @@ def _audit_function(
         raise SpecError(f"--probe must lie before the last of {request.rounds} rounds for a function, got {request.probes}")
     tried = candidate_pairs(request.rounds, arms, reward_range, request.probes, request.seed)
     pairs = black_box.find_pairs(loaded.subject, tried, request.seed)
-    on_progress("search for pairs")
     probes = tuple(pair.record for pair in pairs)
     told = f"{request.rounds} rounds x {arms} arms; the best {len(pairs)} of {len(tried)} pairs"
     about = about_audits(told, probes, request.seed)
-    return black_box.examine(loaded.subject, claim, pairs, effort, _subject(loaded), about, on_progress=on_progress)
+    return black_box.examine(loaded.subject, claim, pairs, effort, _subject(loaded), about)
 
 
 def _check_rounds(request: Request, least: int) -> None:

@@ -40,11 +40,7 @@ _WITHHELD = (
 def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | None = None) -> dict[str, str]:
     """Renders the suite's report, and one of each audit, from stored results; nothing is computed anew.
 
-    Args:
-      spec: the experiment.
-      spec_text: its text, shown in the report.
-      data: the data folder.
-      regressions: what the gate found, see `gate.in_report`; None without a baseline.
+    The report shows the spec's text, and `regressions`, see `gate.in_report`; None without a baseline.
 
     Returns:
       where the files of the report lie, by the formats that the spec asks for.

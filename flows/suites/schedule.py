@@ -103,11 +103,7 @@ def deployments(
 ) -> list[RunnerDeployment]:
     """What `bandana serve` serves: one nightly benchmark a spec, and the weekly audit; never two runs of one at once.
 
-    Args:
-      specs: paths, or `demo`.
-      times: when.
-      data: the data folder.
-      steps: of each night.
+    Specs are paths, or `demo`; steps are those of each night.
 
     Raises:
       SpecError: a spec is wrong, or two have one name.

@@ -12,12 +12,11 @@ from prefect.client.schemas.objects import State
 from bandana.flows.running.executors import Resources
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
-from bandana.flows.running.temporary_server import without_heartbeats
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites import baseline, old_results
-from bandana.flows.suites.alarms import AlarmRaised, Findings, conclude
+from bandana.flows.suites.alarms import Findings, conclude, with_alarm
 from bandana.flows.suites.audit import audit
 from bandana.flows.suites.benchmark import benchmark
 from bandana.flows.suites.gate import in_report, told
@@ -44,13 +43,8 @@ def suite_flow(
 ) -> dict[str, Any] | State[Any]:
     """Runs the named steps of one spec; fails at the end if an audit did not pass, or the gate found something worse.
 
-    Args:
-      spec: the experiment.
-      spec_text: its text, shown in the report.
-      data: the data folder.
-      steps: any of benchmark, audit, gate, report, in the order to run them. A report holds the results against the
-        baseline first, where there is one, also without the step `gate`.
-      resources: what it runs on.
+    Steps are any of benchmark, audit, gate, report, in the order to run them. A report shows the spec's text; where there is
+    a baseline, results are compared with it first, also without the step `gate`.
 
     Returns:
       `audits`, the outcomes; `gate`, its rows and notes, None where it did not run; `files`, the report's files; or a failed
@@ -82,8 +76,4 @@ def suite_flow(
 
 def suite(spec: Spec, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> dict[str, Any]:
     """Runs the flow; what it found is returned also where it raised an alarm, under `alarm` in one line, else None."""
-    try:
-        with without_heartbeats():
-            return {**suite_flow(spec, spec_text, data, steps, resources), "alarm": None}  # type: ignore[dict-item]
-    except AlarmRaised as alarm:
-        return {**alarm.done, "alarm": str(alarm)}
+    return with_alarm(lambda: suite_flow(spec, spec_text, data, steps, resources))

@@ -102,13 +102,9 @@ def audit_entry(cell: Cell, outcome: Outcome, *, is_anonymous: bool) -> dict[str
 
 
 def about_audits(table: str, probes: tuple[int, ...], seed: int, made: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """What a reader needs to repeat an audit.
+    """What a reader needs to repeat an audit: the table that is replayed, probes, seeds, and what computes it.
 
-    Args:
-      table: what is replayed.
-      probes: records at which canaries are planted.
-      seed: root of all seeds.
-      made: what computes it, see `identity.made_by`; None: the whole product.
+    The last is that of `identity.made_by`, or None for the whole product.
     """
     return {
         "table": table,

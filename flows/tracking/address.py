@@ -120,10 +120,7 @@ def default_artifacts(location: str | None) -> Iterator[None]:
     """While a client opens a new database: where the artifacts of MLflow's default experiment go.
 
     Nothing is ever put there. MLflow would write the working directory into a statement that it composes, which both kinds
-    of quotes in the name of that directory break.
-
-    Args:
-      location: a URI without quotes; None where a server decides.
+    of quotes in the name of that directory break. The location is a URI without quotes, or None where a server decides.
     """
     if location is None:
         yield

@@ -100,11 +100,9 @@ def comparison_state() -> dict[str, Any]:
 
 
 def encode_view(state: Mapping[str, Any], created_ms: int) -> str:
-    """The tag's value; equal states give equal values.
+    """The tag's value for a state of `comparison_state`; equal states give equal values.
 
-    Args:
-      state: what `comparison_state` returns.
-      created_ms: when the view was made, in milliseconds; the experiment's own creation never changes.
+    The view's creation is given in milliseconds; the experiment's own never changes.
     """
     packed = zlib.compress(json.dumps(state, separators=(",", ":"), allow_nan=False).encode(), level=9)
     text = _PREFIX + base64.b64encode(packed).decode("ascii")
@@ -112,14 +110,9 @@ def encode_view(state: Mapping[str, Any], created_ms: int) -> str:
 
 
 def run_color(family: int, epsilon: float | None = None) -> str:
-    """A run's color on every chart: one hue a family (algorithm and calibration), lighter the more private.
+    """A run's color '#rrggbb' on every chart: one hue a family (algorithm and calibration), lighter the more private.
 
-    Args:
-      family: the family's place in the order of appearance.
-      epsilon: the privacy parameter; None for a run that is not private.
-
-    Returns:
-      '#rrggbb'.
+    The family is given by its place in the order of appearance; epsilon is None for a run that is not private.
     """
     hue = _HUES[family % len(_HUES)] / 360
     if epsilon is None or not math.isfinite(epsilon) or epsilon <= 0:

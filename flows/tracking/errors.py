@@ -39,14 +39,14 @@ class Patient:
     Only what passes by itself is tried again, never a mistake of the caller. Every call must be safe to repeat.
     """
 
-    def __init__(self, inner: Any, pauses: tuple[float, ...] | None = None) -> None:
-        self._inner, self._pauses = inner, pauses
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._inner, name)
 
         def call(*arguments: Any, **options: Any) -> Any:
-            for pause in PAUSES if self._pauses is None else self._pauses:
+            for pause in PAUSES:
                 try:
                     return method(*arguments, **options)
                 except Exception as error:
@@ -69,12 +69,9 @@ def is_passing(error: BaseException) -> bool:
 
 
 def advice(error: BaseException, address: TrackingAddress, root: Path) -> str | None:
-    """What went wrong and what to do, or None for an error that is a mistake in the code.
+    """What went wrong with the store at an address, and what to do, or None for an error that is a mistake in the code.
 
-    Args:
-      error: what was raised.
-      address: the store that was talked to.
-      root: the folder on this machine that holds the default store.
+    The default store lies in the folder `root` of this machine.
     """
     from_disk = isinstance(error, OSError) and not isinstance(error, urllib.error.URLError | ConnectionError | TimeoutError)
     number = error.errno if isinstance(error, OSError) else None

@@ -27,14 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class Runs:
-    """Writes records to runs, one run a key.
-
-    Args:
-      store: where runs are kept.
-      locks: one writer a key.
-      experiments: in which the runs are.
-      host: name of this machine, as the runs' tag.
-    """
+    """Writes records to runs, one run a key; `host`, the name of this machine, becomes a tag of each run."""
 
     def __init__(self, store: TrackingStore, locks: Locks, experiments: Experiments, host: str) -> None:
         self._store, self._locks, self._experiments, self._host = store, locks, experiments, host

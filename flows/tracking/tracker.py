@@ -83,9 +83,7 @@ class Tracker:
     def experiment(self, suite: str, description: str) -> str:
         """Id of the suite's experiment, created where missing, with its description and its comparison page.
 
-        Args:
-          suite: name of the suite, without '/'.
-          description: what a reader of the experiment's page should know.
+        The description is what a reader of the experiment's page should know.
 
         Raises:
           ValueError: the name is empty or holds '/'.
@@ -106,14 +104,11 @@ class Tracker:
             return str(found.experiment_id)
 
     def log_cell(self, suite: str, cell: CellRecord) -> str:
-        """Writes a cell's run, or what its run does not hold yet.
+        """Writes a cell's run, or what its run does not hold yet, and returns the run's id.
 
         A finished run keeps every number that it has and takes only what is new; an unfinished one goes
         on under its own id as the next attempt. The suite's other runs of this name (an older version of the
         code, an earlier spec) stay, marked as superseded.
-
-        Returns:
-          the run's id.
 
         Raises:
           TrackingError: MLflow or the disk refused; the run is then FAILED and a rerun resumes it.
@@ -174,11 +169,7 @@ class Tracker:
             return self._runs.mark_dead()
 
     def compare_url(self, suite: str, base: str = "http://127.0.0.1:5000") -> str:
-        """The address of the suite's comparison page.
-
-        Args:
-          suite: name of the suite.
-          base: where the MLflow server answers; a tracker that writes to a server takes that one.
+        """The address of the suite's comparison page, on the server that the tracker writes to, else on the one at `base`.
 
         Raises:
           TrackingError: the suite has no experiment yet.

@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 from prefect import flow, task
 
+from bandana.flows.commands import suites
 from bandana.flows.running import warm_start
+from bandana.flows.running.executors import Executor, Resources
 from bandana.flows.running.process_pool import ProcessPool
 
 _SCRIPT = """
@@ -65,3 +68,13 @@ def test_no_process_is_started_where_prefect_stands_already(prefect_server):
     warm_start.warm_up(["this"])
     assert warm_start.start_method() == "spawn"
     assert _doubled(21) == 42
+
+
+@pytest.mark.parametrize("steps", [["benchmark"], ["benchmark", "audit", "report"]])
+def test_what_a_command_warms_up_exists(steps, monkeypatch):
+    """A module that does not exist would be left out, and every worker would import it again."""
+    asked = []
+    monkeypatch.setattr(warm_start, "warm_up", asked.extend)
+    suites._warm_up([], steps, Resources(executor=Executor.PROCESSES))
+    assert [find_spec(name).name for name in asked] == asked
+    assert len(asked) == len(set(steps) - {"report"})

@@ -188,7 +188,9 @@ def test_only_what_passes_by_itself_is_tried_again(text: str, expected: bool) ->
     assert is_passing(RuntimeError(text)) is expected
 
 
-def test_a_call_is_tried_a_bounded_number_of_times() -> None:
+def test_a_call_is_tried_a_bounded_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "PAUSES", (0.0, 0.0))
+
     class Broken:
         calls = 0
 
@@ -199,7 +201,7 @@ def test_a_call_is_tried_a_bounded_number_of_times() -> None:
     for error, expected in ((ConnectionRefusedError(111, "Connection refused"), 3), (ValueError("yours"), 1)):
         broken = Broken()
         with pytest.raises(type(error)):
-            Patient(broken, pauses=(0.0, 0.0)).call(error)
+            Patient(broken).call(error)
         assert broken.calls == expected
 
 
