@@ -23,7 +23,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import positive
@@ -42,37 +41,22 @@ class Packing(NamedTuple):
     """(n_free,) places of the free entries in the flattened matrix."""
     mirror: IntArray
     """(d * n_columns,) for each place, which free entry stands there."""
-    is_diagonal: NDArray[np.bool_]
-    """(n_free,)"""
-    is_vector: NDArray[np.bool_]
-    """(n_free,)"""
+    weights: FloatArray
+    """(..., n_free) deviation of each free entry's noise over that of an off-diagonal one."""
 
 
 @lru_cache(maxsize=64)
-def packing(d: int, n_columns: int) -> Packing:
+def packing(d: int, n_columns: int, diagonal_ratio: float, vector_ratio: float) -> Packing:
     """How symmetric (d, d) matrices are packed, alone (n_columns = d) or with a vector beside them (d + 1)."""
-    rows, columns = np.triu_indices(d, m=n_columns)
-    vector = np.arange(d) * n_columns + d if n_columns > d else np.empty(0, dtype=np.int64)
-    is_square = columns < d
-    rows, columns = rows[is_square], columns[is_square]
+    rows, columns = np.triu_indices(d)
     place = np.empty((d, n_columns), dtype=np.int64)
     place[rows, columns] = place[columns, rows] = np.arange(len(rows))
+    pick, weights = rows * n_columns + columns, np.where(rows == columns, math.sqrt(diagonal_ratio), 1.0)
     if n_columns > d:
         place[:, d] = len(rows) + np.arange(d)
-    return Packing(
-        pick=np.concatenate([rows * n_columns + columns, vector]),
-        mirror=place.ravel(),
-        is_diagonal=np.concatenate([rows == columns, np.zeros(len(vector), dtype=bool)]),
-        is_vector=np.concatenate([np.zeros(len(rows), dtype=bool), np.ones(len(vector), dtype=bool)]),
-    )
-
-
-@lru_cache(maxsize=64)
-def weighted_packing(d: int, n_columns: int, diagonal_ratio: float, vector_ratio: float) -> tuple[Packing, FloatArray]:
-    """`packing`, and (n_free,) the deviation of each free entry's noise over that of an off-diagonal one."""
-    layout = packing(d, n_columns)
-    weights = np.where(layout.is_diagonal, math.sqrt(diagonal_ratio), 1.0)
-    return layout, np.where(layout.is_vector, vector_ratio, weights)
+        pick = np.concatenate([pick, np.arange(d) * n_columns + d])
+        weights = np.concatenate([weights, np.full(d, vector_ratio)])
+    return Packing(pick, place.ravel(), weights)
 
 
 def frobenius_factor(diagonal_ratio: float) -> float:
@@ -95,8 +79,8 @@ class Packed(Scaled):
     __slots__ = ()
 
     @abstractmethod
-    def _layout_of(self, shape: tuple[int, ...]) -> tuple[Packing, FloatArray]:
-        """How a value of the shape is packed, and the weights (..., n_free) of the free entries of its matrices.
+    def _layout_of(self, shape: tuple[int, ...]) -> Packing:
+        """How a value of the shape is packed.
 
         Raises:
           ValueError: the mechanism takes another shape.
@@ -108,15 +92,15 @@ class Packed(Scaled):
         Raises:
           ValueError: the value has another shape.
         """
-        layout, weights = self._layout_of(value.shape)
+        layout = self._layout_of(value.shape)
         free = value.reshape(*value.shape[:-2], layout.mirror.size).take(layout.pick, axis=-1)
-        free /= weights
+        free /= layout.weights
         return free.reshape(len(value), math.prod(free.shape[1:]))
 
     def color(self, whitened: FloatArray, shape: tuple[int, ...]) -> FloatArray:
         """The matrices and vectors of the given shape, the matrices symmetric."""
-        layout, weights = self._layout_of(shape)
-        free = whitened.reshape(*shape[:-2], layout.pick.size) * weights
+        layout = self._layout_of(shape)
+        free = whitened.reshape(*shape[:-2], layout.pick.size) * layout.weights
         return free.take(layout.mirror, axis=-1).reshape(shape)
 
 
@@ -142,14 +126,12 @@ class PackedGaussian(Packed, GaussianLaw):
         return np.asarray((shift * middle).sum(axis=1) / (2 * self.scale**2))
 
 
-def _layout(
-    shape: tuple[int, ...], extra_columns: int, diagonal_ratio: float, vector_ratio: float
-) -> tuple[Packing, FloatArray]:
-    """`weighted_packing` of matrices (d, d + extra_columns)."""
+def _layout(shape: tuple[int, ...], extra_columns: int, diagonal_ratio: float, vector_ratio: float) -> Packing:
+    """`packing` of matrices (d, d + extra_columns)."""
     if len(shape) < 3 or shape[-1] != shape[-2] + extra_columns:
         wanted = "(n_rows, ..., d, d + 1)" if extra_columns else "(n_rows, ..., d, d)"
         raise ValueError(f"value must have the shape {wanted}, got {len(shape)} axes that end in {shape[-2:]}")
-    return weighted_packing(shape[-2], shape[-1], diagonal_ratio, vector_ratio)
+    return packing(shape[-2], shape[-1], diagonal_ratio, vector_ratio)
 
 
 @dataclass(frozen=True)
@@ -195,7 +177,7 @@ class SymmetricGaussian(PackedGaussian):
         """The sensitivity in the mechanism's norm."""
         return self.sensitivity_weighted
 
-    def _layout_of(self, shape: tuple[int, ...]) -> tuple[Packing, FloatArray]:
+    def _layout_of(self, shape: tuple[int, ...]) -> Packing:
         return _layout(shape, 0, self.diagonal_ratio, 1.0)
 
 
@@ -244,7 +226,7 @@ class JointGaussian(PackedGaussian):
         """Standard deviation of the vector's noise in each coordinate."""
         return self.scale * self.vector_ratio
 
-    def _layout_of(self, shape: tuple[int, ...]) -> tuple[Packing, FloatArray]:
+    def _layout_of(self, shape: tuple[int, ...]) -> Packing:
         return _layout(shape, 1, self.diagonal_ratio, self.vector_ratio)
 
     @staticmethod

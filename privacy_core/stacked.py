@@ -25,7 +25,7 @@ from bandana.privacy_core.matrices import (
     Packed,
     PackedGaussian,
     Packing,
-    weighted_packing,
+    packing,
 )
 from bandana.privacy_core.mechanisms import LaplaceLaw
 from bandana.privacy_core.noise import NoiseSource
@@ -54,17 +54,17 @@ class _Stacked(Packed):
         for name in ("noise_multiplier", "vector_ratio", "diagonal_ratio"):
             positive(name, getattr(self, name))
 
-    def _layout_of(self, shape: tuple[int, ...]) -> tuple[Packing, FloatArray]:
+    def _layout_of(self, shape: tuple[int, ...]) -> Packing:
         if len(shape) != 4 or shape[1] != len(self.shares) or shape[3] != shape[2] + 1:
             raise ValueError(f"value must have the shape (n_rows, {len(self.shares)}, d, d + 1), got {shape}")
         return _shared_out(shape[2], self.diagonal_ratio, self.vector_ratio, self.shares)
 
 
 @lru_cache(maxsize=64)
-def _shared_out(d: int, diagonal: float, vector: float, shares: tuple[float, ...]) -> tuple[Packing, FloatArray]:
-    """How one block is packed, and (n_blocks, n_free) the deviations of its free entries' noise."""
-    layout, weights = weighted_packing(d, d + 1, diagonal, vector)
-    return layout, np.array(shares)[:, None] * weights
+def _shared_out(d: int, diagonal: float, vector: float, shares: tuple[float, ...]) -> Packing:
+    """How every block is packed, with weights (n_blocks, n_free)."""
+    layout = packing(d, d + 1, diagonal, vector)
+    return layout._replace(weights=np.array(shares)[:, None] * layout.weights)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ A stationary kernel is the mean of cos(w^T (x - y)) over its spectrum (`kernels`
 frequencies that lie symmetric about 0, give k~(x - y) = sum_i weight_i cos(w_i^T (x - y)). The frequencies w and -w say the
 same: the features are sqrt(2 weight) cos and sqrt(2 weight) sin of half of the *whole* grid, and of the frequency 0, if it
 is on the grid, one constant. So there are as many features as frequencies, and \|phi(x)\|^2 = sum weight (cos^2 + sin^2) = 1
-exactly. A grid of frequencies in d dimensions must keep the pairs of unlike signs: whoever halves each coordinate first
-approximates another kernel, whose error does not fall with m.
+exactly. Halving each coordinate instead would approximate another kernel, whose error does not fall with m.
 
 Along a coordinate two rules are known. `gauss-hermite`, for the squared exponential (Dubey, Definition 4, after Mutny and
 Krause 2018): the q zeros z of the Hermite polynomial H_q, w = sqrt 2 z / lengthscale, weight 2^(q-1) q! / (q H_(q-1)(z))^2,

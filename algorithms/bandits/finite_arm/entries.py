@@ -42,14 +42,9 @@ _TREE_BETA = declared(Parameter("beta", "Exploration of the index: its width gro
 _EPOCHS = declared(FAILURE, Parameter("length_scale", "Factor on the length of epochs; the theorem requires 1.", 1.0))
 
 
-def _ucb(settings: Settings) -> Algorithm:
+def _ucb(settings: Settings, doubling: bool = False) -> EpisodicUCB:
     problem = settings.problem
-    return ucb(problem.n_actions, settings.parameters["beta"], problem.reward_range)
-
-
-def _episodic_ucb(settings: Settings) -> EpisodicUCB:
-    problem = settings.problem
-    return ucb(problem.n_actions, settings.parameters["beta"], problem.reward_range, doubling=True)
+    return ucb(problem.n_actions, settings.parameters["beta"], problem.reward_range, doubling)
 
 
 def _adar_ucb(settings: Settings) -> Algorithm:
@@ -182,6 +177,7 @@ def _first_pull_and_first_index(n_actions: int) -> tuple[int, ...]:
     return (0, n_actions)
 
 
+_episodic_ucb = partial(_ucb, doubling=True)
 _twin = partial(Entry, family="bandits/finite_arm", privacy_model="none", guarantee=None, calibrations=())
 _pure = partial(Entry, family="bandits/finite_arm", privacy_model="central", guarantee="pure", claim=_PURE)
 _in_episodes_without_noise = partial(
