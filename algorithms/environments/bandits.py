@@ -24,11 +24,7 @@ class BernoulliArms(Drawn):
     _rewards = "Bernoulli rewards"
 
     def __init__(
-        self,
-        means: ArrayLike,
-        n_users: int,
-        seed: np.random.SeedSequence,
-        names: tuple[str, ...] | None = None,
+        self, means: ArrayLike, n_users: int, seed: np.random.SeedSequence, names: tuple[str, ...] | None = None
     ) -> None:
         array = np.asarray(means, dtype=float)
         if array.ndim != 1 or len(array) < 2:

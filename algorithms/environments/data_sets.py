@@ -255,6 +255,10 @@ class Stack(Generic[T]):
         self.tables, self.table, self.record, self.canaries, self.canary = tables, table, record, canaries, canary
         spans = [one.reward_range for one in (*tables, canaries)]
         self.reward_range = Interval(min(span.low for span in spans), max(span.high for span in spans))
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Lays out what answers are read from; each kind adds its own."""
 
     def clipped(self, reward_range: Interval) -> Self:
         """The same with every reward moved into the range; itself if that changes nothing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Any, ClassVar, Self
 
@@ -26,14 +25,11 @@ class EpisodeStack(Stack["EpisodeTable"]):
       episode_length: steps of a record.
     """
 
-    def __init__(
-        self, tables: Sequence[EpisodeTable], table: IntArray, record: IntArray, canaries: EpisodeTable, canary: IntArray
-    ) -> None:
-        super().__init__(tables, table, record, canaries, canary)
-        self.n_states, self.episode_length = tables[0].n_states, tables[0].episode_length
-        self._first = np.stack([one.first_states for one in tables])
-        self._next = np.stack([one.next_states for one in tables])
-        self._rewards = np.stack([one.rewards for one in tables])
+    def _lay_out(self) -> None:
+        self.n_states, self.episode_length = self.tables[0].n_states, self.tables[0].episode_length
+        self._first = np.stack([one.first_states for one in self.tables])
+        self._next = np.stack([one.next_states for one in self.tables])
+        self._rewards = np.stack([one.rewards for one in self.tables])
 
     def first(self, user: IntArray) -> IntArray:
         """(n_reps,) first states."""

@@ -196,12 +196,7 @@ def patients(horizon: int = 4, shares: tuple[float, float, float] = (0.2, 0.2, 0
 
 
 def modes(
-    n_states: int,
-    n_actions: int,
-    dimension: int,
-    horizon: int,
-    seed: np.random.SeedSequence,
-    sharpness: float = 4.0,
+    n_states: int, n_actions: int, dimension: int, horizon: int, seed: np.random.SeedSequence, sharpness: float = 4.0
 ) -> Instance:
     r"""A linear process of low rank: each action mixes d modes, and each mode has a law of the next state and a reward.
 

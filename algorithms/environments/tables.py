@@ -20,12 +20,10 @@ from bandana.privacy_core import Interval
 class RewardStack(Stack["RewardTable"]):
     """Tables of arms side by side; sums are kept for each table once, and exact, as those of `RewardTable`."""
 
-    def __init__(
-        self, tables: Sequence[RewardTable], table: IntArray, record: IntArray, canaries: RewardTable, canary: IntArray
-    ) -> None:
-        super().__init__(tables, table, record, canaries, canary)
-        self._prefix = np.stack([one.prefix for one in tables]) * GRID
-        self._extra = canaries.rewards[canary] - np.stack([one.rewards for one in tables])[table, record]
+    def _lay_out(self) -> None:
+        self._prefix = np.stack([one.prefix for one in self.tables]) * GRID
+        replaced = np.stack([one.rewards for one in self.tables])[self.table, self.record]
+        self._extra = self.canaries.rewards[self.canary] - replaced
 
     def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
         """(n_reps,) the sum of the rewards of users user, ..., user + n_records - 1 to the given actions."""
@@ -106,13 +104,11 @@ class ContextStack(RewardStack):
     tables: Sequence[ContextTable]
     canaries: ContextTable
 
-    def __init__(
-        self, tables: Sequence[ContextTable], table: IntArray, record: IntArray, canaries: ContextTable, canary: IntArray
-    ) -> None:
-        super().__init__(tables, table, record, canaries, canary)
-        self.context_dimension = tables[0].context_dimension
-        own = (canaries.features[canary] != tables[0].features[record]).any(axis=(1, 2))
-        self._has_own = own & (canary >= 0)
+    def _lay_out(self) -> None:
+        super()._lay_out()
+        self.context_dimension = self.tables[0].context_dimension
+        own = (self.canaries.features[self.canary] != self.tables[0].features[self.record]).any(axis=(1, 2))
+        self._has_own = own & (self.canary >= 0)
 
     def contexts(self, user: IntArray) -> FloatArray:
         """(n_reps, n_actions, d) of the given users' actions."""

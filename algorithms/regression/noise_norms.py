@@ -22,17 +22,8 @@ class NoiseNorms(Protocol):
 
 
 @dataclass(frozen=True)
-class NoNoise:
-    """Norms of no noise, for the non-private twin."""
-
-    def bounds(self, sums: Any, step: int) -> tuple[float, float]:
-        """Bounds of 0 on matrix and vector, at every step."""
-        return 0.0, 0.0
-
-
-@dataclass(frozen=True)
 class ConstantNorms:
-    """Published bounds that are the same after every step.
+    """Bounds that are the same after every step: published ones, or 0 for the non-private twin.
 
     Attributes:
       matrix: on the matrix's noise.
@@ -48,8 +39,8 @@ class ConstantNorms:
 
 
 @dataclass(frozen=True)
-class GaussianNorms:
-    """Gaussian noise of at most the GOE's diagonal: `goe_norm` and `normal_norm`, in units of the sum's deviation.
+class _ProvedNorms:
+    """Bounds that follow the noise.
 
     Attributes:
       dimension: d.
@@ -61,6 +52,10 @@ class GaussianNorms:
 
     def __post_init__(self) -> None:
         probability("failure", self.failure)
+
+
+class GaussianNorms(_ProvedNorms):
+    """Gaussian noise of at most the GOE's diagonal: `goe_norm` and `normal_norm`, in units of the sum's deviation."""
 
     @cached_property
     def _units(self) -> tuple[float, float]:
@@ -73,20 +68,8 @@ class GaussianNorms:
         return matrix * deviation, vector * deviation
 
 
-@dataclass(frozen=True)
-class LaplaceNorms:
-    """Sums of Laplace noise: `laplace_matrix_norm` and `laplace_sum_norm`, in units of the sum's own scale.
-
-    Attributes:
-      dimension: d.
-      failure: p, of either bound, in one block after one step.
-    """
-
-    dimension: int
-    failure: float
-
-    def __post_init__(self) -> None:
-        probability("failure", self.failure)
+class LaplaceNorms(_ProvedNorms):
+    """Sums of Laplace noise: `laplace_matrix_norm` and `laplace_sum_norm`, in units of the sum's own scale."""
 
     def bounds(self, sums: Any, step: int) -> tuple[float, float]:
         """Bounds on the norms of matrix and vector, by the number of noises that the sum adds up."""

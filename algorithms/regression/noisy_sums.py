@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from scipy.special import chdtri
-
+from bandana.algorithms.regression.norms import goe_norm, normal_norm
 from bandana.privacy_core import (
     EQUAL,
     ApproxDP,
@@ -134,9 +133,8 @@ def _printed_norms(dimension: int, horizon: int, failure: float) -> tuple[float,
 def quantiles(dimension: int, horizon: int, failure: float) -> tuple[float, float]:
     r"""(q, g): with probability 1 - failure/2, in all rounds, the noise's norms are at most q and g, in units of one entry.
 
-    Matrix: |N| <= s (2 sqrt d + 2 sqrt(log(2/p))) with probability 1 - p for the GOE, and for smaller diagonals too: the
-    largest eigenvalue is sqrt 2 s-Lipschitz in the free entries over their deviations, with mean up to 2 s sqrt d (Slepian).
-    Vector: the exact chi-square quantile. Each gets failure / (4 horizon) a round; the other half is the rewards'.
+    `goe_norm`, which holds for smaller diagonals too, as these are less of the free entries, and `normal_norm`. Each gets
+    failure / (4 horizon) a round; the other half is the rewards'.
     """
     share = probability("failure", failure) / (4 * horizon)
-    return 2 * math.sqrt(dimension) + 2 * math.sqrt(math.log(2 / share)), math.sqrt(chdtri(dimension, share))
+    return goe_norm(dimension, share), normal_norm(dimension, share)

@@ -134,6 +134,16 @@ def add_rank_one(gram, inverse, log_det, x):  # type: ignore[no-untyped-def]
 
 
 @_kernel
+def _times(matrix, vector, out):  # type: ignore[no-untyped-def]
+    """Fills out (d,) with matrix (d, d) times vector (d,)."""
+    for i in range(len(out)):
+        sum_ = 0.0
+        for j in range(len(vector)):
+            sum_ += matrix[i, j] * vector[j]
+        out[i] = sum_
+
+
+@_kernel
 def _invert(gram, low, inverse):  # type: ignore[no-untyped-def]
     """One matrix of `factor`: whether it is positive definite, and its log-determinant; `low` is memory (d, d)."""
     d, total = gram.shape[0], 0.0
@@ -230,11 +240,7 @@ def _learn(statistic, added, estimate, inverse, log_det, is_positive):  # type: 
         is_positive[r], total = _invert(gram, low, inverse[r])
         if is_positive[r]:
             log_det[r] = total
-            for i in range(d):
-                sum_ = 0.0
-                for j in range(d):
-                    sum_ += inverse[r, i, j] * statistic[r, j, d]
-                estimate[r, i] = sum_
+            _times(inverse[r], statistic[r, :, d], estimate[r])
 
 
 @_kernel
@@ -258,11 +264,7 @@ def refit(gram, vector, reps, estimate, inverse, log_det):  # type: ignore[no-un
     for row in range(len(reps)):
         r = reps[row]
         _, log_det[r] = _invert(gram[row], low, inverse[r])
-        for i in range(d):
-            sum_ = 0.0
-            for j in range(d):
-                sum_ += inverse[r, i, j] * vector[row, j]
-            estimate[r, i] = sum_
+        _times(inverse[r], vector[row], estimate[r])
 
 
 @_kernel
@@ -329,13 +331,8 @@ def least_eigenvalues(matrix, out):  # type: ignore[no-untyped-def]
 @_kernel
 def solve(inverse, vector, out):  # type: ignore[no-untyped-def]
     """out[r] = inverse[r] vector[r]; inverse: (n_reps, d, d), vector, out: (n_reps, d)."""
-    n_reps, d = vector.shape
-    for r in range(n_reps):
-        for i in range(d):
-            sum_ = 0.0
-            for j in range(d):
-                sum_ += inverse[r, i, j] * vector[r, j]
-            out[r, i] = sum_
+    for r in range(len(vector)):
+        _times(inverse[r], vector[r], out[r])
 
 
 @_kernel

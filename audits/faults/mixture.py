@@ -111,7 +111,7 @@ def _values_not_cut(honest: Any) -> Any:
     faulty = replace(honest, targets=replace(t, **wider))
     if not isinstance(honest, UCRLVTRPlus):
         return faulty
-    bounds = honest.square_bounds
+    bounds = honest.squares
     squared = {name: tuple(_TIMES**2 * v for v in getattr(bounds, name)) for name in ("norm_bound", "value_bound")}
     return replace(faulty, squares=bounds._replace(**squared))
 

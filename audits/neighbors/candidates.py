@@ -58,21 +58,6 @@ def even_rewards(shape: tuple[int, ...], reward_range: Interval, seed: int) -> d
     }
 
 
-def even_contexts(rounds: int, n_arms: int, reward_range: Interval, seed: int) -> dict[str, RewardTable]:
-    """The same as tables of arms.
-
-    Args:
-      rounds: number of records.
-      n_arms: number of actions.
-      reward_range: declared range of a reward.
-      seed: of the coins.
-    """
-    return {
-        words: RewardTable(array, reward_range)
-        for words, array in even_rewards((rounds, n_arms), reward_range, seed).items()
-    }
-
-
 def early_probes(rounds: int, n_arms: int) -> tuple[int, ...]:
     """The first rounds, twice, four times, ... as late, half a step later each, and the first that is no first pull."""
     late = [step * 2**power for power in range(24) for step in (2, 3)]
@@ -93,8 +78,8 @@ def candidate_pairs(
     """
     change = Change(reward_range.low, reward_range.high)
     return [
-        Candidate(record, change, words).pair(table)
-        for words, table in even_contexts(rounds, n_arms, reward_range, seed).items()
+        Candidate(record, change, words).pair(RewardTable(rewards, reward_range))
+        for words, rewards in even_rewards((rounds, n_arms), reward_range, seed).items()
         for record in probes or early_probes(rounds, n_arms)
     ]
 

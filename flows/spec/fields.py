@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 T = TypeVar("T")
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

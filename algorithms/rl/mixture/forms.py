@@ -26,16 +26,10 @@ from bandana.algorithms.papers.luyo import (
     vtr_plus_joint_printed_sds,
     vtr_plus_local_printed_sds,
 )
-from bandana.algorithms.regression.noise_norms import ConstantNorms, GaussianNorms, LaplaceNorms, NoiseNorms, NoNoise
+from bandana.algorithms.regression.noise_norms import ConstantNorms, GaussianNorms, LaplaceNorms, NoiseNorms
 from bandana.algorithms.rl.mixture.targets import Targets, centered_targets, printed_targets
 from bandana.algorithms.rl.mixture.vtr import UCRLVTR
-from bandana.algorithms.rl.mixture.vtr_plus import (
-    Squares,
-    UCRLVTRPlus,
-    bounds_of,
-    centered_squares,
-    printed_squares,
-)
+from bandana.algorithms.rl.mixture.vtr_plus import Squares, UCRLVTRPlus, bounds_of, centered_squares, printed_squares
 from bandana.privacy_core import (
     EQUAL,
     GOE,
@@ -114,7 +108,7 @@ class VTR:
           ValueError: a setting out of its range; the message names it.
         """
         blocks = self._blocks(is_printed=False)
-        return self._built(blocks, LocalSum(Exact()), NoNoise(), (1.0,) * len(blocks.bounds[0]))
+        return self._built(blocks, LocalSum(Exact()), ConstantNorms(0.0, 0.0), (1.0,) * len(blocks.bounds[0]))
 
     def private(self, promise: Promise, trust: TrustModel, calibration: str, reading: str = "l1-constants") -> UCRLVTR:
         r"""The private form with the given promise.

@@ -87,7 +87,6 @@ class UCRLVTR:
       norms: of the noise in them.
       targets: the regressions.
       shares: (n_blocks,) deviation of each block's noise over that which `norms` and `sums` state.
-      vector_ratio: of the vectors' noise over the matrices'.
       ridge: lambda.
       failure: of the width.
       constant_width: in place of beta, for all k; None: beta as above.
@@ -101,7 +100,6 @@ class UCRLVTR:
     norms: NoiseNorms
     targets: Targets
     shares: tuple[float, ...]
-    vector_ratio: float = 1.0
     ridge: float = 1.0
     failure: float = 0.01
     constant_width: float | None = None
@@ -110,7 +108,6 @@ class UCRLVTR:
     def __post_init__(self) -> None:
         at_least("horizon", self.horizon, 1)
         positive("ridge", self.ridge)
-        positive("vector_ratio", self.vector_ratio)
         probability("failure", self.failure)
         non_negative("beta_scale", self.beta_scale)
         if len(self.shares) != self.n_blocks:
@@ -217,7 +214,7 @@ class UCRLVTR:
         """(n_blocks,) q_k and (n_blocks,) g_k; before the first release there is no noise."""
         matrix, vector = self.norms.bounds(self.sums, step) if step else (0.0, 0.0)
         shares = np.array(self.shares)
-        return matrix * shares, vector * self.vector_ratio * shares
+        return matrix * shares, vector * shares
 
     def shift(self, step: int) -> Regularizer:
         """(n_blocks,) each: the regularizers after `step` episodes."""

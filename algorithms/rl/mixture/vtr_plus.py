@@ -8,7 +8,7 @@ reinforcement learning for linear mixture Markov decision processes", for UCRL-V
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -88,7 +88,7 @@ class UCRLVTRPlus(UCRLVTR):
       published: the noise's bounds (U_1, U_2) for the widths of Corollaries 10 and 11; None: the widths above.
     """
 
-    squares: Squares | None = None
+    squares: Squares = field(kw_only=True)
     published: tuple[float, float] | None = None
 
     @property
@@ -97,20 +97,9 @@ class UCRLVTRPlus(UCRLVTR):
         return 2 * self.targets.n_blocks
 
     @property
-    def square_bounds(self) -> Squares:
-        """The bounds of the second regressions, of squares.
-
-        Raises:
-          ValueError: they were not given.
-        """
-        if self.squares is None:
-            raise ValueError("squares must be given: what is regressed to learn variances")
-        return self.squares
-
-    @property
     def regressor_bounds(self) -> FloatArray:
         """(n_blocks,) R, of the weighted x and of z."""
-        return np.array(bounds_of(self.targets, self.square_bounds)[0])
+        return np.array(bounds_of(self.targets, self.squares)[0])
 
     @property
     def ridges(self) -> FloatArray:
@@ -122,7 +111,7 @@ class UCRLVTRPlus(UCRLVTR):
     @property
     def noise_scale(self) -> FloatArray:
         """(n_blocks,) how sub-Gaussian y / s and u are."""
-        weighted = np.array(self.targets.spread) / np.sqrt(self.square_bounds.floor)
+        weighted = np.array(self.targets.spread) / np.sqrt(self.squares.floor)
         highest = np.array(self.targets.value_bound) ** 2
         return np.concatenate([weighted, highest / 2])
 
@@ -170,7 +159,7 @@ class UCRLVTRPlus(UCRLVTR):
 
     @cached_property
     def _levels(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        s = self.square_bounds
+        s = self.squares
         return np.array(s.center), np.array(s.norm_bound), np.array(s.value_bound), np.array(s.floor), np.array(s.top)
 
     def regret_bound(self, horizon: ArrayLike) -> Any:

@@ -14,7 +14,7 @@ from bandana.algorithms.environments.data_sets import Change
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors import worst_pair
-from bandana.audits.neighbors.candidates import Candidate, candidate_pairs, early_probes, even_contexts
+from bandana.audits.neighbors.candidates import Candidate, candidate_pairs, early_probes, even_rewards
 from bandana.audits.neighbors.worst_pair import find, losses, visible_mu
 from bandana.audits.testbeds.blocks import UNIT, PhaseTotal, RunningSumBed, trials
 from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, LocalSum, PhaseSum, ReproducibleNoise
@@ -59,10 +59,10 @@ def test_candidates_stand_early_and_leave_decisions_open():
         differs = (pair.data.rewards != pair.neighbor.rewards).any(axis=1)
         assert np.flatnonzero(differs).tolist() == [pair.record]
     assert len(candidate_pairs(24, 2, UNIT)) == 4 * 7
-    for told, table in even_contexts(24, 2, UNIT, 0).items():
-        assert table.rewards.shape == (24, 2)
+    for told, rewards in even_rewards((24, 2), UNIT, 0).items():
+        assert rewards.shape == (24, 2)
         if "coins" not in told:
-            assert (table.rewards[:, 0] == table.rewards[:, 1]).all()
+            assert (rewards[:, 0] == rewards[:, 1]).all()
 
 
 # --- many tables in one batch ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from doubles import OwnNoiseLedger
 from mixture_models import FORMS, episode_table, mixture, vtr
-from test_ucrl_vtr import MODEL, TABLE, K, vars_of
+from test_ucrl_vtr import MODEL, TABLE, K
 from test_ucrl_vtr_privacy import MU, neighbors, played
 
 from bandana.algorithms.environments.mdps import FiniteMDP
@@ -34,7 +34,7 @@ def test_a_square_is_as_sub_gaussian_as_half_its_range():
     algorithm = plus("joint tight", MODEL, K)
     n = algorithm.targets.n_blocks
     assert algorithm.noise_scale[n:] == pytest.approx([bound**2 / 2 for bound in algorithm.targets.value_bound])
-    floors = np.sqrt(algorithm.square_bounds.floor)
+    floors = np.sqrt(algorithm.squares.floor)
     assert algorithm.noise_scale[:n] * floors == pytest.approx(np.array(algorithm.targets.spread))
 
 
@@ -109,7 +109,7 @@ def test_the_variance_is_estimated_by_both_regressions():
             for b, h in enumerate(steps):
                 p, after = transitions[h, state, action], released.values[0, h + 1]
                 variance = p @ after**2 - (p @ after) ** 2
-                floor, top = algorithm.square_bounds.floor[b], algorithm.square_bounds.top[b]
+                floor, top = algorithm.squares.floor[b], algorithm.squares.top[b]
                 expected = plain[0, b] / min(max(variance, floor), top)
                 np.testing.assert_allclose(found[0, b], expected, rtol=1e-7, atol=1e-9)
                 seen += floor < variance < top
@@ -219,9 +219,3 @@ def test_the_twin_learns():
 def test_nothing_with_constants_is_proved():
     with pytest.raises(ValueError, match="no regret bound with constants"):
         plus("twin", MODEL, K).regret_bound(3)
-
-
-def test_squares_must_be_given():
-    algorithm = plus("twin", MODEL, K)
-    with pytest.raises(ValueError, match="squares must be given"):
-        type(algorithm)(**{**vars_of(algorithm), "squares": None}).init(1)
