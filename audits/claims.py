@@ -155,14 +155,13 @@ def as_gdp(stated: Guarantee) -> tuple[GaussianDP, str]:
             return stated.gdp(), ""
         case RenyiDP(alpha=alpha, epsilon=epsilon):
             found = GaussianDP.from_renyi(alpha, epsilon, **scope)  # type: ignore[arg-type]
-            return found, f"tested as {found}, the same for Gaussian noise (assumed)"
         case ZCDP(rho=rho):
             found = GaussianDP.from_renyi(2.0, 2 * rho, **scope)  # type: ignore[arg-type]
-            return found, f"tested as {found}, the same for Gaussian noise (assumed)"
         case ApproxDP(epsilon=epsilon, delta=delta):
             found = GaussianDP.from_epsilon_delta(epsilon, delta, **scope)  # type: ignore[arg-type]
-            return found, f"tested as {found}, the same for Gaussian noise (assumed)"
-    raise ClaimError(f"{stated} promises nothing that can be tested")
+        case _:
+            raise ClaimError(f"{stated} promises nothing that can be tested")
+    return found, f"tested as {found}, the same for Gaussian noise (assumed)"
 
 
 def assumes_gaussian_noise(stated: Guarantee) -> bool:

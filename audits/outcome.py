@@ -215,11 +215,6 @@ class Outcome:
         """Main quantity of the claim."""
         return Quantity.of(self.claim.stated) if self.events is None else main_quantity(self.claim.stated)
 
-    @cached_property
-    def mu_accounted(self) -> float | None:
-        """What the ledger composes to; None where there is none."""
-        return None if self.events is None else accounted_mu(self.events)
-
     @property
     def all_controls(self) -> tuple[TriedControl, ...]:
         """The planted faults, at whichever budget they were tried."""
@@ -242,7 +237,8 @@ class Outcome:
         found: dict[Quantity, Numbers] = {}
         for quantity in dict.fromkeys(bound.quantity for bound in self.bounds):
             measured = max(bound.lower for bound in self.bounds if bound.quantity == quantity)
-            found[quantity] = Numbers(self._claimed(quantity), self._accounted(quantity), measured)
+            accounted = None if self.events is None else accounted_as(quantity, self.events)
+            found[quantity] = Numbers(self._claimed(quantity), accounted, measured)
         return found
 
     def _claimed(self, quantity: Quantity) -> float:
@@ -251,13 +247,6 @@ class Outcome:
             return quantity.limit(stated)
         gaussian = as_gdp(stated)[0]
         return gaussian.mu if quantity == MU else gaussian.epsilon(quantity.delta)
-
-    def _accounted(self, quantity: Quantity) -> float | None:
-        return None if self.events is None else accounted_as(quantity, self.events)
-
-    def _is_held_against(self, quantity: Quantity) -> bool:
-        """Whether more than is claimed of this quantity refutes the claim itself."""
-        return self.is_tested_as_gdp or quantity == Quantity.of(self.claim.stated)
 
     @property
     def inequalities(self) -> dict[str, bool]:
@@ -277,7 +266,7 @@ class Outcome:
         confidence = f"at {self.effort.confidence:.6g} confidence"
         for quantity, three in self.numbers.items():
             measured, claimed, accounted = three.measured, three.claimed, three.accounted
-            held = self._is_held_against(quantity)
+            held = self.is_tested_as_gdp or quantity == Quantity.of(self.claim.stated)
             is_bare = accounted is not None and math.isinf(accounted)
             if accounted is not None and accounted > claimed * EQUAL and quantity == self.main and (held or is_bare):
                 derived = f"no finite {quantity}" if is_bare else f"{quantity} = {accounted:.6g}"

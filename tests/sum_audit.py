@@ -33,7 +33,7 @@ def measured(
     plan = tuple(
         planned for planned in plan_bounds(trial.claim, asked.delta) if planned.quantity == MU and planned.view in views
     )
-    return measure(algorithm, trial.pairs if pairs is None else pairs, asked, plan, enough=enough).mu
+    return measure(algorithm, trial.pairs if pairs is None else pairs, asked, plan, enough=enough).lower(MU)
 
 
 def catches(trial: Trial, algorithm: Algorithm, audit: str, replays: int) -> bool:

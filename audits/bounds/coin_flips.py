@@ -35,7 +35,6 @@ _SMALLEST = 1e-9
 """Log ratios that are not larger are no reason to guess."""
 _MISSES = 4.0
 """Standard deviations of the number of heads that both sides have replays for."""
-_LEAST = 100
 _TRAIN_SHARE = 0.1
 """Share of both sides that weights are designed on."""
 _CLOSE = 5e-6
@@ -312,7 +311,7 @@ def guess(
     data: ArrayLike, neighbor: ArrayLike, delta: float, level: float, *, seed: int = 0, is_learned: bool = False
 ) -> Guesses:
     """The guesses that `epsilon_lower` is taken from, all arguments as there; they also test one claim alone."""
-    data, neighbor = checked_sides(data, neighbor, _LEAST)
+    data, neighbor = checked_sides(data, neighbor)
     probability("level", level)
     if not 0 <= delta < 1:
         raise ValueError(f"delta must lie in [0, 1), got {delta!r}")

@@ -30,7 +30,6 @@ from bandana.audits.bounds.samples import (
 )
 from bandana.privacy_core.checks import non_negative, order, probability
 
-_LEAST = 100
 _TRIES = 48
 _TRAIN_SHARE, _SEARCH_SHARE = 0.1, 0.2
 """Shares of the replays that are held out: of log ratios, and of scores that a threshold is chosen on."""
@@ -162,7 +161,7 @@ def _best_order(
     data: ArrayLike, neighbor: ArrayLike, alphas: tuple[float, ...], level: float, is_learned: bool
 ) -> tuple[float, float]:
     """The order that promises the largest bound for its size, and the lower bound on its divergence."""
-    data, neighbor = checked_sides(data, neighbor, _LEAST)
+    data, neighbor = checked_sides(data, neighbor)
     probability("level", level)
     train, test = split(data, neighbor, _TRAIN_SHARE)
     if is_learned:
@@ -200,7 +199,7 @@ def hockey_stick_lower(data: ArrayLike, neighbor: ArrayLike, epsilon: float, lev
     e^epsilon P(A) <= delta and P(A) - e^epsilon Q(A) <= delta for every event A; one is chosen on held-out replays, and
     `means.contrast_lower` bounds the difference, jointly and not one probability at a time.
     """
-    data, neighbor = checked_sides(data, neighbor, _LEAST)
+    data, neighbor = checked_sides(data, neighbor)
     non_negative("epsilon", epsilon)
     probability("level", level)
     (train, train_n), (test, test_n) = split(data, neighbor, _SEARCH_SHARE)
@@ -252,7 +251,7 @@ def pure_epsilon_lower(
     likelier with probability at most e^epsilon / (1 + e^epsilon), so the share of that side obeys Clopper and Pearson's
     limit for one proportion: no limit for each side, no ratio of limits. Source: Bichsel et al. (2021) for the search.
     """
-    data, neighbor = checked_sides(data, neighbor, _LEAST)
+    data, neighbor = checked_sides(data, neighbor)
     probability("level", level)
     train, test = split(data, neighbor, train_share)
     edges = edges_of(np.concatenate(train))

@@ -156,7 +156,7 @@ def choose_threshold(data: FloatArray, neighbor: FloatArray, level: float, delta
 
 def mu_lower_threshold(data: ArrayLike, neighbor: ArrayLike, level: float) -> float:
     """`mu_lower` at one threshold, chosen on the first half of each side, its errors counted on the rest."""
-    data, neighbor = checked_sides(data, neighbor, 100, is_paired=False)
+    data, neighbor = checked_sides(data, neighbor, is_paired=False)
     probability("level", level)
     train, test = split(data, neighbor, 0.5)
     return mu_lower(Errors.count(*test, choose_threshold(*train, level)), level)

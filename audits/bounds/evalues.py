@@ -28,6 +28,7 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits.bounds.bound import ASSUMES_NOTHING, REQUIRED, WANTS_RATIOS, Bound, QuantityKind
 from bandana.audits.bounds.coin_flips import design
 from bandana.audits.bounds.divergence_bounds import plan_renyi
+from bandana.audits.bounds.means import Moments
 from bandana.audits.bounds.samples import (
     LARGEST,
     RATIO_EDGES,
@@ -41,7 +42,6 @@ from bandana.audits.bounds.samples import (
 from bandana.audits.bounds.tradeoff_bounds import design_contrast
 from bandana.privacy_core.checks import non_negative, order, probability
 
-_LEAST = 100
 _SAFE = 0.98
 """No bet risks more than this share of the wealth."""
 
@@ -83,27 +83,22 @@ class ApproxClaims:
     linear in both caps up to order delta^2, so each is found by itself, over all bins at once.
 
     Attributes:
-      epsilons: (n_claims,) increasing, at least 0.
+      values: (n_claims,) the epsilons, increasing, at least 0.
       delta: at least 0, below 1.
     """
 
-    epsilons: FloatArray
+    values: FloatArray
     delta: float
 
     def __post_init__(self) -> None:
-        _increasing("epsilons", self.epsilons)
+        _increasing("epsilons", self.values)
         non_negative("delta", self.delta)
         if self.delta >= 1:
             raise ValueError(f"delta must lie in [0, 1), got {self.delta!r}")
 
-    @property
-    def values(self) -> FloatArray:
-        """(n_claims,) the epsilons."""
-        return self.epsilons
-
     def pairs(self, log_ratio: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Logarithms of the e-pairs against each (epsilon, delta)-DP claim, each (n_claims, bins)."""
-        grow = np.exp(self.epsilons)[:, None]
+        grow = np.exp(self.values)[:, None]
         r = expit(log_ratio)
         pooled = counts.sum(axis=0)
         data, neighbor = pooled * (1 - r), pooled * r
@@ -115,7 +110,7 @@ class ApproxClaims:
     def _tilt(self, grow: FloatArray, r: FloatArray, data: FloatArray, neighbor: FloatArray) -> FloatArray:
         """(n_claims, bins) s_1 with the cap under which these counts would have grown most."""
         tilt = np.zeros((len(grow), len(r)))
-        start = int(np.searchsorted(r, expit(self.epsilons[0]), side="right"))  # below, no claim's s is above 0
+        start = int(np.searchsorted(r, expit(self.values[0]), side="right"))  # below, no claim's s is above 0
         if start == len(r):
             return tilt
         n = (data.sum() + neighbor.sum()) / 2
@@ -132,13 +127,8 @@ class ApproxClaims:
 
 
 def _increasing(name: str, values: FloatArray) -> None:
-    if (
-        np.ndim(values) != 1
-        or not len(values)
-        or not np.isfinite(values).all()
-        or not (values[0] >= 0)
-        or (np.diff(values) <= 0).any()
-    ):
+    is_one_axis = np.ndim(values) == 1 and len(values)
+    if not is_one_axis or not np.isfinite(values).all() or not values[0] >= 0 or (np.diff(values) <= 0).any():
         raise ValueError(f"{name} must be finite, of at least 0 and increasing along one axis, got {values!r}")
 
 
@@ -147,14 +137,15 @@ _TYPICAL_LEVEL = 0.05
 
 
 def _bets(
-    gain: FloatArray, loss: FloatArray, limit: FloatArray, centre: float, variance: float, counts: FloatArray
+    gain: FloatArray, loss: FloatArray, limit: FloatArray, promise: Moments, counts: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Logarithms of 1 + b(gain - centre - limit) and 1 - b(loss - centre), each (n_claims, bins).
+    """Logarithms of 1 + b(gain - c - limit) and 1 - b(loss - c), each (n_claims, bins), c the promised mean of the loss.
 
     Their means add to at most 2 where E gain - E loss <= limit. The bet b is of the size that wins most at a claim that
     about twice the past's number of replays can refute, and never risks more than nearly all.
     """
-    bet = math.sqrt(2 * -math.log(_TYPICAL_LEVEL) / (variance * counts.sum()))
+    bet = math.sqrt(2 * -math.log(_TYPICAL_LEVEL) / (promise.variance * counts.sum()))
+    centre = promise.data_mean
     most = _SAFE / np.maximum(centre + limit, max(float(loss.max()) - centre, 1e-300))
     b = np.minimum(bet, most)[:, None]
     return np.log1p(b * (gain - centre - limit[:, None])), np.log1p(-b * (loss - centre))
@@ -253,30 +244,23 @@ class GaussianClaims:
     not bounded, and mu-GDP allows rare outputs with any ratio.
 
     Attributes:
-      mus: (n_claims,) increasing, at least 0.
+      values: (n_claims,) the mus, increasing, at least 0.
     """
 
-    mus: FloatArray
+    values: FloatArray
 
     def __post_init__(self) -> None:
-        _increasing("mus", self.mus)
-
-    @property
-    def values(self) -> FloatArray:
-        """(n_claims,) the mus."""
-        return self.mus
+        _increasing("mus", self.values)
 
     def pairs(self, log_ratio: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Logarithms of the e-pairs against each Gaussian DP claim, each (n_claims, bins)."""
         bins = np.arange(float(counts.shape[1]))
         contrast = design_contrast(bins[1:] - 0.5, counts, _TYPICAL_LEVEL, counts.sum() / 2)
         if contrast is None:
-            nothing = np.zeros((len(self.mus), len(bins)))
+            nothing = np.zeros((len(self.values), len(bins)))
             return nothing, nothing
-        limit = contrast.limit(np.maximum(self.mus, 1e-9))
-        log_neighbor, log_data = _bets(
-            contrast.gain(bins), contrast.loss(bins), limit, contrast.promise.data_mean, contrast.promise.variance, counts
-        )
+        limit = contrast.limit(np.maximum(self.values, 1e-9))
+        log_neighbor, log_data = _bets(contrast.gain(bins), contrast.loss(bins), limit, contrast.promise, counts)
         return log_data, log_neighbor
 
 
@@ -291,33 +275,22 @@ class RenyiClaims:
 
     Attributes:
       alpha: the order, above 1.
-      rhos: (n_claims,) increasing, at least 0.
+      values: (n_claims,) the rhos, increasing, at least 0.
     """
 
     alpha: float
-    rhos: FloatArray
+    values: FloatArray
 
     def __post_init__(self) -> None:
         order("alpha", self.alpha)
-        _increasing("rhos", self.rhos)
-
-    @property
-    def values(self) -> FloatArray:
-        """(n_claims,) the rhos."""
-        return self.rhos
+        _increasing("rhos", self.values)
 
     def pairs(self, log_ratio: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Logarithms of the e-pairs against each Renyi DP claim, each (n_claims, bins)."""
         plan = plan_renyi(log_ratio, counts, self.alpha, counts.sum() / 2)
         gain, loss = plan.values(log_ratio)
-        log_gain, log_loss = _bets(
-            gain,
-            loss,
-            np.exp(np.minimum((self.alpha - 1) * self.rhos, 700)) * plan.unit,
-            plan.promise.data_mean,
-            plan.promise.variance,
-            counts,
-        )
+        limit = np.exp(np.minimum((self.alpha - 1) * self.values, 700)) * plan.unit
+        log_gain, log_loss = _bets(gain, loss, limit, plan.promise, counts)
         return (log_gain, log_loss) if plan.sign < 0 else (log_loss, log_gain)
 
 
@@ -378,7 +351,7 @@ def _lower(
     is_learned: bool,
 ) -> float:
     """Bets on growing blocks, on a grid that is fine around what the first block lets hope for."""
-    data, neighbor = checked_sides(data, neighbor, _LEAST)
+    data, neighbor = checked_sides(data, neighbor)
     probability("level", level)
     cuts = block_cuts(len(data))
     first = slice(*cuts[0])

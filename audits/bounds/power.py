@@ -122,15 +122,23 @@ def smallest_factor_caught(
       at 2e5, and their excess over the claim scaled by sqrt(2e5 / n): what they fall short by is a quantile over sqrt n, the
       main term, and terms that vanish faster, so this overstates it. Others have no such rate and are simulated in full.
     """
+    filled = _checked(method, parameters, level, claimed, n, share, n_trials)
+    if not 0 < reached <= 1:
+        raise ValueError(f"reached must lie in (0, 1], got {reached!r}")
+    return _smallest_factor(method, filled, level, claimed, n, share, n_trials, reached)
+
+
+def _checked(
+    method: str, parameters: Mapping[str, Any], level: float, claimed: float, n: int, share: float, n_trials: int
+) -> tuple[tuple[str, Any], ...]:
+    """All parameters of the method in order, if every argument is in its range."""
     filled = named(method).filled(parameters)
     probability("level", level)
     positive("claimed", claimed)
     at_least("n", n, 100)
     probability("share", share)
     at_least("n_trials", n_trials, 10)
-    if not 0 < reached <= 1:
-        raise ValueError(f"reached must lie in (0, 1], got {reached!r}")
-    return _smallest_factor(method, tuple(sorted(filled.items())), level, claimed, n, share, n_trials, reached)
+    return tuple(sorted(filled.items()))
 
 
 @lru_cache(maxsize=1024)
@@ -211,17 +219,8 @@ def share_caught(
 ) -> list[float]:
     """The share of audits that refute, for each factor by which the claim is exceeded.
 
-    Args:
-      method: of `methods.METHODS`.
-      parameters: that it takes.
-      level: of the bound.
-      claimed: value of the method's quantity that is promised, above 0.
-      n: replays on each side, at least 100.
-      smallest: what `smallest_factor_caught` gave for `share`, finite; how much of the mechanism the audited pair shows
-        follows from it.
-      factors: at least 1 each, at most 64.
-      share: see `smallest`.
-      n_trials: simulated audits, at least 10.
+    Args: as for `smallest_factor_caught`; smallest: what that gave for `share`, finite, from which follows how much of the
+      mechanism the audited pair shows; factors: at least 1 each, at most 64.
 
     Returns:
       one share a factor, never falling.
@@ -232,12 +231,7 @@ def share_caught(
     Guarantee: an estimate from `n_trials` simulated audits near `smallest`, in steps of 1 / `n_trials`. What they fall short
       by is taken as the same at all factors. It grows a little with the strength: shares below `smallest` are understated.
     """
-    filled = tuple(sorted(named(method).filled(parameters).items()))
-    probability("level", level)
-    positive("claimed", claimed)
-    at_least("n", n, 100)
-    probability("share", share)
-    at_least("n_trials", n_trials, 10)
+    filled = _checked(method, parameters, level, claimed, n, share, n_trials)
     for name, factor in (("smallest", smallest), *(("factors", factor) for factor in factors)):
         if not 1 <= factor <= LARGEST_FACTOR:
             raise ValueError(f"{name} must lie in [1, {LARGEST_FACTOR:g}], got {factor!r}")

@@ -27,7 +27,7 @@ RATIO_EDGES = _NEAR * np.sinh(np.linspace(-1, 1, BINS - 1) * math.asinh(LARGEST 
 
 
 def checked_sides(
-    data: ArrayLike, neighbor: ArrayLike, least: int, *, is_paired: bool = True
+    data: ArrayLike, neighbor: ArrayLike, least: int = 100, *, is_paired: bool = True
 ) -> tuple[FloatArray, FloatArray]:
     """Both sides' scores as float64, if a bound can be taken from them.
 

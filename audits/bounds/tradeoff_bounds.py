@@ -23,7 +23,6 @@ from bandana.audits.bounds.samples import checked_sides, count, edges_of, split
 from bandana.privacy_core.checks import probability
 
 _THRESHOLDS = 16
-_LEAST = 100
 _TRAIN_SHARE = 0.15
 """Share of both sides that the contrast is designed on."""
 _RAREST = 8
@@ -191,7 +190,7 @@ def mu_lower_curve(data: ArrayLike, neighbor: ArrayLike, level: float) -> float:
     `means.contrast_lower` bounds it from the others; see `Contrast` for what follows. The smaller the scores' disagreement
     with the Gaussian curve, the closer this is to the bound that knows them to be Gaussian, 1.645 sqrt(2/n) below mu.
     """
-    data, neighbor = checked_sides(data, neighbor, _LEAST)
+    data, neighbor = checked_sides(data, neighbor)
     probability("level", level)
     (train, train_n), (test, test_n) = split(data, neighbor, _TRAIN_SHARE)
     edges = edges_of(np.concatenate([train, train_n]))
@@ -217,7 +216,7 @@ def tradeoff_band(data: ArrayLike, neighbor: ArrayLike, level: float) -> tuple[F
     Guarantee: each side's empirical law is below its true one by at most sqrt(log(2/level) / 2n), at all points at once,
     with probability at least 1 - level/2 (Massart 1990, the constant of Dvoretzky, Kiefer and Wolfowitz 1956).
     """
-    data, neighbor = checked_sides(data, neighbor, _LEAST, is_paired=False)
+    data, neighbor = checked_sides(data, neighbor, is_paired=False)
     probability("level", level)
     data, neighbor = np.sort(data), np.sort(neighbor)
     thresholds = np.unique(np.concatenate([data, neighbor]))

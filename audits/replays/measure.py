@@ -84,11 +84,6 @@ class Measurement:
         """The largest lower bound on the quantity; 0 if there is none."""
         return max((bound.lower for bound in self.bounds if bound.quantity == quantity), default=0.0)
 
-    @property
-    def mu(self) -> float:
-        """The largest lower bound on mu."""
-        return self.lower(Quantity("mu"))
-
 
 def state(
     planned: PlannedBound,

@@ -54,9 +54,9 @@ def at_least(value: float | None) -> str:
 # --- parts of tables -------------------------------------------------------------------------------------
 
 
-def column(title: str, *, right: bool = False, role: str = "") -> Column:
-    """Column of a table; `role` is claimed, accounted, measured or empty."""
-    return {"title": title, "align": "right" if right else "left", "role": role}
+def right(title: str, role: str = "") -> Column:
+    """Column of numbers, aligned to the right; `role` is claimed, accounted, measured or empty."""
+    return {"title": title, "align": "right", "role": role}
 
 
 def code_cell(text: str) -> Cell:
@@ -125,7 +125,7 @@ def table_block(
 
     Args:
       caption: printed above it.
-      columns: from `column`; a title alone is a column of text.
+      columns: from `right`; a title alone is a column of text.
       rows: cells, one per column, plain text among them; the first of a row is its header.
       groups: titles above the columns, each with how many it spans; together all columns.
       widths: of the columns on paper, relative to each other.
@@ -136,7 +136,7 @@ def table_block(
     return {
         "kind": "table",
         "caption": caption,
-        "columns": [column(title) if isinstance(title, str) else title for title in columns],
+        "columns": [{"title": c, "align": "left", "role": ""} if isinstance(c, str) else c for c in columns],
         "rows": cells,
         "groups": [{"title": title, "span": count} for title, count in groups or []],
         "widths": widths or [1.0] * len(columns),
@@ -185,7 +185,7 @@ def shared_facts(audits: Sequence[Audit], asked: Sequence[tuple[str, Callable[[A
     found = [fact_list(facts)] if facts else []
     if not short:
         return found
-    columns = ["Audit", *(column(term, right=len(max(v, key=len)) <= 8) for term, v in short)]
+    columns = ["Audit", *(right(term) if len(max(v, key=len)) <= 8 else term for term, v in short)]
     rows = [[audit["label"], *(values[index] or NONE for _, values in short)] for index, audit in enumerate(audits)]
     widths = [1.4] + [min(3.0, max(0.8, max(map(len, values)) / 14)) for _, values in short]
     return [*found, table_block(caption, columns, rows, widths=widths)]

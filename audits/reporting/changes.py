@@ -14,11 +14,11 @@ from bandana.audits.reporting.blocks import (
     badge,
     code_block,
     code_cell,
-    column,
     fact_list,
     figure_block,
     lines_of,
     paragraph,
+    right,
     span,
     table_block,
 )
@@ -98,14 +98,8 @@ def _audits(document: dict[str, Any]) -> list[Block]:
     audits = document["audits"]
     if not audits:
         return [paragraph("Neither run has an audit.")]
-    columns = [
-        "Audit",
-        "Status",
-        "Verdict",
-        *(column(role, right=True, role=role) for role in ROLES),
-        column("Smallest detectable fault", right=True),
-        column("Faults caught", right=True),
-    ]
+    columns = ["Audit", "Status", "Verdict", *(right(role, role) for role in ROLES)]
+    columns += [right("Smallest detectable fault"), right("Faults caught")]
     rows = []
     for audit in audits:
         before, after = audit["before"], audit["after"]
@@ -185,15 +179,7 @@ def _regret(document: dict[str, Any]) -> list[Block]:
         ]
         for cell in cells
     ]  # fmt: skip
-    columns = [
-        "Cell",
-        "Status",
-        column("Before", right=True),
-        column("After", right=True),
-        column("Difference", right=True),
-        "Resolved",
-        "Differences",
-    ]
+    columns = ["Cell", "Status", right("Before"), right("After"), right("Difference"), "Resolved", "Differences"]
     caption = "Final regret, in units of reward. Difference: after minus before, with its 95 % interval."
     return [*blocks, table_block(caption, columns, rows, widths=[2, 1.1, 1, 1, 2, 1.4, 2.4])]
 

@@ -14,13 +14,13 @@ from bandana.audits.reporting.blocks import (
     bullets,
     code_block,
     code_cell,
-    column,
     fact_list,
     heading,
     lines_of,
     pair_rows,
     paragraph,
     plain,
+    right,
     shared_facts,
     span,
     table_block,
@@ -153,7 +153,7 @@ def _data(environment: dict[str, Any]) -> list[Block]:
     )
     if not actions:
         return [facts]
-    columns = ["Action"] + ([column("Mean reward", right=True)] if means else [])
+    columns = ["Action"] + ([right("Mean reward")] if means else [])
     rows = [[action] + ([number(means[index])] if means else []) for index, action in enumerate(actions)]
     caption = "Actions and their mean rewards." if means else "Actions. Mean rewards are unknown or withheld as private."
     return [facts, table_block(caption, columns, rows, narrow=True)]
@@ -216,15 +216,7 @@ def _accounts(audits: list[Audit]) -> list[Block]:
         table_block(
             "Releases that the worst record pays for. Noise multiplier: noise scale divided by sensitivity. The last two "
             "columns compose all rows of one audit: in the quantity of its claim, and as ε at the audit's δ.",
-            [
-                "Audit",
-                "Noise",
-                column("Noise multiplier", right=True),
-                column("µ or ε per release", right=True),
-                column("Releases", right=True),
-                column("Composed", right=True),
-                column("ε at δ", right=True),
-            ],
+            ["Audit", "Noise", *map(right, ("Noise multiplier", "µ or ε per release", "Releases", "Composed", "ε at δ"))],
             rows,
             widths=[2.6, 1.4, 1.3, 1.2, 1.1, 1.3, 1.1],
         )
@@ -282,7 +274,7 @@ def _regressions(document: dict[str, Any]) -> list[Block]:
         ]
         for row in found["rows"]
     ]
-    columns = ["Cell or audit", "Number", column("Then", right=True), column("Now", right=True), "Outcome", "Rule"]
+    columns = ["Cell or audit", "Number", right("Then"), right("Now"), "Outcome", "Rule"]
     return [*said, table_block("Comparison with the earlier run", columns, rows, widths=[2, 1.6, 1.1, 1.1, 1.3, 3])]
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bandana.audits.reporting.blocks import Audit, Block, badge, column, fact_list, heading, lines_of, paragraph, table_block
+from bandana.audits.reporting.blocks import (
+    Audit,
+    Block,
+    badge,
+    fact_list,
+    heading,
+    lines_of,
+    paragraph,
+    right,
+    table_block,
+)
 from bandana.audits.reporting.document import has_ledger
 from bandana.audits.reporting.numbers import NONE, number
 
@@ -45,7 +55,7 @@ def deterministic(document: dict[str, Any]) -> list[Block]:
         ),
         table_block(
             "Findings by audit",
-            ["Audit", column("Pairs tried", right=True), "Counterexample", "Noise", "Finding"],
+            ["Audit", right("Pairs tried"), "Counterexample", "Noise", "Finding"],
             [_findings(audit) for audit in audits],
             widths=[2.2, 1.0, 1.5, 1.5, 3.8],
         ),
@@ -134,7 +144,7 @@ def _shown_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _episode_table(found: dict[str, Any]) -> Block:
     shown = _shown_rows(found)
-    columns = [column("Episode and record", right=True)]
+    columns = [right("Episode and record")]
     columns += [f"{name} on {side}" for side in ("D", "D′") for name in ("States", "Actions", "Rewards")]
     cells = []
     for row in shown:
@@ -156,13 +166,8 @@ def _sentence(words: str) -> str:
 def _data_table(found: dict[str, Any]) -> Block:
     case, shown = found["case"], _shown_rows(found)
     both = any(row["arm"] != row["neighbor_arm"] for row in found["data"])
-    columns = [
-        column("Round and record", right=True),
-        column("Arm played on D" if both else "Arm played", right=True),
-        *([column("Arm played on D′", right=True)] if both else []),
-        "Rewards of the arms on D",
-        "Rewards of the arms on D′",
-    ]
+    places = ("Round and record", *(("Arm played on D", "Arm played on D′") if both else ("Arm played",)))
+    columns = [*map(right, places), "Rewards of the arms on D", "Rewards of the arms on D′"]
     cells = [
         [
             str(row["round"]),
@@ -181,18 +186,10 @@ def _data_table(found: dict[str, Any]) -> Block:
 def _release_table(found: dict[str, Any]) -> Block:
     record = found["case"]["record"]
     shown = _kept(found["releases"], [row["is_offending"] for row in found["releases"]])
-    columns = [
-        column("Release", right=True),
-        column(f"After {'rounds' if found['case']['episode'] is None else 'episodes'}", right=True),
-        "Noise",
-        "Records it reads",
-        f"Reads record {record}",
-        "Charge per record",
-        column("Moved", right=True, role="measured"),
-        column("Allowed", right=True, role="claimed"),
-        column("Times allowed", right=True),
-        "Finding",
-    ]
+    unit = "rounds" if found["case"]["episode"] is None else "episodes"
+    columns = [right("Release"), right(f"After {unit}"), "Noise", "Records it reads", f"Reads record {record}"]
+    columns += ["Charge per record", right("Moved", "measured"), right("Allowed", "claimed"), right("Times allowed")]
+    columns += ["Finding"]
     rows = [
         [
             str(row["release"]),

@@ -11,13 +11,14 @@ from bandana.audits.reporting.blocks import (
     Audit,
     Block,
     Cell,
+    Column,
     at_least,
     badge,
-    column,
     fact_list,
     figure_block,
     heading,
     paragraph,
+    right,
     shared_facts,
     table_block,
 )
@@ -115,16 +116,9 @@ def _bounds(audit: Audit) -> list[Block]:
         return [paragraph(f"{audit['label']}: no bound was computed.")]
     shown = strongest(taken)
     has_budgets = any(bound["budget"] == "test" for bound in taken)
-    columns = [
-        *(["Budget"] if has_budgets else []),
-        "View",
-        "Quantity",
-        column("measured", right=True, role="measured"),
-        column("claimed", right=True, role="claimed"),
-        "Neighbor",
-        "Attack; method",
-        column("Replays", right=True),
-    ]
+    columns: list[Column] = ["Budget"] if has_budgets else []
+    columns += ["View", "Quantity", right("measured", "measured"), right("claimed", "claimed")]
+    columns += ["Neighbor", "Attack; method", right("Replays")]
     rows = [
         [
             *([bound["budget"]] if has_budgets else []),

@@ -11,11 +11,11 @@ from bandana.audits.reporting.blocks import (
     Block,
     at_least,
     badge,
-    column,
     fact_list,
     figure_block,
     heading,
     paragraph,
+    right,
     table_block,
 )
 from bandana.audits.reporting.numbers import MU, NONE, PURE, kind_of, name_of, number
@@ -78,14 +78,7 @@ def power(document: dict[str, Any]) -> list[Block]:
         table_block(
             "Outcome for each planted fault. Measured: the largest lower bound on the main quantity of the faulty copy, "
             "at the budget where the faults were planted; sampling catches a fault if this exceeds the limit.",
-            [
-                "Audit",
-                "Fault",
-                "Caught by",
-                column("Measured", right=True, role="measured"),
-                column("Limit", right=True, role="claimed"),
-                "Outcome",
-            ],
+            ["Audit", "Fault", "Caught by", right("Measured", "measured"), right("Limit", "claimed"), "Outcome"],
             [
                 [
                     audit["label"],

@@ -8,14 +8,15 @@ from typing import Any
 from bandana.audits.reporting import audit_plots, origin
 from bandana.audits.reporting.blocks import (
     Block,
+    Column,
     at_least,
-    column,
     fact_list,
     figure_block,
     heading,
     link,
     link_of,
     paragraph,
+    right,
     span,
     table_block,
     verdict_badge,
@@ -54,15 +55,15 @@ def summary(document: dict[str, Any]) -> list[Block]:
     deltas = {audit["delta"] for audit in audits}
     one_delta = len(deltas) == 1
     at = f"ε at δ = {number(next(iter(deltas)))}" if one_delta else "ε at δ"
-    columns = [column("Algorithm or building block" if is_catalog else "Algorithm"), "Verdict"]
+    columns: list[Column] = ["Algorithm or building block" if is_catalog else "Algorithm", "Verdict"]
     columns += [] if is_catalog else ["Claim"]  # it has no room on a page that holds everything
-    columns += [] if one_delta else [column("δ", right=True)]
+    columns += [] if one_delta else [right("δ")]
     groups = [("", len(columns))]
     mains = list(dict.fromkeys(audit["main"]["quantity"] for audit in audits))
     for title in (at, name_of(mains[0]) if len(mains) == 1 else "Main quantity"):
-        columns += [column(role, right=True, role=role) for role in ROLES]
+        columns += [right(role, role) for role in ROLES]
         groups.append((title, 3))
-    columns += [column("Smallest detectable fault", right=True), column("Faults caught", right=True)]
+    columns += [right("Smallest detectable fault"), right("Faults caught")]
     groups.append(("", 2))
     rows = []
     for audit in audits:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bandana.audits.reporting import drawing, regret_plots
-from bandana.audits.reporting.blocks import Block, bullets, column, figure_block, heading, paragraph, table_block
+from bandana.audits.reporting.blocks import Block, bullets, figure_block, heading, paragraph, right, table_block
 from bandana.audits.reporting.numbers import number, unit_of
 
 Cell = dict[str, Any]
@@ -178,16 +178,8 @@ def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str]
 def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:
     twins = [cell for cell in cells if cell["epsilon"] is None and is_shown(cell)]
     twin = twins[0]["final_mean"] if len(twins) == 1 and twins[0]["final_mean"] > 0 else None
-    columns = [
-        "Cell",
-        "Trust",
-        column("ε", right=True),
-        column("µ claimed", right=True, role="claimed"),
-        column("µ spent", right=True, role="accounted"),
-        column("Runs", right=True),
-        column("Final regret", right=True),
-        column("Interval", right=True),
-    ] + ([column("Times the twin", right=True)] if twin else [])
+    columns = ["Cell", "Trust", right("ε"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
+    columns += [right(title) for title in ("Runs", "Final regret", "Interval", *(["Times the twin"] if twin else []))]
     rows = [
         [
             cell["label"],

@@ -108,11 +108,7 @@ def as_tuples(array: NDArray[Any]) -> Any:
 
 
 SHORT = 24
-
-
 _CELLS = 256
-
-
 _LARGEST_SUM = 2.0**23
 """Limit on a table's rewards, beyond which sums would not be exact."""
 

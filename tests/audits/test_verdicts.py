@@ -49,8 +49,8 @@ def _audit(table, calibration="printed", change=lambda algorithm: algorithm, con
 def test_honest_adar_ucb_passes_and_every_planted_fault_is_caught_both_ways(table, calibration):
     result = _audit(table, calibration)
     assert result.verdict is Verdict.PASS, result.reasons
-    assert result.mu_accounted == pytest.approx(1.0, rel=1e-11)
-    assert result.mu_accounted <= result.claim.gaussian.mu
+    assert result.numbers[MU].accounted == pytest.approx(1.0, rel=1e-11)
+    assert result.numbers[MU].accounted <= result.claim.gaussian.mu
     assert 0.9 < result.numbers[MU].measured < 1
     assert result.strongest.view == TRANSCRIPT
     for control in result.controls:
@@ -109,7 +109,7 @@ def test_a_smaller_noise_is_refuted_by_accountant_measurement_and_search(table):
 def test_a_lying_ledger_is_refuted_by_measurement(table):
     lying = CONTROLS["adar-ucb"][2].plant
     result = _audit(table, change=lying, controls=())
-    assert result.mu_accounted <= 1
+    assert result.numbers[MU].accounted <= 1
     assert result.verdict is Verdict.FAIL
     assert "measured exceeds accounted" in " ".join(result.reasons)
 
