@@ -11,11 +11,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from importlib.metadata import version
 
 from bandana.privacy_core import GaussianDP
-
-_DP_ACCOUNTING, _OPACUS = "0.5.0, 0.6.0", "1.5.4, 1.6.0"
 
 
 class Kind(StrEnum):
@@ -168,74 +167,64 @@ def _opacus_zero() -> float:
     return float(eps_from_mu(mu=0.02, delta=1e-2))
 
 
+_dp_accounting_defect = partial(Defect, "dp-accounting", "0.5.0, 0.6.0")
+_opacus_defect = partial(Defect, "opacus", "1.5.4, 1.6.0")
+
 # The right values of Gaussians are the analytic ones, those of `advanced_composition` are Theorem 3.3 of Kairouz, Oh and
 # Viswanath (2015) in multiple precision; the tests hold both against the reference file.
-KNOWN_DEFECTS = (
-    Defect(
-        "dp-accounting", _DP_ACCOUNTING, Kind.TOO_LOW,
+KNOWN_DEFECTS: tuple[Defect, ...] = (
+    _dp_accounting_defect(Kind.TOO_LOW,
         "REPLACE_ONE: ignored by the RDP accountant, doubled by the PLD accountant; here RDP, sigma 1, delta 1e-5",
         9.997256146434300, lambda: _dp_accounting_rdp(1e-5, "GaussianDpEvent", 1.0, relation="REPLACE_ONE"),
     ),
-    Defect(
-        "dp-accounting", _DP_ACCOUNTING, Kind.TOO_LOW,
+    _dp_accounting_defect(Kind.TOO_LOW,
         "a PLD composed numerically is not pessimistic at very small delta; here the lowest of 20 grids, 4900 Gaussians, "
         "sigma 35, delta 1e-11",
         GaussianDP(2.0).epsilon(1e-11), lambda: _numerical_pld(1e-11),
     ),
-    Defect(
-        "dp-accounting", _DP_ACCOUNTING, Kind.FAILS,
+    _dp_accounting_defect(Kind.FAILS,
         "the PLD accountant answers infinity at delta below its tail truncation; here one Gaussian, sigma 1, delta 1e-16",
         GaussianDP(1.0).epsilon(1e-16), _infinite_pld,
     ),
-    Defect(
-        "dp-accounting", _DP_ACCOUNTING, Kind.TOO_HIGH,
+    _dp_accounting_defect(Kind.TOO_HIGH,
         "e^-loss underflows: above epsilon 700 even an optimistic PLD is about 1 too high; here sigma 1/37, delta 1e-5",
         GaussianDP(37.0).epsilon(1e-5), _underflowing_pld,
     ),
-    Defect(
-        "dp-accounting", _DP_ACCOUNTING, Kind.TOO_HIGH,
+    _dp_accounting_defect(Kind.TOO_HIGH,
         "advanced_composition returns epsilon (k - 2i) only, the next one up; here epsilon 0.1, k 100, delta 1e-5",
         4.306791372516506787, lambda: _advanced_composition(0.1, 100),
     ),
-    Defect(
-        "dp-accounting", _DP_ACCOUNTING, Kind.FAILS,
-        "advanced_composition overflows at large k; here epsilon 0.1, k 1000, delta 1e-5",
+    _dp_accounting_defect(
+        Kind.FAILS, "advanced_composition overflows at large k; here epsilon 0.1, k 1000, delta 1e-5",
         17.787128449700920, lambda: _advanced_composition(0.1, 1000), OverflowError,
     ),
-    Defect(
-        "dp-accounting", _DP_ACCOUNTING, Kind.TOO_HIGH,
+    _dp_accounting_defect(Kind.TOO_HIGH,
         "the tree event is composed by RDP, and by no other accountant; here 1024 leaves, sigma 5, delta 1e-5",
         2.737785446847325561,
         lambda: _dp_accounting_rdp(1e-5, "SingleEpochTreeAggregationDpEvent", 5.0, 1024, relation="REPLACE_SPECIAL"),
     ),
-    Defect(
-        "dp-accounting", _DP_ACCOUNTING, Kind.TOO_HIGH,
-        "RDP orders end at 1024; here one Gaussian, sigma 1000, delta 1e-8",
+    _dp_accounting_defect(
+        Kind.TOO_HIGH, "RDP orders end at 1024; here one Gaussian, sigma 1000, delta 1e-8",
         GaussianDP(0.001).epsilon(1e-8), lambda: _dp_accounting_rdp(1e-8, "GaussianDpEvent", 1000.0),
     ),
-    Defect(
-        "opacus", _OPACUS, Kind.TOO_HIGH,
+    _opacus_defect(Kind.TOO_HIGH,
         "GaussianAccountant uses the limit theorem of subsampling also at sampling rate 1; here sigma 1, delta 1e-5",
         4.377178095681224628, lambda: _opacus("gdp", 1.0, 1e-5),
     ),
-    Defect(
-        "opacus", _OPACUS, Kind.TOO_HIGH,
-        "PRVAccountant adds its eps_error of 0.01 to what it computed; here sigma 1, delta 1e-5",
+    _opacus_defect(
+        Kind.TOO_HIGH, "PRVAccountant adds its eps_error of 0.01 to what it computed; here sigma 1, delta 1e-5",
         4.377178095681224628, lambda: _opacus("prv", 1.0, 1e-5),
     ),
-    Defect(
-        "opacus", _OPACUS, Kind.TOO_HIGH,
-        "RDP orders end at 63; here sigma 50, delta 1e-8",
+    _opacus_defect(
+        Kind.TOO_HIGH, "RDP orders end at 63; here sigma 50, delta 1e-8",
         GaussianDP(0.02).epsilon(1e-8), lambda: _opacus("rdp", 50.0, 1e-8),
     ),
-    Defect(
-        "opacus", _OPACUS, Kind.TOO_LOW,
-        "RDPAccountant answers a negative epsilon where the right one is 0; here sigma 100, delta 1e-2",
+    _opacus_defect(
+        Kind.TOO_LOW, "RDPAccountant answers a negative epsilon where the right one is 0; here sigma 100, delta 1e-2",
         0.0, lambda: _opacus("rdp", 100.0, 1e-2),
     ),
-    Defect(
-        "opacus", _OPACUS, Kind.FAILS,
-        "eps_from_mu finds no root where the right epsilon is 0; here mu 0.02, delta 1e-2",
+    _opacus_defect(
+        Kind.FAILS, "eps_from_mu finds no root where the right epsilon is 0; here mu 0.02, delta 1e-2",
         0.0, _opacus_zero, ValueError,
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import at_least, plain
-from bandana.audits.reporting.document import COMPARISON
+from bandana.audits.reporting.document import COMPARISON, cells_of
 from bandana.audits.reporting.numbers import name_of, number
 from bandana.audits.reporting.power import factor_of
 
@@ -42,7 +42,7 @@ def compare(before: Document, after: Document) -> Document:
         "created": max(times, key=datetime.fromisoformat, default=None),
         "runs": {"before": _run(before), "after": _run(after)},
         "audits": [_audit(label, *sides) for label, *sides in _paired(before["audits"], after["audits"])],
-        "cells": [_cell(label, before, after, *sides) for label, *sides in _paired(_cells(before), _cells(after))],
+        "cells": [_cell(label, before, after, *sides) for label, *sides in _paired(cells_of(before), cells_of(after))],
         "settings": list(_settings(before, after)),
         "spec_diff": "\n".join(
             unified_diff(before["spec"].splitlines(), after["spec"].splitlines(), "before", "after", lineterm="")
@@ -67,10 +67,6 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 def _run(document: Document) -> dict[str, Any]:
     shown = {key: document[key] for key in ("kind", "title", "suite", "created")}
     return {**shown, "evidence": document["evidence"]["numbers"]}
-
-
-def _cells(document: Document) -> list[dict[str, Any]]:
-    return [] if document["benchmark"] is None else document["benchmark"]["cells"]
 
 
 def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[str, Any, Any]]:

@@ -144,7 +144,7 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
         if len(environment["means"]) not in (0, len(environment["actions"])):
             path = f"$.environments[{index}].means"
             yield path, environment["means"], f"must have length {len(environment['actions'])} or 0"
-    named = (("environments", environments), ("audits", document["audits"]), ("benchmark.cells", _cells(document)))
+    named = (("environments", environments), ("audits", document["audits"]), ("benchmark.cells", cells_of(document)))
     for name, items in named:
         labels = [item["label"] for item in items]
         for index, label in enumerate(labels):
@@ -154,7 +154,7 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
         grid = document["benchmark"]["grid"]
         if any(a >= b for a, b in pairwise(grid)):
             yield "$.benchmark.grid", grid, "must increase"
-        for index, cell in enumerate(_cells(document)):
+        for index, cell in enumerate(cells_of(document)):
             yield from _contradictions_of_cell(cell, document, f"$.benchmark.cells[{index}]")
     for index, audit in enumerate(document["audits"]):
         path = f"$.audits[{index}]"
@@ -248,7 +248,8 @@ def _against_pass(audit: dict[str, Any]) -> list[str]:
     return missed + broken_order(audit)
 
 
-def _cells(document: dict[str, Any]) -> list[dict[str, Any]]:
+def cells_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Cells of the benchmark, if there is one."""
     return [] if document["benchmark"] is None else document["benchmark"]["cells"]
 
 

@@ -201,12 +201,15 @@ class Menu:
         replaced = None
         if self.private_records and draw(st.booleans()):
             vectors = self.vectors()
-            replaced = as_tuples(np.tile(vectors[draw(st.integers(0, len(vectors) - 1))], (self.n_actions, 1)))
+            replaced = np.tile(vectors[draw(st.integers(0, len(vectors) - 1))], (self.n_actions, 1))
             if draw(st.booleans()):
                 features[case.record] = vectors[0]
-            if replaced == as_tuples(features[case.record]):
-                replaced = None
-        return replace(case, covariates=as_tuples(features), replaced_covariates=replaced)
+        return self._with_covariates(case, features, replaced)
+
+    def _with_covariates(self, case: Case, covariates: NDArray[Any], replaced: NDArray[Any] | None) -> Case:
+        """The case with covariates of all users, and others for the record, unless they are the same."""
+        changed = None if replaced is None or np.array_equal(replaced, covariates[case.record]) else as_tuples(replaced)
+        return replace(case, covariates=as_tuples(covariates), replaced_covariates=changed, episode=self.episode)
 
     def tree(self, place: int, drawn: bytes) -> IntArray:
         """(1 + horizon * n_states * n_actions,) what a user of episodes brings.
@@ -231,18 +234,15 @@ class Menu:
         n_rounds, place = len(case.rewards), draw(st.integers(0, 4))
         size = 1 + self.n_answers
         drawn = _bytes(draw, n_rounds * size) if place >= 3 else b"\0"
-        trees = [
-            self.tree(place, np.roll(np.frombuffer(drawn, np.uint8), -user * size).tobytes()) for user in range(n_rounds)
-        ]
+        shifted = (np.roll(np.frombuffer(drawn, np.uint8), -user * size).tobytes() for user in range(n_rounds))
+        trees = np.array([self.tree(place, part) for part in shifted])
         replaced = None
         if self.private_records and draw(st.integers(0, 3)):
             place = draw(st.sampled_from((3, 0, 1, 2, 4)))
-            replaced = as_tuples(self.tree(place, _bytes(draw, size) if place >= 3 else b"\0"))
+            replaced = self.tree(place, _bytes(draw, size) if place >= 3 else b"\0")
             if draw(st.booleans()):
                 trees[case.record] = self.tree(0, b"\0")
-            if replaced == as_tuples(trees[case.record]):
-                replaced = None
-        return replace(case, covariates=as_tuples(np.array(trees)), replaced_covariates=replaced, episode=self.episode)
+        return self._with_covariates(case, trees, replaced)
 
     def cases(self) -> st.SearchStrategy[Case]:
         """Cases, the simplest first: short tables of one value, of which one record jumps to the other end."""
