@@ -8,12 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from bandana.privacy_core import (
-    ConcentratedEvent,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-)
+from bandana.privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
 
 Events = tuple[tuple[Event, int], ...]
 _SMALLEST_DELTA, _SMALLEST_DELTA_COMPOSED = 1e-11, 1e-8

@@ -30,11 +30,7 @@ import numpy as np
 from bandana.audits.cross_checks.accountants import ACCOUNTANTS, Ask, DoesNotApply, Events, Expected
 from bandana.audits.cross_checks.ledgers import Case, catalog_cases, named_cases
 from bandana.audits.cross_checks.library_defects import KNOWN_DEFECTS, Finding
-from bandana.privacy_core import (
-    LaplaceEvent,
-    NonPrivateEvent,
-    PrivacyCurve,
-)
+from bandana.privacy_core import LaplaceEvent, NonPrivateEvent, PrivacyCurve
 from bandana.privacy_core.checks import probability
 
 SLACK = 1e-9

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bandana.audits.reporting.blocks import (
-    Audit,
-    Block,
-    badge,
-    fact_list,
-    heading,
-    lines_of,
-    paragraph,
-    right,
-    table_block,
-)
+from bandana.audits.reporting.blocks import Audit, Block, badge, fact_list, heading, lines_of, paragraph, right, table_block
 from bandana.audits.reporting.document import has_ledger
 from bandana.audits.reporting.numbers import NONE, number
 

@@ -13,14 +13,7 @@ from bandana.audits.bounds import power
 from bandana.audits.bounds.methods import bound, method_of
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import MU, ONE_RUN, SAMPLING, Effort, Scores, StatedBound, main_quantity
-from bandana.audits.replays.measure import (
-    Measurement,
-    NotANumber,
-    PlannedBound,
-    measure,
-    measure_one_run,
-    plan_bounds,
-)
+from bandana.audits.replays.measure import Measurement, NotANumber, PlannedBound, measure, measure_one_run, plan_bounds
 from bandana.audits.replays.replay import replay
 from bandana.audits.searches.request import Finding, Request
 from bandana.privacy_core import PureDP

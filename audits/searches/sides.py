@@ -11,16 +11,7 @@ from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
 from bandana.audits.searches.cases import Case
-from bandana.privacy_core import (
-    Carried,
-    Interval,
-    Ledger,
-    LiveLedger,
-    Mechanism,
-    ReproducibleNoise,
-    ScriptedLedger,
-    Span,
-)
+from bandana.privacy_core import Carried, Interval, Ledger, LiveLedger, Mechanism, ReproducibleNoise, ScriptedLedger, Span
 
 REPLICATES = 32
 """Runs of each case, alike but for their noise: a batch of 32 takes hardly longer than one run."""
