@@ -105,24 +105,17 @@ def at_test_budget(trial: Trial) -> Trial | None:
 
 
 def examine(
-    algorithm: Algorithm,
-    claim: Claim,
-    table: Table,
-    probes: tuple[int, ...],
+    trial: Trial,
     effort: Effort,
     subject: Mapping[str, str],
     about: Mapping[str, str],
     controls: tuple[Control, ...] = GENERIC,
     on_progress: Callable[[str], None] = lambda what: None,
 ) -> Outcome:
-    """Audits an algorithm that keeps the protocol (`bandana.audits.external.conformance` says whether it does), and its
-    planted faults.
+    """Audits an algorithm that keeps the protocol (`bandana.audits.external.conformance` says whether it does), and faults.
 
     Args:
-      algorithm: what to audit.
-      claim: what it promises.
-      table: the data set, as long as each replay.
-      probes: records to plant canaries at.
+      trial: the algorithm, its claim and its data.
       effort: how hard to look; too little for the claim is INCONCLUSIVE.
       subject: who is audited, for the evidence.
       about: what the evidence says of the table, the seeds and the code.
@@ -130,12 +123,11 @@ def examine(
       on_progress: called with a name as each part is done.
     """
     caveats: tuple[str, ...] = ()
-    if foreign := foreign_mechanisms(algorithm, table, effort.seed):
+    if foreign := foreign_mechanisms(trial.algorithm, trial.table, effort.seed):
         caveats = (
             f"it releases through {', '.join(foreign)}, which is none of privacy_core's mechanisms: the likelihood ratio "
             "believes what a mechanism declares of its noise, and nobody has checked that it draws so",
         )
-    trial = Trial(algorithm, claim, table, probes)
     return audit(
         trial, controls, effort, at_test_budget=at_test_budget(trial), subject=subject, about=about, caveats=caveats,
         on_progress=on_progress,

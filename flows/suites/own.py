@@ -29,6 +29,7 @@ from bandana.audits.external.conformance import ProtocolError
 from bandana.audits.neighbors.candidates import candidate_pairs
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.summary import summarize
+from bandana.audits.trial import Trial
 from bandana.flows.keys import provenance
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running.settings import is_anonymous
@@ -267,7 +268,8 @@ def _audit_algorithm(loaded: Loaded, request: Request, claim: Claim, effort: Eff
     white_box.check_scope(algorithm, table, claim, request.seed)
     probes = request.probes or white_box.find_probes(algorithm, table, request.seed)
     about = about_audits(told, probes, request.seed)
-    return white_box.examine(algorithm, claim, table, probes, effort, _subject(loaded), about)
+    trial = Trial(algorithm, claim, table, probes)
+    return white_box.examine(trial, effort, _subject(loaded), about)
 
 
 def _table(algorithm: Any, request: Request) -> tuple[Table, str]:

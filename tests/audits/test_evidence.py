@@ -29,7 +29,7 @@ SUBJECT = {"kind": "algorithm", "name": "bandit", "source sha256": "0"}
 
 def _outcome(name, **more):
     claim = parse("gdp(mu=1, relation=reward)")
-    return examine(example(name).bandit, claim, TABLE, (0, 2), EFFORT, SUBJECT, {"table": "coins"}, **more)
+    return examine(Trial(example(name).bandit, claim, TABLE, (0, 2)), EFFORT, SUBJECT, {"table": "coins"}, **more)
 
 
 @pytest.fixture(scope="module")

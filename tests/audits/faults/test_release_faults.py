@@ -18,6 +18,7 @@ from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, MU, SAMPLING, Effort, Verdict
 from bandana.audits.replays.replay import replay
 from bandana.audits.seeds import derive
+from bandana.audits.trial import Trial
 from bandana.privacy_core import (
     DiscreteGaussian,
     Exact,
@@ -129,7 +130,7 @@ EFFORT = Effort(replays=6000, confidence=0.95, delta=1e-5, examples=30, seed=4)
 
 def _examine(algorithm, claim=CLAIM, effort=EFFORT, **more):
     probes = find_probes(algorithm, TABLE, 0)
-    return examine(algorithm, claim, TABLE, probes, effort, {"name": "x"}, {}, **more)
+    return examine(Trial(algorithm, claim, TABLE, probes), effort, {"name": "x"}, {}, **more)
 
 
 def _adar_ucb():
@@ -230,7 +231,7 @@ def test_an_algorithm_that_decides_from_exact_values_fails():
     smuggling = FAULTS["decides-from-exact"].plant(BANDIT)
     for rounds in (16, 32):
         table = random_table(rounds, 2, UNIT, 0)
-        outcome = examine(smuggling, CLAIM, table, (0, 2), EFFORT, {"name": "x"}, {}, controls=())
+        outcome = examine(Trial(smuggling, CLAIM, table, (0, 2)), EFFORT, {"name": "x"}, {}, controls=())
         assert outcome.verdict is Verdict.FAIL
         assert outcome.numbers[MU].measured > 3
 
