@@ -87,15 +87,18 @@ def _finite(tree: dict[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(x, float) and not math.isfinite(x) else x for key, x in tree.items()}
 
 
+def _table(title: str) -> Table:
+    return Table(
+        title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0), header_style="bold"
+    )  # fmt: skip
+
+
 def _opinions_table(opinions: Sequence[Opinion], delta: float) -> Iterable[RenderableType]:
     """One row a ledger, one column an accountant, and the reasons why some do not apply."""
     columns = list(dict.fromkeys((opinion.library, opinion.accountant) for opinion in opinions))
     columns.sort(key=lambda column: column[0] == REFERENCE)
     cells = {(opinion.ledger, opinion.library, opinion.accountant): opinion for opinion in opinions}
-    table = Table(
-        title=f"Second opinions at delta = {delta:g}", title_justify="left", title_style="bold",
-        box=None, padding=(0, 1, 0, 0), header_style="bold",
-    )  # fmt: skip
+    table = _table(f"Second opinions at delta = {delta:g}")
     table.add_column("\nledger", overflow="fold", min_width=24)
     table.add_column("\nours", justify="right", no_wrap=True)
     for library, accountant in columns:
@@ -133,10 +136,7 @@ def _number(value: float | None, digits: int | None = None) -> str:
 
 
 def _defects_table(findings: Sequence[Finding]) -> Table:
-    table = Table(
-        title="Known defects of the libraries, measured now", title_justify="left", title_style="bold",
-        box=None, padding=(0, 1, 0, 0), header_style="bold",
-    )  # fmt: skip
+    table = _table("Known defects of the libraries, measured now")
     table.add_column("library", no_wrap=True)
     table.add_column("says", justify="right", no_wrap=True)
     table.add_column("right", justify="right", no_wrap=True)

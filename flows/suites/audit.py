@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from prefect import flow, task
@@ -13,7 +14,7 @@ from prefect.futures import as_completed
 from bandana.flows.keys import provenance
 from bandana.flows.keys.identity import check_same
 from bandana.flows.running.executors import Executor, Resources, patience, task_runner
-from bandana.flows.running.journal import Journal, Stopwatch
+from bandana.flows.running.journal import Journal
 from bandana.flows.running.progress import bar
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, link
@@ -30,9 +31,9 @@ from bandana.flows.tracking.tracker import Tracker
 @task(name="audit-cell", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
 def _audit(cell: Cell, store: Store, label: str, key: str) -> tuple[dict[str, Any], float]:
     """The audit's entry in the report, and the seconds that it took; under the key that the flow knows it by."""
-    watch = Stopwatch()
+    start = perf_counter()
     check_same(key, audit_key(cell))
-    return audit_entry(cell, audit_cell(cell, store), is_anonymous=store.is_anonymous), watch.seconds
+    return audit_entry(cell, audit_cell(cell, store), is_anonymous=store.is_anonymous), round(perf_counter() - start, 3)
 
 
 @task(name="track-audit", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
