@@ -1,9 +1,11 @@
 """The pages of algorithms: each algorithm has one place for its parameters, and every spec on a page can be run."""
 
+import re
+
 import pytest
 from documentation import ROOT, blocks
 
-from bandana.algorithms.catalog import CATALOG
+from bandana.algorithms.catalog import CATALOG, names
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import load_spec
@@ -44,6 +46,21 @@ def test_a_table_lists_each_parameter_with_its_declaration(tables):
     assert all(parameter.meaning in overview for entry in CATALOG for parameter in entry.parameters.values())
     with pytest.raises(ValueError, match="'ucbb', which is not in the catalog"):
         tables.filled("<!-- parameters: ucbb -->")
+
+
+def test_the_list_of_algorithms_is_the_catalog_and_leads_to_their_headings(tables):
+    (row,) = [line for line in tables.algorithms().splitlines() if line.startswith("| `linucb` |")]
+    assert (
+        row == "| `linucb` | contextual | joint or local, approximate | [Contextual linear bandits](contextual.md#linucb) |"
+    )
+    listed = re.findall(r"^\| `([\w-]+)` .*\((\S+)#([\w-]+)\) \|$", tables.algorithms(), re.MULTILINE)
+    assert [name for name, _, _ in listed] == names()
+    for name, page, anchor in listed:
+        assert anchor == name
+        assert f"\n## {name}\n" in (ROOT / "docs" / "algorithms" / page).read_text("utf-8")
+    text = (ROOT / "docs" / "algorithms" / "index.md").read_text("utf-8")
+    assert tables.algorithms() in tables.filled(text)
+    assert all(f"`{kind}`" in text for entry in CATALOG for kind in entry.plays_on)
 
 
 @pytest.mark.parametrize("text", SPECS)

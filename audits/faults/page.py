@@ -1,4 +1,4 @@
-"""The page of planted faults: `python -m bandana.audits.faults.page > docs/planted-faults.md`; a test compares."""
+"""The page of planted faults, written while the documentation is built; `python -m bandana.audits.faults.page` prints it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bandana.audits.outcome import SAMPLING
 _HEAD = """# Planted faults
 
 Each audit plants these in the algorithm that it audits, at a budget of about mu = 1, and must catch them with the
-same effort; else its verdict is INCONCLUSIVE. `python -m bandana.audits.faults.page` writes this page from the code.
+same effort; else its verdict is INCONCLUSIVE. `python -m bandana.audits.faults.page` prints this page.
 *Caught by* names the searches that must see the fault: sampling (replays), deterministic (a search for a
 counterexample), noise (the noise audit). *Factor* is the true privacy loss over the claimed one, where
 it is finite and known; *replays* are those on each side with which sampling sees it.

@@ -1,20 +1,51 @@
-"""Tables of parameters on the pages of algorithms, from the catalog's declarations."""
+"""Tables on the pages of algorithms, from the catalog: the algorithms with their pages, and their parameters."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from bandana.algorithms.catalog import CATALOG
+from bandana.algorithms.catalog import CATALOG, names, of_name
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Parameter
 
 PLACE = re.compile(r"^<!-- parameters: ([\w-]+) -->$", re.MULTILINE)
 """Placeholder on a page, with the name of an algorithm, or `all`."""
+LIST = re.compile(r"^<!-- algorithms -->$", re.MULTILINE)
+"""Placeholder for the list of algorithms, on a page beside theirs."""
+PAGES = Path(__file__).parents[1] / "algorithms"
 
 
 def filled(markdown: str) -> str:
     """The page with a table in place of each placeholder."""
-    return PLACE.sub(lambda found: overview() if found.group(1) == "all" else table(found.group(1)), markdown)
+    listed = LIST.sub(lambda _: algorithms(), markdown)
+    return PLACE.sub(lambda found: overview() if found.group(1) == "all" else table(found.group(1)), listed)
+
+
+def algorithms() -> str:
+    """Each algorithm with its problems, trust models and guarantees, and a link to its description, as a Markdown table.
+
+    Raises:
+      KeyError: an algorithm has no page.
+    """
+    places = {}
+    for path in PAGES.glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        title = text.partition("\n")[0].removeprefix("# ")
+        places |= {name: f"[{title}]({path.name}#{name})" for name in PLACE.findall(text)}
+    rows = [
+        f"| `{name}` | {', '.join(of_name(name)[0].plays_on)} | {_promises(of_name(name))} | {places[name]} |"
+        for name in names()
+    ]
+    return "\n".join(["| algorithm | problems | trust model and guarantee | page |", "|---|---|---|---|", *rows])
+
+
+def _promises(entries: list[Entry]) -> str:
+    """Trust models and guarantees of an algorithm's private forms."""
+    private = [entry for entry in entries if entry.is_private]
+    models = dict.fromkeys(entry.privacy_model for entry in private)
+    guarantees = dict.fromkeys(str(entry.guarantee).replace("renyi", "Rényi") for entry in private)
+    return f"{' or '.join(models)}, {' or '.join(guarantees)}" if private else "not private"
 
 
 def overview() -> str:

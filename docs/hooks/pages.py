@@ -19,10 +19,13 @@ import python_api  # noqa: E402
 import report_format  # noqa: E402
 import spec_fields  # noqa: E402
 
+from bandana.audits.faults import page as planted_faults  # noqa: E402
+
 WRITERS = {
     "reference/command-line.md": command_line.markdown,
     "reference/spec.md": spec_fields.markdown,
     "reference/algorithms.md": catalog_page.markdown,
+    "reference/planted-faults.md": planted_faults.markdown,
     "reference/report-format.md": report_format.markdown,
     "reference/comparison-format.md": report_format.comparison,
 }
