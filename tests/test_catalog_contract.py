@@ -8,10 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 from catalog_cases import calibrated, every, one_of_each
+from doubles import OwnNoiseLedger
 
 from bandana.algorithms.catalog import CATALOG, find, names
 from bandana.algorithms.observers import ActionLog
-from bandana.algorithms.problem import EPISODIC, Problem
+from bandana.algorithms.problem import ARMS, EPISODIC, Problem
 from bandana.algorithms.run import run
 from bandana.audits.claims import Quantity
 from bandana.audits.faults.catalog import CONTROLS
@@ -55,6 +56,7 @@ LEVELS = {
 N_ACTIONS, N_USERS, FEW_USERS, N_REPS = 3, 64, 32, 5
 """Users are rounds; beds of episodes have an eighth of them. Few are enough for what `make test` looks at in each group."""
 LONGEST_SEARCHED = 24
+SEEDS = [11, 12, 13]
 REPLAYS, FEW_REPLAYS = 4000, 2000
 CONFIDENCE, MORE_CONFIDENCE = 0.95, 0.9999
 SEEN = {REPLAYS: (0.2, 0.7), FEW_REPLAYS: (0.3, 0.75)}
@@ -171,6 +173,27 @@ def test_the_same_seed_gives_the_same_run_and_runs_leave_nothing_behind(case):
     second, _ = _play(algorithm, table)
     for one, other in zip(first.actions, second.actions, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def _actions(case, seeds, jump=True):
+    """The actions of each replicate, round by round; each has noise of its own, however they are batched."""
+    log = ActionLog()
+    run(_built(case), _table(case), OwnNoiseLedger(seeds), observers=[log], jump=jump)
+    return [
+        np.concatenate([np.repeat(actions[r], n[r]) for actions, n in zip(log.actions, log.n_records, strict=True)]).tolist()
+        for r in range(len(seeds))
+    ]
+
+
+@pytest.mark.parametrize("case", every(case for case in EVERY if case.entry.plays_on[0] in ARMS))
+def test_rounds_one_by_one_are_played_as_in_jumps(case):
+    """A run may go through all rounds in which `hold` keeps the action at once."""
+    assert _actions(case, SEEDS, jump=True) == _actions(case, SEEDS, jump=False)
+
+
+@every_case
+def test_a_replicate_is_played_as_if_alone(case):
+    assert _actions(case, SEEDS) == [played for seed in SEEDS for played in _actions(case, [seed])]
 
 
 @every_case

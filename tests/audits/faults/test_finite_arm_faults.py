@@ -7,11 +7,12 @@ import pytest
 from doubles import ConstantNoise
 from nightly import first, one_of_each
 
-from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_ucb
 from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se
-from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb
+from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.problem import Problem
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.claims import Quantity, parse
@@ -30,12 +31,16 @@ ROUNDS, REPLAYS = 32, 20_000
 CLAIM = parse("pure(epsilon=1, relation=reward)")
 EPSILON = Quantity("epsilon")
 TABLE = random_table(ROUNDS, 2, UNIT, 0)
+
+
+def in_audit(entry):
+    """The algorithm as audits play it, and the records that they change."""
+    settings = entry.settings(Problem(2, UNIT, ROUNDS), entry.calibrations[0], CLAIM.stated)
+    return entry.build(entry.in_audit(settings)), entry.probes(2)
+
+
 HONEST = {
-    "adap-ucb": (adap_ucb(2, 1.0, 3.1, UNIT, "printed"), (0, 2)),
-    "adap-klucb": (adap_klucb(2, 1.0, 3.1, UNIT), (0, 2)),
-    # Epochs of 3, 7, ... pulls instead of 650, 1700, ...
-    "dp-se": (dp_se(2, 1.0, 0.1, UNIT, 1 / 256), (0,)),
-    "dp-ucb": (dp_ucb(2, 1.0, 4.0, UNIT, ROUNDS), (0,)),
+    entry.label: in_audit(entry) for entry in CATALOG if (entry.family, entry.guarantee) == ("bandits/finite_arm", "pure")
 }
 CONTROLS = {name: FINITE_ARM_CONTROLS[name] for name in HONEST}
 FAULTS = [(name, control) for name, controls in CONTROLS.items() for control in controls]
