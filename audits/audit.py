@@ -11,7 +11,7 @@ from bandana.audits.searches.deterministic import Deterministic
 from bandana.audits.searches.noise import Noise
 from bandana.audits.searches.request import Finding, Request, Search
 from bandana.audits.searches.sampling import Sampling
-from bandana.audits.trial import OnProgress, Trial
+from bandana.audits.trial import Trial
 
 SEARCHES: tuple[Search, ...] = (Sampling(), Deterministic(), Noise())
 
@@ -25,7 +25,6 @@ def audit(
     subject: Mapping[str, str] | None = None,
     about: Mapping[str, str] | None = None,
     caveats: tuple[str, ...] = (),
-    on_progress: OnProgress = lambda what: None,
 ) -> Outcome:
     """Audits one algorithm and its planted faults, and reaches a verdict (see `Outcome.verdict`).
 
@@ -46,7 +45,6 @@ def audit(
       subject: kind, name and source of the algorithm.
       about: table, seeds, noise source, code: what a reader needs to repeat the audit.
       caveats: what is known to leave the outcome without meaning, in words.
-      on_progress: called with a name as each part is done.
     """
     share = (1 - effort.confidence) / (1 if at_test_budget is None else 2)
     notes = {**(about or {})}
@@ -57,15 +55,15 @@ def audit(
     inner = None
     if at_test_budget is not None:
         weak = Request(replace(at_test_budget, is_test_budget=True), effort, share)
-        inner = _examine(weak, controls, lambda what: on_progress(f"test budget: {what}"))
+        inner = _examine(weak, controls)
         inner = replace(inner, subject=subject or {}, about=notes)
-    outer = _examine(Request(trial, effort, share), controls if inner is None else (), on_progress)
+    outer = _examine(Request(trial, effort, share), controls if inner is None else ())
     return replace(outer, subject=subject or {}, about=notes, caveats=(*caveats, *outer.caveats), at_test_budget=inner)
 
 
-def _examine(request: Request, controls: tuple[Control, ...], on_progress: OnProgress) -> Outcome:
+def _examine(request: Request, controls: tuple[Control, ...]) -> Outcome:
     """Examines an algorithm and each planted fault by the same searches, with the same effort."""
-    found = _search(request, [search.name for search in SEARCHES], on_progress)
+    found = _search(request, [search.name for search in SEARCHES])
     tried = []
     for control in controls:
         faulty = replace(request.trial, algorithm=control.plant(request.trial.algorithm))
@@ -74,7 +72,6 @@ def _examine(request: Request, controls: tuple[Control, ...], on_progress: OnPro
         caught_by = tuple(name for name, finding in findings.items() if finding.is_caught)
         measured = findings[SAMPLING].measured
         tried.append(TriedControl(control.name, control.fault, control.caught_by, caught_by, measured, planted.limit))
-        on_progress(control.name)
     sampling = found[SAMPLING]
     return Outcome(
         subject={},
@@ -92,11 +89,6 @@ def _examine(request: Request, controls: tuple[Control, ...], on_progress: OnPro
     )
 
 
-def _search(request: Request, names: Collection[str], on_progress: OnProgress = lambda what: None) -> dict[str, Finding]:
+def _search(request: Request, names: Collection[str]) -> dict[str, Finding]:
     """Name -> what each of the named searches finds."""
-    findings = {}
-    for search in SEARCHES:
-        if search.name in names:
-            findings[search.name] = search.examine(request)
-            on_progress(search.title)
-    return findings
+    return {search.name: search.examine(request) for search in SEARCHES if search.name in names}

@@ -357,7 +357,6 @@ def examine(
     effort: Effort,
     subject: Mapping[str, str],
     about: Mapping[str, str],
-    on_progress: Callable[[str], None] = lambda what: None,
 ) -> Outcome:
     """Audits a function that `check` accepts, in the actions alone.
 
@@ -372,7 +371,6 @@ def examine(
       effort: replays and confidence; `examples` does not matter here.
       subject: see `Outcome`.
       about: see `Outcome`.
-      on_progress: called with a name as each part is done.
 
     Raises:
       ClaimError: a claim of local privacy.
@@ -387,7 +385,6 @@ def examine(
     quantity = Quantity.of(claim.stated)
     limit = quantity.limit(claim.stated)
     found = measure(play, pairs, claim, effort)
-    on_progress("replays")
     level = levels(effort.confidence, len(pairs))[0]
     n = effort.replays - effort.replays // 2
     caveats = too_few(limit, level, n, effort, PlannedBound(ACTIONS, quantity, 1.0))
@@ -395,7 +392,6 @@ def examine(
     for name, fault, faulty in planted_faults(play, claim, pairs[0]):
         worst = measure(faulty, pairs[:1], claim, effort, len(pairs)).lower(quantity)
         tried.append(TriedControl(name, fault, (SAMPLING,), (SAMPLING,) if worst > limit else (), worst, limit))
-        on_progress(name)
     method, parameters = method_of(quantity, effort.seed, is_learned=True)
     return Outcome(
         subject=subject,

@@ -6,7 +6,7 @@ Canaries stand where the algorithm's own ledger says that a record pays most, th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -110,7 +110,6 @@ def examine(
     subject: Mapping[str, str],
     about: Mapping[str, str],
     controls: tuple[Control, ...] = GENERIC,
-    on_progress: Callable[[str], None] = lambda what: None,
 ) -> Outcome:
     """Audits an algorithm that keeps the protocol (`bandana.audits.external.conformance` says whether it does), and faults.
 
@@ -120,7 +119,6 @@ def examine(
       subject: who is audited, for the evidence.
       about: what the evidence says of the table, the seeds and the code.
       controls: the planted faults.
-      on_progress: called with a name as each part is done.
     """
     caveats: tuple[str, ...] = ()
     if foreign := foreign_mechanisms(trial.algorithm, trial.table, effort.seed):
@@ -128,7 +126,5 @@ def examine(
             f"it releases through {', '.join(foreign)}, which is none of privacy_core's mechanisms: the likelihood ratio "
             "believes what a mechanism declares of its noise, and nobody has checked that it draws so",
         )
-    return audit(
-        trial, controls, effort, at_test_budget=at_test_budget(trial), subject=subject, about=about, caveats=caveats,
-        on_progress=on_progress,
-    )  # fmt: skip
+    near_test_budget = at_test_budget(trial)
+    return audit(trial, controls, effort, at_test_budget=near_test_budget, subject=subject, about=about, caveats=caveats)

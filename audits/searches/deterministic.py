@@ -401,7 +401,7 @@ _LONGEST_SEARCHED = 24
 class Deterministic:
     """The search for a counterexample, among generated cases and on the least favorable pair."""
 
-    name, title = DETERMINISTIC, "deterministic audit"
+    name = DETERMINISTIC
 
     def examine(self, request: Request) -> Finding:
         """Shrinks what it finds, unless any counterexample will do."""

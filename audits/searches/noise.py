@@ -257,7 +257,7 @@ def examine_noise(algorithm: Algorithm, table: Table, seed: int) -> str | None:
 class Noise:
     """The search for noise that differs from its declaration."""
 
-    name, title = NOISE, "noise audit"
+    name = NOISE
 
     def examine(self, request: Request) -> Finding:
         """Tests all noise that the algorithm adds."""

@@ -101,11 +101,9 @@ class Search(Protocol):
 
     Attributes:
       name: short name, by which planted faults say what must catch them.
-      title: what a user sees while it runs.
     """
 
     name: str
-    title: str
 
     def examine(self, request: Request) -> Finding:
         """Searches one algorithm for evidence against it."""

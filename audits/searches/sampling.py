@@ -64,7 +64,7 @@ def promise(algorithm: Algorithm, pair: Pair, seed: int) -> float:
 class Sampling:
     """Replays of neighbors, and the bounds that they certify."""
 
-    name, title = SAMPLING, "replays"
+    name = SAMPLING
 
     def examine(self, request: Request) -> Finding:
         """Takes all planned bounds on all pairs; for planted faults only those that decide, until one is above the limit."""

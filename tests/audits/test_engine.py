@@ -115,7 +115,7 @@ def test_the_honest_algorithm_and_each_faulty_one_go_through_the_same_searches(m
 
     class Recorded:
         def __init__(self, name):
-            self.name = self.title = name
+            self.name = name
 
         def examine(self, request):
             seen.append((self.name, request))
