@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.rkhs.kernels import checked_points
+from bandana.algorithms.rkhs.kernels import Linear, checked_points
 from bandana.privacy_core.checks import at_least
 
 
@@ -95,3 +95,33 @@ def check_shape(dimension: int, n_features: int, low: float, high: float) -> Non
     at_least("n_features", n_features, 1)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"low must be below high, and both finite; got low = {low!r}, high = {high!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap(FeatureMap):
+    """The points over the lengthscale: exact.
+
+    Attributes:
+      lengthscale: what they are divided by.
+    """
+
+    lengthscale: float
+
+    def _rows(self, points: FloatArray) -> FloatArray:
+        return points / self.lengthscale
+
+
+def linear(kernel: Linear, dimension: int, low: float = -1.0, high: float = 1.0) -> LinearMap:
+    """The features of the linear kernel.
+
+    Raises:
+      ValueError: a point of the domain has features of norm above 1.
+    """
+    check_shape(dimension, dimension, low, high)
+    longest = math.sqrt(dimension) * max(abs(low), abs(high))
+    if longest > kernel.lengthscale * (1 + 1e-12):
+        raise ValueError(
+            f"lengthscale of a linear kernel must be at least {longest:.6g}, the norm of the farthest corner of [{low:g}, "
+            f"{high:g}]^{dimension}, so that features have norm at most 1; got {kernel.lengthscale:g}"
+        )
+    return LinearMap(dimension, dimension, 0.0, low, high, kernel.lengthscale)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bandana.algorithms.rkhs.feature_maps import FeatureMap
+from bandana.algorithms.rkhs.feature_maps import FeatureMap, linear
 from bandana.algorithms.rkhs.finite_sets import exact_on, projected_on
 from bandana.algorithms.rkhs.fourier import quadrature_fourier, random_fourier
 from bandana.algorithms.rkhs.kernels import Additive, Kernel, Linear
-from bandana.algorithms.rkhs.linear_features import linear
 
 __all__ = ["FeatureMap", "exact_on", "feature_map", "linear", "projected_on", "quadrature_fourier", "random_fourier"]
 

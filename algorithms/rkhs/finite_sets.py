@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.rkhs.feature_maps import FeatureMap
+from bandana.algorithms.rkhs.feature_maps import FeatureMap, linear
 from bandana.algorithms.rkhs.kernels import Kernel, Linear, checked_points, gram
-from bandana.algorithms.rkhs.linear_features import linear
 from bandana.algorithms.rkhs.lookup import Rows
 from bandana.privacy_core.checks import at_least
 

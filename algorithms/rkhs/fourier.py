@@ -29,9 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.rkhs.feature_maps import FeatureMap, check_shape
+from bandana.algorithms.rkhs.feature_maps import FeatureMap, check_shape, linear
 from bandana.algorithms.rkhs.kernels import Additive, Kernel, Linear, Matern, ProductMatern, SquaredExponential, curvature
-from bandana.algorithms.rkhs.linear_features import linear
 
 Line = SquaredExponential | Matern
 """Kernels on a line that have a rule."""
