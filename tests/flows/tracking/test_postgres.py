@@ -73,7 +73,7 @@ def open_tracker(server: PostgresServer, database: str, tmp_path: Path) -> Calla
 def client_of(tracker: Tracker) -> Any:
     from mlflow import MlflowClient
 
-    return MlflowClient(tracking_uri=tracker.tracking_uri)
+    return MlflowClient(tracking_uri=tracker.address.uri)
 
 
 def all_runs(tracker: Tracker) -> list[Any]:

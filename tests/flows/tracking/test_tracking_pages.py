@@ -74,7 +74,7 @@ def test_the_searches_of_the_manual_find_what_they_say(tmp_path: Path) -> None:
     tracker.log_cell("demo", CellRecord("new", "a cell", params=params, metrics=metrics, tags=tags))
     tracker.log_suite("demo", "suite", {}, {}, [])
     assert tracker.mark_baseline("demo", {"a cell"}) == 1
-    client = MlflowClient(tracking_uri=tracker.tracking_uri)
+    client = MlflowClient(tracking_uri=tracker.address.uri)
     number = client.get_experiment_by_name("demo").experiment_id
     text = (ROOT / "docs" / "tracking.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"## Search\n.*?```text\n(.*?)```", text, re.DOTALL)
@@ -91,7 +91,7 @@ def test_the_manual_names_every_tag_and_the_run_holds_every_tag_of_the_manual(tm
     tags = {"verdict": "PASS", "environment": "bernoulli", "source": "a paper"}
     tracker.log_cell("demo", CellRecord("old", "a cell", tags=tags))
     tracker.log_cell("demo", CellRecord("new", "a cell", tags=tags))
-    client = MlflowClient(tracking_uri=tracker.tracking_uri)
+    client = MlflowClient(tracking_uri=tracker.address.uri)
     runs = client.search_runs([client.get_experiment_by_name("demo").experiment_id])
     held = {tag for run in runs for tag in run.data.tags}
     text = (ROOT / "docs" / "tracking.md").read_text(encoding="utf-8")
