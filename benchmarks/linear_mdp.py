@@ -11,7 +11,7 @@ import numpy as np
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.mdp.models import LinearModel
-from bandana.algorithms.rl.linear_mdp.forms import LSVI
+from bandana.algorithms.rl.linear_mdp.forms import LSVI, SCHEMES
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
@@ -40,7 +40,7 @@ def _least_cpu(work: Callable[[], object], repeats: int = 3) -> float:
 # --- a replication ---------------------------------------------------------------------------------------------------
 
 
-def _play(batches: int, n_reps: int, episodes: int = EPISODES) -> None:
+def _play(batches: str, n_reps: int, episodes: int = EPISODES) -> None:
     generator = np.random.Generator(np.random.SFC64(1))
     transitions = generator.dirichlet(np.ones(N_STATES), (LENGTH, N_STATES, N_ACTIONS))
     rewards = generator.random((LENGTH, N_STATES, N_ACTIONS))
@@ -53,11 +53,11 @@ def _play(batches: int, n_reps: int, episodes: int = EPISODES) -> None:
 def _replications() -> list[Result]:
     told = f"batched LSVI-UCB under joint DP, d = {DIMENSION}, H = {LENGTH}, K = {EPISODES}, in CPU time"
     found = []
-    for batches, name in ((1, "static"), (2, "geometric"), (3, "determinant")):
-        _play(batches, 2, 100)  # compiles
-        alone = _least_cpu(lambda b=batches: _play(b, 1), 2)  # type: ignore[misc]
+    for name in SCHEMES:
+        _play(name, 2, 100)  # compiles
+        alone = _least_cpu(lambda b=name: _play(b, 1), 2)  # type: ignore[misc]
         found.append(Result(f"{told}: a lone replication, {name} batches", alone, 10, "s"))
-    many = _least_cpu(lambda: _play(2, 100), 2) / (100 * EPISODES)
+    many = _least_cpu(lambda: _play("geometric", 100), 2) / (100 * EPISODES)
     return [*found, Result(f"{told}: an episode of one of 100 replications, geometric batches", many * 1e6, 20, "us")]
 
 
