@@ -219,8 +219,9 @@ def share_caught(
 ) -> list[float]:
     """The share of audits that refute, for each factor by which the claim is exceeded.
 
-    Args: as for `smallest_factor_caught`; smallest: what that gave for `share`, finite, from which follows how much of the
-      mechanism the audited pair shows; factors: at least 1 each, at most 64.
+    Args: as for `smallest_factor_caught`, and
+      smallest: what that gave for `share`, finite: it shows how much of the mechanism the audited pair reveals.
+      factors: at least 1 each, at most 64.
 
     Returns:
       one share a factor, never falling.
