@@ -225,7 +225,9 @@ class _Search:
 
     def run(self, roots: Iterable[Name]) -> Closure:
         self._waiting = sorted(roots, key=str)
-        while self._waiting:
+        n_parts = -1
+        while self._waiting or len(self._parts) > n_parts:  # a member that is taken may mention another one
+            n_parts = len(self._parts)
             while self._waiting:
                 self._enter(self._waiting.pop())
             self._take_mentioned_members()
