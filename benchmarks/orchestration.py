@@ -60,7 +60,7 @@ def _horizon_of_long_blocks() -> int:
 
 
 class Parts(NamedTuple):
-    """Of a command with long blocks, in seconds but for `share`.
+    """Costs of a command with long blocks, in seconds except `share`.
 
     Attributes:
       share: of the wall time from the first submit to the last result, in which a worker computed no block.

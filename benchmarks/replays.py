@@ -32,7 +32,7 @@ def _table() -> RewardTable:
 
 
 def _peak() -> float:
-    """Of this process since it started, in MiB; the system's own counter remembers who started it."""
+    """Peak memory of this process since it started, in MiB; the system's own counter remembers who started it."""
     status = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 2**10
 

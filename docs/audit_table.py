@@ -30,7 +30,7 @@ def test_of(audit: dict[str, Any]) -> dict[str, Any]:
 
 
 def median(found: Iterable[dict[str, Any]]) -> str:
-    """Of measured over accounted, where anything is accounted."""
+    """Ratios of measured to accounted, where anything is accounted."""
     shares = [three["measured"] / three["accounted"] for three in found if three["accounted"]]
     return f"{statistics.median(shares):.2f}" if shares else ""
 

@@ -35,7 +35,7 @@ _LINES = (
 
 
 def slope(grid: Sequence[float], mean: Sequence[float]) -> float:
-    """Of log regret against log episodes over the last decade, by least squares on the grid's points."""
+    """Slope of log regret against log episodes over the last decade, by least squares on the grid's points."""
     k, regret = np.asarray(grid, dtype=float), np.asarray(mean, dtype=float)
     last = k >= k[-1] / 10
     return float(np.polyfit(np.log(k[last]), np.log(regret[last]), 1)[0])

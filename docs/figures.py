@@ -53,7 +53,7 @@ def line_of(cells: Sequence[Cell], name: str, calibration: str | None) -> list[C
 
 
 def half_width(cell: Cell) -> float:
-    """Of the 95 % confidence interval of the final regret."""
+    """Half width of the 95 % confidence interval of the final regret."""
     return float(cell["final_high"] - cell["final_mean"])
 
 

@@ -25,7 +25,7 @@ TABLE_1 = {
     "styblinski-tang": (885, 1667, 2680, 4493),
     "michalewicz": (901, 1558, 2883, 5002),
 }
-"""Of Dubey (2021): without noise, and at epsilon 10, 1 and 0.1."""
+"""Curves of Dubey (2021): without noise, and at epsilon 10, 1 and 0.1."""
 _LINES = (
     ("capri joint", "printed", 10.0, "joint as printed, epsilon 10"),
     ("capri local", "tight", 10.0, "local, epsilon 10"),

@@ -22,7 +22,7 @@ class Sensitive(NamedTuple):
 
 @dataclass(frozen=True)
 class NeverForgets(EpisodicGreedy):
-    """As `EpisodicGreedy`, and it claims the same."""
+    """A copy of `EpisodicGreedy` that claims the same."""
 
     def init(self, n_reps):
         """Nothing played yet."""

@@ -40,7 +40,7 @@ class Pair:
 
     @property
     def rho(self) -> float:
-        """Of zCDP: the supremum of divergence over order, refined about the best of a grid; the limit at order 1 too."""
+        """Rho of zCDP: the supremum of divergence over order, refined about the best of a grid; the limit at order 1 too."""
         limit = max(float((a * np.log(a / b)).sum()) for a, b in ((self.p, self.q), (self.q, self.p)))
         ratios = [self.renyi(float(alpha)) / float(alpha) for alpha in ORDERS]
         near = float(np.log(ORDERS[int(np.argmax(ratios))] - 1))
@@ -51,7 +51,7 @@ class Pair:
 
     @property
     def mu(self) -> float:
-        """Of GDP. A Gaussian trade-off function is convex, so it lies below a polygon if it does at the corners."""
+        """Mu of GDP. A Gaussian trade-off function is convex, so it lies below a polygon if it does at the corners."""
         order = np.argsort(-self.q / self.p, kind="stable")
         p, q = self.p[order], self.q[order]
         # Rates and their complements, each summed from its small end.

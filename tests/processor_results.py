@@ -62,7 +62,7 @@ EFFORT = Effort(replays=1000, confidence=0.95, delta=1e-5, examples=5, seed=3)
 
 
 def keys(specs: str = "*.yaml") -> dict[str, Any]:
-    """Of specs that ship: cells, their audits, their first blocks, and what these draw from."""
+    """Keys of specs that ship: cells, their audits, their first blocks, and what these draw from."""
     found = {}
     for path in sorted(SPECS.glob(specs)):
         for cell in cells_of(load_spec(path)):

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info
 CORES = ("Haswell", "SkylakeX")
 """Kernels of OpenBLAS for x86 with and without AVX-512; nearly every processor of these years takes one of them."""
 _NEEDS = {"SkylakeX": ("AVX512_SKX", "X86_V4"), "Haswell": ("AVX2", "X86_V3")}
-"""Of which instructions the processor must know one."""
+"""Instructions of which the processor must know one."""
 
 
 def own_cores() -> set[str]:

@@ -102,7 +102,7 @@ def _built(case):
 
 @cache
 def _audited(case, users=N_USERS):
-    """As the catalog's own audits play: on the entry's problem, at the test budget."""
+    """Plays as the catalog's own audits do: on the entry's problem, at the test budget."""
     entry = case.entry
     problem, table = bed_of(entry, users, 0)
     settings = bed_settings(entry, problem, case.calibration)
@@ -153,7 +153,7 @@ def _search(trial, examples, shrinks=True):
 
 @every_case
 def test_an_algorithm_is_frozen_and_plays_every_round_once(case):
-    """Of an episode each step."""
+    """Each step of an episode."""
     algorithm, table = _built(case), _table(case)
     field = dataclasses.fields(algorithm)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -303,7 +303,7 @@ def test_every_private_entry_has_planted_faults_and_each_kind_of_audit_must_see_
 
 
 def test_every_private_entry_has_its_non_private_twin():
-    """Of the same family, on the same problems."""
+    """The twin is of the same family, on the same problems."""
     twins = [entry for entry in CATALOG if entry.promise is None]
     for entry in CATALOG:
         if entry.promise is not None:

@@ -103,7 +103,7 @@ def test_a_line_that_is_not_the_mutated_one_is_refused():
 
 @pytest.fixture(scope="module")
 def candidates():
-    """Of a few real files."""
+    """Mutations of a few real files."""
     sources = {
         path: (page.ROOT / path).read_text(encoding="utf-8")
         for path in ("privacy_core/clipping.py", "privacy_core/gaussian.py", "privacy_core/ledger.py", "flows/spec/spec.py")

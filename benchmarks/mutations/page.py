@@ -50,7 +50,7 @@ class Reason(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Of some mutations; those that change no behavior are left out of `changing` and of what is caught."""
+    """Counts of some mutations; those that change no behavior are left out of `changing` and of what is caught."""
 
     planted: int
     equivalent: int

@@ -38,7 +38,7 @@ class FileRecord(TypedDict):
 
 
 def processor_seconds() -> float:
-    """Of this process and its ended children."""
+    """Processor seconds of this process and its ended children."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
 

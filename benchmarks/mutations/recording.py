@@ -24,7 +24,7 @@ _LONGEST = 3600.0
 
 
 class Recording(NamedTuple):
-    """Of one suite.
+    """Record of one suite.
 
     Attributes:
       where: folders of tests, separated by commas.

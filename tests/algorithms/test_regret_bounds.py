@@ -192,7 +192,7 @@ def test_the_worst_arms_come_first():
 
 
 def rare_pulls(horizon, n_arms, beta, misses):
-    """As the docstring has it, term by term."""
+    """Repeats the formula of the docstring, term by term."""
     total, k = 0.0, 0
     while 2**k + n_arms <= horizon:
         total += 2**k * misses * (2**k + n_arms) ** -beta

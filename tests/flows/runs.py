@@ -65,7 +65,7 @@ class Member(NamedTuple):
 
 
 def workers(members: list[Member]) -> list[Member]:
-    """Of a pool: forked from a fork server, which has the same command line, or fresh interpreters."""
+    """Workers of a pool: forked from a fork server, which has the same command line, or fresh interpreters."""
     forking = {member.pid for member in members if "multiprocessing.forkserver" in member.command}
     return [member for member in members if member.parent in forking or "multiprocessing.spawn" in member.command]
 

@@ -29,7 +29,7 @@ FALSE_ALARM = 1e-12
 
 
 def probabilities(scale):
-    """Of the whole numbers -reach, ..., reach, beyond which less than 1e-30 lies."""
+    """Probabilities of the whole numbers -reach, ..., reach, beyond which less than 1e-30 lies."""
     reach = math.ceil(12 * scale) + 3
     k = np.arange(-reach, reach + 1)
     weight = np.exp(-(k**2) / (2 * scale**2))
@@ -200,7 +200,7 @@ def test_the_privacy_loss_is_that_of_the_probabilities(shape):
 
 @given(st.floats(0.3, 50.0), st.integers(1, 40), st.floats(1.001, 60.0))
 def test_the_price_bounds_the_divergence(scale, shift, alpha):
-    """Of the probabilities themselves, summed, for a change of `shift` whole numbers."""
+    """Computed from the probabilities themselves, summed, for a change of `shift` whole numbers."""
     mechanism = DiscreteGaussian(float(shift), scale / shift, 1.0)
     k = np.arange(-int(200 * scale) - 60 * shift, int(200 * scale) + 60 * shift + 1)
     log_p = -((k / scale) ** 2) / 2

@@ -190,7 +190,7 @@ def test_the_trade_off_of_a_mixture_lies_between_what_is_known():
 
 
 def test_the_trade_off_of_laplace_noise():
-    """Of one release the exact one is known (Dong, Roth, Su 2022, Example 2.4): three pieces."""
+    """The exact curve of one release is known (Dong, Roth, Su 2022, Example 2.4): three pieces."""
     e, fpr = 0.5, np.linspace(0.001, 0.999, 57)
     half = math.exp(-e) / 2
     exact = np.where(

@@ -118,7 +118,7 @@ def test_halving_each_coordinate_approximates_another_kernel():
 
 @given(q=st.integers(1, 24), seed=seeds)
 def test_gauss_and_hermite_are_exact_for_polynomials(q, seed):
-    """Of degree below 2 q, under the normal law; and the weights are the formula's, with the square of H_(q-1)."""
+    """Exact for degrees below 2 q, under the normal law; and the weights are the formula's, with the square of H_(q-1)."""
     found = quadrature_fourier(SE, 1, q)
     frequencies = np.concatenate([-found.frequencies[:, 0], found.frequencies[:, 0], [0.0] * (q % 2)])
     weights = np.concatenate([found.weights / 2, found.weights / 2, [found.constant] * (q % 2)])

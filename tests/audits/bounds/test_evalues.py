@@ -79,7 +79,7 @@ def test_no_pair_has_means_above_two_at_its_own_renyi_divergence(alpha):
 
 
 def smallest_mu(p, q):
-    """Of all Neyman-Pearson tests between two laws on few points; that of the convex hull is the largest of these."""
+    """Best of all Neyman-Pearson tests between two laws on few points; that of the convex hull is the largest of these."""
     order = np.argsort(q / p)[::-1]
     fpr, tpr = np.cumsum(p[order])[:-1], np.cumsum(q[order])[:-1]
     return float(np.max(ndtri(tpr) - ndtri(fpr)))

@@ -34,7 +34,7 @@ def of_gaussian(mu):
 
 
 def of_laplace(epsilon):
-    """Of scale 1 / epsilon for a shift by 1: its delta at x is 1 - e^((x - epsilon) / 2)."""
+    """Laplace noise of scale 1 / epsilon for a shift by 1: its delta at x is 1 - e^((x - epsilon) / 2)."""
     mu = 2 * norm.isf(math.exp(-epsilon / 2) / 2)  # the middle threshold, where both error rates are equal, tells most
 
     def renyi(a):

@@ -27,7 +27,7 @@ CASES = [
 
 @pytest.mark.parametrize(("method", "parameters", "claimed", "n", "draw"), first(1, CASES))
 def test_the_factor_is_caught_nearly_always_and_a_third_of_it_is_not(method, parameters, claimed, n, draw):
-    """Of 40 other audits at least 85 % refute at the factor, and less than 60 % at a third of the way to it."""
+    """In 40 other audits at least 85 % refute at the factor, and less than 60 % at a third of the way to it."""
     factor = smallest_factor_caught(method, parameters, 0.05, claimed, n)
     assert 1 < factor < 4
 
@@ -96,7 +96,7 @@ def test_what_is_refused():
 
 @pytest.mark.parametrize(("method", "parameters", "claimed", "n", "draw"), first(1, CASES))
 def test_the_share_caught_is_that_of_other_audits(method, parameters, claimed, n, draw):
-    """Of 60 other audits; each share has a standard deviation of 0.08 at most. It may be understated, but not overstated."""
+    """60 other audits; each share has a standard deviation of 0.08 at most. It may be understated, but not overstated."""
     smallest = smallest_factor_caught(method, parameters, 0.05, claimed, n)
     factors = [1.0, 1 + (smallest - 1) / 2, smallest, min(64.0, 2 * smallest)]
     shares = share_caught(method, parameters, 0.05, claimed, n, smallest, factors)

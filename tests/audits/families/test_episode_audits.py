@@ -289,7 +289,7 @@ def test_one_run_of_many_messages():
 
 
 def test_one_state_leaves_rewards_to_change():
-    """Of the H places with a reward all move by 1: sqrt(H) of sqrt(2 H)."""
+    """All H places with a reward move by 1: sqrt(H) of sqrt(2 H)."""
     single = Cheapest(local().sums, n_states=1)
     alone = random_episodes(8, HORIZON, 1, N_ACTIONS, UNIT, 0)
     assert alone.changes() == []

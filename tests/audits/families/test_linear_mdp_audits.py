@@ -48,7 +48,7 @@ EPISODES = TABLE.n_users
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "replays"), [("lsvi-ucb joint", 20_000), ("lsvi-ucb joint pure", 4000)])
 def test_a_small_audit_passes_and_catches_every_fault(name, replays):
-    """Of pure privacy replays see little, however many; most of its faults are caught by other means."""
+    """Under pure privacy replays see little, however many; most of its faults are caught by other means."""
     found = audit(trial(name), CONTROLS[name], Effort(replays, 0.95, DELTA, 40, 1))
     missed = {control.name: (control.measured, control.caught_by) for control in found.controls if not control.is_caught}
     assert not missed

@@ -58,7 +58,7 @@ def test_a_small_audit_passes_and_catches_every_fault(name):
 
 @pytest.mark.parametrize("name", ["ucrl-vtr joint pure", "ucrl-vtr local pure"])
 def test_laplace_noise_with_the_constants_of_gaussian_noise_is_told_apart_by_the_book(name):
-    """As printed with L2 sensitivities, at d = 6: the accountant finds more than the claim."""
+    """Printed noise with L2 sensitivities, at d = 6: the accountant finds more than the claim."""
     for reading, is_true in (("l2-constants", False), ("l1-constants", True)):
         of = trial(name, "printed", reading=reading)
         found = account(dict(derive(of.algorithm, of.table, seed=0)))

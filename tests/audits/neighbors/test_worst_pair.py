@@ -156,7 +156,7 @@ def test_the_loss_is_that_of_the_noise_that_is_drawn(name, factor):
 
 
 def test_losses_do_not_depend_on_how_they_are_batched(monkeypatch):
-    """Of a run whose decisions do not change the loss; with other seeds for other batches."""
+    """Plays a run whose decisions do not change the loss; with other seeds for other batches."""
     tried = [Candidate(record, Change(0.0, 1.0), "c") for record in range(24)]
     whole = _losses(TRIALS["tree"].algorithm, tried, {"c": _even(24)})
     monkeypatch.setattr("bandana.audits.neighbors.worst_pair._CELLS", 24 * 20)

@@ -118,7 +118,7 @@ def test_coins_are_fair_and_the_seed_s():
 
 
 class Exclusive(RunningSumBed):
-    """As a local bed, but every second message is the noisy exclusive or of two rewards; it spans both."""
+    """A local bed, but every second message is the noisy exclusive or of two rewards; it spans both."""
 
     def absorb(self, sensitive, released, record, ledger):
         reward, t = record.rewards[:, 0], int(record.user[0])

@@ -10,7 +10,7 @@ N, LEVEL = 100_000, 0.05
 
 
 def laplace(value, n, seed):
-    """Of epsilon 1."""
+    """A mechanism of epsilon 1."""
     return np.random.default_rng(seed).laplace(value, 1.0, n)
 
 

@@ -192,7 +192,7 @@ def test_regret_is_that_of_each_user_s_best_action(name):
 
 @each
 def test_audits_replay_points_of_the_domain(name):
-    """Of norm at most 1, as every context table: which points of [-1, 1]^d are."""
+    """Features have norm at most 1, as every context table: which points of [-1, 1]^d are."""
     table = built(KINDS[name]).audit_table()
     again, longer, other = (
         built(KINDS[name], **changes).audit_table() for changes in ({}, {"horizon": HORIZON + 20}, {"seed": 8})
@@ -217,7 +217,7 @@ def test_audits_replay_points_of_the_domain(name):
 
 
 def test_a_large_pool_is_audited_on_a_small_one_at_the_kernels_lengthscale():
-    """Of 10 x 50 points an audit would take an hour, and show less: one context is never drawn."""
+    """An audit of 10 x 50 points would take an hour, and show less: one context is never drawn."""
     pools = []
     for lengthscale in (0.2, 0.4, 8.0):
         environment = built({**KINDS["rkhs"], "lengthscale": lengthscale})

@@ -46,7 +46,7 @@ def test_a_replicate_of_a_batch_is_its_lone_run(name):
 
 
 def test_replicates_play_other_actions_after_the_first_epoch():
-    """As printed nothing is eliminated, and all users of one table are given uniform actions."""
+    """Printed noise: nothing is eliminated, and all users of one table are given uniform actions."""
     algorithm = CAPRI(POOL, KERNEL, HORIZON, UNIT).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "printed")
     actions, released = played(algorithm, OwnNoiseLedger([*range(1, 9)]))
     assert released.active.all()
@@ -111,7 +111,7 @@ USUAL = {"error_scale": 0.25, "failure": 0.1}
 
 
 def test_the_twins_regret_is_sublinear():
-    """Of runs for T and for 4 T: within one run much is spent in early epochs, whose lengths depend on T."""
+    """Compares runs for T and for 4 T: within one run much is spent in early epochs, whose lengths depend on T."""
     regrets = []
     for horizon in (4000, 16000):
         (_, full), uniform = regret(CAPRI(POOL, KERNEL, horizon, SYMMETRIC, **USUAL).twin(), POOL, horizon, 2)

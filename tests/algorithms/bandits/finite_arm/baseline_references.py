@@ -14,7 +14,7 @@ Table = Sequence[Sequence[float]]
 
 
 def kl(p: float, q: float) -> float:
-    """Of two Bernoulli laws."""
+    """Divergence of two Bernoulli laws."""
     first = p * math.log(p / q) if p > 0 else 0.0
     return first + ((1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0)
 

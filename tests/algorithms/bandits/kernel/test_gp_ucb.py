@@ -247,7 +247,7 @@ def test_lemma_5_and_where_it_is_false():
 
 
 def test_lemma_5_says_what_it_needs_for_smaller_rewards_too():
-    """Of rewards in [0, 1] the printed vector noise hides nearly all: what is left is the matrix, sqrt 2 over sigma_X."""
+    """For rewards in [0, 1] the printed vector noise hides nearly all: what is left is the matrix, sqrt 2 over sigma_X."""
     mu = accounted(GPUCBSettings(3, MAP, 100, UNIT).private(ApproxDP(1.0, BETA), TrustModel.LOCAL, "printed"))
     sigma = math.sqrt(8 * math.log(5 / (2 * BETA)))
     assert math.sqrt(2) / sigma < mu < 1.02 * math.sqrt(2) / sigma

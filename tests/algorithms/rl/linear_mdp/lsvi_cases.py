@@ -19,7 +19,7 @@ DELTA = 1e-5
 
 
 def features(seed=0):
-    """Of mixed signs, the first of norm 1, the others shorter."""
+    """Features of mixed signs, the first of norm 1, the others shorter."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((N_STATES, N_ACTIONS, D))
     x /= np.linalg.norm(x, axis=2, keepdims=True)

@@ -31,7 +31,7 @@ from bandana.algorithms.run import run
 from bandana.privacy_core import ApproxDP, LiveLedger, PureDP, TreeSum
 
 SCALE = 0.01
-"""Of beta: with it the policy depends on everything."""
+"""Value of beta: with it the policy depends on everything."""
 
 
 def test_one_state_and_one_feature_by_hand():
