@@ -20,14 +20,16 @@ class Settings:
     Attributes:
       problem: what it plays on.
       parameters: the entry's own parameters, all of them.
-      calibration: one of the entry's, None for a non-private algorithm.
+      calibration: one of the entry's, or a mixture of their parts in words; None for a non-private algorithm.
       privacy: the promise to calibrate to, None for a non-private algorithm.
+      parts: part of the calibration -> option; empty where the calibrations cannot be taken apart.
     """
 
     problem: Problem
     parameters: Mapping[str, Any]
     calibration: str | None = None
     privacy: Guarantee | None = None
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
         """The public parameters that have a value, and the privacy level, for keys, MLflow and the report."""
@@ -132,7 +134,7 @@ class Entry:
       calibrations: names of the noise calibrations.
       claim: the promise in words.
       source: publication and theorem.
-      build: settings -> algorithm.
+      build: settings -> algorithm; where calibrations have parts, it decides by `Settings.parts` alone.
       plays_on: kinds of problems.
       parameters: name -> declaration.
       promise: settings -> claim; None for a non-private algorithm.
@@ -141,6 +143,8 @@ class Entry:
         noise of a release depends on none of them, but for the number of batches of LSVI-UCB, which short runs cannot hold.
       audit_shape: (number of actions, d) of the problem that the catalog's own audit plays on.
       bound: the source's bound on the regret, where rewards are drawn as it assumes; None where it states none.
+      parts: calibration -> part -> option, such as `printed` -> {noise: printed, sum: tree, width: printed}; every
+        combination of the options keeps the claim. Empty where the calibrations cannot be taken apart.
       label: unique words, such as `ucrl-vtr local pure`; the catalog sets it.
       seed_name: the name that seeds are derived from, which never changes; the catalog sets it where it follows a rule.
     """
@@ -160,6 +164,7 @@ class Entry:
     in_audit: Callable[[Settings], Settings] = _as_asked
     audit_shape: tuple[int, int] = (2, 2)
     bound: Bound | None = None
+    parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     label: str = ""
     seed_name: str = ""
 
@@ -188,9 +193,19 @@ class Entry:
         return {**counted, **settings.level()}
 
     def settings(
-        self, problem: Problem, calibration: str | None = None, privacy: Guarantee | None = None, **parameters: Value
+        self,
+        problem: Problem,
+        calibration: str | Mapping[str, str] | None = None,
+        privacy: Guarantee | None = None,
+        **parameters: Value,
     ) -> Settings:
         """Checked settings; a parameter that is not given has the entry's default.
+
+        Args:
+          problem: what it plays on.
+          calibration: one of the entry's, or an option for each of their parts.
+          privacy: the promise to calibrate to.
+          **parameters: the entry's own.
 
         Raises:
           ValueError: it does not play on such a problem; a parameter is unknown or out of its range; a calibration or
@@ -205,10 +220,8 @@ class Entry:
         if self.promise is None:
             if calibration is not None or privacy is not None:
                 raise ValueError(f"{self.label} is not private: it takes neither a calibration nor a privacy level")
-        elif calibration not in self.calibrations:
-            raise ValueError(
-                f"calibration of {self.label} must be one of {', '.join(self.calibrations)}, got {calibration!r}"
-            )
+        elif calibration is None:
+            raise ValueError(f"calibration of {self.label} must be one of {', '.join(self.calibrations)}, got None")
         elif privacy is None:
             raise ValueError(f"{self.label} needs a privacy level")
         elif kind_of(privacy) != self.guarantee:
@@ -216,7 +229,47 @@ class Entry:
         filled = {name: item.check(parameters.get(name, item.default)) for name, item in self.parameters.items()}
         if FAILURE.name in filled:
             filled[FAILURE.name] = failure_of(filled[FAILURE.name], problem.known_horizon)  # type: ignore[arg-type]
-        return Settings(problem, filled, calibration, privacy)
+        if calibration is None or privacy is None:
+            return Settings(problem, filled)
+        name, parts = self.calibrated(calibration)
+        return Settings(problem, filled, name, privacy, parts)
+
+    def calibrated(self, calibration: str | Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+        """Name and parts of a calibration; a mixture of parts that is one of the entry's calibrations has its name.
+
+        Raises:
+          ValueError: the calibration, a part or its option is unknown, or a part is missing; the message names it.
+        """
+        if isinstance(calibration, str):
+            if calibration not in self.calibrations:
+                raise ValueError(
+                    f"calibration of {self.label} must be one of {', '.join(self.calibrations)}, got {calibration!r}"
+                )
+            return calibration, self.parts.get(calibration, {})
+        options = self.part_options
+        if not options:
+            raise ValueError(
+                f"calibrations of {self.label} cannot be taken apart; name one or more of: {', '.join(self.calibrations)}"
+            )
+        if wrong := [part for part in calibration if part not in options]:
+            raise ValueError(f"calibrations of {self.label} have no part {wrong[0]!r}; the parts are: {', '.join(options)}")
+        if missing := [part for part in options if part not in calibration]:
+            raise ValueError(
+                f"a mixed calibration of {self.label} needs all parts; {missing[0]!r} is missing, one of: "
+                f"{', '.join(options[missing[0]])}"
+            )
+        parts = {part: calibration[part] for part in options}
+        for part, option in parts.items():
+            if option not in options[part]:
+                raise ValueError(f"{part} of {self.label} must be one of {', '.join(options[part])}, got {option!r}")
+        same = [name for name, own in self.parts.items() if own == parts]
+        return (same or [" ".join(f"{part}={option}" for part, option in parts.items())])[0], parts
+
+    @property
+    def part_options(self) -> dict[str, tuple[str, ...]]:
+        """Part of a calibration -> its options, in the order of the calibrations; empty where there are no parts."""
+        names = dict.fromkeys(part for parts in self.parts.values() for part in parts)
+        return {name: tuple(dict.fromkeys(parts[name] for parts in self.parts.values())) for name in names}
 
     def at_test_budget(self, settings: Settings) -> Settings:
         """The same settings with a promise that is 1-GDP: a budget at which audits see small faults."""

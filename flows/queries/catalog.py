@@ -83,6 +83,9 @@ def show(entries: Sequence[Entry], console: Console) -> None:
         console.print(f"[bold]{kind}[/bold]{escape(noise)}{bound}")
         if entry.is_private:
             console.print(f"  claim: {escape(entry.claim)}")
+        if entry.part_options:
+            parts = "; ".join(f"{part}: {', '.join(options)}" for part, options in entry.part_options.items())
+            console.print(f"  parts of a mixed calibration: {escape(parts)}")
         console.print(f"  source: {escape(entry.source)}\n")
     table = Table("parameter", "default", "meaning", box=None, pad_edge=False)
     for parameter, forms in _parameters(entries):

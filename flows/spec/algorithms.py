@@ -54,8 +54,10 @@ class AlgorithmSpec(Strict):
     model: OneOrSeveral[Literal["none", "central", "joint", "local"]] | None = Field(
         None, description="Trust model, one or several; `none`: the non-private twin. Needed where there are several."
     )
-    calibrations: OneOrSeveral[str] | None = Field(
-        None, description="Noise calibrations, one or several; all of the algorithm's if left out."
+    calibrations: OneOrSeveral[str | dict[str, str]] | None = Field(
+        None,
+        description="Noise calibrations, one or several; all of the algorithm's if left out. A mapping mixes their parts, "
+        "such as {noise: printed, sum: factorized, width: exact}, to see which of them matters.",
     )
     privacy: PrivacySpec | None = Field(None, description="Guarantee of a private algorithm.")
 
@@ -80,15 +82,18 @@ class AlgorithmSpec(Strict):
             if not any(name in entry.parameters for entry in entries):
                 takers = " and ".join(entry.label for entry in catalog.of_name(self.algorithm) if name in entry.parameters)
                 raise ValueError(f"{name}: a parameter of {takers} only")
+        if self.calibrations and not any(entry.calibrations for entry in entries):
+            raise ValueError(f"calibrations: {self.algorithm} without privacy has none")
         offered = list(dict.fromkeys(name for entry in entries for name in entry.calibrations))
         for calibration in self.calibrations or ():
-            if not offered:
-                raise ValueError(f"calibrations: {self.algorithm} without privacy has none")
-            if calibration not in offered:
+            if isinstance(calibration, str) and calibration not in offered:
                 raise ValueError(f"calibrations of {self.algorithm} must be among {', '.join(offered)}, got {calibration!r}")
         for entry in entries:
             if entry.is_private and not self.calibrations_of(entry):
                 raise ValueError(f"calibrations of {entry.label} must be among {', '.join(entry.calibrations)}")
+            for wanted in self.calibrations_of(entry):
+                if wanted is not None:
+                    entry.calibrated(wanted)
         return self
 
     @property
@@ -137,11 +142,12 @@ class AlgorithmSpec(Strict):
         """Privacy levels of one of its entries; None alone for a non-private one."""
         return [*self.privacy.levels()] if self.privacy is not None and entry.is_private else [None]
 
-    def calibrations_of(self, entry: Entry) -> list[str | None]:
-        """Calibrations of one of its entries; None alone for a non-private one."""
+    def calibrations_of(self, entry: Entry) -> list[str | dict[str, str] | None]:
+        """Calibrations of one of its entries, by name or as a mixture of parts; None alone for a non-private one."""
         if not entry.is_private:
             return [None]
-        return [name for name in self.calibrations or entry.calibrations if name in entry.calibrations]
+        wanted = self.calibrations or list(entry.calibrations)
+        return [each for each in wanted if isinstance(each, dict) or each in entry.calibrations]
 
     def parameters(self, entry: Entry) -> list[dict[str, Any]]:
         """Every combination of the parameters that are given and that the entry takes."""

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from bandana.algorithms import catalog
+from bandana.algorithms.entry import Entry
 from bandana.flows.spec.algorithms import type_of
 from bandana.flows.spec.spec import Spec
 
@@ -39,7 +40,7 @@ def _schema_of(name: str, shared: dict[str, Any]) -> dict[str, Any]:
     }
     if calibrations:
         fields["calibrations"] = {
-            **_one_or_more({"enum": calibrations}),
+            **_one_or_more(_calibration(calibrations, entries)),
             "description": shared["calibrations"]["description"],
         }
         fields["privacy"] = shared["privacy"]
@@ -48,6 +49,17 @@ def _schema_of(name: str, shared: dict[str, Any]) -> dict[str, Any]:
         about = f"{parameter.meaning} Default: {parameter.shown_default}."
         fields[parameter.name] = {**_one_or_more(items), "description": about}
     return {"type": "object", "properties": fields, "required": ["algorithm"], "additionalProperties": False}
+
+
+def _calibration(names: list[str], entries: list[Entry]) -> dict[str, Any]:
+    """A calibration by name, or a mixture with an option for each part, where calibrations have parts."""
+    mixtures = []
+    for options in (entry.part_options for entry in entries):
+        parts = {part: {"enum": list(each)} for part, each in options.items()}
+        mixture = {"type": "object", "properties": parts, "required": list(parts), "additionalProperties": False}
+        if parts and mixture not in mixtures:
+            mixtures.append(mixture)
+    return {"anyOf": [{"enum": names}, *mixtures]} if mixtures else {"enum": names}
 
 
 def _one_or_more(items: dict[str, Any]) -> dict[str, Any]:

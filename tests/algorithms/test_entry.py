@@ -207,3 +207,31 @@ def test_a_parameter_is_declared_with_meaning_default_and_check(parameter):
     for wrong in (0, -1.0, math.nan, math.inf, "x", True):
         with pytest.raises(ValueError, match=f"^{parameter.name} must be "):
             parameter.check(wrong)
+
+
+MIXED = dataclasses.replace(
+    find("linucb joint"),
+    calibrations=("printed", "tight"),
+    parts={"printed": {"noise": "printed", "sum": "tree"}, "tight": {"noise": "tight", "sum": "factorized"}},
+)
+
+
+def test_calibration_is_taken_apart() -> None:
+    assert MIXED.part_options == {"noise": ("printed", "tight"), "sum": ("tree", "factorized")}
+    assert MIXED.calibrated("tight") == ("tight", {"noise": "tight", "sum": "factorized"})
+    assert MIXED.calibrated({"sum": "factorized", "noise": "printed"})[0] == "noise=printed sum=factorized"
+    assert MIXED.calibrated({"noise": "printed", "sum": "tree"})[0] == "printed"
+
+
+@pytest.mark.parametrize(
+    ("calibration", "message"),
+    [
+        ("loose", "must be one of printed, tight, got 'loose'"),
+        ({"noise": "printed"}, "'sum' is missing, one of: tree, factorized"),
+        ({"noise": "printed", "sum": "tree", "width": "exact"}, "have no part 'width'; the parts are: noise, sum"),
+        ({"noise": "loud", "sum": "tree"}, "noise of linucb joint must be one of printed, tight, got 'loud'"),
+    ],
+)
+def test_wrong_mixture_names_part_and_options(calibration: str | dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MIXED.calibrated(calibration)
