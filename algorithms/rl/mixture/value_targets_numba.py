@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.ties import TIE
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _MOST_ENUMERATED = 16
@@ -43,20 +44,23 @@ def reach(features: FloatArray) -> float:
 
 
 @_kernel
-def plan(features, rewards, block, center, low, high, estimate, inverse, width, policy, values):  # type: ignore[no-untyped-def]
+def plan(  # type: ignore[no-untyped-def]
+    features, rewards, block, center, low, high, preference, estimate, inverse, width, policy, values
+):  # fmt: skip
     """Optimistic backward induction in every replicate.
 
     From V_H = 0, with c the center of step h's block and x = phi_(V_(h+1) - c)(s, a),
 
-        Q_h(s, a) = r_h(s, a) + c + <x, w> + width sqrt(x^T inverse x), moved into [low_h, high_h],
+        Q_h(s, a) = r_h(s, a) + c + <x, w> + width sqrt(x^T inverse x),
 
-    V_h(s) = max_a Q_h(s, a), and the policy takes the lowest of the best actions. Without a block V_(h+1) is known,
-    high_h+1.
+    V_h(s) = max_a Q_h(s, a), moved into [low_h, high_h]. The policy takes the largest Q_h before it is moved, as where all
+    exceed what can be earned the moved ones are equal; of those that are equal up to `TIE`, the first in `preference`.
+    Without a block V_(h+1) is known, high_h+1.
 
     features: as of `by_next_state`; rewards: (horizon, n_states * n_actions); block: (horizon,) index, -1 for none; center:
-    (n_blocks,), low, high: (horizon + 1,); estimate: (n_reps, n_blocks, d), inverse: (n_reps, n_blocks, d, d) symmetric, of
-    which the upper triangle is read, width: (n_reps, n_blocks). Filled: policy (n_reps, horizon, n_states), values (n_reps,
-    horizon + 1, n_states).
+    (n_blocks,), low, high: (horizon + 1,); preference: (n_reps, n_actions) permutations of the actions; estimate: (n_reps,
+    n_blocks, d), inverse: (n_reps, n_blocks, d, d) symmetric, of which the upper triangle is read, width: (n_reps,
+    n_blocks). Filled: policy (n_reps, horizon, n_states), values (n_reps, horizon + 1, n_states).
     """
     n_reps, horizon, n_states = policy.shape
     d, n_pairs = features.shape[1], features.shape[2]
@@ -98,14 +102,16 @@ def plan(features, rewards, block, center, low, high, estimate, inverse, width, 
                 for p in range(n_pairs):
                     q[p] += scale * math.sqrt(max(square[p], 0.0))
             for s in range(n_states):
-                best, best_value = 0, -math.inf
+                largest = -math.inf
                 for a in range(n_actions):
-                    found = min(max(q[s * n_actions + a], low[h]), high[h])
-                    if found > best_value:
-                        best_value = found
-                        best = a
+                    largest = max(largest, q[s * n_actions + a])
+                least = largest - TIE * abs(largest)
+                for place in range(n_actions):
+                    best = preference[r, place]
+                    if q[s * n_actions + best] >= least:
+                        break
                 policy[r, h, s] = best
-                values[r, h, s] = best_value
+                values[r, h, s] = min(max(largest, low[h]), high[h])
 
 
 def plan_reference(
@@ -115,6 +121,7 @@ def plan_reference(
     center: FloatArray,
     low: FloatArray,
     high: FloatArray,
+    preference: IntArray,
     estimate: FloatArray,
     inverse: FloatArray,
     width: FloatArray,
@@ -134,8 +141,12 @@ def plan_reference(
             square = np.einsum("rsai,rij,rsaj->rsa", x, inverse[:, b], x)
             q = rewards[h] + center[b] + np.einsum("rsad,rd->rsa", x, estimate[:, b])
             q = q + width[:, b, None, None] * np.sqrt(np.maximum(square, 0.0))
-        q = np.clip(q, low[h], high[h])
-        policy[:, h], values[:, h] = q.argmax(axis=2), q.max(axis=2)
+        largest = q.max(axis=2)
+        is_best = q >= (largest - TIE * np.abs(largest))[:, :, None]
+        order = np.broadcast_to(preference[:, None], q.shape)
+        first = np.take_along_axis(is_best, order, axis=2).argmax(axis=2)
+        policy[:, h] = np.take_along_axis(order, first[:, :, None], axis=2)[:, :, 0]
+        values[:, h] = np.clip(largest, low[h], high[h])
     return policy, values
 
 

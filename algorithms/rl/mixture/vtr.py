@@ -60,12 +60,12 @@ class UCRLVTR:
     Before episode k the values V_h of all steps are planned backwards: with c the center of a step's `targets`, x =
     phi_(V_(h+1) - c)(s, a) and y = V_(h+1)(s') - c, whose mean is <x, w_h>,
 
-        Q_h(s, a) = r_h(s, a) + c + <x, w> + beta |x|, moved into [low_h, high_h],     V_h(s) = max_a Q_h(s, a),
+        Q_h(s, a) = r_h(s, a) + c + <x, w> + beta |x|,     V_h(s) = max_a Q_h(s, a), moved into [low_h, high_h],
 
-    the norm in Lambda^-1, and the user takes the best action in each state. Then the user's x_h, y_h enter the sums. Lambda
-    (its V), w (its theta) and beta (its w) are those of `PrivateRidge`, with lambda R^2 for lambda, R the bound on |x|, half
-    the range of the values for its R, and C = C_w. Its bound holds as the values of an episode are functions of earlier
-    ones. Before the first release Lambda is lambda R^2 I.
+    the norm in Lambda^-1, and the user takes the action of the largest Q_h in each state. Then the user's x_h, y_h enter the
+    sums. Lambda (its V), w (its theta) and beta (its w) are those of `PrivateRidge`, with lambda R^2 for lambda, R the bound
+    on |x|, half the range of the values for its R, and C = C_w. Its bound holds as the values of an episode are functions of
+    earlier ones. Before the first release Lambda is lambda R^2 I.
 
     Unit of privacy: one user's whole episode, every step's state and action, in whatever the user's tree would have
     answered. What is protected: joint model, the actions of all other users and the final policy; local model, the message
@@ -91,6 +91,8 @@ class UCRLVTR:
       failure: of the width.
       constant_width: in place of beta, for all k; None: beta as above.
       beta_scale: factor on the width.
+      preference: (n_reps, n_actions), of each replicate a permutation of the actions: of equally good ones the first in it
+        is taken; None: the lowest. Public.
     """
 
     model: MixtureModel
@@ -104,6 +106,7 @@ class UCRLVTR:
     failure: float = 0.01
     constant_width: float | None = None
     beta_scale: float = 1.0
+    preference: IntArray | None = None
 
     def __post_init__(self) -> None:
         at_least("horizon", self.horizon, 1)
@@ -187,8 +190,11 @@ class UCRLVTR:
         """Regresses and plans from noisy sums (n_reps, n_blocks, d, d + 1), after `step` episodes."""
         log_det = self.regression.fit(statistic, step, released.estimate, released.inverse)
         np.copyto(released.width, self.beta_scale * self.radius(log_det, step))
+        order = self.preference
+        if order is None:
+            order = np.tile(np.arange(self.n_actions), (len(statistic), 1))
         value_targets_numba.plan(
-            *self._public, released.estimate, released.inverse, released.width, released.policy, released.values
+            *self._public, order, released.estimate, released.inverse, released.width, released.policy, released.values
         )  # fmt: skip
 
     def radius(self, log_det: FloatArray, step: int) -> FloatArray:

@@ -209,11 +209,11 @@ def test_the_twin_learns():
     horizon = 3000
     model, parameters = mixture(3, 2, 3, 3)
     stream = FiniteMDP(model.transitions(parameters), model.rewards, horizon, np.random.SeedSequence(1))
-    curve = EpisodicRegretCurve(stream.best.gaps, np.array([horizon // 2, horizon]), 8)
+    curve = EpisodicRegretCurve(stream.best.gaps, np.array([horizon // 30, horizon]), 8)
     algorithm = plus("twin", model, horizon, beta_scale=0.5)
     run(algorithm, stream, LiveLedger(8, ReproducibleNoise(np.random.SeedSequence(2))), observers=[curve])
-    half, whole = curve.curve.mean(axis=0)
-    assert whole - half < 0.7 * half, "linear regret would be 1"
+    first, whole = curve.curve.mean(axis=0)
+    assert whole < 0.3 * 30 * first, "linear regret would be 30 times the first"
 
 
 def test_nothing_with_constants_is_proved():

@@ -15,6 +15,7 @@ from bandana.algorithms.rl.mixture.targets import centered_targets, printed_targ
 shapes = st.tuples(
     st.integers(1, 3), st.integers(1, 5), st.integers(1, 4), st.integers(2, 4), st.integers(1, 4), st.integers(0, 10**6)
 )
+LOWEST = np.array([[0, 1, 2]])
 
 
 def columns(targets):
@@ -41,9 +42,10 @@ def test_planning_and_contributions(shape, is_printed):
     values = np.empty((n_reps, horizon + 1, n_states))
     by_state = value_targets_numba.by_next_state(model.features)
     flat = np.ascontiguousarray(model.rewards.reshape(horizon, -1))
-    value_targets_numba.plan(by_state, flat, block, center, low, high, estimate, inverse, width, policy, values)
+    order = rng.permuted(np.tile(np.arange(n_actions), (n_reps, 1)), axis=1)
+    value_targets_numba.plan(by_state, flat, block, center, low, high, order, estimate, inverse, width, policy, values)
     expected = value_targets_numba.plan_reference(
-        model.features, model.rewards, block, center, low, high, estimate, inverse, width
+        model.features, model.rewards, block, center, low, high, order, estimate, inverse, width
     )  # fmt: skip
     np.testing.assert_allclose(values, expected[1], rtol=1e-9, atol=1e-9)
     assert np.array_equal(policy, expected[0])
@@ -64,24 +66,43 @@ def test_planning_with_the_true_parameters_and_no_width_is_backward_induction():
     policy, values = np.empty((1, 5, 4), dtype=np.int64), np.empty((1, 6, 4))
     value_targets_numba.plan(
         value_targets_numba.by_next_state(model.features), model.rewards.reshape(5, -1).copy(), targets.block_of_step(5),
-        np.array(targets.center), np.array(targets.low), np.array(targets.high),
+        np.array(targets.center), np.array(targets.low), np.array(targets.high), LOWEST,
         parameters[None, list(targets.steps)], np.zeros((1, 4, 3, 3)), np.ones((1, 4)), policy, values,
     )  # fmt: skip
     np.testing.assert_allclose(values[0], best.values, atol=1e-12)
     assert np.array_equal(policy[0], best.action_values.argmax(axis=2))
 
 
-def test_ties_go_to_the_lowest_action():
-    model, _ = mixture(2, 3, 2, 2)
+def planned(model, order, width=0.0):
+    """Policy and values before anything is known."""
     targets = centered_targets(model)
     policy, values = np.full((1, 2, 2), 9), np.empty((1, 3, 2))
-    flat = np.zeros((2, 6))
     value_targets_numba.plan(
-        value_targets_numba.by_next_state(model.features), flat, targets.block_of_step(2), np.array(targets.center),
-        np.array(targets.low), np.array(targets.high), np.zeros((1, 1, 2)), np.zeros((1, 1, 2, 2)), np.zeros((1, 1)),
-        policy, values,
+        value_targets_numba.by_next_state(model.features), model.rewards.reshape(2, -1).copy(), targets.block_of_step(2),
+        np.array(targets.center), np.array(targets.low), np.array(targets.high), np.array([order]), np.zeros((1, 1, 2)),
+        np.eye(2)[None, None], np.array([[width]]), policy, values,
     )  # fmt: skip
-    assert not policy.any()
+    return policy[0], values[0]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_ties_go_to_the_first_action_in_the_preference(order):
+    """Without a width, and with rewards of states alone, all actions are equally good in both steps."""
+    model, _ = mixture(2, 3, 2, 2)
+    policy, _ = planned(model, order)
+    assert (policy == order[0]).all()
+
+
+def test_actions_are_compared_before_values_are_cut():
+    """Where all values exceed what can be earned, the largest one is taken, whatever the preference."""
+    model, _ = mixture(2, 3, 2, 2, seed=1)
+    targets = centered_targets(model)
+    largest = np.linalg.norm(np.einsum("satd,t->sad", model.features, [0.5, -0.5]), axis=2).argmax(axis=1)
+    assert set(largest.tolist()) != {0}
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        policy, values = planned(model, order, width=1e6)
+        assert policy[0].tolist() == largest.tolist()
+        assert values[0].tolist() == [targets.high[0]] * 2
 
 
 class TestTargets:
