@@ -8,12 +8,13 @@ how large that noise can be. A record adds x x^T and y x with |x| <= 1, |y| <= Y
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from bandana.algorithms.regression.norms import goe_norm, normal_norm
 from bandana.privacy_core import (
     EQUAL,
+    GOE,
     ApproxDP,
     Exact,
     Factorized,
@@ -32,7 +33,27 @@ from bandana.privacy_core.checks import one_of, probability
 
 UP = 1 + 1e-12
 """Not below a printed deviation: rounded up by one part in 1e12."""
-_CALIBRATIONS = {TrustModel.JOINT: ("printed", "tree", "tight"), TrustModel.LOCAL: ("printed", "tight")}
+_PARTS: Mapping[str, Mapping[str, str]] = {
+    "printed": {"noise": "printed", "sum": "tree", "width": "printed"},
+    "tree": {"noise": "tight", "sum": "tree", "width": "exact"},
+    "tight": {"noise": "tight", "sum": "factorized", "width": "exact"},
+}
+
+
+def parts_of(calibration: str | Mapping[str, str], trust: TrustModel) -> Mapping[str, str]:
+    """Part -> option of a calibration by name; a mixture of parts is returned as it is.
+
+    `noise` is the budget that the printed noise spends, or the promise's; `sum` is a tree or a factorized sum, and there is
+    none where users noise their own messages; `width` counts on the printed bounds on the noise's norms, or on `quantiles`.
+
+    Raises:
+      ValueError: trust model or calibration are unknown; the message names them.
+    """
+    is_joint = one_of("trust", trust, (TrustModel.JOINT, TrustModel.LOCAL)) is TrustModel.JOINT
+    if not isinstance(calibration, str):
+        return calibration
+    parts = _PARTS[one_of("calibration", calibration, tuple(_PARTS) if is_joint else ("printed", "tight"))]
+    return parts if is_joint else {part: option for part, option in parts.items() if part != "sum"}
 
 
 class NoisySums(NamedTuple):
@@ -56,7 +77,7 @@ def exact_sums() -> NoisySums:
 def private_sums(
     promise: ApproxDP,
     trust: TrustModel,
-    calibration: str,
+    calibration: str | Mapping[str, str],
     printed: Callable[[ApproxDP, TrustModel], NoisySums],
     dimension: int,
     horizon: int,
@@ -65,11 +86,16 @@ def private_sums(
 ) -> NoisySums:
     """Sums that keep a promise.
 
+    Printed noise on a factorized sum spends the budget of the printed tree. That has k = T.bit_length() nodes on a record,
+    each of noise multiplier m: mu = sqrt k / m. The factorized sum, one event a record, has the multiplier m / sqrt k.
+    Printed norms on another sum or other noise are the printed multiples, by sqrt 2 more for the GOE, of the largest
+    deviation of the run: s sqrt(1 + ceil(log2 T)) of a tree, s sqrt T of messages, and that of a factorized sum.
+
     Args:
       promise: (epsilon, delta).
       trust: joint, where sums have noise, or local, where each message has.
       calibration: `printed`; `tight`, GOE noise at exactly the promise, on a factorized sum, one event a record, or on
-        messages; `tree`, a binary tree in place of the factorized sum.
+        messages; `tree`, a binary tree in place of the factorized sum; or a mixture of their parts, see `parts_of`.
       printed: makes the sums of `printed`.
       dimension: d of x.
       horizon: T, rounds.
@@ -79,21 +105,36 @@ def private_sums(
     Raises:
       ValueError: an argument out of its range; the message names it.
     """
-    one_of("trust", trust, tuple(_CALIBRATIONS))
-    one_of("calibration", calibration, _CALIBRATIONS[trust])
-    if calibration == "printed":
-        return printed(promise, trust)
-
-    def noise(structure: Structure) -> JointGaussian:
-        return JointGaussian(1.0, value_bound, calibrate(promise, structure))
-
-    if trust is TrustModel.LOCAL:
-        sums: PrivateSum = LocalSum(noise(Releases(1)))
-    elif calibration == "tree":
-        sums = TreeSum(noise(Tree(horizon)), horizon)
+    parts = parts_of(calibration, trust)
+    in_tree = parts.get("sum", "tree") == "tree"  # messages are the leaves of a tree that nobody adds noise to
+    published = printed(promise, trust) if "printed" in parts.values() else None
+    if published is not None and in_tree and parts["noise"] == parts["width"]:
+        return published
+    if published is not None and parts["noise"] == "printed":
+        noise: JointGaussian = published.sums.mechanism  # type: ignore[attr-defined]
+        noise = noise if in_tree else noise.scaled(1 / math.sqrt(Tree(horizon).n_nodes))
     else:
-        sums = FactorizedSum(noise(Factorized(horizon)), horizon)
-    return NoisySums(sums, *quantiles(dimension, horizon, failure))
+        joint = Tree(horizon) if in_tree else Factorized(horizon)
+        structure: Structure = joint if trust is TrustModel.JOINT else Releases(1)
+        noise = JointGaussian(1.0, value_bound, calibrate(promise, structure))
+    if trust is TrustModel.LOCAL:
+        sums: PrivateSum = LocalSum(noise)
+    else:
+        sums = TreeSum(noise, horizon) if in_tree else FactorizedSum(noise, horizon)
+    if published is None or parts["width"] == "exact":
+        matrix, vector = quantiles(dimension, horizon, failure)
+        return NoisySums(sums, matrix, noise.vector_ratio * vector)
+    matrix, vector = _printed_norms(dimension, horizon, failure)
+    matrix *= math.sqrt(2) if noise.diagonal_ratio == GOE else 1.0
+    deviation = None if published.deviation is None else _largest_deviation(sums, horizon)
+    return NoisySums(sums, matrix, noise.vector_ratio * vector, deviation)
+
+
+def _largest_deviation(sums: PrivateSum, horizon: int) -> float:
+    """The largest deviation of one entry's noise in the run; of a tree with the printed number of nodes."""
+    if isinstance(sums, TreeSum):
+        return sums.mechanism.scale * math.sqrt(1 + math.ceil(math.log2(horizon)))
+    return max(sums.noise_deviation(step) for step in range(1, horizon + 1))
 
 
 def printed_tree(node_sd: float, dimension: int, horizon: int, value_bound: float, failure: float) -> NoisySums:

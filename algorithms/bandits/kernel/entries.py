@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from bandana.algorithms.bandits.contextual.entries import changing_regularizers
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, GPUCBSettings
 from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB, PooledSettings
-from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, approx_of, calibration_of
+from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, approx_of
 from bandana.algorithms.epochs import EPOCHS, ONE, in_epochs, one_epoch, proved_in_one
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, Kind, Parameter, declared
 from bandana.algorithms.problem import KERNEL, POOLED, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.regression.noisy_sums import parts_of
 from bandana.algorithms.rkhs.features import FeatureMap, feature_map, projected_on
 from bandana.algorithms.rkhs.kernels import Additive, Kernel, Linear, Matern
 from bandana.privacy_core import TrustModel
@@ -47,7 +49,7 @@ def _gp_ucb(trust: TrustModel | None, settings: Settings) -> GPUCB:
     chosen = GPUCBSettings(problem.n_actions, found, problem.known_horizon, problem.reward_range, **given)
     if trust is None:
         return chosen.twin()
-    return chosen.private(approx_of(settings), trust, calibration_of(settings), *reading)
+    return chosen.private(approx_of(settings), trust, settings.parts, *reading)
 
 
 def _with_few_features(settings: Settings) -> Settings:
@@ -85,7 +87,10 @@ _GP_UCB = (
 
 def _gp_ucb_entry(form: Form) -> Entry:
     build = partial(_gp_ucb, form.trust)
-    shape = {} if form.trust is None else {"audit_shape": _AUDIT_SHAPE}
+    shape: dict[str, Any] = {}
+    if form.trust is not None:
+        parts = {calibration: parts_of(calibration, form.trust) for calibration in form.calibrations}
+        shape = {"audit_shape": _AUDIT_SHAPE, "parts": parts}
     return form.entry(
         "gp-ucb", "bandits/kernel", _RECORD, in_epochs(build), plays_on=(KERNEL, POOLED), in_audit=_with_few_features,
         parameters=_PARAMETERS | (declared(_READING) if form.trust is TrustModel.JOINT else {}),

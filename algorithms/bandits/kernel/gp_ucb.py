@@ -12,6 +12,7 @@ dimensional Bayesian optimization with additivity and quadrature Fourier feature
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -143,7 +144,9 @@ class GPUCBSettings:
         """The non-private twin, GP-UCB on the same features."""
         return self._built(exact_sums())
 
-    def private(self, promise: ApproxDP, trust: TrustModel, calibration: str, reading: str = READINGS[-1]) -> GPUCB:
+    def private(
+        self, promise: ApproxDP, trust: TrustModel, calibration: str | Mapping[str, str], reading: str = READINGS[-1]
+    ) -> GPUCB:
         r"""The private form with the given promise: Algorithms 1 and 2 or, local, Algorithm 3.
 
         Under local privacy a user gets theta, V and the width, chooses by the own points, and sends (Phi Phi^T, y Phi) with
@@ -168,6 +171,7 @@ class GPUCBSettings:
             `tree`, joint alone: the same tree, calibrated exactly, and sharper quantiles.
             `tight`: a factorized sum in place of the tree, one event a record and a fraction of the noise; or GOE noise of
               one scale at the exact budget of the joint message.
+            a mixture of their parts: see `parts_of` and `private_sums`.
           reading: of the joint `printed`, one of `READINGS`. `consistent`, sigma^2 = 16 n S^2 ln(10/delta)^2 / epsilon^2
             with n = 1 + ceil(log2 T), is what the proof's own budgets ask for. Others are not what the claim needs: see
             `bandana calibrate gp-ucb`; where one is false, the ledger shows more than the claim.

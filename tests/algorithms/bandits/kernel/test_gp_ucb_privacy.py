@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from bandana.privacy_core import (
     ApproxDP,
     BudgetExceeded,
     Carried,
+    FactorizedSum,
     GaussianDP,
     Interval,
     LiveLedger,
@@ -32,6 +34,7 @@ from bandana.privacy_core import (
     ReproducibleNoise,
     ScriptedLedger,
     Span,
+    TreeSum,
     TrustModel,
 )
 
@@ -278,6 +281,76 @@ class Bumps:
     def respond(self, user, n_records, actions):
         means = self.mean_rewards(user, self._points)[np.arange(len(actions)), actions]
         return (self._generator.random(len(actions)) < means).astype(float)
+
+
+# --- mixtures of calibrations ----------------------------------------------------------------------------------------
+
+MIXTURES = [
+    (name, dict(zip(options, choice, strict=True)))
+    for name, options in ((f"gp-ucb {trust}", find(f"gp-ucb {trust}").part_options) for trust in ("joint", "local"))
+    for choice in product(*options.values())
+]
+each_mixture = pytest.mark.parametrize(
+    ("name", "parts"), MIXTURES, ids=lambda value: value if isinstance(value, str) else "-".join(value.values())
+)
+
+
+def mixed(name, parts, epsilon=1.0, horizon=HORIZON, **more):
+    entry = find(name)
+    problem = Problem(N_ACTIONS, SYMMETRIC, horizon, dimension=2, kernel=KERNEL)
+    settings = entry.settings(problem, parts, ApproxDP(epsilon, 1e-5), n_features=9, **more)
+    return entry.build(settings), entry.promise(settings).gaussian
+
+
+@each_mixture
+def test_every_mixture_keeps_the_claim(name, parts):
+    algorithm, claim = mixed(name, parts)
+    ledger = OwnNoiseLedger([1, 2])
+    played(algorithm, ledger)
+    spent = ledger.guarantee().mu
+    assert spent <= claim.mu * (1 + 1e-9)
+    assert (spent > 0.99 * claim.mu) == (parts["noise"] == "tight")
+    if parts["noise"] == "printed":
+        printed, _ = mixed(name, "printed")
+        other = OwnNoiseLedger([1, 2])
+        played(printed, other)
+        assert spent == pytest.approx(other.guarantee().mu, rel=1e-9), "another sum spends the same budget"
+
+
+@pytest.mark.parametrize(("name", "parts"), [mixture for mixture in MIXTURES if len(set(mixture[1].values())) > 1][::2])
+def test_the_audit_without_statistics_finds_nothing_in_mixtures(name, parts):
+    algorithm, claim = mixed(name, parts)
+    assert search(algorithm, SYMMETRIC, GaussianDP(claim.mu * (1 + 1e-9)), 15, private_records=True) is None
+
+
+@each_mixture
+def test_every_width_covers_the_noise(name, parts):
+    """The largest norms of 200 runs' noise, in all rounds; each bound fails with probability 1e-3 at most."""
+    algorithm, _ = mixed(name, parts, failure=1e-3)
+    sums, n_reps = algorithm.sums, 200
+    state, ledger = sums.init(n_reps, (9, 10)), LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(4)))
+    one = np.ones(n_reps, dtype=np.int64)
+    for step in range(1, HORIZON + 1):
+        state, noise, _ = sums.close(sums.add(state, np.zeros((n_reps, 9, 10)), one), ledger)
+        matrix, vector = algorithm.regression.bounds(step)
+        assert np.linalg.norm(noise[:, :, :9], 2, axis=(1, 2)).max() < matrix
+        assert np.linalg.norm(noise[:, :, 9], axis=1).max() < vector
+
+
+def test_each_part_changes_one_thing():
+    kinds = {}
+    for name, parts in MIXTURES:
+        algorithm, _ = mixed(name, parts)
+        kinds[name, *parts.values()] = algorithm
+    joint = {key[1:]: algorithm for key, algorithm in kinds.items() if key[0] == "gp-ucb joint"}
+    for noise, total, width in joint:
+        algorithm = joint[noise, total, width]
+        assert isinstance(algorithm.sums, TreeSum if total == "tree" else FactorizedSum)
+        assert (algorithm.deviation is None) == (width == "exact")
+        assert algorithm.sums == joint[noise, total, "exact"].sums
+    matrix, tree = joint["printed", "tree", "printed"].matrix_norm, joint["tight", "tree", "printed"]
+    assert tree.matrix_norm == matrix
+    assert tree.deviation == pytest.approx(tree.sums.mechanism.scale * math.sqrt(1 + math.ceil(math.log2(HORIZON))))
 
 
 def regret(calibration=None, horizon=1000, n_reps=6):
