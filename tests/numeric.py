@@ -127,6 +127,7 @@ MARKED: dict[str, tuple[str, ...]] = {
 is not sensitive itself."""
 
 EXCEPTIONS: dict[str, str] = {
+    "algorithms/bandits/capri/test_capri_processors.py": "it starts the other processor itself",
     "flows/spec/test_environments.py": "norms of what is drawn; its numbers are repeated in algorithms/",
     "flows/spec/test_episode_environments.py": "one product of two unit vectors; models have tests of their own",
     "flows/keys/test_identity.py": "keys are made of text; those of every spec are compared in test_processors",

@@ -105,13 +105,15 @@ def projected_on(kernel: Kernel, points: FloatArray, n_features: int) -> Project
     return replace(found, error=float(np.abs(left).max()) + _PROJECTED_ROUNDING)
 
 
-def exact_on(kernel: Kernel, points: FloatArray, n_features: int | None = None) -> FiniteMap:
+def exact_on(kernel: Kernel, points: FloatArray, n_features: int | None = None, least: float = _SMALLEST_VALUE) -> FiniteMap:
     """Features on a finite set W: the rows of a square root of its Gram matrix, from the largest eigenvalues down.
 
     Args:
       kernel: any.
       points: (n, d), the set.
       n_features: at most so many; None: as many as the Gram matrix has eigenvalues that are more than rounding.
+      least: what an eigenvalue must exceed, as a part of the largest. Rounding, which differs between processors, moves it
+        by about 1e-15 of the largest: one that lies so near to the limit counts on some of them and not on others.
 
     Returns:
       the map. What is left of the Gram matrix is positive semidefinite too, so that features have norm at most k(x,
@@ -134,7 +136,7 @@ def exact_on(kernel: Kernel, points: FloatArray, n_features: int | None = None) 
             f"k(x, x) must be at most 1, got {matrix[row, row]:.6g} at point {row}: raise the lengthscale of a linear "
             f"kernel to {float(np.linalg.norm(array, axis=1).max()):.6g}"
         )
-    features = _spectral(matrix)
+    features = _spectral(matrix, least)
     if n_features is not None:
         features = features[:, : at_least("n_features", n_features, 1)]
     features = features @ triangular_axes(features).T
@@ -144,14 +146,11 @@ def exact_on(kernel: Kernel, points: FloatArray, n_features: int | None = None) 
     return FiniteMap(array.shape[1], rank, error, low, high, array, features)
 
 
-def _spectral(matrix: FloatArray) -> FloatArray:
-    """(n, rank) eigenvectors times the roots of their eigenvalues, from the largest down; rows of norm at most 1.
-
-    A value counts from 1e-12 of the largest on, where rounding, which differs between processors, hardly ever decides.
-    """
+def _spectral(matrix: FloatArray, least: float = _SMALLEST_VALUE) -> FloatArray:
+    """(n, rank) eigenvectors times the roots of their eigenvalues, from the largest down; rows of norm at most 1."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     values, vectors = values[::-1], vectors[:, ::-1]
-    rank = max(1, int((values > _SMALLEST_VALUE * values[0]).sum()))
+    rank = max(1, int((values > least * values[0]).sum()))
     features = vectors[:, :rank] * np.sqrt(np.maximum(values[:rank], 0.0))
     return np.asarray(features / np.maximum(1.0, np.linalg.norm(features, axis=1, keepdims=True)))  # of rounding only
 

@@ -9,6 +9,7 @@ import numpy as np
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rkhs.kernels import checked_points
 from bandana.algorithms.rkhs.lookup import Rows, locate
+from bandana.algorithms.ties import TIE
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +106,19 @@ class Pool:
         return found
 
     def nearest(self, contexts: FloatArray) -> IntArray:
-        """(n_reps,) the context of the pool whose points are nearest, by the sum of squared distances."""
+        """(n_reps,) the context of the pool with the least sum of squared distances; of equal ones the first."""
         rows, known = self._flat(contexts), self._table.values
-        return np.asarray(np.argmin((known**2).sum(axis=1) - 2 * rows @ known.T, axis=1))
+        squares, own = (known**2).sum(axis=1), (rows**2).sum(axis=1, keepdims=True)
+        distance = squares - 2 * rows @ known.T
+        return np.asarray(np.argmax(distance <= distance.min(axis=1, keepdims=True) + TIE * (own + squares.max()), axis=1))
 
     def drawn(self, n: int, generator: np.random.Generator) -> IntArray:
         """(n,) independent contexts by their law."""
-        return np.asarray(np.searchsorted(self._edges, generator.random(n), side="right"), dtype=np.int64)
+        return self.at(generator.random(n))
+
+    def at(self, coins: FloatArray) -> IntArray:
+        """(n,) the contexts that coins in [0, 1) choose; independent uniform coins choose them independently by the law."""
+        return np.asarray(np.searchsorted(self._edges, coins, side="right"), dtype=np.int64)
 
     def _flat(self, contexts: FloatArray) -> FloatArray:
         array = np.asarray(contexts, dtype=float)

@@ -17,17 +17,20 @@ import numpy as np
 
 from bandana.algorithms.bandits.capri import projection
 from bandana.algorithms.bandits.capri.gathering import Gathering
-from bandana.algorithms.bandits.capri.projection import Coins, Projection, epoch_lengths
+from bandana.algorithms.bandits.capri.projection import Projection, epoch_lengths
 from bandana.algorithms.bandits.capri.widths import Epoch, Width
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.algorithms.public_coins import uniform
 from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import Interval, Ledger
 from bandana.privacy_core.checks import at_least, non_negative, positive
 
 _MOST_REMEMBERED = 2**27
 """Bytes of plans that are kept for other replicates."""
-_SPREAD = 1e3
-"""Factor on a noisy sum, so that what is left modulo 1 differs between replicates."""
+_AT_ONCE = 2**16
+"""Coins of users that are computed at once."""
+_USERS, _CONTEXTS, _ACTIONS = range(3)
+"""Words of coins: what they are for."""
 REFUSE, NEAREST = "refuse", "nearest"
 
 
@@ -52,15 +55,13 @@ class Released(NamedTuple):
     which: IntArray
     """(n_reps,) the plan that the replicate is in."""
     plans: tuple[Plan, ...]
-    """Plans of the epoch under way, one for each set of active actions that some replicate has."""
+    """Plans of the epoch under way, one for each set of active actions and public coins that some replicate has."""
     codes: FloatArray
     """(n_plans, n_points, n_outputs) of the plans."""
     clock: IntArray
     """(n_reps,) rounds played; the same in all replicates."""
     epoch: IntArray
     """(n_reps,) the epoch under way, from 0; the same in all replicates."""
-    shift: FloatArray
-    """(n_reps,) in [0, 1), what the coins of this epoch's users are moved by; made of the last noisy sum."""
 
 
 class Plan(NamedTuple):
@@ -108,12 +109,12 @@ class ProjectedElimination:
     replicate, and O(|W| n_features) a plan, which replicates with the same active actions share; nothing grows with T but
     the coins.
 
-    The users' own coins: the loop hands none out, so they are drawn before the run and are public, one number u_t in [0, 1)
-    a round; a user is given the action of number floor(u k) among the k active ones, u = u_t plus a shift, modulo 1. The
-    shift is made of the noisy sum that was released last, so that replicates do not all play alike. Given the released sums
-    and the context this is uniform and independent of all else, which is all that the proof asks of it; that an adversary
-    knows u_t costs nothing, because the sensitivity is a maximum over all points. What is given up is that replicates share
-    S, R and the actions of the first epoch; another `seed` draws others.
+    Coins: S, R and one number u_t in [0, 1) a round are public coins (`bandana.algorithms.public_coins`) of the words seed,
+    replicate's key, purpose, epoch and place in it; a user is given the action of number floor(u_t k) among the k active
+    ones. None is a function of data, not even of released sums. Given the released sums and the context, u_t is uniform and
+    independent of all else, which is all that the proof asks of it; that an adversary knows all coins costs nothing, because
+    the claim holds for every S and R, and the sensitivity is a maximum over all points. Replicates with different keys are
+    independent runs; those with one key, as in audits, share S, R and every u_t, and their law is that given the coins.
 
     Departures from the paper:
       Features. The estimate is computed in the span of the features of the pool's points, where it takes O(|W|) numbers and
@@ -142,11 +143,13 @@ class ProjectedElimination:
       horizon: T.
       gathering: `Together` or `EachAlone`, with the noise.
       width: `PrintedWidth` or `ExactWidth`.
-      coins: drawn before the run, for this pool and horizon.
       ridge: tau.
       beta_scale: factor on all widths; below 1 intervals may fail more often. `width` has a factor for its parts.
       strangers: a context outside the pool is `refuse`d, or taken for the `nearest` one of the pool. As an error is seen by
         others, a promise to users who may hold anything needs the latter; where it is a mistake in the data, the former.
+      seed: of all public coins, a whole number of at least 0.
+      coins: (n_reps,) whole numbers of at least 0, the key of each replicate's public coins: a benchmark gives each
+        replicate its own. None: key 0 for all, as in audits.
     """
 
     pool: Pool
@@ -155,10 +158,11 @@ class ProjectedElimination:
     horizon: int
     gathering: Gathering
     width: Width
-    coins: Coins
     ridge: float
     beta_scale: float = 1.0
     strangers: str = REFUSE
+    seed: int = 0
+    coins: IntArray | None = None
 
     def __post_init__(self) -> None:
         at_least("horizon", self.horizon, 2)
@@ -169,11 +173,9 @@ class ProjectedElimination:
         n_points = self.n_contexts * self.n_actions
         if self.features.shape[:1] != (n_points,):
             raise ValueError(f"features must have one row for each of {n_points} points, got shape {self.features.shape}")
-        if self.coins.actions.shape != (self.horizon,) or self.coins.contexts.shape != (2, sum(self._lengths)):
-            raise ValueError(
-                f"coins must be drawn for the horizon {self.horizon}, got {self.coins.actions.shape[0]} actions and "
-                f"{self.coins.contexts.shape[-1]} points: use drawn_coins(pool, horizon, seed)"
-            )
+        at_least("seed", self.seed, 0)
+        if self._keys.ndim != 1 or self._keys.dtype.kind not in "iu" or self._keys.min(initial=0) < 0:
+            raise ValueError(f"coins must be whole numbers of at least 0, one a replicate, got {self.coins!r}")
 
     @property
     def n_actions(self) -> int:
@@ -196,6 +198,11 @@ class ProjectedElimination:
         return int(self.features.shape[1])
 
     @cached_property
+    def _keys(self) -> IntArray:
+        """(n_reps,) keys of the replicates' public coins; (1,) if they share one."""
+        return np.zeros(1, dtype=np.int64) if self.coins is None else np.asarray(self.coins)
+
+    @cached_property
     def _lengths(self) -> tuple[int, ...]:
         return epoch_lengths(self.horizon)
 
@@ -208,23 +215,26 @@ class ProjectedElimination:
         return (self.reward_range.low + self.reward_range.high) / 2
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
-        """The first epoch, all actions active."""
-        active = np.ones((self.n_contexts, self.n_actions), dtype=bool)
-        plan = self.plan(0, active)
+        """The first epoch, all actions active.
+
+        Raises:
+          ValueError: `coins` are those of another number of replicates.
+        """
+        if self.coins is not None and len(self._keys) != n_reps:
+            raise ValueError(f"coins must hold a key for each of {n_reps} replicates, got {len(self._keys)}")
         zeros = np.zeros(n_reps, dtype=np.int64)
         released = Released(
-            active=np.tile(active, (n_reps, 1, 1)),
+            active=np.ones((n_reps, self.n_contexts, self.n_actions), dtype=bool),
             estimate=np.full((n_reps, len(self.features)), np.nan),
-            order=np.tile(plan.order, (n_reps, 1, 1)),
-            n_active=np.tile(plan.n_active, (n_reps, 1)),
+            order=np.zeros((n_reps, self.n_contexts, self.n_actions), dtype=np.int64),
+            n_active=np.zeros((n_reps, self.n_contexts), dtype=np.int64),
             which=zeros,
-            plans=(plan,),
-            codes=plan.codes[None],
+            plans=(),
+            codes=np.zeros(0),
             clock=zeros.copy(),
             epoch=zeros.copy(),
-            shift=np.zeros(n_reps),
         )
-        return Sensitive(self.gathering.init(n_reps, self.n_outputs)), released
+        return Sensitive(self.gathering.init(n_reps, self.n_outputs)), self._opened(released, 0)
 
     def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
         """(n_reps,) the round's coin among the active actions of the context.
@@ -236,9 +246,23 @@ class ProjectedElimination:
         if clock >= self.horizon:
             raise ValueError(f"the algorithm was built for {self.horizon} rounds, this is round {clock + 1}")
         actions = np.empty(len(released.clock), dtype=np.int64)
-        coin = self.coins.actions[clock]
-        projection.assign(released.order, released.n_active, self._place(context), coin, released.shift, actions)
+        coin = np.broadcast_to(self.coin(clock), actions.shape)
+        projection.assign(released.order, released.n_active, self._place(context), coin, actions)
         return actions
+
+    def coin(self, clock: int) -> FloatArray:
+        """(n_reps,), or (1,) if replicates share it: the number in [0, 1) that chooses the action in a round, from 0."""
+        at_once = max(1, _AT_ONCE // len(self._keys))
+        part, place = divmod(clock, at_once)
+        if part not in self._known_coins:
+            self._known_coins.clear()
+            rounds = np.arange(part * at_once, (part + 1) * at_once)
+            self._known_coins[part] = uniform(self.seed, self._keys, _USERS, rounds[:, None])
+        return np.asarray(self._known_coins[part][place])
+
+    @cached_property
+    def _known_coins(self) -> dict[int, FloatArray]:
+        return {}
 
     def hold(self, released: Released, actions: IntArray) -> IntArray:
         """(n_reps,) one round: the next user has another context."""
@@ -268,16 +292,20 @@ class ProjectedElimination:
             projection.decode(plan.readers, plan.unit**2, np.flatnonzero(which == number), noisy, released.estimate)
         projection.eliminate(released.estimate, np.stack([plan.width for plan in released.plans]), which, active)
         np.add(released.epoch, 1, out=released.epoch)
-        released.shift[:] = np.mod(_SPREAD * noisy.sum(axis=1), 1.0)
-        epoch = int(released.epoch[0])
+        return self._opened(released, int(released.epoch[0]))
+
+    def _opened(self, released: Released, epoch: int) -> Released:
+        """The same with the epoch's plans, one for each key of coins and set of active actions."""
+        which = released.which
+        keys = np.broadcast_to(self._keys, which.shape).tolist()
         plans: list[Plan] = []
-        numbers: dict[bytes, int] = {}
-        for rep, packed in enumerate(np.packbits(active.reshape(len(active), -1), axis=1)):
-            key = packed.tobytes()
-            if key not in numbers:
-                numbers[key] = len(plans)
-                plans.append(self.plan(epoch, active[rep]))
-            which[rep] = numbers[key]
+        numbers: dict[tuple[int, bytes], int] = {}
+        for rep, packed in enumerate(np.packbits(released.active.reshape(len(which), -1), axis=1)):
+            name = keys[rep], packed.tobytes()
+            if name not in numbers:
+                numbers[name] = len(plans)
+                plans.append(self.plan(epoch, released.active[rep], keys[rep]))
+            which[rep] = numbers[name]
         return released._replace(
             order=np.stack([plan.order for plan in plans])[which],
             n_active=np.stack([plan.n_active for plan in plans])[which],
@@ -288,30 +316,37 @@ class ProjectedElimination:
     # --- plans: public, a function of the epoch and of active actions; remembered because replicates share them -----------
 
     @cached_property
-    def _known_plans(self) -> dict[tuple[int, bytes], Plan]:
+    def _known_plans(self) -> dict[tuple[int, int, bytes], Plan]:
         return {}
 
-    def plan(self, epoch: int, active: np.ndarray) -> Plan:
-        """The epoch, from 0, with the given active actions (n_contexts, n_actions) bool, at least one in each context."""
-        key = (epoch, np.packbits(active).tobytes())
+    def plan(self, epoch: int, active: np.ndarray, coins: int = 0) -> Plan:
+        """The plan of an epoch.
+
+        Args:
+          epoch: from 0.
+          active: (n_contexts, n_actions) bool, the active actions, at least one in each context.
+          coins: key of the public coins.
+        """
+        key = (epoch, coins, np.packbits(active).tobytes())
         known = self._known_plans.get(key)
         if known is None:
             if (len(self._known_plans) + 1) * self.features.nbytes > _MOST_REMEMBERED:
                 self._known_plans.clear()
-            known = self._known_plans[key] = self._planned(epoch, active)
+            known = self._known_plans[key] = self._planned(epoch, active, coins)
         return known
 
-    def _planned(self, epoch: int, active: np.ndarray) -> Plan:
-        order, n_active = np.argsort(~active, axis=1, kind="stable"), active.sum(axis=1)
-        basis, copies = (self._drawn(epoch, part, order, n_active) for part in (0, 1))
+    def _planned(self, epoch: int, active: np.ndarray, coins: int) -> Plan:
+        basis, copies = (self.imitation(epoch, active, coins, part) for part in (0, 1))
         return self._made(epoch, active, basis, np.bincount(copies, minlength=len(self.features)))
 
-    def _drawn(self, epoch: int, part: int, order: IntArray, n_active: IntArray) -> IntArray:
-        """(T_r,) the points of S (part 0) or R (part 1)."""
-        rows = slice(self._ends[epoch] - self._lengths[epoch], self._ends[epoch])
-        context = self.coins.contexts[part, rows]
+    def imitation(self, epoch: int, active: np.ndarray, coins: int, part: int) -> IntArray:
+        """(T_r,) the points of S (part 0) or R (part 1): contexts by the pool's law, active actions uniformly."""
+        order, n_active = np.argsort(~active, axis=1, kind="stable"), active.sum(axis=1)
+        rounds = np.arange(self._lengths[epoch])
+        which, action = (uniform(self.seed, coins, word, epoch, part, rounds) for word in (_CONTEXTS, _ACTIONS))
+        context = self.pool.at(which)
         n = n_active[context]
-        chosen = np.minimum((self.coins.places[part, rows] * n).astype(np.int64), n - 1)  # a place near 1 must not round up
+        chosen = np.minimum((action * n).astype(np.int64), n - 1)  # a coin near 1 must not round up
         return np.asarray(context * self.n_actions + order[context, chosen])
 
     def _made(self, epoch: int, active: np.ndarray, basis: IntArray, counts: IntArray) -> Plan:

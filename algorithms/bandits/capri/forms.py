@@ -9,7 +9,7 @@ import numpy as np
 
 from bandana.algorithms.bandits.capri.capri import REFUSE, ProjectedElimination
 from bandana.algorithms.bandits.capri.gathering import EachAlone, Gathering, Together
-from bandana.algorithms.bandits.capri.projection import drawn_coins, epoch_lengths
+from bandana.algorithms.bandits.capri.projection import epoch_lengths
 from bandana.algorithms.bandits.capri.widths import ExactWidth, PrintedWidth, Width
 from bandana.algorithms.papers.pavlovic import printed_sd
 from bandana.algorithms.rkhs.features import exact_on
@@ -19,6 +19,8 @@ from bandana.privacy_core import ApproxDP, Exact, Gaussian, Interval, TrustModel
 from bandana.privacy_core.checks import at_least, failure_of, non_negative, one_of, positive
 
 CALIBRATIONS = ("printed", "printed-lemma-6-6", "tight")
+_LEAST_VALUE = 1e-10
+"""Part of the largest eigenvalue from which on one counts, as in `projection`: where rounding practically never decides."""
 _UP = 1 + 1e-12
 """Not below the paper's noise: rounded up by one part in 1e12."""
 
@@ -116,11 +118,10 @@ class CAPRI:
 
     def _built(self, gathering: Gathering, width: Width) -> ProjectedElimination:
         points = self.pool.points.reshape(self._n_points, -1)
-        features = np.ascontiguousarray(exact_on(self.kernel, points)(points))
-        coins = drawn_coins(self.pool, self.horizon, self.seed)
+        features = np.ascontiguousarray(exact_on(self.kernel, points, least=_LEAST_VALUE)(points))
         return ProjectedElimination(
-            self.pool, features, self.reward_range, self.horizon, gathering, width, coins, self.ridge, self.beta_scale,
-            self.strangers,
+            self.pool, features, self.reward_range, self.horizon, gathering, width, self.ridge, self.beta_scale,
+            self.strangers, self.seed,
         )  # fmt: skip
 
 

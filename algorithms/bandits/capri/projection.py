@@ -17,19 +17,19 @@ Source: Pavlovic, Salgia and Zhao, Differential Privacy in Kernelized Contextual
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.rkhs.pool import Pool
+from bandana.algorithms.ties import TIE
 from bandana.privacy_core.checks import at_least
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
-_RANK = 1e-13
-"""A direction of span phi(S) counts if its eigenvalue is more than this part of the largest."""
+_RANK = 1e-10
+"""A direction of span phi(S) counts if its eigenvalue is more than this part of the largest: so far above rounding, 1e-15 of
+it, that the last bits, which differ between processors, practically never decide."""
 _CHUNK = 512
 
 
@@ -40,37 +40,6 @@ def epoch_lengths(horizon: int) -> tuple[int, ...]:
     while sum(lengths) < horizon:
         lengths.append(2 * lengths[-1])
     return tuple(lengths)
-
-
-@dataclass(frozen=True, eq=False)
-class Coins:
-    """Public randomness of a whole run, drawn before it and without the data.
-
-    A place in [0, 1) chooses among k active actions the one of number floor(k place): uniformly, whichever are active.
-
-    Attributes:
-      contexts: (2, n) indices of the contexts of S and of R, epoch after epoch, each as long as the epoch.
-      places: (2, n) the places that choose their actions.
-      actions: (horizon,) the places that choose the users' actions.
-    """
-
-    contexts: IntArray
-    places: FloatArray
-    actions: FloatArray
-
-
-def drawn_coins(pool: Pool, horizon: int, seed: int) -> Coins:
-    """The coins of a run of so many rounds; the same for the same seed.
-
-    Args:
-      pool: whose law generates contexts.
-      horizon: T.
-      seed: public, at least 0.
-    """
-    n = sum(epoch_lengths(horizon))
-    generator = np.random.Generator(np.random.SFC64(np.random.SeedSequence(at_least("seed", seed, 0))))
-    actions = generator.random(horizon)
-    return Coins(np.array([pool.drawn(n, generator) for _ in range(2)]), generator.random((2, n)), actions)
 
 
 class Projection(NamedTuple):
@@ -143,17 +112,15 @@ def error(features: FloatArray, vectors: FloatArray, rounds: FloatArray) -> Erro
 
 
 @_kernel
-def assign(order, n_active, place, coin, shift, out):  # type: ignore[no-untyped-def]
-    """out[r] = the action of number floor(u k) among the k active ones of context place[r], u = coin + shift[r] modulo 1.
+def assign(order, n_active, place, coin, out):  # type: ignore[no-untyped-def]
+    """out[r] = the action of number floor(coin[r] k) among the k active ones of context place[r].
 
     order: (n_reps, n_contexts, n_actions) active actions first, n_active: (n_reps, n_contexts); others: (n_reps,).
     """
     for r in range(len(place)):
         c = place[r]
         k = n_active[r, c]
-        u = coin + shift[r]
-        u -= math.floor(u)
-        out[r] = order[r, c, min(int(u * k), k - 1)]
+        out[r] = order[r, c, min(int(coin[r] * k), k - 1)]  # a coin near 1 must not round up
 
 
 @_kernel
@@ -185,7 +152,8 @@ def eliminate(estimate, width, which, active):  # type: ignore[no-untyped-def]
     """Drops, in each context, the active actions whose upper end lies below the largest lower end, in place.
 
     estimate: (n_reps, n_points), width: (n_plans, n_points), active: (n_reps, n_contexts, n_actions); point (c, a) has the
-    number c n_actions + a. The action with the largest lower end always stays.
+    number c n_actions + a. The action with the largest lower end always stays, and so do those that touch it: ends closer
+    than `TIE`, relative to the larger, count as equal.
     """
     n_reps, n_contexts, n_actions = active.shape
     for r in range(n_reps):
@@ -198,5 +166,6 @@ def eliminate(estimate, width, which, active):  # type: ignore[no-untyped-def]
                     largest = max(largest, estimate[r, w] - width[plan, w])
             for a in range(n_actions):
                 w = c * n_actions + a
-                if active[r, c, a] and estimate[r, w] + width[plan, w] < largest:
+                upper = estimate[r, w] + width[plan, w]
+                if active[r, c, a] and largest - upper > TIE * max(abs(largest), abs(upper)):
                     active[r, c, a] = False

@@ -44,6 +44,16 @@ def test_a_stranger_is_refused():
         POOL.index_of(brought[:, :3])
 
 
+def test_of_equally_near_contexts_the_first_is_taken_whatever_rounding_says():
+    """The pool's contexts lie around the origin, turned by angles that no float holds exactly."""
+    angles = np.arange(12) * np.pi / 6
+    ring = 0.7 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    pool = Pool(np.stack([ring, ring], axis=1), np.full(12, 1 / 12))
+    assert pool.nearest(np.zeros((3, 2, 2))).tolist() == [0, 0, 0]
+    between = (ring + np.roll(ring, -1, axis=0)) / 2
+    assert pool.nearest(np.stack([between, between], axis=1)).tolist() == [*range(11), 0]
+
+
 def test_draws_follow_the_law():
     """Chi-square of 4 cells at 1e5 draws: above 30 with probability 1e-6; and what has no chance never comes."""
     counts = np.bincount(POOL.drawn(100_000, np.random.default_rng(1)), minlength=6)

@@ -61,7 +61,7 @@ def seen(algorithm, pair):
 
 def due(algorithm):
     """Mu of the pair: the first user is given the coin's action of context 0, and y moves by the width of the range."""
-    action = int(algorithm.coins.actions[0] * algorithm.n_actions)
+    action = int(algorithm.coin(0)[0] * algorithm.n_actions)
     code = algorithm.plan(0, np.ones((algorithm.n_contexts, algorithm.n_actions), dtype=bool)).codes[action]
     return np.linalg.norm(code) / algorithm.gathering.mechanism.scale
 

@@ -33,27 +33,60 @@ def played(algorithm, ledger, table=TABLE):
 
 
 @each
-def test_a_replicate_of_a_batch_is_its_lone_run(name):
-    algorithm = PRIVATE[name]
+@pytest.mark.parametrize("coins", [None, [3, 1, 4, 2**40]], ids=["shared coins", "own coins"])
+def test_a_replicate_of_a_batch_is_its_lone_run(name, coins):
     seeds = [5, 6, 7, 8]
-    actions, released = played(algorithm, OwnNoiseLedger(seeds))
+    actions, released = played(with_coins(PRIVATE[name], coins), OwnNoiseLedger(seeds))
     assert len({active.tobytes() for active in released.active}) > 1, "replicates part, and have plans of their own"
     for row, seed in enumerate(seeds):
-        alone, one = played(algorithm, OwnNoiseLedger([seed]))
+        alone, one = played(with_coins(PRIVATE[name], coins and [coins[row]]), OwnNoiseLedger([seed]))
         assert np.array_equal(alone[0], actions[row])
         assert np.array_equal(one.active[0], released.active[row])
         np.testing.assert_allclose(one.estimate[0], released.estimate[row], rtol=1e-10)
 
 
-def test_replicates_play_other_actions_after_the_first_epoch():
-    """Printed noise: nothing is eliminated, and all users of one table are given uniform actions."""
-    algorithm = CAPRI(POOL, KERNEL, HORIZON, UNIT).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "printed")
-    actions, released = played(algorithm, OwnNoiseLedger([*range(1, 9)]))
+def with_coins(algorithm, coins):
+    return dataclasses.replace(algorithm, coins=None if coins is None else np.array(coins))
+
+
+UNIFORM = CAPRI(POOL, KERNEL, HORIZON, UNIT).private(ApproxDP(1.0, 1e-5), TrustModel.JOINT, "printed")
+"""Printed noise: nothing is eliminated, and all users of one table are given uniform actions."""
+
+
+def test_replicates_without_coins_of_their_own_play_alike_whatever_the_noise():
+    actions, released = played(UNIFORM, OwnNoiseLedger([*range(1, 9)]))
     assert released.active.all()
-    assert (actions[:, :8] == actions[0, :8]).all()
-    # An epoch has one shift: two replicates play it 80 % alike if theirs are within 1/15, with probability 2/15. That all
-    # seven are that close to the first one in an epoch happens in one of a million choices of seeds.
-    assert (actions[1:, 8:] == actions[0, 8:]).mean(axis=1).min() < 0.8
+    assert (actions == actions[0]).all()
+    assert len(released.plans) == 1
+
+
+def test_replicates_with_coins_of_their_own_are_independent():
+    """Two of them play each of 60 users alike with probability 1/3: 0.65 is five deviations above."""
+    actions, released = played(with_coins(UNIFORM, np.arange(20)), OwnNoiseLedger([*range(20)]))
+    alike = (actions[:, None] == actions[None]).mean(axis=2)[np.triu_indices(20, 1)]
+    assert alike.max() < 0.65
+    assert abs(alike.mean() - 1 / 3) < 0.02
+    assert len(released.plans) == 20
+    codes = released.codes.reshape(20, -1)
+    assert all((codes[0] != other).any() for other in codes[1:]), "S and R are their own, too"
+
+
+def test_a_seed_draws_all_coins_anew():
+    other = dataclasses.replace(UNIFORM, seed=1)
+    assert (other.coin(3) != UNIFORM.coin(3)).all()
+    everything = np.ones((4, 3), dtype=bool)
+    points = [algorithm.imitation(1, everything, 0, part).tolist() for algorithm in (UNIFORM, other) for part in (0, 1)]
+    assert len(set(map(tuple, points))) == 4, "S and R are drawn apart"
+
+
+def test_imitated_users_follow_the_pools_law_and_the_active_actions():
+    pool = pool_of(law=[0.5, 0.5, 0.0, 0.0])
+    algorithm = CAPRI(pool, KERNEL, 10**6, UNIT).twin()
+    active = np.array([[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1]], dtype=bool)
+    counts = np.bincount(algorithm.imitation(3, active, 7, 1), minlength=12)  # 8000 users
+    assert counts.sum() == 8000
+    assert not counts[[2, *range(6, 12)]].any()
+    np.testing.assert_allclose(counts[[0, 1, 3, 4, 5]] / 8000, [1 / 4, 1 / 4, 1 / 6, 1 / 6, 1 / 6], atol=0.025)
 
 
 @pytest.mark.parametrize("trust", [TrustModel.JOINT, TrustModel.LOCAL])

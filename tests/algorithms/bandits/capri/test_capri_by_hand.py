@@ -13,10 +13,10 @@ from scipy.special import ndtri
 
 from bandana.algorithms.bandits.capri import projection
 from bandana.algorithms.bandits.capri.forms import CAPRI, printed_betas
-from bandana.algorithms.bandits.capri.projection import drawn_coins
 from bandana.algorithms.bandits.capri.widths import Epoch, ExactWidth
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.public_coins import uniform
 from bandana.algorithms.rkhs.kernels import gram
 from bandana.algorithms.run import run
 from bandana.privacy_core import ApproxDP, GaussianDP, Interval, LiveLedger, TrustModel
@@ -34,13 +34,13 @@ def built(name, calibration, span=UNIT, **more):
     return settings.private(ApproxDP(1.0, 1e-5), TrustModel(name), calibration)
 
 
-def drawn_points(coins, part, start, length, active):
-    """The points of S or R, one after the other."""
+def drawn_points(part, epoch, length, active, seed=0, key=0):
+    """The points of S or R, one after the other: each context by one coin, its active action by another one."""
     found = []
-    for i in range(start, start + length):
-        context = int(coins.contexts[part, i])
+    for i in range(length):
+        context = int(4 * uniform(seed, key, 1, epoch, part, i)[0])
         actions = np.flatnonzero(active[context])
-        found.append(context * 3 + int(actions[int(coins.places[part, i] * len(actions))]))
+        found.append(context * 3 + int(actions[int(uniform(seed, key, 2, epoch, part, i)[0] * len(actions))]))
     return np.array(found)
 
 
@@ -58,37 +58,31 @@ def played(algorithm, table, ledger):
 def test_two_epochs_of_the_twin_are_the_papers_estimator():
     """T = 40: epochs of 7, 14 and 28 rounds; h = M^-1/2 K_SW y and mu = k_S M^-1/2 h, on unique points, with M regular."""
     algorithm = CAPRI(POOL, KERNEL, HORIZON, SYMMETRIC, ridge=TAU, beta_scale=0.02).twin()
-    table, coins, active = table_of(POOL, HORIZON, SYMMETRIC), drawn_coins(POOL, HORIZON, 0), ALL.copy()
-    start, shift = 0, 0.0
-    for length in (7, 14):
+    table, active, start = table_of(POOL, HORIZON, SYMMETRIC), ALL.copy(), 0
+    for epoch, length in enumerate((7, 14)):
         stop = start + length
         actions, _, released = played(algorithm, ContextTable(table.features[:stop], table.rewards[:stop], SYMMETRIC),
                                       OwnNoiseLedger([0]))  # fmt: skip
         contexts = POOL.index_of(table.features[start:stop])
         expected = [
-            int(np.flatnonzero(active[c])[int((coins.actions[start + i] + shift) % 1 * active[c].sum())])
+            int(np.flatnonzero(active[c])[int(uniform(0, 0, 0, start + i)[0] * active[c].sum())])
             for i, c in enumerate(contexts)
         ]
         assert actions[0, start:].tolist() == expected
         w, y = contexts * 3 + np.array(expected), table.rewards[np.arange(start, stop), expected]
-        basis, copies = (drawn_points(coins, part, start, length, active) for part in (0, 1))
+        basis, copies = (drawn_points(part, epoch, length, active) for part in (0, 1))
         s = POINTS[np.unique(basis)]
         k_sr = gram(KERNEL, s, POINTS[copies])
         root = rooted(k_sr @ k_sr.T + TAU * gram(KERNEL, s, s), -0.5)
         h = root @ gram(KERNEL, s, POINTS[w]) @ y
         estimate = gram(KERNEL, s, POINTS).T @ root @ h
         np.testing.assert_allclose(released.estimate[0], estimate, atol=1e-9)
-        width = released_width(algorithm, start, active)
+        width = algorithm.plan(epoch, active).width
         upper, lower = (estimate + width).reshape(4, 3), (estimate - width).reshape(4, 3)
         active &= upper >= np.where(active, lower, -np.inf).max(axis=1, keepdims=True)
         assert (released.active[0] == active).all()
-        start, shift = stop, float(released.shift[0])
-        assert 0 < shift < 1
+        start = stop
     assert 4 <= active.sum() < 12, "some actions are gone"
-
-
-def released_width(algorithm, start, active):
-    return algorithm.plan({0: 0, 7: 1}[start], active).width
 
 
 @pytest.mark.parametrize("calibration", ["tight", *PRINTED])
@@ -135,13 +129,8 @@ def test_the_printed_noise_is_that_of_equation_5():
     """Sigma_0 on h is unit x scale, unit being sigma_max."""
     algorithm = built("joint", "printed", SYMMETRIC)
     plan = algorithm.plan(0, ALL)
-    coins = drawn_coins(POOL, HORIZON, 0)
-    found = projection.project(
-        algorithm.features,
-        drawn_points(coins, 0, 0, 7, ALL),
-        np.bincount(drawn_points(coins, 1, 0, 7, ALL), minlength=12),
-        TAU,
-    )
+    basis, copies = (drawn_points(part, 0, 7, ALL) for part in (0, 1))
+    found = projection.project(algorithm.features, basis, np.bincount(copies, minlength=12), TAU)
     assert plan.unit == pytest.approx(found.spread.max())
     sigma = found.spread.max() * 4 * math.log(HORIZON) * math.sqrt(math.log(1.25 * math.log(HORIZON) / 1e-5))
     assert plan.unit * algorithm.gathering.mechanism.scale == pytest.approx(sigma)
@@ -309,8 +298,11 @@ def test_runs_that_do_not_fit_are_refused():
     algorithm = CAPRI(POOL, KERNEL, 20, UNIT).twin()
     with pytest.raises(ValueError, match="built for 20 rounds"):
         played(algorithm, table_of(POOL, 30), OwnNoiseLedger([0]))
-    with pytest.raises(ValueError, match="drawn for the horizon 20"):
-        dataclasses.replace(algorithm, coins=drawn_coins(POOL, 30, 0))
+    for coins in ([-1], [0.5], [[1]]):
+        with pytest.raises(ValueError, match="coins must be whole numbers of at least 0, one a replicate"):
+            dataclasses.replace(algorithm, coins=np.array(coins))
+    with pytest.raises(ValueError, match="a key for each of 2 replicates, got 3"):
+        dataclasses.replace(algorithm, coins=np.arange(3)).init(2)
     with pytest.raises(ValueError, match="one row for each of 12 points"):
         dataclasses.replace(algorithm, features=algorithm.features[:5])
     with pytest.raises(ValueError, match="the stream offers none"):

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from bandana.algorithms.bandits.capri import projection
-from bandana.algorithms.bandits.capri.projection import drawn_coins, epoch_lengths, project
+from bandana.algorithms.bandits.capri.projection import epoch_lengths, project
 from bandana.algorithms.rkhs.features import exact_on
 from bandana.algorithms.rkhs.kernels import Matern, SquaredExponential, gram
 from bandana.algorithms.rkhs.lookup import locate
-from bandana.algorithms.rkhs.pool import Pool
 
 RNG = np.random.default_rng(7)
 POINTS = RNG.uniform(-1, 1, (12, 2))
@@ -106,20 +105,6 @@ def test_chunks_of_points_are_the_whole(monkeypatch):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-def test_coins_are_those_of_the_seed_and_follow_the_law():
-    pool = Pool(POINTS.reshape(4, 3, 2), np.array([0.5, 0.5, 0.0, 0.0]))
-    first, again, other = (drawn_coins(pool, 100, seed) for seed in (1, 1, 2))
-    assert (first.contexts == again.contexts).all()
-    assert (first.places == again.places).all()
-    assert (first.actions == again.actions).all()
-    assert (first.actions != other.actions).all()
-    assert first.contexts.shape == first.places.shape == (2, 150)
-    assert set(first.contexts.ravel().tolist()) == {0, 1}
-    assert (first.contexts[0] != first.contexts[1]).any(), "S and R are drawn apart"
-    with pytest.raises(ValueError, match="seed"):
-        drawn_coins(pool, 100, -1)
-
-
 def test_locate():
     known = POINTS.reshape(4, 3, 2)
     out = np.empty(3, dtype=np.int64)
@@ -136,12 +121,9 @@ def test_assign_counts_among_the_active_ones():
     out = np.empty(1, dtype=np.int64)
     seen = []
     for coin in (0.0, 0.33, 0.34, 0.67, np.nextafter(1.0, 0.0)):
-        projection.assign(order, np.array([[3]]), np.array([0]), coin, np.zeros(1), out)
+        projection.assign(order, np.array([[3]]), np.array([0]), np.array([coin]), out)
         seen.append(int(out[0]))
     assert seen == [4, 4, 1, 3, 3]
-    for shift, action in ((0.25, 1), (0.5, 3), (0.75, 4)):  # 0.3 becomes 0.55, 0.8 and 0.05
-        projection.assign(order, np.array([[3]]), np.array([0]), 0.3, np.array([shift]), out)
-        assert out[0] == action
 
 
 def test_encode_and_decode_against_numpy():
@@ -162,7 +144,9 @@ def test_elimination_by_hand():
     active = np.array([[[True, True, True], [True, True, False]]])
     projection.eliminate(estimate, width, np.zeros(1, dtype=np.int64), active)
     assert active.tolist() == [[[False, False, True], [True, True, False]]]
-    wide = np.array([[1.2, 0.4, 0.6, 0.1, 0.1, 0.1]])  # 0 reaches to 1.2, 2 down to 1.4; 1 touches it exactly
-    active = np.ones((1, 2, 3), dtype=bool)
-    projection.eliminate(estimate, wide, np.zeros(1, dtype=np.int64), active)
-    assert active.tolist() == [[[False, True, True], [True, True, True]]]
+    # 0 reaches to 1.2, 2 down to 1.4; 1 touches it exactly, or but for rounding
+    for touching in (0.4, 0.4 - 1e-12):
+        wide = np.array([[1.2, touching, 0.6, 0.1, 0.1, 0.1]])
+        active = np.ones((1, 2, 3), dtype=bool)
+        projection.eliminate(estimate, wide, np.zeros(1, dtype=np.int64), active)
+        assert active.tolist() == [[[False, True, True], [True, True, True]]]
