@@ -28,6 +28,7 @@ def run(
     horizon: int | None = None,
     observers: Sequence[Observer] = (),
     jump: bool = True,
+    labels: IntArray | None = None,
 ) -> tuple[Any, Any]:
     """Plays `algorithm` against `stream` in every replicate of `ledger`.
 
@@ -39,6 +40,10 @@ def run(
       observers: called with each record.
       jump: absorb a phase with one action at once. False plays record by record, with the same decisions, and on a
         table with the same numbers bit for bit. Where users have contexts or episodes the loop never jumps.
+      labels: (n_reps, n_actions) a public permutation for each replicate: what the algorithm calls action a is the stream's
+        action labels[r, a], and contexts are offered in that order. An algorithm that gives ties to its lowest action then
+        gives them to a random one. Observers see the stream's actions. Only for algorithms that know nothing of single
+        actions beforehand, and not for episodes; None: both number actions alike.
 
     Returns:
       the final sensitive and released states.
@@ -59,24 +64,37 @@ def run(
     stream = stream.clipped(algorithm.reward_range)
     _check_episodes(algorithm, stream)
     if isinstance(stream, EpisodicStream):
+        if labels is not None:
+            raise ValueError("labels cannot be given for episodes: their algorithms know what single actions do")
         return _play_episodes(algorithm, stream, ledger, total, observers)
     offered = stream if isinstance(stream, ContextualStream) else None
     _check_contexts(algorithm, offered)
     sensitive, released = algorithm.init(ledger.n_reps)
     user = np.zeros(ledger.n_reps, dtype=np.int64)
+    rows = np.arange(ledger.n_reps)
     while True:
         context: FloatArray | None = None if offered is None else offered.contexts(user)
-        actions = algorithm.act(released, context, 0)
+        shown = context if context is None or labels is None else _in_order(context, labels)
+        actions = algorithm.act(released, shown, 0)
+        taken = actions if labels is None else labels[rows, actions]
         left = total - user
         n_records = np.minimum(algorithm.hold(released, actions) if jump and offered is None else 1, left)
-        rewards = stream.respond(user, n_records, actions)
-        record = Record(user, n_records, context, actions[:, None], rewards[:, None])
+        rewards = stream.respond(user, n_records, taken)
+        record = Record(user, n_records, context, taken[:, None], rewards[:, None])
         for observer in observers:
             observer.observe(record)
-        sensitive, released = algorithm.absorb(sensitive, released, record, ledger)
+        own = record if labels is None else record._replace(contexts=shown, actions=actions[:, None])
+        sensitive, released = algorithm.absorb(sensitive, released, own, ledger)
         user = user + n_records  # a new array: records keep theirs
         if int(user.min()) == total:
             return sensitive, released
+
+
+def _in_order(contexts: FloatArray, labels: IntArray) -> FloatArray:
+    """The contexts (n_reps, n_actions, d) in the algorithm's order; not to be written to, as feature maps remember them."""
+    found = np.take_along_axis(contexts, labels[:, :, None], axis=1)
+    found.setflags(write=False)
+    return found
 
 
 def _play_episodes(

@@ -17,6 +17,7 @@ for command in (
     suites.demo,
     suites.check,
     suites.run,
+    suites.tune,
     suites.schema,
     audits.audit,
     audits.verify,

@@ -21,7 +21,7 @@ from bandana.privacy_core.guarantees import (
 from bandana.privacy_core.ledger import BudgetExceeded, Carried, Ledger, LiveLedger, Release, Span
 from bandana.privacy_core.matrices import EQUAL, GOE, JointGaussian, SymmetricGaussian
 from bandana.privacy_core.mechanisms import DiscreteGaussian, Exact, Gaussian, Laplace, Mechanism
-from bandana.privacy_core.noise import ContinuousNoise, NoiseSource, ReproducibleNoise, SecureNoise
+from bandana.privacy_core.noise import ContinuousNoise, NoiseSource, NoNoise, ReproducibleNoise, SecureNoise
 from bandana.privacy_core.scripted import ScriptedLedger
 from bandana.privacy_core.stacked import StackedGaussian, StackedLaplace, stacked_pairs
 from bandana.privacy_core.structures import Factorized, Mixture, Releases, Structure, Tree
@@ -32,8 +32,8 @@ __all__ = [
     "EQUAL", "GOE", "ZCDP", "ApproxDP", "Ball", "BudgetExceeded", "Carried", "ConcentratedEvent", "ContinuousNoise",
     "DiscreteGaussian", "DoublingSum", "Event", "Exact", "Factorized", "FactorizedSum", "Gaussian", "GaussianDP",
     "GaussianEvent", "Guarantee", "Interval", "JointGaussian", "Laplace", "LaplaceEvent", "Ledger", "LiveLedger", "LocalSum",
-    "Mechanism", "Mixture", "NoPrivacy", "NoSuchConversion", "NoiseSource", "NonPrivateEvent", "OpenPhase", "PhaseSum",
-    "PhaseTotal", "PrivacyCurve", "PrivateSum", "PureDP", "Relation", "Release", "Releases", "RenyiDP", "ReproducibleNoise",
-    "ScriptedLedger", "SecureNoise", "Span", "StackedGaussian", "StackedLaplace", "Structure", "SymmetricGaussian", "Tree",
-    "TreeSum", "TrustModel", "account", "calibrate", "classical", "stacked_pairs",
+    "Mechanism", "Mixture", "NoNoise", "NoPrivacy", "NoSuchConversion", "NoiseSource", "NonPrivateEvent", "OpenPhase",
+    "PhaseSum", "PhaseTotal", "PrivacyCurve", "PrivateSum", "PureDP", "Relation", "Release", "Releases", "RenyiDP",
+    "ReproducibleNoise", "ScriptedLedger", "SecureNoise", "Span", "StackedGaussian", "StackedLaplace", "Structure",
+    "SymmetricGaussian", "Tree", "TreeSum", "TrustModel", "account", "calibrate", "classical", "stacked_pairs",
 ]  # fmt: skip

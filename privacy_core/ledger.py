@@ -198,7 +198,7 @@ class LiveLedger:
                 )
             kind = self._kind_of(mechanism)
             follows = self._follows(kind, carried, shared)
-            if event is not mechanism.event and event != mechanism.event:
+            if event is not mechanism.event and event != mechanism.event and not isinstance(event, NonPrivateEvent):
                 raise ValueError(
                     f"a sequence of carried rows needs a continuous noise source, got {self.noise.name}: a grid rounds "
                     "every row, and the roundings would add up; use TreeSum with it"

@@ -14,7 +14,7 @@ import numpy as np
 
 from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import positive
-from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
+from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
 
 Shape = int | tuple[int, ...]
 Scale = float | FloatArray
@@ -118,6 +118,31 @@ class ReproducibleNoise(ContinuousNoise):
             drawn[filled : filled + len(kept)] = kept
             filled += len(kept)
         return drawn.reshape(shape)
+
+
+class NoNoise(ContinuousNoise):
+    """No noise at all: an algorithm that plays on it is its own twin, with the same widths and the same forgetting.
+
+    It shows what the noise of a calibration costs, and nothing else. The ledger writes every release down as not private.
+    """
+
+    name = "none"
+
+    def normal(self, shape: Shape) -> FloatArray:
+        """Zeros."""
+        return np.zeros(shape)
+
+    def laplace(self, shape: Shape) -> FloatArray:
+        """Zeros."""
+        return np.zeros(shape)
+
+    def discrete_gaussian(self, scale: float, shape: Shape) -> IntArray:
+        """Zeros."""
+        return np.zeros(shape, dtype=np.int64)
+
+    def cost(self, event: Event) -> Event:
+        """Infinite: the exact value is released."""
+        return NonPrivateEvent()
 
 
 class SecureNoise:

@@ -325,8 +325,13 @@ def cell(label, epsilon, final, environment="bernoulli"):
         "final_mean": final,
         "final_low": 0.9 * final,
         "final_high": 1.1 * final,
+        "final_quantiles": [0.8 * final, final, 1.2 * final],
         "bound": None,
         "bound_text": None,
+        "lower_bound": None,
+        "lower_bound_text": None,
+        "role": "algorithm",
+        "twin_of": None,
     }
 
 
@@ -415,14 +420,21 @@ def make(audits=None):
     cells = [cell("ucb", None, 90.0), cell("private 1", 1.0, 200.123456)]
     made = {"blocks": 4, "audits": len(audits), **provenance()}
     return {
-        "schema": "bandana/report/7",
+        "schema": "bandana/report/8",
         "kind": "experiment",
         "title": "A title",
         "suite": "demo",
         "created": "2026-11-21T02:00:00+00:00",
         "environments": [environment()],
         "audits": audits,
-        "benchmark": {"grid": [1, 30, 1000], "replications": 20, "band": "95 % interval", "withheld": None, "cells": cells},
+        "benchmark": {
+            "grid": [1, 30, 1000],
+            "replications": 20,
+            "band": "95 % interval",
+            "withheld": None,
+            "cells": cells,
+            "comparisons": [],
+        },
         "regressions": None,
         "related": [],
         "provenance": {
@@ -459,6 +471,7 @@ def hostile(value):
             "caught_by",
             "kind",
             "unit",
+            "role",
         }
         return {k: v if k in fixed else hostile(v) for k, v in value.items()}
     if isinstance(value, list):

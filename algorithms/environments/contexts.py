@@ -16,9 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.integrate import quad
+from scipy.special import betainc
 
 from bandana.algorithms.environments.drawn import DrawnContexts, action_names
 from bandana.algorithms.environments.tables import ContextTable, checked_features
@@ -220,3 +223,17 @@ class SphereContexts(DrawnContexts):
     def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
         """(n_reps, n_actions) mean rewards of the given contexts."""
         return np.asarray(self._middle + contexts @ self.theta)
+
+    @cached_property
+    def uniform_gap(self) -> float:
+        """Expected regret of a round of uniform play: how far the mean of the largest reward is above the middle.
+
+        A uniform direction's product with theta is |theta| (2 B - 1), B a Beta((d - 1)/2, (d - 1)/2); in one dimension B is
+        a fair coin.
+        """
+        norm, d, n = float(np.linalg.norm(self.theta)), self.context_dimension, self.n_actions
+        if d == 1:
+            return norm * (1 - 2.0 ** (1 - n))
+        half = (d - 1) / 2
+        below, _ = quad(lambda x: betainc(half, half, x) ** n, 0, 1, epsabs=1e-10, limit=200)
+        return norm * (1 - 2 * below)  # E max of 2 B - 1 is 2 int (1 - F^n) - 1

@@ -171,6 +171,11 @@ class PooledFunction(DrawnContexts):
         index = self._index if contexts is self._offered else self.pool.index_of(contexts)
         return self.values[index]
 
+    @property
+    def action_gaps(self) -> FloatArray:
+        """(n_actions,) expected regret of a round in which an action is played whatever the context."""
+        return np.asarray(self.pool.law @ (self.values.max(axis=1, keepdims=True) - self.values))
+
 
 def clipping_bias(values: FloatArray, noise: float, reward_range: Interval) -> float:
     """The largest |E clip(v + noise Z) - v| over the values v, with Z normal, in closed form."""
@@ -309,6 +314,19 @@ class GapFunctions(DrawnContexts):
         if contexts is not self._offered:
             raise ValueError("contexts must be those that were offered last")
         return self._means
+
+    def uniform_gaps(self, n_reps: int) -> FloatArray:
+        """(n_reps,) expected regret of a round of uniform play on the function of each replicate, drawn if need be.
+
+        A user brings one good point and n - 1 others, each drawn uniformly from those that there are.
+        """
+        if self._points is None:
+            self._begin(n_reps)
+        found = np.empty(n_reps)
+        for r, ((n_good, n_others), values) in enumerate(zip(self._counts, self._values, strict=True)):
+            good, others = values[:n_good].mean(), values[n_good : n_good + n_others].mean()
+            found[r] = (1 - 1 / self.n_actions) * (good - others)
+        return found
 
 
 def gap_points(n_users: int, n_actions: int, dimension: int, seed: np.random.SeedSequence) -> FloatArray:

@@ -11,11 +11,11 @@ from typing import Any
 from bandana.audits.reporting import origin
 from bandana.audits.reporting.blocks import at_least, plain
 from bandana.audits.reporting.document import COMPARISON, cells_of
+from bandana.audits.reporting.intervals import Mean, unpaired_interval
 from bandana.audits.reporting.numbers import name_of, number
 from bandana.audits.reporting.power import factor_of
 
 Document = dict[str, Any]
-_NORMAL_95 = 1.959963984540054
 _AGREE = 1e-9
 _ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
 _ROLES = ("claimed", "accounted", "measured")
@@ -52,16 +52,15 @@ def compare(before: Document, after: Document) -> Document:
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Difference of two means with its 95 % interval, as independent normals with the errors that both intervals imply.
+    """Difference of two means with Welch's 95 % interval, from the errors that both intervals imply.
 
     Args:
-      before: `final_mean`, `final_low` and `final_high`, a 95 % interval.
+      before: `final_mean`, `final_low` and `final_high`, a 95 % interval, and `replications`.
       after: the same.
     """
-    halves = [(side["final_high"] - side["final_low"]) / 2 for side in (before, after)]
-    errors = [half / _NORMAL_95 for half in halves]
-    mean, half = after["final_mean"] - before["final_mean"], _NORMAL_95 * math.hypot(*errors)
-    return {"mean": mean, "low": mean - half, "high": mean + half, "is_resolved": abs(mean) > half}
+    sides = [Mean(*(side[f"final_{end}"] for end in ("mean", "low", "high"))) for side in (before, after)]
+    found = unpaired_interval(sides[0], before["replications"], sides[1], after["replications"])
+    return found._asdict() | {"is_resolved": not found.low <= 0 <= found.high}
 
 
 def _run(document: Document) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-REGRET = ("mean", "low", "high", "final_mean", "final_low", "final_high")
+REGRET = ("mean", "low", "high", "final_mean", "final_low", "final_high", "final_quantiles")
 """What is null in a cell whose regret is withheld."""
 _TOLERANCE = 1e-6  # relative: two ways to compute one number may differ by rounding
 
@@ -21,7 +21,7 @@ def resource(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
-REPORT, COMPARISON = "bandana/report/7", "bandana/comparison/2"
+REPORT, COMPARISON = "bandana/report/8", "bandana/comparison/2"
 _SCHEMAS = {REPORT: "report.schema.json", COMPARISON: "comparison.schema.json"}
 
 
@@ -154,6 +154,11 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
         grid = document["benchmark"]["grid"]
         if any(a >= b for a, b in pairwise(grid)):
             yield "$.benchmark.grid", grid, "must increase"
+        known = {cell["label"] for cell in cells_of(document)}
+        for index, found in enumerate(document["benchmark"]["comparisons"]):
+            for side in ("cell", "other"):
+                if found[side] not in known:
+                    yield f"$.benchmark.comparisons[{index}].{side}", found[side], "must be the label of a cell"
         for index, cell in enumerate(cells_of(document)):
             yield from _contradictions_of_cell(cell, document, f"$.benchmark.cells[{index}]")
     for index, audit in enumerate(document["audits"]):
@@ -199,12 +204,13 @@ def _contradictions_of_cell(cell: dict[str, Any], document: dict[str, Any], path
     labels = [environment["label"] for environment in document["environments"]]
     if cell["environment"] not in labels:
         yield f"{path}.environment", cell["environment"], f"must be one of {', '.join(labels)}"
-    yield from _unequal(cell, ("mean", "low", "high", "mu_spent", "bound"), len(grid), "the grid", path)
-    bound = cell["bound"]
-    if bound is not None and cell["mean"] is None:
-        yield f"{path}.bound", bound, "bounds a withheld regret, and may reveal it"
-    if (bound is None) != (cell["bound_text"] is None):
-        yield f"{path}.bound_text", cell["bound_text"], "must name the theorem of a bound, and be null without one"
+    yield from _unequal(cell, ("mean", "low", "high", "mu_spent", "bound", "lower_bound"), len(grid), "the grid", path)
+    for name in ("bound", "lower_bound"):
+        bound, text = cell[name], cell[f"{name}_text"]
+        if bound is not None and cell["mean"] is None:
+            yield f"{path}.{name}", bound, "bounds a withheld regret, and may reveal it"
+        if (bound is None) != (text is None):
+            yield f"{path}.{name}_text", text, "must name the theorem of a bound, and be null without one"
     hidden = [key for key in REGRET if cell[key] is None]
     if hidden and len(hidden) < len(REGRET):
         yield f"{path}.{hidden[0]}", None, "is withheld, but other numbers of this cell's regret are shown"

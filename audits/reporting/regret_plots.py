@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_DASHED, _DASH_DOTTED = (0, (3.2, 2.2)), (0, (6, 1.6, 1.2, 1.6))
+_DASHED, _DASH_DOTTED, _DOTTED = (0, (3.2, 2.2)), (0, (6, 1.6, 1.2, 1.6)), (0, (1, 1.6))
+_ROOM = 1.05
+"""Room above the largest regret on linear axes."""
 
 
 @drawn_once
@@ -45,6 +47,9 @@ def regret_curves(
 ) -> str:
     """Mean regret against rounds with its band, one line per cell; on logarithmic axes also the bounds, dashed.
 
+    A twin has the color of the cell that it is without noise. Reference policies are thin dotted lines; on linear axes one
+    leaves the figure where it exceeds all that is compared.
+
     Args:
       grid: rounds, increasing.
       cells: the cells to draw together, as in the document.
@@ -58,18 +63,25 @@ def regret_curves(
       SVG text.
     """
     bounded = [cell for cell in cells if is_log and cell["bound"] is not None]
+    least = [cell for cell in cells if is_log and cell["lower_bound"] is not None]
+    owners = {cell["label"]: cell["epsilon"] for cell in cells}
 
     def draw(axes: Axes) -> None:
         x = np.asarray(grid, dtype=float)
         floor = max(top, 1e-12) * 1e-5 if is_log else -math.inf
         ends = []
         for cell in cells:
-            epsilon = cell["epsilon"]
-            color = TWIN if epsilon is None else colors[epsilon]
+            epsilon = cell["epsilon"] if cell["twin_of"] is None else owners.get(cell["twin_of"])
+            is_reference = cell["role"] == "reference"
+            color = INK if is_reference else TWIN if epsilon is None else colors[epsilon]
             mean, low, high = (np.maximum(np.asarray(cell[key], dtype=float), floor) for key in ("mean", "low", "high"))
             axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
-            axes.plot(x, mean, color=color, linestyle=_DASH_DOTTED if epsilon is None else "-")
-            ends.append((float(mean[-1]), short(curve_name(cell, cells), 22), color))
+            style = _DOTTED if is_reference else _DASH_DOTTED if cell["epsilon"] is None else "-"
+            axes.plot(x, mean, color=color, linestyle=style, linewidth=1.0 if is_reference or cell["twin_of"] else None)
+            if is_log or mean[-1] <= top * _ROOM:
+                ends.append((float(mean[-1]), short(curve_name(cell, cells), 22), color))
+            if cell in least:
+                axes.plot(x, np.maximum(cell["lower_bound"], floor), color=color, linewidth=1.0, linestyle=_DOTTED)
             if cell in bounded:
                 axes.plot(x, np.maximum(cell["bound"], floor), color=color, linewidth=1.0, linestyle=_DASHED)
         axes.set_xlabel(unit.removesuffix("s") + (" (log scale)" if is_log else ""))
@@ -82,13 +94,17 @@ def regret_curves(
             log_ticks(axes.xaxis)
             log_ticks(axes.yaxis)
         else:
-            axes.set_ylim(min(0.0, *(min(cell["low"]) for cell in cells)), (top or 1.0) * 1.05)
+            axes.set_ylim(min(0.0, *(min(cell["low"]) for cell in cells)), (top or 1.0) * _ROOM)
             axes.set_xlim(left=0)
             number_ticks(axes.xaxis, 5)
             number_ticks(axes.yaxis, 6)
-        if bounded:
-            bound = {"linewidth": 1.0, "linestyle": _DASHED, "label": "bound by its source"}
-            legend_above(axes, [{"color": INK, "linestyle": "-", "label": "mean"}, {"color": INK, **bound}])
+        if bounded or least:
+            keys = [{"color": INK, "linestyle": "-", "label": "mean"}]
+            if bounded:
+                keys.append({"color": INK, "linewidth": 1.0, "linestyle": _DASHED, "label": "bound by its source"})
+            if least:
+                keys.append({"color": INK, "linewidth": 1.0, "linestyle": _DOTTED, "label": "lower bound for any algorithm"})
+            legend_above(axes, keys)
         label_ends(axes, float(x[-1]), ends)
 
     return svg_of(draw, 4.3, 3.1)
@@ -96,6 +112,11 @@ def regret_curves(
 
 def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:
     """Short name of a cell's line: its privacy level if that is unique."""
+    if cell["role"] == "reference":
+        return str(cell["algorithm"])
+    if (owner := next((other for other in among if other["label"] == cell["twin_of"]), None)) is not None:
+        return f"{curve_name(owner, among)}, no noise"
+    among = [other for other in among if other["role"] == "algorithm"]
     if sum(other["epsilon"] == cell["epsilon"] for other in among) > 1:
         return str(cell["label"])
     return "not private" if cell["epsilon"] is None else f"ε = {number(cell['epsilon'])}"
@@ -152,17 +173,22 @@ def budget_over_time(
 
 
 @drawn_once
-def frontier(families: Mapping[str, Sequence[dict[str, Any]]], twins: Sequence[dict[str, Any]]) -> str:
+def frontier(
+    families: Mapping[str, Sequence[dict[str, Any]]],
+    twins: Sequence[dict[str, Any]],
+    noiseless: Mapping[str, dict[str, Any]],
+) -> str:
     """Final regret with its interval against epsilon, one line per family, and the twins as horizontal bands.
 
     Args:
       families: name -> cells, epsilon increasing, with their regret.
-      twins: cells that are not private, with their regret.
+      twins: cells that are not private, with their regret; reference rows among them are dotted.
+      noiseless: label of a cell -> the same cell without its noise; drawn as thin lines.
 
     Returns:
       SVG text. Epsilon is logarithmic; regret too, where it spans more than a factor of 20.
     """
-    drawn = [cell for cells in families.values() for cell in cells] + list(twins)
+    drawn = [cell for cells in families.values() for cell in cells] + [*twins, *noiseless.values()]
     low, high = min(cell["final_low"] for cell in drawn), max(cell["final_high"] for cell in drawn)
     is_log = low > 0 and high > 20 * low
 
@@ -171,14 +197,10 @@ def frontier(families: Mapping[str, Sequence[dict[str, Any]]], twins: Sequence[d
         axes.set_xscale("log")
         for twin in twins:
             axes.axhspan(twin["final_low"], twin["final_high"], color=TWIN, alpha=0.22, linewidth=0)
-            axes.axhline(twin["final_mean"], color=TWIN, linewidth=1.2, linestyle=(0, (4, 1.6)))
-            ends.append(
-                (
-                    float(twin["final_mean"]),
-                    short(f"{twin['algorithm']}, not private" if len(twins) == 1 else twin["label"], 30),
-                    TWIN,
-                )
-            )
+            style, color = ((0, (4, 1.6)), TWIN) if twin["role"] == "algorithm" else (_DOTTED, INK)
+            axes.axhline(twin["final_mean"], color=color, linewidth=1.2, linestyle=style)
+            name = f"{twin['algorithm']}, not private" if twin["role"] == "algorithm" else twin["algorithm"]
+            ends.append((float(twin["final_mean"]), short(name, 30), color))
         for index, (name, cells) in enumerate(families.items()):
             color, marker = FAMILIES[index % len(FAMILIES)], "osD^vP"[index % 6]
             x = [cell["epsilon"] for cell in cells]
@@ -188,6 +210,8 @@ def frontier(families: Mapping[str, Sequence[dict[str, Any]]], twins: Sequence[d
                 [max(0.0, cell["final_high"] - cell["final_mean"]) for cell in cells],
             ]
             axes.errorbar(x, y, yerr=reach, color=color, marker=marker, markersize=4.5, capsize=3, elinewidth=1)
+            silent = [(c["epsilon"], noiseless[c["label"]]["final_mean"]) for c in cells if c["label"] in noiseless]
+            axes.plot([e for e, _ in silent], [m for _, m in silent], color=color, linewidth=0.9, linestyle=_DASH_DOTTED)
             ends.append((float(y[-1]), short(name, 30), color))
         levels = sorted({cell["epsilon"] for cells in families.values() for cell in cells})
         axes.set_xlim(levels[0] / 1.25, levels[-1] * 1.25)

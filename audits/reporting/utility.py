@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bandana.audits.reporting import drawing, regret_plots
-from bandana.audits.reporting.blocks import Block, bullets, figure_block, heading, paragraph, right, table_block
-from bandana.audits.reporting.numbers import number, unit_of
+from bandana.audits.reporting.blocks import Block, Column, bullets, figure_block, heading, paragraph, right, table_block
+from bandana.audits.reporting.numbers import NONE, number, unit_of
 
 Cell = dict[str, Any]
 _SETTING = re.compile(r"(?<!\S)(?:alpha|beta)=\S+")
@@ -35,16 +35,18 @@ def utility(document: dict[str, Any]) -> list[Block]:
     if benchmark is None:
         return [paragraph("No benchmark was run: this report makes no statement about utility.")]
     cells, grid = benchmark["cells"], benchmark["grid"]
+    described = {"replications": number(benchmark["replications"]), "band": benchmark["band"]}
     has_several, units = len(document["environments"]) > 1, unit_of(document["environments"])
     shown = any(map(is_shown, cells))
     blocks: list[Block] = []
     if shown:
         blocks.append(
             paragraph(
-                f"Cumulative regret over {number(grid[-1])} {units}. Lines: mean over {number(benchmark['replications'])} "
-                f"replications. Bands: {benchmark['band']}. Left: linear axes; right: the same on logarithmic axes. All "
+                f"Cumulative regret over {number(grid[-1])} {units}. Lines: mean over {described['replications']} "
+                f"replications. Bands: {described['band']}. Left: linear axes; right: the same on logarithmic axes. All "
                 f"linear panels{' of one environment' if has_several else ''} share their vertical scale, and so do all "
-                "logarithmic ones."
+                "logarithmic ones. Thin dash-dotted lines: the same cells without their noise, with the same widths and "
+                "forgetting. Dotted: reference policies, which any algorithm should beat."
             )
         )
     if benchmark["withheld"] is not None:
@@ -60,11 +62,13 @@ def utility(document: dict[str, Any]) -> list[Block]:
         blocks += _frontier([cell for cell in here if is_shown(cell)], benchmark, on)
         blocks += _budget(here, grid, colors, on, unit)
         blocks.append(_table(here, benchmark, grid, on, unit))
+        blocks += _comparisons([cell for cell in here if is_shown(cell)], benchmark["comparisons"], on)
     return blocks
 
 
 def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str) -> list[Block]:
-    top = max((max(cell["high"]) for cell in cells), default=1.0)
+    compared = [cell for cell in cells if cell["role"] != "reference"] or cells
+    top = max((max(cell["high"]) for cell in compared), default=1.0)
     ceiling = max((max(cell["bound"]) for cell in cells if is_bounded(cell)), default=0.0)
     blocks = []
     for title, drawn in _panels(cells):
@@ -78,10 +82,14 @@ def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[flo
         ]
         bounded = [cell for cell in drawn if is_bounded(cell)]
         dashed = " Dashed, on logarithmic axes: the bound stated by its source, listed below." if bounded else ""
-        caption = f"Regret of {title}{on}. Dash-dotted: not private.{dashed}"
+        least = [cell for cell in drawn if cell["lower_bound"] is not None]
+        dotted = " Dotted in a cell's color: a lower bound for any algorithm with its claim, listed below." if least else ""
+        caption = f"Regret of {title}{on}. Dash-dotted: not private.{dashed}{dotted}"
         blocks.append(figure_block(caption, images, size="large"))
-        if bounded:
-            blocks.append(bullets([f"{_bound_name(cell, drawn)}: {cell['bound_text']}." for cell in bounded]))
+        listed = [f"{_bound_name(cell, drawn)}: {cell['bound_text']}." for cell in bounded]
+        listed += [f"{_lower_name(cell, drawn)}: {cell['lower_bound_text']}." for cell in least]
+        if listed:
+            blocks.append(bullets(listed))
     return blocks
 
 
@@ -95,17 +103,24 @@ def _bound_name(cell: Cell, among: Sequence[Cell]) -> str:
     return f"{regret_plots.curve_name(cell, among)}, at most {number(float(cell['bound'][-1]))} at the end"
 
 
+def _lower_name(cell: Cell, among: Sequence[Cell]) -> str:
+    """Name of the line with the lower bound's last value."""
+    return f"{regret_plots.curve_name(cell, among)}, at least {number(float(cell['lower_bound'][-1]))} at the end"
+
+
 def _panels(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
-    """One panel per family, each with its twins; the twins alone if nothing is private."""
-    twins = [cell for cell in cells if cell["epsilon"] is None]
+    """One panel per family, each with its twins and the reference rows; the twins alone if nothing is private."""
+    references = [cell for cell in cells if cell["role"] == "reference"]
+    twins = [cell for cell in cells if cell["epsilon"] is None and cell["role"] == "algorithm"]
     private = [cell for cell in cells if cell["epsilon"] is not None]
     if not private:
-        return [("the algorithms without privacy", twins)] if twins else []
+        return [("the algorithms without privacy", twins + references)] if twins + references else []
     panels = []
     for family in dict.fromkeys(map(family_of, private)):
         own = [cell for cell in private if family_of(cell) == family]
         same = [twin for twin in twins if twin["algorithm"] == own[0]["algorithm"]]
-        panels.append((family, (same or twins) + own))
+        silent = [cell for cell in cells if cell["twin_of"] in {each["label"] for each in own}]
+        panels.append((family, references + (same or twins) + silent + own))
     return panels
 
 
@@ -117,20 +132,22 @@ def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list
     }
     if not any(len({c["epsilon"] for c in own}) > 1 for own in families.values()):
         return []
-    twins = [cell for cell in cells if cell["epsilon"] is None]
+    twins = [cell for cell in cells if cell["epsilon"] is None and cell["twin_of"] is None]
+    noiseless = {cell["twin_of"]: cell for cell in cells if cell["twin_of"] is not None}
     named = _short_names(private)
     ends = [
         f"{family}: " + ", ".join(f"{number(float(c['final_mean']))} at ε = {number(c['epsilon'])}" for c in own)
         for family, own in families.items()
     ] + [f"{twin['label']}, not private: {number(float(twin['final_mean']))}" for twin in twins]
-    band = " Gray band: without privacy." if twins else ""
+    band = " Gray band: a non-private algorithm; dotted: reference policies." if twins else ""
+    band += " Thin dash-dotted: the same cells without their noise." if noiseless else ""
     return [
         figure_block(
             f"Cost of privacy{on}: final regret against ε, as stated by the source of each algorithm. Bars: "
             f"{benchmark['band']}.{band}",
             [
                 (
-                    regret_plots.frontier({named[f]: own for f, own in families.items()}, twins),
+                    regret_plots.frontier({named[f]: own for f, own in families.items()}, twins, noiseless),
                     f"Final regret against epsilon{on}. {'; '.join(ends)}.",
                 )
             ],
@@ -176,10 +193,10 @@ def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str]
 
 
 def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:
-    twins = [cell for cell in cells if cell["epsilon"] is None and is_shown(cell)]
-    twin = twins[0]["final_mean"] if len(twins) == 1 and twins[0]["final_mean"] > 0 else None
+    has_least = any(cell["lower_bound"] is not None for cell in cells)
     columns = ["Cell", "Trust", right("ε"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
-    columns += [right(title) for title in ("Runs", "Final regret", "Interval", *(["Times the twin"] if twin else []))]
+    titles = ["Runs", "Final regret", "Interval", "Quantiles", *(["Times the lower bound"] if has_least else [])]
+    columns += [right(title) for title in titles]
     rows = [
         [
             cell["label"],
@@ -189,18 +206,71 @@ def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int]
             number(cell["mu"]),
             number(cell["replications"]),
             *final_of(cell),
+            _quantiles(cell),
         ]
-        + ([f"{cell['final_mean'] / twin:.2f}" if is_shown(cell) else _WITHHELD] if twin else [])
+        + ([_times_least(cell)] if has_least else [])
         for cell in cells
     ]
-    note = " Times the twin: final regret divided by that of the non-private twin." if twin else ""
+    note = (
+        " Times the lower bound: final regret divided by what any algorithm with the claim must lose." if has_least else ""
+    )
     return table_block(
         f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε and µ as claimed by the source of each "
-        f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}.{note}",
+        f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}. Quantiles: 10, 50 and 90 % of the "
+        f"replications. The regret of uniform play and of the best constant action is computed, not played.{note}",
         columns,
         rows,
-        widths=[2.8, 1.0, 0.8, 1.1, 0.9, 0.9, 1.2, 1.9] + ([1.1] if twin else []),
+        widths=[2.6, 0.9, 0.7, 1.0, 0.8, 0.8, 1.1, 1.7, 1.9] + ([1.0] if has_least else []),
     )
+
+
+def _quantiles(cell: Cell) -> str:
+    return _WITHHELD if cell["final_quantiles"] is None else " / ".join(number(float(q)) for q in cell["final_quantiles"])
+
+
+def _times_least(cell: Cell) -> str:
+    least = None if cell["lower_bound"] is None else float(cell["lower_bound"][-1])
+    return number(float(cell["final_mean"]) / least) if least and is_shown(cell) else NONE
+
+
+def _comparisons(cells: Sequence[Cell], comparisons: Sequence[dict[str, Any]], on: str) -> list[Block]:
+    """Paired differences of each cell to its twin, to the first calibration, and to the reference rows."""
+    labels = {cell["label"]: cell for cell in cells}
+    here = [found for found in comparisons if found["cell"] in labels and found["other"] in labels]
+    if not here:
+        return []
+    references = dict.fromkeys(labels[f["other"]]["algorithm"] for f in here if f["kind"] == "reference")
+    kinds = [kind for kind in ("noise", "calibration") if any(f["kind"] == kind for f in here)]
+    heads = {"noise": "Cost of its noise", "calibration": "Against the first calibration"}
+    columns: list[Column] = ["Cell", *(heads[kind] for kind in kinds), *(f"Against {name}" for name in references)]
+    rows = []
+    for label in dict.fromkeys(found["cell"] for found in here):
+        own = [found for found in here if found["cell"] == label]
+        by_kind = {f["kind"]: _difference(f, f["kind"] == "noise") for f in own if f["kind"] != "reference"}
+        by_name = {labels[f["other"]]["algorithm"]: _difference(f) for f in own if f["kind"] == "reference"}
+        rows.append([label, *(by_kind.get(kind, NONE) for kind in kinds), *(by_name.get(name, NONE) for name in references)])
+    return [
+        table_block(
+            f"Paired comparisons{on}: final regret of the cell minus that of the other, replication by replication on "
+            "common random numbers, with the 95 % interval of the mean difference. Cost of its noise: the other is the same "
+            "cell without noise. A difference is resolved if its interval excludes 0.",
+            columns,
+            rows,
+            widths=[2.0] + [1.9] * (len(columns) - 1),
+        )
+    ]
+
+
+def verdict_of(found: dict[str, Any]) -> str:
+    """Reading of a paired difference in one word: worse, better, or not resolved."""
+    return "worse" if found["low"] > 0 else "better" if found["high"] < 0 else "not resolved"
+
+
+def _difference(found: dict[str, Any], is_cost: bool = False) -> str:
+    ends = " to ".join(number(float(found[end])) for end in ("low", "high"))
+    verdict = verdict_of(found)
+    word = {"worse": "resolved", "better": "resolved"}.get(verdict, verdict) if is_cost else verdict
+    return f"{number(float(found['mean']))} ({ends}), {word}"
 
 
 def final_of(cell: Cell) -> tuple[str, str]:

@@ -78,6 +78,43 @@ def run(
         run_file(spec, data, steps, resources_of(executor, workers, dask_address), dry_run=dry_run, as_json=as_json)
 
 
+def tune(
+    spec: SpecPath,
+    executor: ExecutorName = None,
+    workers: Workers = None,
+    as_json: AsJson = False,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Choose the parameter that a spec's field `tuning` names, for every cell by one rule, on seeds that no report shows."""
+    with failures(debug):
+        from bandana.flows.spec.mistakes import SpecError
+        from bandana.flows.spec.plan import cells_of
+        from bandana.flows.spec.spec import load_spec
+
+        found, how = load_spec(spec), resources_of(executor, workers)
+        if found.tuning is None:
+            raise SpecError(
+                f"{spec}: tuning: is missing; name a parameter and values to try, for example tuning: {{parameter: "
+                "beta_scale, values: [0.01, 0.1, 1]}"
+            )
+        cells = cells_of(found.with_trial(found.tuning.values[0]))
+        folder = open_data(data)
+        begin(folder)
+        _warm_up(cells, ["benchmark"], how)
+        from bandana.flows.suites.tune import tune as choose
+
+        while_the_server_starts(folder)
+        done = choose(found, str(folder.root), how)
+        if as_json:
+            typer.echo(done.model_dump_json(indent=1))
+            return
+        for cell, value in done.chosen.items():
+            tried = ", ".join(f"{each.value:g}: {each.mean:.4g}" for each in done.tried[cell])
+            typer.echo(f"{cell:<44} {done.parameter} = {value:g}   (regret {tried})")
+        typer.echo(f"wrote {found.place_of_tuned}")
+
+
 def check(spec: SpecPath, as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
     """Check a spec, and explain what it will do: its cells, their claims, and what it will cost; nothing is run."""
     with failures(debug):

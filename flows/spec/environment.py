@@ -58,6 +58,8 @@ class EnvironmentFields(Labelled):
 
 
 Item = TypeVar("Item", bound=EnvironmentFields)
+UNIFORM, CONSTANT = "uniform play", "best constant action"
+"""Reference policies: every action with the same probability; the one action that does best if it is always played."""
 PSEUDO = "Regret is the sum of mean-reward gaps of the arms played (pseudo-regret)."
 CONTEXTUAL_PSEUDO = "Regret is the sum of mean-reward gaps to each user's best action (pseudo-regret)."
 HINDSIGHT = "Regret is against the best action of each user, in hindsight."
@@ -87,6 +89,8 @@ class Environment(ABC, Generic[Item]):
 
     unit = "rounds"
     is_drawn = True
+    references: tuple[str, ...] = (UNIFORM,)
+    """Names of what `reference_gaps` finds."""
 
     def __init__(self, spec: Spec, item: Item) -> None:
         self.spec, self.item = spec, item
@@ -176,6 +180,17 @@ class Environment(ABC, Generic[Item]):
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> RegretCurve | ContextualRegretCurve | EpisodicRegretCurve:
         """What observes a run's regret."""
         return RegretCurve(self.means, grid, n_reps)
+
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+        """(n_reps,) expected regret of one user under each reference policy that needs no learning, by its name.
+
+        Uniform play everywhere; the best constant action where it is not what regret is counted against.
+
+        Args:
+          stream: of one block, on which nothing was played.
+          n_reps: replicates of the block.
+        """
+        return {UNIFORM: np.full(n_reps, (self.means.max() - self.means).mean())}
 
     def shows(self, what: str) -> bool:
         """Whether `values`, `means` or `regret` may be logged, tracked and reported: of public or made-up data all may."""

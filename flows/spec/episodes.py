@@ -15,10 +15,11 @@ from bandana.algorithms.environments.episodes import EpisodeTable, random_episod
 from bandana.algorithms.environments.mdp_instances import Instance, hypercube_chain, kernel_mixture, modes, one_hot, patients
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.environments.worst_mdps import bed_like
+from bandana.algorithms.mdp.planning import plan
 from bandana.algorithms.observers import EpisodicRegretCurve
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
-from bandana.algorithms.protocol import IntArray
-from bandana.flows.spec.environment import Environment, EnvironmentFields, Item, Purpose
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.flows.spec.environment import CONSTANT, UNIFORM, Environment, EnvironmentFields, Item, Purpose
 from bandana.flows.spec.fields import Count, Positive
 
 REGRET = (
@@ -75,6 +76,7 @@ class _Episodes(Environment[Item]):
     """An environment whose users live through episodes."""
 
     unit = "episodes"
+    references = (UNIFORM, CONSTANT)
 
     @property
     @abstractmethod
@@ -94,6 +96,15 @@ class _Episodes(Environment[Item]):
 
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> EpisodicRegretCurve:
         return EpisodicRegretCurve(self.instance.best.gaps, grid, n_reps)
+
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+        """Exact, by evaluating both kinds of policies: an episode loses V* - V at its first state."""
+        found = self.instance
+        best, shape = float(found.start @ found.best.values[0]), found.rewards.shape
+        uniform = plan(found.transitions, found.rewards, np.full(shape, 1 / shape[2]))
+        constant = [plan(found.transitions, found.rewards, np.full(shape[:2], action)) for action in range(shape[2])]
+        values = {UNIFORM: uniform.values[0] @ found.start, CONSTANT: max(each.values[0] @ found.start for each in constant)}
+        return {name: np.full(n_reps, best - value) for name, value in values.items()}
 
     def audit_table(self) -> EpisodeTable:
         length, n_states, n_actions, _ = self.instance.transitions.shape

@@ -36,7 +36,16 @@ from bandana.algorithms.problem import KERNEL, POOLED, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray, Stream
 from bandana.algorithms.rkhs import kernels
 from bandana.algorithms.rkhs.pool import Pool
-from bandana.flows.spec.environment import CONTEXTUAL_PSEUDO, HINDSIGHT, Environment, EnvironmentFields, Item, Purpose
+from bandana.flows.spec.environment import (
+    CONSTANT,
+    CONTEXTUAL_PSEUDO,
+    HINDSIGHT,
+    UNIFORM,
+    Environment,
+    EnvironmentFields,
+    Item,
+    Purpose,
+)
 from bandana.flows.spec.fields import Count, Positive
 from bandana.privacy_core import Interval
 
@@ -164,6 +173,10 @@ class _Gap(_Kernel[GapSpec]):
         item = self.item
         return GapFunctions(item.public_kernel(), item.dimension, item.actions, self.spec.horizon, seed)
 
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+        """Exact on the function of each replicate."""
+        return {UNIFORM: stream.uniform_gaps(n_reps)}
+
     def audit_table(self) -> RewardTable:
         shape = (self.spec.audit.rounds, self.n_actions, self.item.dimension)
         return self._at_the_ends(gap_points(*shape, self._seed(Purpose.AUDIT_TABLE)))
@@ -186,6 +199,17 @@ class _Pooled(_Kernel[Item]):
     @abstractmethod
     def pool(self) -> Pool:
         """Contexts, points and law; the same in all blocks."""
+
+    @property
+    def references(self) -> tuple[str, ...]:  # type: ignore[override]
+        """With one context the best constant action is what regret is counted against."""
+        return (UNIFORM,) if self.pool.n_contexts == 1 else (UNIFORM, CONSTANT)
+
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+        """Exact, from the values of the pool and the law of its contexts."""
+        gaps = stream.action_gaps
+        found = {UNIFORM: gaps.mean(), CONSTANT: gaps.min()}
+        return {name: np.full(n_reps, found[name]) for name in self.references}
 
     @property
     def _known(self) -> dict[str, Any]:
@@ -392,6 +416,11 @@ class _Diabetes(_Kernel[DiabetesSpec]):
 
     def stream(self, seed: np.random.SeedSequence) -> Stream:
         return self.table
+
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+        """Exact, from all rows."""
+        rewards = self.table.rewards
+        return {UNIFORM: np.full(n_reps, (rewards.max(axis=1) - rewards.mean(axis=1)).mean())}
 
     def audit_table(self) -> RewardTable:
         return diabetes_table(self._seed(Purpose.AUDIT_TABLE), self.spec.audit.rounds, self.item.actions)

@@ -19,9 +19,11 @@ from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.problem import CONTEXTUAL, LINEAR, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray, Stream
 from bandana.flows.spec.environment import (
+    CONSTANT,
     CONTEXTUAL_PSEUDO,
     HINDSIGHT,
     PSEUDO,
+    UNIFORM,
     Environment,
     EnvironmentFields,
     Item,
@@ -198,6 +200,10 @@ class _Sphere(_Contextual[SphereSpec]):
         theta = _parameter(item, item.dimension, self.reward_range.width / 2, self._seed(Purpose.THETA))
         return SphereContexts(theta, item.actions, self.spec.horizon, seed, self.reward_range, item.rewards)
 
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+        """Exact: actions are drawn anew for every user, and which is played makes no difference."""
+        return {UNIFORM: np.full(n_reps, stream.uniform_gap)}
+
     def audit_table(self) -> RewardTable:
         shape = (self.spec.audit.rounds, self.n_actions, self.dimension)
         return sphere_table(*shape, self.reward_range, self._seed(Purpose.AUDIT_TABLE))
@@ -214,6 +220,7 @@ class _Logged(_Contextual[Item]):
     """Real users, each a row: features, and what the person would answer to each action."""
 
     is_drawn = False
+    references = (UNIFORM, CONSTANT)
 
     @abstractmethod
     def _rows(self, seed: np.random.SeedSequence, rounds: int) -> ContextTable:
@@ -237,6 +244,13 @@ class _Logged(_Contextual[Item]):
 
     def stream(self, seed: np.random.SeedSequence) -> Stream:
         return self.table
+
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+        """Exact, from the rows that are played."""
+        rewards = self.table.rewards[: self.spec.horizon]
+        gaps = rewards.max(axis=1) - rewards.mean(axis=1), rewards.max(axis=1)[:, None] - rewards
+        values = {UNIFORM: gaps[0].mean(), CONSTANT: gaps[1].mean(axis=0).min()}
+        return {name: np.full(n_reps, value) for name, value in values.items()}
 
     def audit_table(self) -> RewardTable:
         return self._rows(self._seed(Purpose.AUDIT_TABLE), self.spec.audit.rounds)

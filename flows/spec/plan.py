@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,9 @@ from bandana.flows.spec.environment_kinds import Environment, environments_of
 from bandana.flows.spec.file_names import file_name
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.problems import problem_of
-from bandana.flows.spec.seeds import NOISE, REWARDS, seed_of
+from bandana.flows.spec.references import references_of
+from bandana.flows.spec.roles import Role
+from bandana.flows.spec.seeds import COINS, NOISE, REWARDS, seed_of
 from bandana.flows.spec.spec import Spec
 
 _FEW_ROUNDS = 1_000_000
@@ -35,6 +37,7 @@ class Cell:
       entry: the algorithm.
       settings: its parameters.
       varied: names of the parameters that its name must show, because the spec has several values of them.
+      role: why it is played.
     """
 
     spec: Spec
@@ -42,6 +45,7 @@ class Cell:
     entry: Entry
     settings: Settings
     varied: tuple[str, ...] = ()
+    role: Role = Role.ALGORITHM
 
     @property
     def name(self) -> str:
@@ -50,6 +54,7 @@ class Cell:
         parts = [self.entry.label, self.settings.calibration or ""]
         parts.append(f"eps={shown['epsilon']:g}" if "epsilon" in shown else "")
         parts += [f"{name.removeprefix('privacy_')}={_text(shown[name])}" for name in shown if name in self.varied]
+        parts.append("without noise" if self.role is Role.TWIN else "")
         parts.append(f"on {self.environment.label}" if len(self.spec.environment) > 1 else "")
         return " ".join(part for part in parts if part)
 
@@ -61,7 +66,12 @@ class Cell:
     @property
     def is_private(self) -> bool:
         """Whether there is anything to audit."""
-        return self.entry.promise is not None
+        return self.entry.promise is not None and self.role is Role.ALGORITHM
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether its expected regret is computed, and nothing is played."""
+        return self.entry.name in self.environment.references
 
     def algorithm(self) -> Algorithm:
         """The algorithm, built anew; it holds no state."""
@@ -77,10 +87,16 @@ class Cell:
 
         A bound may depend on the mean rewards: it says no more than the environment shows.
         """
-        if self.entry.bound is None or not self.environment.is_drawn or not self.environment.shows("regret"):
+        if self.role is not Role.ALGORITHM or self.entry.bound is None:
+            return None
+        if not self.environment.is_drawn or not self.environment.shows("regret"):
             return None
         is_known = self.environment.has_arms and self.environment.shows("means")
         return self.entry.bound(self.settings, self.environment.means if is_known else None, grid)
+
+    def lower_bound(self, grid: IntArray) -> RegretBound | None:
+        """What any algorithm with this cell's claim must lose; None where nothing is known, or regret is not shown."""
+        return None
 
     def parameters(self) -> dict[str, Any]:
         """The public parameters, for keys, MLflow and the report."""
@@ -92,6 +108,7 @@ class Cell:
 
     def identity(self) -> dict[str, Any]:
         """All that this cell's algorithm and data depend on, named so that new words for it change no seed."""
+        noise = {"noise": "none"} if self.role is Role.TWIN else {}
         return {
             "algorithm": self.entry.seed_name,
             "privacy_model": self.entry.privacy_model,
@@ -99,6 +116,7 @@ class Cell:
             "parameters": self.entry.seed_parameters(self.settings),
             "environment": self.environment.facts(),
             "seed": self.spec.seed,
+            **noise,
         }
 
     @property
@@ -125,14 +143,26 @@ class Cell:
         return [Block(self, i, min(size, total - i * size)) for i in range(-(-total // size))]
 
     def seed(self, purpose: int, block: int = 0) -> np.random.SeedSequence:
-        """A generator seed of its own for each purpose and block of this cell.
+        """A generator seed of its own for each purpose and block of this cell."""
+        return seed_of(self.spec.seed, purpose, content_key(_without_content(self.identity())), block)
 
-        It depends on no content of a private file: that is known by an HMAC with the data folder's secret, and the same file
-        must give the same numbers in every data folder.
+    def shared_seed(self, purpose: int, block: int = 0) -> np.random.SeedSequence:
+        """A seed for each purpose and block, the same in all cells on this environment.
+
+        They play on common random numbers, so that a comparison of two cells, replication by replication, is free of what
+        was drawn for both.
         """
-        identity = self.identity()
-        identity["environment"].pop("content", None)  # of a private file
-        return seed_of(self.spec.seed, purpose, content_key(identity), block)
+        facts = {"environment": self.environment.facts(), "seed": self.spec.seed}
+        return seed_of(self.spec.seed, purpose, content_key(_without_content(facts)), block)
+
+
+def _without_content(facts: dict[str, Any]) -> dict[str, Any]:
+    """What seeds may depend on: no content of a private file.
+
+    That is known by an HMAC with the data folder's secret, and the same file must give the same numbers everywhere.
+    """
+    facts["environment"].pop("content", None)
+    return facts
 
 
 @dataclass(frozen=True)
@@ -161,8 +191,13 @@ class Block:
 
     @property
     def reward_seed(self) -> np.random.SeedSequence:
-        """Seed of the environment."""
-        return self.cell.seed(REWARDS, self.index)
+        """Seed of the environment, the same for all cells on it."""
+        return self.cell.shared_seed(REWARDS, self.index)
+
+    @property
+    def coin_seed(self) -> np.random.SeedSequence:
+        """Seed of the public coins, the same for all cells on an environment: names of actions, and policies' own coins."""
+        return self.cell.shared_seed(COINS, self.index)
 
 
 def cells_of(spec: Spec) -> list[Cell]:
@@ -172,6 +207,7 @@ def cells_of(spec: Spec) -> list[Cell]:
       SpecError: two cells are the same, the data do not fit, or an algorithm finds no features for a kernel.
     """
     cells = []
+    value_of = spec.tuned_values() if spec.tuning is not None else None
     for environment in environments_of(spec):
         environment.check()
         problem = problem_of(environment)
@@ -185,13 +221,39 @@ def cells_of(spec: Spec) -> list[Cell]:
                 ]
                 if problem.kernel is not None:
                     _check_features(place, environment, entry, found)
-                cells += [Cell(spec, environment, entry, settings, item.varied_parameters()) for settings in found]
+                own = [Cell(spec, environment, entry, settings, item.varied_parameters()) for settings in found]
+                cells += [_with_tuned(cell, value_of) for cell in own]
     names = [cell.name for cell in cells]
     for name in names:
         if names.count(name) > 1:
             raise SpecError(f"algorithms: {name!r} is listed more than once")
     _check_files(cells)
     return cells
+
+
+def _with_tuned(cell: Cell, value_of: Callable[[str], float] | None) -> Cell:
+    """The cell with the value that was chosen for it, if the spec tunes a parameter that it takes."""
+    tuning = cell.spec.tuning
+    if value_of is None or tuning is None or tuning.parameter not in cell.entry.parameters:
+        return cell
+    return replace(cell, settings=cell.settings.with_parameters(**{tuning.parameter: value_of(cell.name)}))
+
+
+def played_cells(spec: Spec) -> list[Cell]:
+    """Every cell of a benchmark: those that the spec lists, each private one again without noise, and the reference rows."""
+    cells = cells_of(spec)
+    twins = [replace(cell, role=Role.TWIN) for cell in cells if cell.is_private] if spec.twins else []
+    found = [*cells, *twins, *(_references(spec) if spec.references else [])]
+    _check_files(found)
+    return found
+
+
+def _references(spec: Spec) -> list[Cell]:
+    return [
+        Cell(spec, environment, entry, settings, role=Role.REFERENCE)
+        for environment in environments_of(spec)
+        for entry, settings in references_of(environment.references, problem_of(environment))
+    ]
 
 
 def _check_files(cells: Sequence[Cell]) -> None:

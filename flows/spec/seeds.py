@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-NOISE, REWARDS = 2, 3
+NOISE, REWARDS, COINS = 2, 3, 9
 """Purposes; those of environments are in `bandana.flows.spec.environment`."""
 
 

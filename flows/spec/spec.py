@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from bandana.audits.outcome import MIN_REPLAYS
+from bandana.flows.spec import tuned
 from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.environment_kinds import EnvironmentSpec
 from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Strict
 from bandana.flows.spec.mistakes import SpecError, explain
+from bandana.flows.spec.tuned import TuningSpec
 
 
 class AuditSpec(Strict):
@@ -63,10 +66,74 @@ class Spec(Strict):
     replications: Count = Field(description="Independent replications of each cell.")
     block_size: Count = Field(100, description="Replicates that are computed and stored together.")
     algorithms: list[AlgorithmSpec] = Field(min_length=1, description="Algorithms to compare.")
+    twins: bool = Field(
+        True, description="Whether every private cell is played again without noise, with the same widths and forgetting."
+    )
+    references: bool = Field(
+        True, description="Whether uniform play, the best constant action and greedy play are rows of the benchmark."
+    )
     audit: AuditSpec = Field(AuditSpec(), description="Audit effort.")
     report: ReportSpec = Field(ReportSpec(), description="Report files to write.")
     execution: ExecutionSpec = Field(ExecutionSpec(), description="Timeouts and retries.")
+    tuning: TuningSpec | None = Field(
+        None, description="Parameter that `bandana tune` chooses for every cell, on other seeds."
+    )
     baseline: Path | None = Field(None, description="File of results to compare with; path relative to the spec.")
+
+    _folder: Path | None = PrivateAttr(None)
+    _trial: float | None = PrivateAttr(None)
+
+    @property
+    def place_of_tuned(self) -> Path:
+        """Where the values lie that `bandana tune` chose: beside the spec, under the suite's name, if no file is named."""
+        named = self.tuning.file if self.tuning is not None else None
+        return (self._folder or Path()) / (named or f"{self.name}.tuned.json")
+
+    def with_trial(self, value: float) -> Spec:
+        """The spec of a tuning: every cell with one value of the tuned parameter, on seeds of its own."""
+        assert self.tuning is not None
+        found = self.model_copy(
+            update={
+                "name": f"{self.name}-tuning-{value:g}", "seed": tuned.seed_of_tuning(self.seed),
+                "replications": self.tuning.replications, "references": False, "twins": False,
+            }
+        )  # fmt: skip
+        found._trial = value
+        return found
+
+    def tuned_values(self) -> Callable[[str], float]:
+        """Cell's name -> value of the tuned parameter.
+
+        Raises:
+          SpecError: no value was chosen; see `bandana.flows.spec.tuned.read`.
+        """
+        if (trial := self._trial) is not None:
+            return lambda cell: trial
+        found = tuned.read(self.place_of_tuned, self)
+
+        def value_of(cell: str) -> float:
+            if cell not in found:
+                raise SpecError(f"tuning: {self.place_of_tuned} holds no value for {cell!r}: run `bandana tune` again")
+            return found[cell]
+
+        return value_of
+
+    @model_validator(mode="after")
+    def _tunes(self) -> Spec:
+        if self.tuning is None:
+            return self
+        name, entries = self.tuning.parameter, [entry for item in self.algorithms for entry in item.entries()]
+        if not any(name in entry.parameters for entry in entries):
+            raise ValueError(f"tuning.parameter: no algorithm of this spec takes {name!r}")
+        for i, item in enumerate(self.algorithms):
+            if name in (item.__pydantic_extra__ or {}):
+                raise ValueError(f"algorithms.{i}.{name}: is tuned; leave it out here or leave tuning out")
+        if private := [item.shown_label for item in self.environment if item.file is not None]:
+            raise ValueError(
+                f"tuning: {private[0]!r} is a file of data; a value that is chosen on it depends on its records, and no "
+                "privacy claim covers that: tune on a made-up environment, and write the value here"
+            )
+        return self
 
     @model_validator(mode="after")
     def _fits(self) -> Spec:
@@ -122,7 +189,9 @@ def parse_spec(text: str, source: str, folder: Path) -> Spec:
         raise SpecError("\n".join(explain(item, tree, source) for item in error.errors())) from error
     places = [item if item.file is None else item.with_file(folder / item.file) for item in spec.environment]
     baseline = None if spec.baseline is None else folder / spec.baseline
-    return spec.model_copy(update={"environment": places, "baseline": baseline})
+    found = spec.model_copy(update={"environment": places, "baseline": baseline})
+    found._folder = folder
+    return found
 
 
 def is_finite(value: float | None) -> bool:
@@ -133,7 +202,7 @@ def is_finite(value: float | None) -> bool:
 def standing_alone(spec: Spec, text: str) -> str:
     """The spec's text with the places of its files made absolute, so that it can be run from anywhere."""
     places = [item.file for item in spec.environment]
-    if not any(places) and spec.baseline is None:
+    if not any(places) and spec.baseline is None and spec.tuning is None:
         return text
     tree = yaml.safe_load(text)
     listed = tree["environment"] if isinstance(tree["environment"], list) else [tree["environment"]]
@@ -142,5 +211,7 @@ def standing_alone(spec: Spec, text: str) -> str:
             item["path"] = str(place.absolute())
     if spec.baseline is not None:
         tree["baseline"] = str(spec.baseline.absolute())
+    if spec.tuning is not None:
+        tree["tuning"]["file"] = str(spec.place_of_tuned.absolute())
     # As it is and on one line: a report finds the places, and shows names alone.
     return str(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=sys.maxsize))

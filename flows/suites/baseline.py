@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bandana.audits import evidence
 from bandana.audits.outcome import MU, ONE_RUN, Outcome, Scores, StatedBound
+from bandana.audits.reporting.intervals import student_quantile
 from bandana.flows.keys.checkout import sources
 from bandana.flows.keys.content import content_key
 from bandana.flows.running.settings import DataFolder
@@ -29,7 +30,6 @@ from bandana.flows.suites.play import BENCHMARK
 from bandana.flows.suites.work import stored_audit
 
 REGRET = "final regret"
-_NORMAL_95 = 1.959963984540054
 _RESAMPLES = 60
 
 
@@ -44,13 +44,13 @@ class Estimate(_Strict):
     value: float
     standard_error: float = Field(ge=0)
     freedom: int = Field(ge=1, description="Degrees of freedom of the standard error.")
-    low: float = Field(description="Lower end of the 95 % interval, by the normal approximation.")
+    low: float = Field(description="Lower end of the 95 % interval, Student's.")
     high: float
 
     @classmethod
     def of(cls, quantity: str, value: float, standard_error: float, freedom: int) -> Estimate:
         """An estimate with its 95 % interval."""
-        half = _NORMAL_95 * standard_error
+        half = student_quantile(freedom) * standard_error
         return cls(quantity=quantity, value=value, standard_error=standard_error, freedom=freedom,
                    low=value - half, high=value + half)  # fmt: skip
 

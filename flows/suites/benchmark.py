@@ -14,6 +14,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
 
 from bandana.audits.contents import PROVENANCE
+from bandana.audits.reporting.intervals import mean_interval
 from bandana.flows.keys import provenance
 from bandana.flows.keys.identity import check_same
 from bandana.flows.running.executors import Executor, Resources, patience, task_runner
@@ -23,14 +24,12 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import Block, Cell, cells_of, is_small
+from bandana.flows.spec.plan import Block, Cell, is_small, played_cells
 from bandana.flows.spec.spec import Spec, is_finite
 from bandana.flows.suites.play import benchmark_block, is_played
 from bandana.flows.tracking.dataset_record import dataset_record
 from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 from bandana.privacy_core import GaussianDP, PureDP
-
-_NORMAL_95 = 1.959963984540054
 
 
 @task(name="benchmark-block", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
@@ -82,7 +81,7 @@ def benchmark_flow(spec: Spec, data: str) -> None:
     store, tracker, journal = Store(folder.results), Tracker.open(folder.root), Journal(folder.journal(spec.name))
     tracker.mark_dead_runs()
     spec = pinned(spec, folder.root)
-    cells = cells_of(spec)
+    cells = played_cells(spec)
     for environment in environments_of(spec):
         environment.check()
     tracker.experiment(spec.name, spec.description or spec.title)
@@ -112,7 +111,7 @@ def benchmark_flow(spec: Spec, data: str) -> None:
 
 def benchmark(spec: Spec, data: str, resources: Resources | None = None) -> None:
     """Runs the flow on the chosen resources; for None this process if it is small, else processes, one a core."""
-    default = Executor.LOCAL if is_small(cells_of(spec)) else Executor.PROCESSES
+    default = Executor.LOCAL if is_small(played_cells(spec)) else Executor.PROCESSES
     runner = task_runner(resources or Resources(), default, __name__)
     benchmark_flow.with_options(task_runner=runner)(spec, data)
 
@@ -121,15 +120,13 @@ def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
     """A cell's regret over rounds: mean and 95 % confidence interval over replications; privacy spent, and who made it."""
     results = [benchmark_block(block, store) for block in cell.blocks()]
     regret = np.concatenate([arrays["regret"] for arrays, _ in results])
-    mean = regret.mean(axis=0)
-    half = _NORMAL_95 * regret.std(axis=0, ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else 0 * mean
+    found = mean_interval(regret)
     made = [provenance.shown(told.get(PROVENANCE), is_anonymous=store.is_anonymous) for _, told in results]
     mus, pures = ([description[name] for _, description in results] for name in ("mu", "pure"))
     return {
         "grid": results[0][0]["grid"],
-        "mean": mean,
-        "low": mean - half,
-        "high": mean + half,
+        **found._asdict(),
+        "finals": regret[:, -1],
         "mu_spent": np.max([arrays["mu_spent"] for arrays, _ in results], axis=0),
         "mu": None if None in mus else max(mus),
         "pure": None if None in pures else max(pures),
@@ -147,7 +144,7 @@ def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
         metrics["regret/final"] = float(summary["mean"][-1])
         shown = ["mean"]
         if cell.spec.replications > 1:  # one replication has no interval
-            metrics["regret/final_half_width"] = float(summary["high"][-1] - summary["mean"][-1])
+            metrics["regret/final_half_width"] = float(summary["high"][-1] - summary["low"][-1]) / 2
             shown += ["low", "high"]
         curves = {f"regret/{name}": (grid, summary[name].tolist()) for name in shown}
     if is_finite(summary["mu"]):
@@ -171,6 +168,7 @@ def cell_record(
         name=cell.name,
         params={
             "algorithm": cell.entry.name,
+            "role": str(cell.role),
             "calibration": cell.settings.calibration or "none",
             "privacy_model": cell.entry.privacy_model,
             "guarantee": cell.entry.guarantee or "none",

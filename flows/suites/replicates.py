@@ -8,7 +8,9 @@ import numpy as np
 
 from bandana.algorithms.observers import log_grid
 from bandana.algorithms.run import run
-from bandana.privacy_core import LiveLedger, PureDP, ReproducibleNoise, account
+from bandana.flows.spec.roles import Role
+from bandana.flows.suites.coins import with_coins
+from bandana.privacy_core import LiveLedger, NoNoise, PureDP, ReproducibleNoise, account
 from bandana.privacy_core.accounting import accounted_mu
 
 if TYPE_CHECKING:
@@ -25,12 +27,17 @@ def play(block: Block) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """
     cell = block.cell
     environment, horizon = cell.environment, cell.spec.horizon
-    algorithm = cell.entry.build(cell.settings)
     stream = environment.stream(block.reward_seed)
     grid = log_grid(horizon)
-    ledger = LiveLedger(block.n_reps, ReproducibleNoise(block.noise_seed), n_records=horizon)
+    if cell.is_expected:
+        gaps = environment.reference_gaps(stream, block.n_reps)[cell.entry.name]
+        curves = {"grid": grid, "regret": gaps[:, None] * grid, "mu_spent": np.full(len(grid), np.inf)}
+        return curves, {"noise": NoNoise.name, "mu": None, "pure": None}
+    noise = NoNoise() if cell.role is Role.TWIN else ReproducibleNoise(block.noise_seed)
+    ledger = LiveLedger(block.n_reps, noise, n_records=horizon)
     regret = environment.regret(stream, grid, block.n_reps)
-    run(algorithm, stream, ledger, horizon=horizon, observers=[regret])
+    algorithm, labels = with_coins(cell.entry, cell.settings, block.coin_seed, block.n_reps)
+    run(algorithm, stream, ledger, horizon=horizon, observers=[regret], labels=labels)
     spent = [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0).items())) for t in grid]
     worst = ledger.worst_record()
     total, derived = accounted_mu(tuple(worst.items())), account(worst)

@@ -12,6 +12,7 @@ from prefect import flow
 from bandana.audits.contents import PROVENANCE
 from bandana.audits.reporting import figures
 from bandana.audits.reporting.document import REPORT
+from bandana.audits.reporting.intervals import quantiles, words
 from bandana.audits.summary import finite
 from bandana.flows.keys import provenance
 from bandana.flows.running.progress import bar
@@ -21,10 +22,12 @@ from bandana.flows.running.turns import alone_in
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import Cell, cells_of
+from bandana.flows.spec.plan import Cell, cells_of, played_cells
+from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.audit_report import evidence_field, evidence_file, track, write_document
 from bandana.flows.suites.benchmark import summarize_cell
+from bandana.flows.suites.comparisons import comparisons, twin_of
 from bandana.flows.suites.play import BENCHMARK, is_played
 from bandana.flows.suites.power_curve import power_curve
 from bandana.flows.suites.work import audit_entry, audit_key, evidence_of, stored_audit
@@ -139,7 +142,7 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
     Raises:
       SpecError: the store holds nothing of this spec.
     """
-    cells = cells_of(spec)
+    cells = played_cells(spec)
     audited = [(cell, found) for cell in cells if (found := stored_audit(cell, store)) is not None]
     played = [cell for cell in cells if all(is_played(block, store) for block in cell.blocks())]
     if not audited and not played:
@@ -193,13 +196,17 @@ def _without_folders(spec: Spec, text: str) -> str:
 
 
 def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
-    shown, grid = [], []
+    shown, grid, finals = [], [], {}
+    own = [cell for cell in cells if cell.role is Role.ALGORITHM]
+    whose = {twin.name: cell.name for cell in own if (twin := twin_of(cell, cells)) is not None}
     for cell in cells:
         summary = summarize_cell(cell, store)
         grid = summary["grid"].tolist()
         is_shown = cell.environment.shows("regret")
         curves = {name: summary[name].tolist() if is_shown else None for name in ("mean", "low", "high")}
-        spent, bound = summary["mu_spent"], cell.regret_bound(summary["grid"])
+        spent, bound, least = summary["mu_spent"], cell.regret_bound(summary["grid"]), cell.lower_bound(summary["grid"])
+        if is_shown:
+            finals[cell.name] = summary["finals"]
         claimed = finite(cell.claim().gaussian.mu) if cell.is_private else None
         shown.append(
             {
@@ -209,7 +216,7 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
                 "calibration": cell.settings.calibration,
                 "privacy_model": cell.entry.privacy_model,
                 "guarantee": cell.entry.guarantee,
-                "epsilon": cell.settings.shown().get("epsilon"),
+                "epsilon": None if cell.role is Role.TWIN else cell.settings.shown().get("epsilon"),
                 "mu": summary["mu"],
                 "mu_claimed": claimed,
                 "mu_spent": spent.tolist() if cell.is_private and np.isfinite(spent).all() else None,
@@ -218,14 +225,19 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
                 **{f"final_{name}": None if values is None else values[-1] for name, values in curves.items()},
                 "bound": None if bound is None else bound.values.tolist(),
                 "bound_text": None if bound is None else bound.text,
+                "role": str(cell.role),
+                "twin_of": whose.get(cell.name),
+                "final_quantiles": quantiles(summary["finals"]) if is_shown else None,
+                "lower_bound": None if least is None else least.values.tolist(),
+                "lower_bound_text": None if least is None else least.text,
             }
         )
-    band = "95 % confidence interval of the mean over replications (normal approximation)"
     hidden = [e.label for e in environments_of(spec) if not e.shows("regret")]
     return {
         "grid": grid,
         "replications": spec.replications,
-        "band": band,
+        "band": words(spec.replications),
         "withheld": _WITHHELD.format(where=f"on {', '.join(hidden)}") if hidden else None,
         "cells": shown,
+        "comparisons": comparisons(cells, finals),
     }

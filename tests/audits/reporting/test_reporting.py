@@ -75,7 +75,7 @@ def test_accepts_a_document_read_back_from_json():
         (("benchmark", "cells", 0), "final_mean", math.nan, r"cells\[0\]\.final_mean: nan is not finite"),
         (("audits", 0), "delta", "small", r"\$\.audits\[0\]\.delta: 'small' must be of type number"),
         (("environments", 0), "extra", 1, r"\$\.environments\[0\]: .* unknown properties extra"),
-        ((), "schema", "bandana/report/1", r"\$\.schema: 'bandana/report/1' must be 'bandana/report/7'"),
+        ((), "schema", "bandana/report/1", r"\$\.schema: 'bandana/report/1' must be 'bandana/report/8'"),
         ((), "created", "yesterday", r"\$\.created: 'yesterday' must be an ISO 8601"),
         ((), "created", "2026-11-21T02:00:00", r"\$\.created: .* with an offset"),
         (("provenance",), "began", "yesterday", r"\$\.provenance\.began: 'yesterday' must be an ISO 8601"),
@@ -599,7 +599,7 @@ def test_each_environment_has_its_own_regret(whole_page):
 
 def test_what_is_withheld_says_so_and_why(whole_page):
     assert "Regret on people.csv is withheld: the data are private." in whole_page
-    assert whole_page.count(">withheld</td>") == 2
+    assert whole_page.count(">withheld</td>") == 3
     assert "Files with withheld regret are not listed" in words_of(whole_page)
     assert "Mean rewards are unknown or withheld as private." in whole_page
     document = whole()

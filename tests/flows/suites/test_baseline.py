@@ -163,7 +163,7 @@ def test_a_recorded_baseline_reads_back_and_holds_the_numbers(small, tmp_path):
     assert private.regret.replications == 6
     finals = np.concatenate([store.load("benchmark", b.key)[0]["regret"][:, -1] for b in cells_of(spec)[1].blocks()])
     assert private.regret.final.value == pytest.approx(finals.mean())
-    half = stats.norm.ppf(0.975) * finals.std(ddof=1) / np.sqrt(6)
+    half = stats.t.ppf(0.975, 5) * finals.std(ddof=1) / np.sqrt(6)
     assert private.regret.final.high - private.regret.final.value == pytest.approx(half)
     (tightness,) = private.audit.tightness
     outcome = audit_cell(cells_of(spec)[1], store)

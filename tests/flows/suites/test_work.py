@@ -24,8 +24,9 @@ def test_blocks_cover_the_replications_and_have_seeds_of_their_own(cells):
     blocks = cells[1].blocks()
     assert [block.n_reps for block in blocks] == [4, 2]
     states = {tuple(b.noise_seed.generate_state(2)) for c in cells for b in c.blocks()}
-    states |= {tuple(b.reward_seed.generate_state(2)) for c in cells for b in c.blocks()}
-    assert len(states) == 8
+    shared = {tuple(b.reward_seed.generate_state(2)) for c in cells for b in c.blocks()}
+    shared |= {tuple(b.coin_seed.generate_state(2)) for c in cells for b in c.blocks()}
+    assert (len(states), len(shared), len(states | shared)) == (4, 4, 8), "cells play on common random numbers"
 
 
 def test_a_finished_block_is_not_computed_again_and_a_lost_one_has_the_same_numbers(cells, tmp_path, monkeypatch):

@@ -1,0 +1,118 @@
+"""Confidence intervals of a mean over independent replications, of a paired difference, and quantiles beside them."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
+
+FloatArray = NDArray[np.float64]
+
+LEVEL = 0.95
+"""Confidence level of every interval."""
+FEW = 200
+"""Below this many replications an interval is Student's; from here on it is a bootstrap percentile interval."""
+QUANTILES = (0.1, 0.5, 0.9)
+_RESAMPLES = 2000
+_SEED = 0
+
+
+class Mean(NamedTuple):
+    """A mean and the ends of its 95 % confidence interval, numbers or arrays of one shape."""
+
+    mean: Any
+    low: Any
+    high: Any
+
+
+def mean_interval(values: ArrayLike) -> Mean:
+    """Mean over replications with its 95 % confidence interval.
+
+    Below 200 replications it is Student's interval: with the normal quantile instead, five normal replications would be
+    covered in 88 % of cases. From 200 on it is the percentile interval of 2000 bootstrap resamples, which follows the skew
+    of a heavy tail. One replication has no interval: both ends are its value.
+
+    Args:
+      values: (n, ...), one row per replication; replications are independent.
+    """
+    rows = np.asarray(values, dtype=float)
+    n, mean = len(rows), rows.mean(axis=0)
+    if n == 1:
+        return Mean(mean, mean, mean)
+    if n >= FEW:
+        flat = rows.reshape(n, -1)
+        low, high = np.quantile(_resamples(n) @ flat, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+        # The quantiles of equal values may differ from their mean in the last bit.
+        low, high = (end.reshape(mean.shape) for end in (low, high))
+        return Mean(mean, np.minimum(low, mean), np.maximum(high, mean))
+    half = student_quantile(n - 1) * rows.std(axis=0, ddof=1) / math.sqrt(n)
+    return Mean(mean, mean - half, mean + half)
+
+
+def paired_interval(values: ArrayLike, others: ArrayLike) -> Mean:
+    """Mean of values minus others, replication by replication, with its 95 % confidence interval.
+
+    Both played on the same random numbers: what an easy or a hard replication does to both cancels.
+
+    Args:
+      values: (n,)
+      others: (n,), replication i in the environment of replication i.
+    """
+    return mean_interval(np.asarray(values, dtype=float) - np.asarray(others, dtype=float))
+
+
+def unpaired_interval(before: Mean, n_before: int, after: Mean, n_after: int) -> Mean:
+    """Difference of two independent means, after minus before, with Welch's 95 % confidence interval.
+
+    Args:
+      before: the mean and its interval.
+      n_before: replications behind it.
+      after: the same.
+      n_after: the same.
+    """
+    squares = [_square_error(*side) for side in ((before, n_before), (after, n_after))]
+    difference = after.mean - before.mean
+    total = sum(squares)
+    if total == 0:
+        return Mean(difference, difference, difference)
+    counts = (n_before, n_after)
+    weights = sum(square**2 / (n - 1) for square, n in zip(squares, counts, strict=True) if n > 1)
+    half = student_quantile(total**2 / weights if weights > 0 else math.inf) * math.sqrt(total)
+    return Mean(difference, difference - half, difference + half)
+
+
+def quantiles(values: ArrayLike) -> list[float]:
+    """The 10 %, 50 % and 90 % quantiles of (n,) replications: what a mean hides where the tail is heavy."""
+    return [float(q) for q in np.quantile(np.asarray(values, dtype=float), QUANTILES)]
+
+
+def words(replications: int) -> str:
+    """How the interval of so many replications is made."""
+    if replications == 1:
+        return "one replication, without an interval"
+    how = "Student's t" if replications < FEW else "bootstrap percentiles"
+    return f"95 % confidence interval of the mean over replications ({how})"
+
+
+@lru_cache(maxsize=64)
+def student_quantile(freedom: float) -> float:
+    """Two-sided 95 % quantile of Student's distribution; infinite degrees of freedom: of the normal one."""
+    return float(student.ppf((1 + LEVEL) / 2, freedom))
+
+
+@lru_cache(maxsize=4)
+def _resamples(n: int) -> FloatArray:
+    """(2000, n) shares of each replication in each resample; the same in every call, so that a report can be made again."""
+    generator = np.random.Generator(np.random.SFC64(_SEED))
+    drawn = generator.integers(0, n, (_RESAMPLES, n)) + n * np.arange(_RESAMPLES)[:, None]
+    return np.bincount(drawn.ravel(), minlength=_RESAMPLES * n).reshape(_RESAMPLES, n) / n
+
+
+def _square_error(side: Mean, n: int) -> float:
+    """Square of the standard error that an interval implies."""
+    quantile = student_quantile(n - 1) if 1 < n < FEW else student_quantile(math.inf)
+    return float(((side.high - side.low) / 2 / quantile) ** 2)

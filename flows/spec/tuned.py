@@ -1,0 +1,99 @@
+"""A parameter that is tuned: chosen by one rule for every cell, on seeds and instances that no report shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from bandana.flows.keys.content import content_key
+from bandana.flows.spec.fields import Count, Positive, Strict, distinct
+from bandana.flows.spec.mistakes import SpecError
+
+if TYPE_CHECKING:
+    from bandana.flows.spec.spec import Spec
+
+_PURPOSE = 10
+RULE = "lowest mean final regret on the tuning seeds; of equal values the largest"
+
+
+class TuningSpec(Strict):
+    """A parameter whose value `bandana tune` chooses for every cell that takes it, twins included."""
+
+    parameter: str = Field(description="Parameter to choose, such as beta_scale.")
+    values: Annotated[list[Positive], Field(min_length=2), AfterValidator(distinct)] = Field(
+        description="Values to try, the same for every cell."
+    )
+    replications: Count = Field(10, description="Replications of each cell with each value.")
+    file: Path | None = Field(None, description="File of what was chosen, relative to the spec; by default NAME.tuned.json.")
+
+
+class Tried(BaseModel):
+    """Final regret of a cell with one value of the parameter."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    value: float
+    mean: float
+    low: float
+    high: float
+
+
+class Tuned(BaseModel):
+    """What `bandana tune` chose, and all that it tried."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    format: Literal["bandana/tuned/1"] = "bandana/tuned/1"
+    parameter: str
+    rule: str
+    seed: int = Field(description="Root of all seeds of the tuning; never that of the benchmark.")
+    question: str = Field(description="Hash of what the choice depends on.")
+    chosen: dict[str, float] = Field(description="Cell -> value.")
+    tried: dict[str, list[Tried]] = Field(description="Cell -> its regret with each value.")
+
+
+def choose(tried: list[Tried]) -> float:
+    """The value with the lowest mean regret; of equal ones the largest, which is nearest to what is proved."""
+    return min(tried, key=lambda each: (each.mean, -each.value)).value
+
+
+def seed_of_tuning(seed: int) -> int:
+    """The root of all seeds of a tuning: instances and rewards that are drawn from it are not those of the benchmark."""
+    return int(np.random.SeedSequence(seed, spawn_key=(_PURPOSE,)).generate_state(1, np.uint32)[0])
+
+
+def question(spec: Spec) -> str:
+    """Hash of what the choice depends on: all that is played, but not how often and for which report."""
+    asked = spec.model_dump(mode="json", include={"environment", "horizon", "algorithms", "tuning", "seed"})
+    asked["tuning"].pop("file")
+    return content_key(asked)
+
+
+def read(place: Path, spec: Spec) -> dict[str, float]:
+    """Cell -> value, as it was chosen for this spec.
+
+    Raises:
+      SpecError: nothing was chosen yet, the file is damaged, or it was chosen for another spec.
+    """
+    again = f"run `bandana tune` on the spec {spec.name}"
+    try:
+        found = Tuned.model_validate_json(place.read_bytes())
+    except FileNotFoundError:
+        raise SpecError(f"tuning: {place} does not exist: {again} first, which chooses {_parameter(spec)}") from None
+    except (OSError, ValidationError) as error:
+        raise SpecError(f"tuning: {place} cannot be read: {error}") from error
+    if found.question != question(spec):
+        raise SpecError(f"tuning: {place} was chosen for another environment, horizon, seed or algorithms: {again} again")
+    return found.chosen
+
+
+def text_of(found: Tuned) -> str:
+    """The file's content."""
+    return json.dumps(found.model_dump(mode="json"), indent=1) + "\n"
+
+
+def _parameter(spec: Spec) -> Any:
+    assert spec.tuning is not None
+    return spec.tuning.parameter

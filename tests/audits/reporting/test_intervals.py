@@ -1,0 +1,71 @@
+"""Intervals of means over replications: by hand, their coverage by simulation, and paired ones beside unpaired ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bandana.audits.reporting.intervals import Mean, mean_interval, paired_interval, quantiles, unpaired_interval, words
+
+
+def test_few_replications_have_students_interval():
+    found = mean_interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    half = stats.t.ppf(0.975, 4) * math.sqrt(2.5 / 5)
+    assert found == pytest.approx((3.0, 3.0 - half, 3.0 + half))
+
+
+def test_one_replication_has_no_interval():
+    assert mean_interval([4.0]) == (4.0, 4.0, 4.0)
+    assert words(1) == "one replication, without an interval"
+
+
+def test_many_replications_have_bootstrap_percentiles_that_follow_the_skew():
+    values = np.random.default_rng(0).exponential(size=400) ** 2
+    found = mean_interval(values)
+    assert found == mean_interval(values), "the same in every call"
+    assert found.high - found.mean > found.mean - found.low
+    normal = stats.norm.ppf(0.975) * values.std(ddof=1) / 20
+    assert (found.high - found.low) / 2 == pytest.approx(normal, rel=0.15)
+
+
+def test_whole_curves_have_the_intervals_of_their_points():
+    curves = np.random.default_rng(1).normal(size=(8, 3))
+    whole = mean_interval(curves)
+    for i in range(3):
+        assert [end[i] for end in whole] == pytest.approx(mean_interval(curves[:, i]))
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 200])
+def test_coverage_on_normal_replications(n):
+    """95 % of 4,000 intervals: a standard error is 0.34 %, five of them are allowed."""
+    values = np.random.default_rng(n).normal(3.0, 2.0, (n, 4000))
+    found = mean_interval(values)
+    covered = ((found.low <= 3.0) & (found.high >= 3.0)).mean()
+    assert abs(covered - 0.95) < 0.0175
+
+
+def test_a_paired_interval_is_free_of_what_both_share():
+    generator = np.random.default_rng(2)
+    shared = generator.normal(0, 100, 20)
+    one, other = shared + generator.normal(1.0, 0.1, 20), shared + generator.normal(0.0, 0.1, 20)
+    paired = paired_interval(one, other)
+    assert paired.low > 0
+    unpaired = unpaired_interval(mean_interval(other), 20, mean_interval(one), 20)
+    assert unpaired.low < 0 < unpaired.high
+    assert unpaired.mean == pytest.approx(paired.mean)
+
+
+def test_unpaired_means_have_welchs_interval():
+    generator = np.random.default_rng(3)
+    before, after = generator.normal(0, 1, 6), generator.normal(2, 5, 12)
+    found = unpaired_interval(mean_interval(before), 6, mean_interval(after), 12)
+    reference = stats.ttest_ind(after, before, equal_var=False).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((reference.low, reference.high))
+    assert unpaired_interval(Mean(1, 1, 1), 1, Mean(3, 3, 3), 1) == (2, 2, 2)
+
+
+def test_quantiles():
+    assert quantiles(np.arange(11)) == pytest.approx([1, 5, 9])
