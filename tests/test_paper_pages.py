@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from documentation import ROOT, blocks
+from documentation import ROOT, blocks, words
+from typer.testing import CliRunner
 
 from bandana.audits.faults.catalog import CONTROLS
+from bandana.flows.cli import app
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import load_spec
 
@@ -213,3 +215,21 @@ def test_what_does_not_exist_is_noticed():
     assert "defines no" in missing("privacy_core/tree.py::TreeSum.nothing")
     assert "is no file" in missing("privacy_core/trees.py::TreeSum")
     assert "0 files" in missing("test_nothing.py::test_a")
+
+
+FALSE = [
+    pytest.param(command, id=command.removeprefix("bandana calibrate "))
+    for stem in sorted(ITEMS)
+    for row in rows(stem)
+    if row.note.startswith("**false**")
+    for command in _spans(row.shown)
+    if re.match(r"bandana calibrate .*--(reading|no-clip)", command)
+]
+"""Commands beside a privacy claim that is false as printed."""
+
+
+@pytest.mark.parametrize("command", FALSE)
+def test_a_command_beside_a_false_claim_finds_it_false(command):
+    done = CliRunner().invoke(app, words(command)[1:])
+    assert done.exit_code == 0, done.output
+    assert "The claim is FALSE" in " ".join(done.output.split())
