@@ -99,11 +99,11 @@ def regret_curves(
             number_ticks(axes.xaxis, 5)
             number_ticks(axes.yaxis, 6)
         if bounded or least:
-            keys = [{"color": INK, "linestyle": "-", "label": "mean"}]
+            keys: list[dict[str, Any]] = [{"color": INK, "linestyle": "-", "label": "mean"}]
             if bounded:
-                keys.append({"color": INK, "linewidth": 1.0, "linestyle": _DASHED, "label": "bound by its source"})
+                keys.append({"color": INK, "linewidth": 1.0, "linestyle": _DASHED, "label": "upper bound"})
             if least:
-                keys.append({"color": INK, "linewidth": 1.0, "linestyle": _DOTTED, "label": "lower bound for any algorithm"})
+                keys.append({"color": INK, "linewidth": 1.0, "linestyle": _DOTTED, "label": "lower bound"})
             legend_above(axes, keys)
         label_ends(axes, float(x[-1]), ends)
 

@@ -85,10 +85,12 @@ class Environment(ABC, Generic[Item]):
       unit: what a user is, in the plural.
       is_drawn: whether rewards are drawn by the model of its kind: independent with fixed means, linear in known features
         where there are any. Of fixed rows no regret bound holds.
+      is_bernoulli: whether every reward is drawn at one of the two ends of its range.
     """
 
     unit = "rounds"
     is_drawn = True
+    is_bernoulli = False
     references: tuple[str, ...] = (UNIFORM,)
     """Names of what `reference_gaps` finds."""
 

@@ -38,6 +38,8 @@ class BernoulliSpec(EnvironmentFields):
 
 
 class _Bernoulli(Environment[BernoulliSpec]):
+    is_bernoulli = True
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(f"arm {a}" for a in range(len(self.item.means)))
@@ -65,6 +67,7 @@ class ThorntonSpec(EnvironmentFields):
 
 
 class _Thornton(Environment[ThorntonSpec]):
+    is_bernoulli = True
     names = ARM_NAMES
 
     @property

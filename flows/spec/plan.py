@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings
+from bandana.algorithms.lower_bounds.selection import lower_bound
 from bandana.algorithms.protocol import Algorithm, IntArray
 from bandana.flows.keys import identity
 from bandana.flows.keys.content import content_key
@@ -96,7 +97,12 @@ class Cell:
 
     def lower_bound(self, grid: IntArray) -> RegretBound | None:
         """What any algorithm with this cell's claim must lose; None where nothing is known, or regret is not shown."""
-        return None
+        if self.role is not Role.ALGORITHM or not self.environment.is_drawn or not self.environment.shows("regret"):
+            return None
+        means = self.environment.means if self.environment.has_arms and self.environment.shows("means") else None
+        claim = self.claim() if self.is_private else None
+        found = lower_bound(self.settings, claim, means, grid, is_bernoulli=self.environment.is_bernoulli)
+        return None if found is None else RegretBound(found.values, f"{found.text}; {found.reach}")
 
     def parameters(self) -> dict[str, Any]:
         """The public parameters, for keys, MLflow and the report."""

@@ -24,7 +24,7 @@ def with_coins(
     """The algorithm of a block with its public coins, and the labels under which it meets the stream's actions.
 
     An algorithm that knows its actions beforehand gets the permutation as its `preference` among ties, if it has that field;
-    one that draws from a public stream gets a key for each replicate as `public_keys`. Any other meets its actions in a
+    one that draws from a public stream gets a key for each replicate as `coins`. Any other meets its actions in a
     permuted order, see `bandana.algorithms.run.run`.
 
     Returns:
@@ -33,7 +33,7 @@ def with_coins(
     algorithm = entry.build(settings)
     generator = np.random.Generator(np.random.SFC64(seed))
     order = generator.permuted(np.tile(np.arange(algorithm.n_actions), (n_reps, 1)), axis=1)
-    own: dict[str, Any] = {"preference": order, "public_keys": generator.integers(0, _MOST, n_reps)}
+    own: dict[str, Any] = {"preference": order, "coins": generator.integers(0, _MOST, n_reps)}
     taken = {field.name: own[field.name] for field in fields(algorithm) if field.name in own}  # type: ignore[arg-type]
     if taken:
         algorithm = replace(algorithm, **taken)  # type: ignore[type-var]
