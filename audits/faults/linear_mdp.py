@@ -116,7 +116,7 @@ class _UpdatesByRewards(BatchedLSVI):
 
 
 def _never_updates(honest: Any) -> Any:
-    """The condition of an update never holds: one policy for ever."""
+    """The condition of a second update never holds: one policy for ever."""
     return replace(honest, schedule=replace(honest.schedule, log_growth=math.inf))
 
 

@@ -13,7 +13,7 @@ its batched form.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -56,7 +56,7 @@ class Released(NamedTuple):
     inverse: FloatArray
     """(n_reps, H, d, d) inverses of the noisy matrices then."""
     log_det: FloatArray
-    """(n_reps, H) log-determinants then, of the noisy matrices over what was added to the diagonal."""
+    """(n_reps, H) log-determinants of the noisy matrices over what was added: the largest at an update, at least 0."""
     n_looks: IntArray
     """(n_reps,)"""
     n_updates: IntArray
@@ -93,8 +93,8 @@ class BatchedLSVI:
     costs d^2 in place of S.) So with probability 1 - failure every Q_h is at least the optimal one, at all looks.
 
     Ties: where the moved indices of several actions are alike, any of them attains the maximum; the largest index before it
-    is moved decides, then the lowest action. Before the first update all indices are alike, and users take all sequences of
-    actions in turn, by the number of the episode.
+    is moved decides, then `preference`. Before the first update all indices are alike, and users take all sequences of
+    actions in turn, by the number of the episode, each step's actions in the order of `preference`.
 
     Unit of privacy: one user's episode (states, actions, rewards of all H steps). What is protected: the actions of all
     other users, and the final policy, by the billboard lemma; the ledger holds the price of the whole transcript.
@@ -122,6 +122,8 @@ class BatchedLSVI:
       failure: of all bounds together.
       width: beta of all steps; None: see above.
       beta_scale: factor on the width.
+      preference: (n_reps, n_actions), for each replicate a permutation of the actions: among ties the action that comes
+        first in it is taken; None: the lowest. Public.
     """
 
     model: LinearModel
@@ -139,6 +141,7 @@ class BatchedLSVI:
     failure: float
     width: float | None = None
     beta_scale: float = 1.0
+    preference: IntArray | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         at_least("horizon", self.horizon, 1)
@@ -154,6 +157,10 @@ class BatchedLSVI:
                 f"matrix_norms must have an entry a look and one before, {len(self.schedule.looks) + 1}, got "
                 f"{len(self.matrix_norms)}"
             )
+        if self.preference is not None:
+            rows = np.sort(np.atleast_2d(self.preference), axis=1)
+            if np.ndim(self.preference) != 2 or not np.array_equal(rows, np.tile(np.arange(self.n_actions), (len(rows), 1))):
+                raise ValueError(f"each row of preference must be a permutation of the {self.n_actions} actions")
 
     @property
     def n_actions(self) -> int:
@@ -186,6 +193,8 @@ class BatchedLSVI:
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
         """The states before the first episode: every value is the largest possible one."""
+        if self.preference is not None and len(self.preference) != n_reps:
+            raise ValueError(f"preference must have a row a replicate, {n_reps}, got {len(self.preference)}")
         length, n, d = self.episode_length, self.n_states, self.model.dimension
         triangles = (length, d * (d + 1) // 2)
         sensitive = Sensitive(
@@ -209,6 +218,8 @@ class BatchedLSVI:
         found = released.policy[np.arange(len(context)), step, context]
         if not released.n_updates.all():
             in_turn = released.clock // min(self.n_actions**step, 2**62) % self.n_actions
+            if self.preference is not None:
+                in_turn = self.preference[np.arange(len(context)), in_turn]
             found = np.where(released.n_updates > 0, found, in_turn)
         return np.asarray(found)
 
@@ -235,7 +246,8 @@ class BatchedLSVI:
         inverse, log_det = self._invert(noisy, look)
         due = np.flatnonzero(self.is_due(released, log_det))
         if len(due):
-            released.inverse[due], released.log_det[due] = inverse[due], log_det[due]
+            released.inverse[due] = inverse[due]
+            released.log_det[due] = np.maximum(released.log_det[due], log_det[due])
             released.n_updates[due] += 1
             self._plan(sensitive, released, ledger, due, look)
         return sensitive, released
@@ -246,7 +258,14 @@ class BatchedLSVI:
         is_left = released.n_updates < self.schedule.most_updates
         if growth is None:
             return is_left
-        return np.asarray(is_left & (log_det > released.log_det + growth).any(axis=1))
+        has_grown = (log_det > released.log_det + growth).any(axis=1)
+        return np.asarray(is_left & (has_grown | (released.n_updates == 0)))
+
+    def most_costly(self) -> BatchedLSVI:
+        """The same algorithm at its most costly: every look is an update, while one is paid for."""
+        if self.schedule.log_growth is None:
+            return self
+        return replace(self, schedule=replace(self.schedule, log_growth=-math.inf))
 
     def regularizer(self, look: int) -> Regularizer:
         """What is added to the matrices at the look-th look, with bounds on the eigenvalues that result."""
@@ -291,6 +310,9 @@ class BatchedLSVI:
         reps = None if len(due) == ledger.n_reps else due
         records = Span(np.zeros(len(due), dtype=np.int64), released.clock[due].copy())
         widths, vector = self.widths(look), np.empty((len(due), self.model.dimension))
+        preference = self.preference
+        if preference is None:
+            preference = np.tile(np.arange(self.n_actions), (ledger.n_reps, 1))
         for step in range(self.episode_length - 1, -1, -1):
             kernels.responses(
                 sensitive.counts, sensitive.rewards, step, due, self.targets(sensitive, released, due, step),
@@ -299,7 +321,7 @@ class BatchedLSVI:
             noisy = ledger.release(self.vectors[step], vector.copy(), records=records, reps=reps)
             kernels.improve(
                 released.inverse[due, step], noisy, step, due, widths[step], self.centers[step], self.caps[step],
-                self.model.features, released.weights, released.policy, released.values,
+                self.model.features, preference, released.weights, released.policy, released.values,
             )  # fmt: skip
 
     def targets(self, sensitive: Sensitive, released: Released, due: IntArray, step: int) -> FloatArray:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 
-from bandana.algorithms.entry import Form, RegretBound, Settings, calibration_of
+from bandana.algorithms.entry import Form, RegretBound, Settings
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, SWITCH, Kind, Parameter, declared
 from bandana.algorithms.problem import LINEAR_MDP
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import UNIT, BatchedLSVI
-from bandana.algorithms.rl.linear_mdp.forms import LSVI, SCHEMES
-from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound
+from bandana.algorithms.rl.linear_mdp.forms import LSVI, PARTS, PURE_PARTS, SCHEMES
+from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound, switching_factor
 from bandana.privacy_core import ApproxDP, PureDP, TrustModel
 
 _LUYO = (
@@ -28,7 +29,7 @@ _PARAMETERS = declared(
     Parameter("ridge", "Regularizer lambda of the regression over the dimension; the paper's is 1.", 1.0),
     Parameter(
         "batches", "When the policy is updated: evenly, ever more rarely, or as the determinant grows.", None, Kind.CHOICE,
-        SCHEMES, "static for `printed`, else geometric",
+        SCHEMES, "static for `printed`, else determinant",
     ),
     Parameter(
         "n_batches", "Number of batches: one more than there are, or may be, updates.", None, Kind.COUNT,
@@ -37,7 +38,7 @@ _PARAMETERS = declared(
     SWITCH,
 )  # fmt: skip
 _AUDIT_SHAPE = (2, 3)
-_LEAST_BATCHES, _MOST_BATCHES, _AUDIT_BONUS = 4, 16, 2.0
+_LEAST_BATCHES, _MOST_BATCHES, _AUDIT_BONUS, _AUDIT_SWITCH = 4, 16, 2.0, 1e-9
 """In audits."""
 
 
@@ -50,7 +51,7 @@ def _lsvi(settings: Settings) -> BatchedLSVI:
     if settings.privacy is None:
         return chosen.twin()
     assert isinstance(settings.privacy, ApproxDP | PureDP)
-    return chosen.private(settings.privacy, calibration_of(settings))
+    return chosen.private(settings.privacy, settings.parts)
 
 
 def _in_audit(settings: Settings) -> Settings:
@@ -58,17 +59,18 @@ def _in_audit(settings: Settings) -> Settings:
 
     Of so few users the printed formula makes one batch, and nothing would be released. The noise depends on the number of
     batches, as a claim is split among releases; what is promised does not. A vector moves as far as its noise is made for
-    where values are largest, which is what optimism makes them; but far larger bonuses hide all that is learned.
+    where values are largest, which is what optimism makes them; but far larger bonuses hide all that is learned. Of so few
+    users no determinant doubles; with any growth as enough, most updates that are paid for are made.
     """
     batches = min(_MOST_BATCHES, max(_LEAST_BATCHES, settings.problem.known_horizon // 8))
-    settings = settings.with_parameters(n_batches=batches, beta_scale=1.0)
+    settings = settings.with_parameters(n_batches=batches, beta_scale=1.0, switch=_AUDIT_SWITCH)
     algorithm = _lsvi(settings)
     bonus = float(algorithm.widths(1).min()) / math.sqrt(algorithm.regularizer(1).added)
     return settings.with_parameters(beta_scale=_AUDIT_BONUS * algorithm.episode_length / bonus)
 
 
 def _bound(paper: str, settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
-    """The bound of static batches, its constants those of the algorithm that is built."""
+    """The bound of static batches or of determinants, its constants those of the algorithm that is built."""
     algorithm = _lsvi(settings)
     if not is_proved(algorithm):
         return None
@@ -80,10 +82,11 @@ def _bound(paper: str, settings: Settings, means: FloatArray | None, grid: IntAr
             f"= {algorithm.width:.3g}"
         )
     else:
+        spread = switching_factor(algorithm)
         text = (
-            "Lemma 25 with a width of our own: sum_h cap_h n (1 + G/log 2) + sum_h max(cap_h, "
-            "sqrt 8 s W_h) sqrt(k G/log 2) + sqrt(k sum_h cap_h^2 log(1/failure) / 2), G = d log(1 + k/(a d)), and at "
-            "most k sum_h cap_h"
+            f"Lemma 25 with a width of our own{'' if spread == 1 else ', for updates by determinants'}: sum_h cap_h n (1 + "
+            "G/log 2) + sum_h max(cap_h, sqrt(8 c) s W_h) sqrt(k G/log 2) + sqrt(k sum_h cap_h^2 log(1/failure) / 2), G = d "
+            f"log(1 + k/(a d)), c = {spread:.3g}, and at most k sum_h cap_h"
         )
     told = f"n = {n}, s = {scale:g}; exceeded with probability at most {2 * algorithm.failure:.3g}"
     return RegretBound(regret_bound(algorithm, grid), f"{paper}, {text}, {told}")
@@ -103,10 +106,12 @@ _FORMS = (
     ),
 )  # fmt: skip
 
+_PARTS: Mapping[str | None, Mapping[str, Mapping[str, str]]] = {None: {}, "approximate": PARTS, "pure": PURE_PARTS}
+
 ENTRIES = tuple(
     form.entry(
         "lsvi-ucb", "rl/linear_mdp", _RECORD, _lsvi, plays_on=(LINEAR_MDP,), parameters=_PARAMETERS, in_audit=_in_audit,
-        audit_shape=_AUDIT_SHAPE, bound=partial(_bound, form.paper),
+        audit_shape=_AUDIT_SHAPE, bound=partial(_bound, form.paper), parts=_PARTS[form.guarantee],
     )
     for form in _FORMS
 )  # fmt: skip

@@ -15,6 +15,8 @@ from numba import njit
 from bandana.algorithms.protocol import FloatArray, IntArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
+_TIE = 1e-9
+"""That of `bandana.algorithms.ties`: a compiled function that used it from there would outlive a change of it."""
 
 
 @_kernel
@@ -102,7 +104,7 @@ def responses_reference(
 
 
 @_kernel
-def improve(inverse, vector, step, rows, width, center, cap, features, weights, policy, values):  # type: ignore[no-untyped-def]
+def improve(inverse, vector, step, rows, width, center, cap, features, preference, weights, policy, values):  # type: ignore[no-untyped-def]
     """Least squares at one step, its optimistic values, and the actions that attain them.
 
     weights[r, step] = w = inverse[n] vector[n] for r = rows[n], and in every state the largest over actions of
@@ -110,13 +112,14 @@ def improve(inverse, vector, step, rows, width, center, cap, features, weights, 
         index = center + <w, phi> + width |phi|, the norm that of inverse[n],
 
     decides: its action is policy[r, step], and it is moved into [0, cap] to be values[r, step]. Actions whose moved indices
-    tie are ordered by the indices themselves, then the lowest is taken.
+    tie are ordered by the indices themselves; of those that tie there too, up to `_TIE` relative to the largest, the first
+    one in preference[r] is taken.
 
-    inverse: (n_rows, d, d) symmetric, vector: (n_rows, d), features: (S, A, d), weights: (n_reps, H, d), policy: (n_reps, H,
-    S), values: (n_reps, H + 1, S).
+    inverse: (n_rows, d, d) symmetric, vector: (n_rows, d), features: (S, A, d), preference: (n_reps, A) permutations of the
+    actions, weights: (n_reps, H, d), policy: (n_reps, H, S), values: (n_reps, H + 1, S).
     """
     n_states, n_actions, d = features.shape
-    w = np.empty(d)
+    w, index = np.empty(d), np.empty(n_actions)
     for n in range(len(rows)):
         r = rows[n]
         for i in range(d):
@@ -126,7 +129,6 @@ def improve(inverse, vector, step, rows, width, center, cap, features, weights, 
             w[i] = sum_
             weights[r, step, i] = sum_
         for s in range(n_states):
-            best, best_index = 0, -math.inf
             for a in range(n_actions):
                 mean, square = 0.0, 0.0
                 for i in range(d):
@@ -138,18 +140,30 @@ def improve(inverse, vector, step, rows, width, center, cap, features, weights, 
                     for j in range(i + 1, d):
                         weighted += 2.0 * inverse[n, i, j] * features[s, a, j]
                     square += phi * weighted
-                index = center + mean + width * math.sqrt(max(square, 0.0))
-                if index > best_index:
-                    best, best_index = a, index
-            policy[r, step, s] = best
-            values[r, step, s] = min(max(best_index, 0.0), cap)
+                index[a] = center + mean + width * math.sqrt(max(square, 0.0))
+            largest = index.max()
+            values[r, step, s] = min(max(largest, 0.0), cap)
+            for place in range(n_actions):
+                a = preference[r, place]
+                if index[a] >= largest - _TIE * abs(largest):
+                    policy[r, step, s] = a
+                    break
 
 
 def improve_reference(
-    inverse: FloatArray, vector: FloatArray, width: float, center: float, cap: float, features: FloatArray
+    inverse: FloatArray,
+    vector: FloatArray,
+    width: float,
+    center: float,
+    cap: float,
+    features: FloatArray,
+    preference: IntArray,
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """In NumPy: w (n_rows, d), the actions (n_rows, S) and the values (n_rows, S)."""
+    """In NumPy, with preferences (n_rows, A): w (n_rows, d), the actions (n_rows, S) and the values (n_rows, S)."""
     w = np.einsum("nij,nj->ni", inverse, vector)
     square = np.einsum("sai,nij,saj->nsa", features, inverse, features)
     index = center + np.einsum("sad,nd->nsa", features, w) + width * np.sqrt(np.maximum(square, 0.0))
-    return w, np.asarray(index.argmax(axis=2)), np.clip(index.max(axis=2), 0.0, cap)
+    largest = index.max(axis=2)
+    preferred = np.take_along_axis(index, preference[:, None, :], axis=2) >= (largest - _TIE * np.abs(largest))[..., None]
+    actions = np.take_along_axis(preference, preferred.argmax(axis=2), axis=1)
+    return w, np.asarray(actions), np.clip(largest, 0.0, cap)

@@ -132,12 +132,12 @@ def test_determinants_of_exact_matrices_leak_where_those_of_released_ones_do_not
 
 
 def test_what_costs_utility_is_no_leak():
-    """The condition of an update never holds: the matrices are released, no vector is, and one policy is played for ever."""
+    """After the first update none is ever due: the matrices are released, and one policy is played for ever."""
     [never] = LSVI_UTILITY
     faulty = never.plant(JOINT.algorithm)
     ledger = LiveLedger(4, ReproducibleNoise(np.random.SeedSequence(1)), keeps_transcript=True)
     _, released = run(faulty, TABLE, ledger)
-    assert released.n_updates.tolist() == [0] * 4
-    assert len(ledger.transcript) == len(faulty.schedule.looks)
+    assert released.n_updates.tolist() == [1] * 4
+    assert len(ledger.transcript) == len(faulty.schedule.looks) + faulty.episode_length
     assert search(faulty, UNIT, JOINT.claim.gaussian, 60, private_records=True) is None
     assert 0 < ledger.guarantee().mu < JOINT.claim.gaussian.mu

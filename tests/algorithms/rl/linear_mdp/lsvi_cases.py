@@ -47,7 +47,7 @@ TABLE = table()
 _SCHEMES = {
     "printed": {"n_batches": 6},
     "static": {"batches": "static", "n_batches": 6},
-    "geometric": {},
+    "geometric": {"batches": "geometric"},
     "determinant": {"batches": "determinant", "switch": 0.05},
 }
 

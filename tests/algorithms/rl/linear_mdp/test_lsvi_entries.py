@@ -14,8 +14,8 @@ from bandana.algorithms.observers import EpisodicRegretCurve
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.rl.linear_mdp.batches import static
 from bandana.algorithms.rl.linear_mdp.entries import ENTRIES
-from bandana.algorithms.rl.linear_mdp.forms import LSVI, SCHEMES
-from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound
+from bandana.algorithms.rl.linear_mdp.forms import LSVI, PARTS, SCHEMES
+from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound, switching_factor
 from bandana.algorithms.run import run
 from bandana.privacy_core import ApproxDP, Interval, LiveLedger, PureDP, ReproducibleNoise
 
@@ -158,10 +158,45 @@ def test_the_bound_of_three_steps_by_hand():
     assert regret_bound(algorithm, k) == pytest.approx(expected, rel=1e-9)
 
 
+def test_the_bound_of_determinants_by_hand():
+    """Without noise one may have fallen by 1 + C; with noise by (s b / (s' a))^d more."""
+    k, d = 10**8, 1
+    model = LinearModel(np.ones((1, 2, 1)), 1)
+    algorithm = LSVI(model, k, failure=0.1, switch=0.5).twin()
+    assert switching_factor(algorithm) == pytest.approx(1.5)
+    growth = np.log1p(k) / np.log(2)
+    width = max(algorithm.widths(look)[0] for look in range(1, 10_000))
+    expected = 10_000 * (1 + growth) + np.sqrt(8 * 1.5) * width * np.sqrt(k * growth)
+    assert expected < k
+    assert regret_bound(algorithm, k) == pytest.approx(expected, rel=1e-9)
+    noisy = LSVI(model, 10_000, failure=0.1, switch=0.5).private(LEVEL, "tight")
+    looks = [noisy.regularizer(look) for look in range(1, 100)]
+    ratios = [late.added * early.largest / early.added for i, late in enumerate(looks) for early in looks[: i + 1]]
+    assert switching_factor(noisy) == pytest.approx(1.5 * (max(ratios) / looks[0].least) ** d)
+
+
+def test_the_bound_of_determinants_grows_with_the_root_of_the_episodes():
+    """For ten times as many episodes it is less than four times as large: sqrt 10, and logarithms."""
+    model = LinearModel(np.ones((1, 2, 1)), 1)
+    small, large = (float(regret_bound(LSVI(model, k).private(LEVEL, "tight"), k)) for k in (10**7, 10**8))
+    assert small < 0.7 * 10**7
+    assert large < 4 * small
+
+
+def test_as_many_updates_are_paid_for_as_determinants_need():
+    tight = LSVI(TABULAR, EPISODES).private(LEVEL, "tight")
+    assert is_proved(tight)
+    fewer = dataclasses.replace(tight.schedule, most_updates=tight.schedule.most_updates - 1)
+    assert not is_proved(dataclasses.replace(tight, schedule=fewer))
+    _, _, released = regret(tight)
+    assert 1 < released.n_updates.max() <= tight.schedule.most_updates
+
+
 def test_what_is_not_proved_is_not_bounded():
     for algorithm in (
-        LSVI(TABULAR, 100).twin(),
-        LSVI(TABULAR, 100, batches="determinant").twin(),
+        LSVI(TABULAR, 100, batches="geometric").twin(),
+        LSVI(TABULAR, EPISODES, n_batches=9).private(LEVEL, "tight"),
+        LSVI(TABULAR, EPISODES).private(LEVEL, {**PARTS["printed"], "schedule": "determinant"}),
         LSVI(TABULAR, 100, batches="static", beta_scale=0.5).twin(),
     ):  # fmt: skip
         assert not is_proved(algorithm)
@@ -175,13 +210,15 @@ def test_what_is_not_proved_is_not_bounded():
 def test_defaults_are_each_calibrations_own():
     built = {c: JOINT.build(JOINT.settings(PROBLEM, c, LEVEL)) for c in ("printed", "tight")}
     assert len(set(built["printed"].schedule.batches)) == 1
-    assert built["tight"].schedule.looks == (64, 128, 256, 512, 1024, 2048)
-    assert TWIN.build(TWIN.settings(PROBLEM)).schedule == built["tight"].schedule
+    assert built["tight"].schedule.looks == tuple(range(64, EPISODES, 64))
+    twin = TWIN.build(TWIN.settings(PROBLEM))
+    assert twin.schedule.looks == built["tight"].schedule.looks
+    assert built["tight"].schedule.most_updates < twin.schedule.most_updates, "noise hides some growth"
     assert built["tight"].failure == 1 / EPISODES
     chosen = JOINT.build(JOINT.settings(PROBLEM, "tight", LEVEL, batches="determinant", n_batches=5, switch=2.0))
     assert chosen.schedule.most_updates == 4
     assert chosen.schedule.log_growth == pytest.approx(np.log(3))
-    assert PURE.build(PURE.settings(PROBLEM, "tight", PureDP(1.0))).matrices.n_steps == 6
+    assert PURE.build(PURE.settings(PROBLEM, "tight", PureDP(1.0))).matrices.n_steps == 63
 
 
 def test_bounds_are_told_where_they_are_proved():
@@ -191,7 +228,10 @@ def test_bounds_are_told_where_they_are_proved():
     assert "eq. (22)" in printed.text
     own = TWIN.bound(TWIN.settings(PROBLEM, batches="static"), None, grid)
     assert "with a width of our own" in own.text
-    assert PURE.bound(PURE.settings(PROBLEM, "tight", PureDP(1.0)), None, grid) is None
+    tight = JOINT.bound(JOINT.settings(PROBLEM, "tight", LEVEL), None, grid)
+    assert "by determinants" in tight.text
+    assert tight.values[1] == 6 * EPISODES, "of so few episodes it is the trivial one"
+    assert PURE.bound(PURE.settings(PROBLEM, "tight", PureDP(1.0), batches="geometric"), None, grid) is None
 
 
 def test_bad_settings_are_refused():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bandana.algorithms.regression.norms import goe_norm, laplace_matrix_norm, laplace_norm, normal_norm
 from bandana.algorithms.rl.linear_mdp import values_numba as kernels
+from bandana.algorithms.ties import TIE
 
 sizes = st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 5), st.integers(1, 4), st.integers(1, 6))
 seeds = st.integers(0, 10**6)
@@ -83,8 +84,10 @@ def test_optimistic_values(shape, seed):
     inverse, vector = np.einsum("rni,rnj->rij", x, x), rng.standard_normal((len(rows), d))
     weights, policy = np.full((n_reps, length, d), 7.0), np.full((n_reps, length, n_states), 7)
     values = np.full((n_reps, length + 1, n_states), 7.0)
-    kernels.improve(inverse, vector, length - 1, rows, 0.4, 0.2, 3.0, features, weights, policy, values)
-    w, actions, expected = kernels.improve_reference(inverse, vector, 0.4, 0.2, 3.0, features)
+    order = rng.permuted(np.tile(np.arange(n_actions), (n_reps, 1)), axis=1)
+    features[:, -1] = features[:, 0]  # a tie
+    kernels.improve(inverse, vector, length - 1, rows, 0.4, 0.2, 3.0, features, order, weights, policy, values)
+    w, actions, expected = kernels.improve_reference(inverse, vector, 0.4, 0.2, 3.0, features, order[rows])
     np.testing.assert_allclose(weights[rows, length - 1], w, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(values[rows, length - 1], expected, rtol=1e-10, atol=1e-10)
     assert np.array_equal(policy[rows, length - 1], actions)
@@ -94,13 +97,21 @@ def test_optimistic_values(shape, seed):
     assert (values[:, length] == 7).all()
 
 
-def test_actions_whose_values_are_cut_alike_are_told_apart_by_their_indices():
+def improved(vector, order):
+    """Action and value of one state with two actions, where values are cut at 0 and 3."""
     weights, policy, values = np.zeros((1, 1, 2)), np.zeros((1, 1, 1), dtype=np.int64), np.zeros((1, 2, 1))
-    features, rows = np.eye(2)[None], np.zeros(1, dtype=np.int64)
-    kernels.improve(np.eye(2)[None], np.array([[4.0, 5.0]]), 0, rows, 0.0, 0.0, 3.0, features, weights, policy, values)
-    assert (policy[0, 0, 0], values[0, 0, 0]) == (1, 3.0)
-    kernels.improve(np.eye(2)[None], np.array([[4.0, 4.0]]), 0, rows, 0.0, 0.0, 3.0, features, weights, policy, values)
-    assert policy[0, 0, 0] == 0
+    rows, features, order = np.zeros(1, dtype=np.int64), np.eye(2)[None], np.array([order])
+    kernels.improve(features, np.array([vector]), 0, rows, 0.0, 0.0, 3.0, features, order, weights, policy, values)
+    return policy[0, 0, 0], values[0, 0, 0]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_ties_are_broken_by_what_was_cut_and_then_by_the_preference(order):
+    assert improved([4.0, 5.0], order) == (1, 3.0)
+    assert improved([4.0, 4.0], order) == (order[0], 3.0)
+    assert improved([4.0, 4.0 * (1 + 1e-10)], order) == (order[0], 3.0), "the last bits choose nothing"
+    assert improved([-5.0, -4.0], order) == (1, 0.0), "the lower end of the range cuts too"
+    assert kernels._TIE == TIE
 
 
 # --- norms -----------------------------------------------------------------------------------------------------------
