@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, LinUCBSettings
-from bandana.algorithms.bandits.contextual.oful import RarelySwitchingOFUL, adar_oful, oful
+from bandana.algorithms.bandits.contextual.oful import PARTS, RarelySwitchingOFUL, adar_oful, oful
 from bandana.algorithms.entry import (
     AZIZE_BASU,
     Bound,
@@ -17,7 +17,6 @@ from bandana.algorithms.entry import (
     RegretBound,
     Settings,
     approx_of,
-    calibration_of,
     first_user,
     renyi_of,
     reward_claim,
@@ -26,6 +25,7 @@ from bandana.algorithms.epochs import EPOCHS, in_epochs, one_epoch, proved_in_on
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, RIDGE, SWITCH, declared
 from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.regression.noisy_sums import parts_of
 from bandana.privacy_core import TrustModel
 
 
@@ -75,12 +75,12 @@ def _oful(settings: Settings) -> RarelySwitchingOFUL:
 
 def _adar_oful(settings: Settings) -> RarelySwitchingOFUL:
     privacy = renyi_of(settings)
-    return adar_oful(**_given(settings), alpha=privacy.alpha, epsilon=privacy.epsilon, calibration=calibration_of(settings))
+    return adar_oful(**_given(settings), alpha=privacy.alpha, epsilon=privacy.epsilon, calibration=settings.parts)
 
 
 def _lin_ucb(trust: TrustModel | None, settings: Settings) -> LinUCB:
     chosen = LinUCBSettings(**_given(settings))
-    return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust, calibration_of(settings))
+    return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust, settings.parts)
 
 
 def _theorem_9(settings: Settings) -> Claim:
@@ -131,7 +131,10 @@ _LIN_UCB = (
 
 def _lin_ucb_entry(form: Form) -> Entry:
     build = partial(_lin_ucb, form.trust)
-    shape = {} if form.trust is None else {"audit_shape": _AUDIT_SHAPE}
+    shape: dict[str, Any] = {}
+    if form.trust is not None:
+        parts = {calibration: parts_of(calibration, form.trust) for calibration in form.calibrations}
+        shape = {"audit_shape": _AUDIT_SHAPE, "parts": parts}
     return form.entry(
         "linucb", "bandits/contextual", _RECORD, in_epochs(build), plays_on=(CONTEXTUAL,), parameters=_WIDTH,
         in_audit=one_epoch, bound=proved_in_one(changing_regularizers(build, form.paper)), **shape,
@@ -167,6 +170,7 @@ ENTRIES = (
         probes=first_user,
         audit_shape=_AUDIT_SHAPE,
         bound=_self_normalized,
+        parts=PARTS,
     ),
     *map(_lin_ucb_entry, _LIN_UCB),
 )

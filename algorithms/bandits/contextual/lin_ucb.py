@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -263,7 +264,7 @@ class LinUCBSettings:
         """The non-private twin: LinUCB with the confidence width of OFUL."""
         return self._built(exact_sums())
 
-    def private(self, promise: ApproxDP, trust: TrustModel, calibration: str) -> LinUCB:
+    def private(self, promise: ApproxDP, trust: TrustModel, calibration: str | Mapping[str, str]) -> LinUCB:
         r"""The private form with the given promise: after Shariff and Sheffet (2018) or, local, after Zheng et al. (2020).
 
         Under local privacy a user gets theta, V and the width, chooses by the own contexts, and sends (x x^T, y x) with
@@ -285,6 +286,7 @@ class LinUCBSettings:
             `tree`, joint alone: the same tree, calibrated exactly, and sharper quantiles.
             `tight`: a factorized sum in place of the tree, one event a record and a fraction of the noise; or GOE noise at
               the exact budget of the joint message.
+            A mixture of their parts: see `bandana.algorithms.regression.noisy_sums.parts_of`.
 
         Raises:
           ValueError: an argument or a setting out of its range; the message names it.

@@ -12,6 +12,7 @@ differentially private (contextual) bandits learning".
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,9 +24,7 @@ from bandana.algorithms.bandits.contextual.offers import Sensitive, centered, ch
 from bandana.algorithms.papers.azize_basu import most_updates, reward_sum_sd
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
-from bandana.algorithms.regression.noisy_sums import (
-    UP,
-)
+from bandana.algorithms.regression.noisy_sums import UP
 from bandana.privacy_core import (
     Exact,
     FactorizedSum,
@@ -37,8 +36,14 @@ from bandana.privacy_core import (
     PrivateSum,
     Relation,
 )
-from bandana.privacy_core.checks import at_least, failure_of, non_negative, order, positive, probability
+from bandana.privacy_core.checks import at_least, failure_of, non_negative, one_of, order, positive, probability
 
+PARTS: Mapping[str, Mapping[str, str]] = {
+    "printed": {"noise": "printed", "sum": "fresh", "width": "printed", "eigenvalue": "printed"},
+    "tight": {"noise": "tight", "sum": "factorized", "width": "exact", "eigenvalue": "public"},
+}
+"""Calibration of AdaR-OFUL -> part -> option: noise of a block for [-1, 1] or for the range; blocks added up, each with its
+own noise, or a factorized sum; R, B and the noise's quantile; the bound on the least eigenvalue, or that itself."""
 _ROUNDING = 1e-12
 """Slack on log-determinants: one that has grown by exactly 1 + C is not due."""
 
@@ -311,7 +316,7 @@ def adar_oful(
     alpha: float,
     epsilon: float,
     reward_range: Interval,
-    calibration: str,
+    calibration: str | Mapping[str, str],
     *,
     ridge: float = 1.0,
     switch: float = 1.0,
@@ -329,12 +334,14 @@ def adar_oful(
       alpha: Renyi order, above 1.
       epsilon: Renyi divergence bound, above 0.
       reward_range: declared range of a reward; `printed` is made for one inside [-1, 1].
-      calibration: `printed` or `tight`, see `RarelySwitchingOFUL`.
+      calibration: `printed` or `tight`, see `RarelySwitchingOFUL`, or an option for each part of `PARTS`. A reward enters
+        one release of either sum, so that `noise` alone decides what it pays. `noise` and `width` as printed are made for
+        rewards in [-1, 1].
       ridge: lambda.
       switch: C.
       failure: of each part of the width; None: 1 / horizon.
-      parameter_bound: of |theta|; None: half of the range, and 1 for `printed`.
-      least_share: lambda_0 of `printed`; None: 1 / d, its largest possible value, that of the uniform sphere.
+      parameter_bound: of |theta|; None: half of the range, and 1 for the printed width.
+      least_share: lambda_0 of the printed eigenvalue; None: 1 / d, its largest possible value, that of the uniform sphere.
       beta_scale: factor on the width.
 
     Raises:
@@ -345,24 +352,22 @@ def adar_oful(
     updates = _updates(dimension, horizon, switch, ridge)
     failure = failure_of(failure, horizon)
     width = positive("the width of reward_range", reward_range.width)
-    if calibration == "printed":
-        if reward_range.low < -1 or reward_range.high > 1:
-            raise ValueError(f"printed is made for rewards in [-1, 1], got {reward_range}: scale them, or use 'tight'")
-        noise = Gaussian(width, reward_sum_sd(alpha, epsilon, 2.0) / width * UP, Relation.REPLACE_REWARD)
-        sums: PrivateSum = PhaseTotal(PhaseSum(noise))
+    parts = PARTS[one_of("calibration", calibration, tuple(PARTS))] if isinstance(calibration, str) else calibration
+    if "printed" in (parts["noise"], parts["width"]) and (reward_range.low < -1 or reward_range.high > 1):
+        raise ValueError(f"printed is made for rewards in [-1, 1], got {reward_range}: scale them, or use 'tight'")
+    unit = reward_sum_sd(alpha, epsilon, 2.0) / width if parts["noise"] == "printed" else reward_sum_sd(alpha, epsilon, 1.0)
+    noise = Gaussian(width, unit * UP, Relation.REPLACE_REWARD)
+    sums: PrivateSum = PhaseTotal(PhaseSum(noise)) if parts["sum"] == "fresh" else FactorizedSum(noise, updates)
+    if parts["width"] == "printed":
         log = math.log(horizon / failure)
-        norm = math.sqrt(dimension + 2 * math.sqrt(dimension * log) + 2 * log)
-        scale, bound = 1.0, or_else(1.0, parameter_bound)
-        share: float | None = positive("least_share", or_else(1 / dimension, least_share))
-    elif calibration == "tight":
-        noise = Gaussian(width, reward_sum_sd(alpha, epsilon, 1.0) * UP, Relation.REPLACE_REWARD)
-        sums = FactorizedSum(noise, updates)
-        norm = math.sqrt(chdtri(dimension, failure / updates))
-        scale, bound, share = width / 2, or_else(width / 2, parameter_bound), None
-        if least_share is not None:
-            raise ValueError(f"least_share belongs to 'printed'; 'tight' uses the actual eigenvalue, got {least_share!r}")
+        norm, scale = math.sqrt(dimension + 2 * math.sqrt(dimension * log) + 2 * log), 1.0
     else:
-        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+        norm, scale = math.sqrt(chdtri(dimension, failure / updates)), width / 2
+    bound, share = or_else(scale, parameter_bound), None
+    if parts["eigenvalue"] == "printed":
+        share = positive("least_share", or_else(1 / dimension, least_share))
+    elif least_share is not None:
+        raise ValueError(f"least_share belongs to 'printed'; 'tight' uses the actual eigenvalue, got {least_share!r}")
     norms = (0.0, *(sums.noise_deviation(step) * norm for step in range(1, updates + 1)))
     return RarelySwitchingOFUL(
         n_actions, dimension, reward_range, horizon, sums, ridge, switch, failure, scale, bound, norms, share, beta_scale

@@ -113,7 +113,7 @@ def test_an_update_after_the_last_round_is_not_made(calibration):
         ({"n_actions": 1}, "n_actions must be a whole number of at least 2"),
         ({"dimension": 0}, "dimension must be a whole number of at least 1"),
         ({"horizon": 0}, "horizon must be a whole number of at least 1"),
-        ({"calibration": "loose"}, "calibration must be 'printed' or 'tight', got 'loose'"),
+        ({"calibration": "loose"}, "calibration must be one of printed, tight, got 'loose'"),
         ({"least_share": 0.1}, "least_share belongs to 'printed'"),
         ({"calibration": "printed", "least_share": -0.1}, "least_share must be .* above 0"),
         ({"calibration": "printed", "reward_range": Interval(0.0, 2.0)}, r"printed is made for rewards in \[-1, 1\]"),
