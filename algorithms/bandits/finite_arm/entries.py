@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB, adap_klucb, adap_ucb, adar_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import (
+    PARTS,
+    PURE_PARTS,
+    EpisodicUCB,
+    adap_klucb,
+    adap_ucb,
+    adar_ucb,
+    ucb,
+)
 from bandana.algorithms.bandits.finite_arm.regret_bounds import (
     elimination_bound,
     episodic_bound,
@@ -22,7 +30,6 @@ from bandana.algorithms.entry import (
     Entry,
     RegretBound,
     Settings,
-    calibration_of,
     first_user,
     fitting,
     pure_of,
@@ -50,14 +57,13 @@ def _ucb(settings: Settings, doubling: bool = False) -> EpisodicUCB:
 def _adar_ucb(settings: Settings) -> Algorithm:
     problem, privacy = settings.problem, renyi_of(settings)
     return adar_ucb(
-        problem.n_actions, privacy.alpha, privacy.epsilon, settings.parameters["beta"], problem.reward_range,
-        calibration_of(settings),
-    )  # fmt: skip
+        problem.n_actions, privacy.alpha, privacy.epsilon, settings.parameters["beta"], problem.reward_range, settings.parts
+    )
 
 
 def _adap_ucb(settings: Settings) -> EpisodicUCB:
     problem, beta = settings.problem, settings.parameters["beta"]
-    return adap_ucb(problem.n_actions, pure_of(settings).epsilon, beta, problem.reward_range, calibration_of(settings))
+    return adap_ucb(problem.n_actions, pure_of(settings).epsilon, beta, problem.reward_range, settings.parts)
 
 
 def _adap_klucb(settings: Settings) -> EpisodicUCB:
@@ -211,6 +217,7 @@ ENTRIES = (
         build=_adar_ucb,
         parameters=_BETA,
         promise=_claim("Theorem 4", AZIZE_BASU),
+        parts=PARTS,
         probes=_first_pull_and_first_index,
         bound=_theorem_5,
     ),
@@ -221,6 +228,7 @@ ENTRIES = (
         source=f"{_ADAP}, Algorithm 1 and Theorem 6",
         build=_adap_ucb,
         parameters=_BETA,
+        parts=PURE_PARTS,
         promise=_claim("Theorem 6", _ADAP),
         probes=_first_pull_and_first_index,
         bound=_in_episodes(_adap_ucb, f"{_ADAP}, the proof of Theorem 7"),

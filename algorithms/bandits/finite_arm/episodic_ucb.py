@@ -8,6 +8,7 @@ one-round episodes and beta = 4 is UCB1 of Auer, Cesa-Bianchi and Fischer (2002)
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from bandana.algorithms.bandits.finite_arm import episodes_numba
 from bandana.algorithms.bandits.finite_arm.indices import (
     KULLBACK_LEIBLER,
     LAPLACE,
+    SEPARATE,
     SUB_GAMMA,
     SUB_GAUSSIAN,
     Ended,
@@ -56,12 +58,15 @@ class EpisodicUCB:
     after the changed reward they have not. The conclusion holds by the one-touch lemma (`docs/privacy.md`).
     Public: arms, horizon, beta, the reward range. Cost: O(n_arms) a decision, at most n_arms (1 + log2(T / n_arms)) of them.
 
-    Departures from the paper, all in `calibrations`:
-      `printed` keeps its constants. Its noise on a mean uses N/2 for the number of samples, which for the very first
-        pull (N = 1) reads 1/2 where one sample was taken: twice the noise that is needed, and a bonus for half a sample.
-      `tight` gives the first pull its true size, and combines all past episode means of an arm with inverse-variance
-        weights: post-processing of what was released anyway. The index stays valid: the k-th episode of an arm has a
-        length that does not depend on data, so the combination is a fixed average of independent sub-Gaussian means.
+    Departures from the paper, all in the parts of the calibrations, `PARTS`:
+      `noise`, `width`: the paper's noise on a mean uses N/2 for the number of samples, which for the very first pull (N = 1)
+        reads 1/2 where one sample was taken. As printed that is twice the noise that is needed (it spends half the claimed
+        mu), and a bonus for half a sample and its noise; `tight` noise and the `exact` width give the pull its true size.
+      `estimator`: the `last` episode alone, as printed, or `all` past episode means of an arm with inverse-variance weights:
+        post-processing of what was released anyway. The index stays valid: the k-th episode of an arm has a length that does
+        not depend on data, so the combination is a fixed average of independent sub-Gaussian means.
+    Every mixture keeps the claim, as no noise is smaller than `tight`, and every index is valid: the width counts at least
+    the noise that was added.
 
     Attributes:
       n_actions: number of arms.
@@ -135,23 +140,53 @@ class EpisodicUCB:
     def _release(self, phase: OpenPhase, released: Released, record: Record, ledger: Ledger, ended: IntArray) -> OpenPhase:
         # All replicates pull each arm once, in the same rounds, before anything is decided from rewards.
         is_first = int(record.user[0]) < self.n_actions
-        sums, share = (self.first_sums, self.first_share) if is_first else (self.sums, 1.0)
         is_whole = len(ended) == ledger.n_reps
+        sums = self.first_sums if is_first else self.sums
         phase, noisy, n_samples = sums.close(phase, ledger, None if is_whole else ended)
         arm = released.arm if is_whole else released.arm[ended]
-        scale, width = sums.mechanism.scale, self.reward_range.width
-        self.index.learn(released, Ended(ended, arm, noisy, n_samples, share, scale, width, self.combines))
+        self.index.learn(released, self.ended(ended, arm, noisy, n_samples, is_first))
         return phase
 
+    def ended(self, reps: IntArray, arm: IntArray, noisy: FloatArray, n_samples: IntArray, is_first: bool) -> Ended:
+        """What an index learns from episodes that have ended, first pulls or later ones.
 
-def _in_episodes(n_arms: int, epsilon: float, beta: float, reward_range: Interval, index: Index) -> EpisodicUCB:
+        A first pull that counts as `first_share` of a sample has the noise on a mean of so many, or what it really has.
+        """
+        share, scale = 1.0, self.sums.mechanism.scale
+        if is_first:
+            share, scale = self.first_share, max(self.first_sums.mechanism.scale, scale / self.first_share)
+        return Ended(reps, arm, noisy, n_samples, share, scale, self.reward_range.width, self.combines)
+
+
+PARTS = {
+    "printed": {"noise": "printed", "width": "printed", "estimator": "last"},
+    "tight": {"noise": "tight", "width": "exact", "estimator": "all"},
+}
+"""Calibration of AdaR-UCB -> its parts, see `EpisodicUCB`."""
+PURE_PARTS = {
+    "printed": {"width": "printed", "estimator": "last"},
+    "tight": {"width": "exact", "estimator": "all"},
+}
+"""Calibration of AdaP-UCB -> its parts, see `adap_ucb`; its noise is exact in both."""
+
+
+def _parts(calibration: str | Mapping[str, str], known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """The parts of a calibration, by its name or as they are."""
+    if not isinstance(calibration, str):
+        return calibration
+    if calibration not in known:
+        raise ValueError(f"calibration must be {' or '.join(map(repr, known))}, got {calibration!r}")
+    return known[calibration]
+
+
+def _in_episodes(
+    n_arms: int, epsilon: float, beta: float, reward_range: Interval, index: Index, combines: bool = False
+) -> EpisodicUCB:
     """Doubling episodes, each forgotten, with Laplace noise on their sums: epsilon-DP in all."""
     positive("epsilon", epsilon)
     # Not below the theorem's noise: rounded up by one part in 1e12.
     sums = PhaseSum(Laplace(reward_range.width, (1 + 1e-12) / epsilon, Relation.REPLACE_REWARD))
-    return EpisodicUCB(
-        n_arms, reward_range, sums, sums, 1.0, doubling=True, combines=index.combines, beta=beta, index=index
-    )  # fmt: skip
+    return EpisodicUCB(n_arms, reward_range, sums, sums, 1.0, doubling=True, combines=combines, beta=beta, index=index)
 
 
 def ucb(n_arms: int, beta: float, reward_range: Interval, doubling: bool = False) -> EpisodicUCB:
@@ -161,7 +196,7 @@ def ucb(n_arms: int, beta: float, reward_range: Interval, doubling: bool = False
 
 
 def adar_ucb(
-    n_arms: int, alpha: float, epsilon: float, beta: float, reward_range: Interval, calibration: str
+    n_arms: int, alpha: float, epsilon: float, beta: float, reward_range: Interval, calibration: str | Mapping[str, str]
 ) -> EpisodicUCB:
     """AdaR-UCB with total privacy (alpha, epsilon)-RDP.
 
@@ -171,7 +206,7 @@ def adar_ucb(
       epsilon: Renyi divergence bound, above 0.
       beta: exploration.
       reward_range: declared range of a reward.
-      calibration: `printed` or `tight`, see `EpisodicUCB`.
+      calibration: `printed` or `tight`, or a mixture of their `PARTS`, see `EpisodicUCB`.
     """
     positive("epsilon", epsilon)
     if not alpha > 1:
@@ -179,18 +214,18 @@ def adar_ucb(
     # Not below the theorem's noise: rounded up by one part in 1e12.
     multiplier = math.sqrt(alpha / (2 * epsilon)) * (1 + 1e-12)
     mechanism = Gaussian(reward_range.width, multiplier, Relation.REPLACE_REWARD)
-    if calibration == "printed":
-        first, share, combines = mechanism.scaled(2.0), 0.5, False
-    elif calibration == "tight":
-        first, share, combines = mechanism, 1.0, True
-    else:
-        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+    parts = _parts(calibration, PARTS)
+    first = mechanism.scaled(2.0) if parts["noise"] == "printed" else mechanism
+    share = 0.5 if parts["width"] == "printed" else 1.0
+    combines = parts["estimator"] == "all"
     return EpisodicUCB(
         n_arms, reward_range, PhaseSum(mechanism), PhaseSum(first), share, doubling=True, combines=combines, beta=beta
     )
 
 
-def adap_ucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval, calibration: str) -> EpisodicUCB:
+def adap_ucb(
+    n_arms: int, epsilon: float, beta: float, reward_range: Interval, calibration: str | Mapping[str, str]
+) -> EpisodicUCB:
     r"""AdaP-UCB with total privacy epsilon-DP: `EpisodicUCB` with Laplace noise of scale width / epsilon.
 
     Unit of privacy: one reward (one round). Claim: epsilon-DP of all actions (Theorem 6), central model. Sensitivity: as for
@@ -201,10 +236,12 @@ def adap_ucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval, c
 
     First pulls: the paper's Lap(2 / (epsilon N)) reads Lap(2 / epsilon) for N = 1, its Example 2 says r + Lap(1 / epsilon);
     one sample was taken, so the latter is meant. First pulls enter the index with their noise, as Theorem 6 needs.
-    Departures from the paper, none of which touches the noise, for the claim is exact with it:
-      `printed` has none else.
-      `tight` combines all past episode means of an arm, post-processing of what was released anyway, and bounds them as what
-        they are, sub-gamma variables (`SubGammaIndex`): half the regret where epsilon is 1 or more.
+    Departures from the paper, none of which touches the noise, for the claim is exact with it, in `PURE_PARTS`:
+      `estimator`: the `last` episode alone, as printed, or `all` past episode means of an arm with weights inverse to their
+        variances, post-processing of what was released anyway.
+      `width`: as `printed`, rewards and noise bounded separately (`LaplaceIndex`, and `SeparateIndex` where episodes are
+        combined), or `exact`, bounded together as what they are, sub-gamma variables (`SubGammaIndex`).
+      Both together, `tight`, have half the regret where epsilon is 1 or more.
     Source: Azize and Basu (2022), When Privacy Meets Partial Information, Algorithm 1, eq. (7), Theorems 6 and 7.
 
     Args:
@@ -212,18 +249,21 @@ def adap_ucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval, c
       epsilon: above 0.
       beta: exploration, the paper's alpha; its theorem needs more than 3, its figure takes 3.1.
       reward_range: declared range of a reward.
-      calibration: `printed` or `tight`, see above.
+      calibration: `printed` or `tight`, or a mixture of their `PURE_PARTS`, see above.
     """
-    if calibration not in ("printed", "tight"):
-        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
-    return _in_episodes(n_arms, epsilon, beta, reward_range, LAPLACE if calibration == "printed" else SUB_GAMMA)
+    parts = _parts(calibration, PURE_PARTS)
+    combines = parts["estimator"] == "all"
+    separate = SEPARATE if combines else LAPLACE
+    index = separate if parts["width"] == "printed" else SUB_GAMMA
+    return _in_episodes(n_arms, epsilon, beta, reward_range, index, combines)
 
 
 def adap_klucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval) -> EpisodicUCB:
     """AdaP-KLUCB with total privacy epsilon-DP: as `adap_ucb`, also in its arguments, with the Kullback-Leibler index.
 
-    An arm whose noisy mean is moved to the end of the range has the largest index there is; such ties go to the lowest arm,
-    which the paper leaves open.
+    An arm whose noisy mean is moved to the end of the range has the largest index there is. Such ties, which the paper
+    leaves open, go to the arm of the largest mean before it is moved: at small epsilon most decisions are such ties, and
+    giving them to the lowest arm would make the order of arms matter.
     Source: Azize and Basu (2022), When Privacy Meets Partial Information, Algorithm 1, Theorems 6 and 8.
     """
     return _in_episodes(n_arms, epsilon, beta, reward_range, KULLBACK_LEIBLER)

@@ -126,6 +126,26 @@ class LaplaceIndex(Index):
 
 
 @dataclass(frozen=True)
+class SeparateIndex(LaplaceIndex):
+    r"""`LaplaceIndex` on all episodes of an arm: rewards and noise bounded separately, as printed.
+
+    mean + sqrt(2 v_s beta log(2t)) + sqrt(2 v_n beta log(2t)) + c beta log t, the mean weighted as by `SubGammaIndex`, v_s
+    the variance proxy of its rewards, v_n that of its noise, a sub-gamma variable of scale c where episodes are several; one
+    alone is as in `LaplaceIndex`. The true mean is above it with probability at most (2t)^-beta + t^-beta.
+    """
+
+    combines: ClassVar[bool] = True
+    misses: ClassVar[float] = 2.0
+
+    def learn(self, released: Released, ended: Ended) -> None:
+        """Takes ended episodes into their arms' estimates, in place; a sample counts as a whole one."""
+        indices_numba.separate_estimate(
+            released.mean, released.deviation, released.tail, ended.reps, ended.arm, ended.noisy, ended.n_samples,
+            ended.scale, ended.width,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class SubGammaIndex(Index):
     r"""mean + sqrt(2 v x) + c x, x = beta log t, v and c of all episodes of an arm together.
 
@@ -155,18 +175,19 @@ class KullbackLeiblerIndex(LaplaceIndex):
     bound holds for any law on [0, 1]. Rewards of another range are brought to [0, 1]. By it and the Laplace tail the true
     mean is above the index with probability at most (3/2) t^-beta.
     Source: Azize and Basu (2022), the display after eq. (7), with b = 1 / epsilon; no difference.
-    Its `width` is a bound, by Pinsker's inequality and as means lie in the range that p is moved into.
+    Its `width` is a bound, by Pinsker's inequality and as means lie in the range that p is moved into. Equal indices are
+    ordered by p before it is moved.
     """
 
     more: ClassVar[float] = 0.0
 
     def choose(self, released: Released, beta: float, reward_range: Interval, out: IntArray) -> None:
-        """Writes the arm under way, or the one with the largest index (ties: the lowest arm), to (n_reps,) `out`."""
+        """Writes the arm under way, or that of the largest index (ties: of p before it is moved), to (n_reps,) `out`."""
         indices_numba.kl_optimistic_arms(
             released.mean, released.deviation, released.tail, released.arm, released.left, released.clock, beta,
             reward_range.low, reward_range.width, out,
         )  # fmt: skip
 
 
-SUB_GAUSSIAN, LAPLACE = SubGaussianIndex(), LaplaceIndex()
+SUB_GAUSSIAN, LAPLACE, SEPARATE = SubGaussianIndex(), LaplaceIndex(), SeparateIndex()
 SUB_GAMMA, KULLBACK_LEIBLER = SubGammaIndex(), KullbackLeiblerIndex()

@@ -106,7 +106,8 @@ def kl_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, low,
     The index is max {q : n kl(p, q) <= confidence log t}, p the mean plus confidence log(t) tail, moved into [0, 1], where
     rewards are brought to [0, 1] from [low, low + width] and n = (width / deviation)^2 / 4 is the number of samples.
     Shapes as in `optimistic_arms`. An arm whose Pinsker bound p + sqrt(confidence log(t) / (2 n)) is not above the
-    best index so far is not looked at closer: its index is below that bound. Ties go to the lowest arm.
+    best index so far is not looked at closer: its index is below that bound. Equal indices, of arms whose p is moved to an
+    end of [0, 1], go by p before it is moved; then to the lowest arm.
     """
     n_reps, n_arms = mean.shape
     for r in range(n_reps):
@@ -114,20 +115,20 @@ def kl_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, low,
             out[r] = arm[r]
             continue
         level = confidence * math.log(max(clock[r] + 1, 2))
-        best, best_index = 0, -math.inf
+        best, best_index, best_uncut = 0, -math.inf, -math.inf
         for a in range(n_arms):
             if deviation[r, a] == math.inf:
                 best = a
                 break
-            p = (mean[r, a] + level * tail[r, a] - low) / width
-            p = min(max(p, 0.0), 1.0)
+            uncut = (mean[r, a] + level * tail[r, a] - low) / width
+            p = min(max(uncut, 0.0), 1.0)
             relative = deviation[r, a] / width
             budget = 4.0 * level * relative * relative
-            if p + math.sqrt(0.5 * budget) <= best_index:
+            if p + math.sqrt(0.5 * budget) < best_index:
                 continue
             index = largest_bernoulli_mean(p, budget)
-            if index > best_index:
-                best_index = index
+            if index > best_index or (index == best_index and uncut > best_uncut):
+                best_index, best_uncut = index, uncut
                 best = a
         out[r] = best
 
@@ -138,13 +139,16 @@ def kl_optimistic_arms_reference(
 ) -> IntArray:  # fmt: skip
     """The same in NumPy, without the short cut."""
     level = (confidence * np.log(np.maximum(clock + 1, 2)))[:, None]
-    p = np.clip((mean + level * tail - low) / width, 0.0, 1.0)
+    uncut = (mean + level * tail - low) / width
+    p = np.clip(uncut, 0.0, 1.0)
     budget = np.where(np.isinf(deviation), np.inf, 4 * level * (deviation / width) ** 2)
     index = [
         [np.inf if np.isinf(c) else largest_bernoulli_mean_reference(x, c) for x, c in zip(*row, strict=True)]
         for row in zip(p.tolist(), budget.tolist(), strict=True)
     ]
-    return np.where(left > 0, arm, np.argmax(np.array(index), axis=1))
+    is_best = np.array(index) == np.max(index, axis=1, keepdims=True)
+    uncut[np.isinf(deviation)] = np.inf
+    return np.where(left > 0, arm, np.argmax(np.where(is_best, uncut, -np.inf), axis=1))
 
 
 @_kernel
@@ -182,6 +186,37 @@ def sub_gamma_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, wi
             mean[r, a] = value
             deviation[r, a] = math.sqrt(v)
             tail[r, a] = c
+
+
+@_kernel
+def separate_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, width):  # type: ignore[no-untyped-def]
+    """As `sub_gamma_estimate` with all episodes combined, of which deviation and tail bound rewards and noise separately.
+
+    An arm's episodes have 1, 1, 2, 4, ..., n rewards, so that all weights follow from n. deviation becomes the root of the
+    rewards' weighted variance proxies, plus that of the noise's variance factors where there are several episodes.
+    """
+    for i in range(len(reps)):
+        r, a = reps[i], arm[i]
+        is_first = deviation[r, a] == np.inf
+        total, weight = 0.0, 0.0
+        length = float(n[i])
+        n_left = 1 if is_first else 2 + round(math.log2(n[i]))
+        v_rewards, v_noise, c = 0.0, 0.0, 0.0
+        for k in range(n_left):
+            rewards, noise = 0.25 * width * width / length, 2.0 * (scale / length) ** 2
+            precision = 1.0 / (rewards + noise)
+            if k == 0:
+                weight = precision
+            total += precision
+            v_rewards += precision * precision * rewards
+            v_noise += precision * precision * noise
+            c = max(c, precision * scale / length)
+            if k < n_left - 2:
+                length *= 0.5
+        value = noisy_sum[i] / n[i]
+        mean[r, a] = value if is_first else mean[r, a] + (value - mean[r, a]) * weight / total
+        deviation[r, a] = (math.sqrt(v_rewards) + (0.0 if is_first else math.sqrt(v_noise))) / total
+        tail[r, a] = c / total
 
 
 @_kernel

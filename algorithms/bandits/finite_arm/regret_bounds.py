@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from bandana.algorithms.bandits.finite_arm import elimination_numba
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import EpisodicUCB
-from bandana.algorithms.bandits.finite_arm.indices import Ended
 from bandana.algorithms.bandits.finite_arm.indices_numba import laplace_sum_quantile
 from bandana.algorithms.bandits.finite_arm.successive_elimination import SuccessiveElimination
 from bandana.algorithms.bandits.finite_arm.tree_ucb import TreeUCB
@@ -70,10 +69,7 @@ def _after_releases(algorithm: EpisodicUCB, n_releases: int) -> tuple[FloatArray
     found = np.empty((2, n_releases))
     only = np.zeros(1, dtype=np.int64)
     for k in range(n_releases):
-        sums, share = (algorithm.first_sums, algorithm.first_share) if k == 0 else (algorithm.sums, 1.0)
-        n_samples, scale = np.array([2 ** max(0, k - 1)]), sums.mechanism.scale
-        ended = Ended(only, only, np.zeros(1), n_samples, share, scale, algorithm.reward_range.width, algorithm.combines)
-        algorithm.index.learn(released, ended)
+        algorithm.index.learn(released, algorithm.ended(only, only, np.zeros(1), np.array([2 ** max(0, k - 1)]), k == 0))
         found[:, k] = released.deviation[0, 0], released.tail[0, 0]
     return found[0], found[1]
 

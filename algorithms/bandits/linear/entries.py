@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from bandana.algorithms.bandits.linear.phased_elimination import (
+    PARTS,
     PhasedElimination,
     adar_gope,
     adar_gope_pure,
@@ -21,7 +22,6 @@ from bandana.algorithms.entry import (
     Entry,
     RegretBound,
     Settings,
-    calibration_of,
     first_user,
     fitting,
     pure_of,
@@ -46,7 +46,7 @@ def _gope(settings: Settings) -> PhasedElimination:
 def _adar_gope(settings: Settings) -> PhasedElimination:
     privacy, given = renyi_of(settings), settings.parameters
     return adar_gope(
-        _features(settings), privacy.alpha, privacy.epsilon, settings.problem.reward_range, calibration_of(settings),
+        _features(settings), privacy.alpha, privacy.epsilon, settings.problem.reward_range, settings.parts,
         given["failure"], given["beta_scale"],
     )  # fmt: skip
 
@@ -128,6 +128,7 @@ ENTRIES = (
         source=f"{AZIZE_BASU}, Algorithm 3 and Theorem 7",
         build=_adar_gope,
         promise=_claim("Theorem 7"),
+        parts=PARTS,
         in_audit=_short_phases(_adar_gope),
         bound=_theorem_8,
     ),

@@ -1,4 +1,4 @@
-"""The noise of a phase of linear elimination: as printed, whitened, and Laplace."""
+"""The noise of a phase of linear elimination: Gaussian on each arm's sum, Gaussian in d dimensions, and Laplace."""
 
 from __future__ import annotations
 
@@ -80,44 +80,82 @@ class PhaseNoise(ABC):
         """After the rounds: whitened (k, rank) holds V^-1/2 a, `played` (m,) which of them were played."""
 
 
+PRINTED, EXACT = "printed", "exact"
+
+
 @dataclass(frozen=True)
-class PrintedNoise(PhaseNoise):
-    r"""Algorithm 3 as printed: Gaussian noise on each played arm's reward sum, lengths by eq. (8), arms out at 2 beta_l.
+class GaussianNoise(PhaseNoise):
+    r"""Gaussian noise on a phase's vector, with lengths and widths as printed or exact: the parts of the calibrations.
 
-    theta + V^-1 sum_a a N_a is a function of the sums S_a + N_a, so these are what is released. A replaced reward moves one
-    of them by at most the width: the L2 sensitivity of the vector is the width.
+    Printed lengths are those of eq. (8), which bounds the noise's deviation at an arm by g^2 s sqrt(d (d + 1) / 2), g^2 the
+    largest leverage, for designs on at most d (d + 1) / 2 arms; g^2 = d at the optimum. Here it is the true largest leverage
+    of the design, and d the dimension of the active arms' span. The paper's rewards are 1-sub-Gaussian and its N_a ~ N(0,
+    2 alpha / epsilon) is for |R| <= 1; a general range counts in units of half its width. They suffice for noise on each
+    arm's sum, and so for `WhitenedNoise`, which is never worse. Exact lengths solve for the smallest n at which the exact
+    width of every arm meets the goal.
 
-    Eq. (8) bounds the noise's deviation at an arm by g^2 s sqrt(d (d + 1) / 2), g^2 the largest leverage, for designs on at
-    most d (d + 1) / 2 arms; g^2 = d at the optimum. Here it is the true largest leverage of the design, and d the dimension
-    of the active arms' span. The paper's rewards are 1-sub-Gaussian and its N_a ~ N(0, 2 alpha / epsilon) is for |R| <= 1; a
-    general range counts in units of half its width.
+    At an arm a of leverage l_a the estimate has the sampling proxy l_a width^2 / 4 and a noise of variance w_a, and being a
+    sum of independent terms it misses by more than sqrt(2 (l_a width^2 / 4 + w_a) L) with probability at most 2 e^-L: the
+    exact width, one union bound in the place of the paper's beta / 2 + beta / 2. The printed width is beta_l for all arms.
+    It is the larger one of all lengths here but for rounding, where counts are whole; then the exact one counts.
+
+    Attributes:
+      lengths: printed or exact.
+      widths: printed or exact.
     """
 
-    def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
-        """Eq. (8), summed over the arms."""
-        largest, log_term = float(leverage.max()), goal.printed_log_term
-        sampling = 8 * largest * goal.proxy * log_term / goal.target**2
-        noise = self.mechanism.scale * math.sqrt(goal.rank * (goal.rank + 1) * log_term)
-        return sampling + 2 * largest * noise / goal.target
+    lengths: str = EXACT
+    widths: str = EXACT
 
-    def reading(self, whitened: FloatArray, played: IntArray, goal: Goal) -> Reading:
-        """Least squares on the noisy sums, beta_l for all arms."""
-        return Reading(np.eye(len(played)), whitened @ whitened[played].T, np.full(len(whitened), goal.target))
+    @abstractmethod
+    def variance(self, leverage: FloatArray, cross: FloatArray) -> FloatArray:
+        """(k,) or one for all: the noise's variance at the active arms."""
+
+    def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
+        """Eq. (8), summed over the arms, or the largest root n of target^2 n^2 = 2 L (l proxy n + s^2 w)."""
+        largest = float(leverage.max())
+        if self.lengths == PRINTED:
+            log_term = goal.printed_log_term
+            sampling = 8 * largest * goal.proxy * log_term / goal.target**2
+            noise = self.mechanism.scale * math.sqrt(goal.rank * (goal.rank + 1) * log_term)
+            return sampling + 2 * largest * noise / goal.target
+        scaled = 2 * goal.log_term / goal.target**2
+        linear, constant = scaled * largest * goal.proxy, scaled * float(np.max(self.variance(leverage, cross)))
+        return (linear + math.sqrt(linear**2 + 4 * constant)) / 2
+
+    def _width(self, variance: FloatArray, goal: Goal) -> FloatArray:
+        exact = np.sqrt(2 * goal.log_term * variance)
+        return np.maximum(exact, goal.target) if self.widths == PRINTED else exact
 
 
 @dataclass(frozen=True)
-class WhitenedNoise(PhaseNoise):
-    r"""The tight Gaussian calibration: noise of covariance s^2 h V on sum_t a_t R_t, V = sum a_t a_t^T, h = max a^T V^-1 a.
+class ArmNoise(GaussianNoise):
+    r"""Algorithm 3 as printed: Gaussian noise on each played arm's reward sum.
+
+    theta + V^-1 sum_a a N_a is a function of the sums S_a + N_a, so these are what is released. A replaced reward moves one
+    of them by at most the width: the L2 sensitivity of the vector is the width. The noise's variance at a is s^2 sum_b (a^T
+    V^-1 b)^2.
+    """
+
+    def variance(self, leverage: FloatArray, cross: FloatArray) -> FloatArray:
+        """s^2 times the sum of (a^T V^-1 b)^2 over the arms played."""
+        return np.asarray(self.mechanism.scale**2 * (cross**2).sum(axis=1))
+
+    def reading(self, whitened: FloatArray, played: IntArray, goal: Goal) -> Reading:
+        """Least squares on the noisy sums."""
+        leverage, predict = np.einsum("kr,kr->k", whitened, whitened), whitened @ whitened[played].T
+        variance = leverage * goal.proxy + self.variance(leverage, predict)
+        return Reading(np.eye(len(played)), predict, self._width(variance, goal))
+
+
+@dataclass(frozen=True)
+class WhitenedNoise(GaussianNoise):
+    r"""Gaussian noise in d dimensions: of covariance s^2 h V on sum_t a_t R_t, V = sum a_t a_t^T, h = max a^T V^-1 a.
 
     The largest leverage h is taken over the arms played. Released is y = sum_t V^-1/2 a_t R_t / sqrt(h) + N(0, s^2 I), and
     theta = sqrt(h) V^-1/2 y. One replaced reward moves y by at most width |V^-1/2 a| / sqrt(h) <= width, for every design,
-    optimal or not, so mu = width / s: exact, as an arm attains h. At an arm a of leverage l_a = a^T V^-1 a the estimate has
-
-        sampling proxy l_a width^2 / 4,  and noise variance s^2 h l_a,
-
-    and being a sum of independent terms it misses by more than sqrt(2 l_a (width^2 / 4 + s^2 h) L) with probability at most
-    2 e^-L. At the design, l_a and h are at most g / n after n rounds, g = d at the optimum, and the smallest n at which
-    this meets the goal solves a quadratic. One union bound and one width replace the paper's beta / 2 + beta / 2.
+    optimal or not, so mu = width / s: exact, as an arm attains h. The noise's variance at a is s^2 h l_a. At the design, l_a
+    and h are at most g / n after n rounds, g = d at the optimum.
 
     It is never worse than noise on each arm's sum. That has the noise variance s^2 sum_b (a^T V^-1 b)^2 at a. For an optimal
     design pi(b) <= 1/d (the projection sqrt(pi(b) pi(c)) b^T V(pi)^-1 c has diagonal pi(b) d <= 1), hence sum_b (a^T
@@ -128,20 +166,17 @@ class WhitenedNoise(PhaseNoise):
         """Number of released values: one for each dimension."""
         return dimension
 
-    def samples(self, leverage: FloatArray, cross: FloatArray, goal: Goal) -> float:
-        """The root n of target^2 n^2 = 2 L (g proxy n + s^2 g^2)."""
-        largest = float(leverage.max())
-        scaled = 2 * goal.log_term / goal.target**2
-        linear, constant = scaled * largest * goal.proxy, scaled * (self.mechanism.scale * largest) ** 2
-        return (linear + math.sqrt(linear**2 + 4 * constant)) / 2
+    def variance(self, leverage: FloatArray, cross: FloatArray) -> FloatArray:
+        """s^2 times the square of the largest leverage, which is the most at the design."""
+        return np.asarray((self.mechanism.scale * leverage.max()) ** 2)
 
     def reading(self, whitened: FloatArray, played: IntArray, goal: Goal) -> Reading:
-        """The estimate and its exact widths."""
+        """The estimate and its widths."""
         leverage = np.einsum("kr,kr->k", whitened, whitened)
         reach = float(leverage[played].max()) * UP
         variance = leverage * (goal.proxy + self.mechanism.scale**2 * reach)
         root = math.sqrt(reach)
-        return Reading(whitened[played] / root, whitened * root, np.sqrt(2 * goal.log_term * variance))
+        return Reading(whitened[played] / root, whitened * root, self._width(variance, goal))
 
 
 @dataclass(frozen=True)

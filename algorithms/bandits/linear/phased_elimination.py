@@ -7,7 +7,7 @@ it is the algorithm of Lattimore and Szepesvari, "Bandit Algorithms" (2018), cha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,7 +17,15 @@ from numpy.typing import ArrayLike
 
 from bandana.algorithms.bandits.linear import phases_numba
 from bandana.algorithms.bandits.linear.designs import Design, optimal_design, rank_of
-from bandana.algorithms.bandits.linear.phase_noise import UP, Goal, LaplaceNoise, PhaseNoise, PrintedNoise, WhitenedNoise
+from bandana.algorithms.bandits.linear.phase_noise import (
+    UP,
+    ArmNoise,
+    GaussianNoise,
+    Goal,
+    LaplaceNoise,
+    PhaseNoise,
+    WhitenedNoise,
+)
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, OpenPhase, Relation
 from bandana.privacy_core.checks import order, positive, probability
@@ -91,6 +99,9 @@ class PhasedElimination:
     `noise`), each reward is in one phase, and phases and active arms are functions of earlier releases: one release of
     noise multiplier 1/mu touches a reward, and by the one-touch lemma (`docs/privacy.md`) the run is mu-GDP with mu =
     sqrt(2 epsilon / alpha), which is (alpha, epsilon)-RDP with equality. A phase that the horizon cuts off releases nothing.
+    The order of arms does not matter: a plan is a function of the set of active features, taken in lexicographic order, so
+    that of the many designs that are equally good the same one is found however arms are listed, and permuted features with
+    permuted rewards give the same run, permuted, bit for bit.
     Public: features, horizon, origin, the reward range. Cost: a design a phase and active set, then O(n_arms d) a phase.
 
     Departures from the paper:
@@ -228,6 +239,11 @@ class PhasedElimination:
         return np.array(self.features)
 
     @cached_property
+    def _in_order(self) -> IntArray:
+        """(n_arms,) the arms by their features, lexicographically: an order that does not depend on how they are listed."""
+        return np.lexsort(self._array.T[::-1])
+
+    @cached_property
     def _most_plans(self) -> int:
         numbers = self.n_slots * (self.n_outputs + 2) + self.n_actions * (self.n_outputs + 2) + self.n_outputs
         return max(1, _MOST_REMEMBERED // (8 * numbers))
@@ -252,7 +268,7 @@ class PhasedElimination:
         return known
 
     def _planned(self, phase: int, active: np.ndarray, packed: bytes) -> Plan:
-        arms = np.flatnonzero(active)
+        arms = self._in_order[active[self._in_order]]
         plan = Plan(
             slots=np.zeros(self.n_slots, dtype=np.int64),
             counts=np.zeros(self.n_slots, dtype=np.int64),
@@ -380,12 +396,19 @@ def gope(
     return _elimination(features, reward_range, WhitenedNoise(Exact()), delta, beta_scale, origin)
 
 
+PARTS = {
+    "printed": {"noise": "printed", "lengths": "printed", "width": "printed"},
+    "tight": {"noise": "tight", "lengths": "exact", "width": "exact"},
+}
+"""Calibration of AdaR-GOPE -> its parts, see `adar_gope`; both kinds of noise spend the claimed budget exactly."""
+
+
 def adar_gope(
     features: ArrayLike,
     alpha: float,
     epsilon: float,
     reward_range: Interval,
-    calibration: str,
+    calibration: str | Mapping[str, str],
     delta: float,
     beta_scale: float = 1.0,
     origin: float | None = None,
@@ -397,16 +420,20 @@ def adar_gope(
       alpha: Renyi order, above 1.
       epsilon: Renyi divergence bound, above 0.
       reward_range: declared range of a reward.
-      calibration: `printed` (`PrintedNoise`) or `tight` (`WhitenedNoise`).
+      calibration: `printed` or `tight`, or a mixture of their `PARTS`: noise on each arm's sum (`ArmNoise`, printed) or in d
+        dimensions (`WhitenedNoise`, tight), lengths of phases and widths printed or exact (`GaussianNoise`).
       delta: probability that some confidence interval fails; 1 / horizon for a bound on the expected regret.
       beta_scale: factor on all widths.
       origin: mean reward of the zero vector; None is the middle of the range.
     """
     multiplier = math.sqrt(order("alpha", alpha) / (2 * positive("epsilon", epsilon))) * UP
     mechanism = Gaussian(reward_range.width, multiplier, Relation.REPLACE_REWARD)
-    if calibration not in ("printed", "tight"):
-        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
-    noise: PhaseNoise = PrintedNoise(mechanism) if calibration == "printed" else WhitenedNoise(mechanism)
+    if isinstance(calibration, str):
+        if calibration not in PARTS:
+            raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+        calibration = PARTS[calibration]
+    form: type[GaussianNoise] = ArmNoise if calibration["noise"] == "printed" else WhitenedNoise
+    noise = form(mechanism, calibration["lengths"], calibration["width"])
     return _elimination(features, reward_range, noise, delta, beta_scale, origin)
 
 

@@ -41,11 +41,11 @@ def adap(table: Table, noise: Sequence[float], epsilon: float, alpha: float, is_
         index = []
         for a in range(n_arms):
             width = alpha * math.log(t) / (epsilon * samples[a])
-            if is_kl:
+            if is_kl:  # ties, which the paper leaves open, go by the mean before it is moved
                 p = min(max(mean[a] + width, 0.0), 1.0)
-                index.append(kl_index(p, alpha * math.log(t) / samples[a]))
+                index.append((kl_index(p, alpha * math.log(t) / samples[a]), mean[a] + width))
             else:
-                index.append(mean[a] + math.sqrt(alpha * math.log(2 * t) / (2 * samples[a])) + width)
+                index.append((mean[a] + math.sqrt(alpha * math.log(2 * t) / (2 * samples[a])) + width, 0.0))
         chosen = index.index(max(index))
         rewards = []
         while len(rewards) < pulls[chosen] and len(actions) < horizon:

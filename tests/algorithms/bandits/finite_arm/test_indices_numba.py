@@ -173,3 +173,34 @@ def test_finish_pulls(seed, n_reps, n_arms):
         assert following[r] == np.flatnonzero(stay[r])[0]
         wanted = elimination_numba.epoch_length_reference(int(stay[r].sum()), int(stage[r]), 0.1, 0.5, 1.0)
         assert left[r] == (elimination_numba.FOR_EVER if stay[r].sum() == 1 else wanted)
+
+
+def test_cut_indices_go_by_the_uncut_mean():
+    """Both p are moved to 1, or both to 0 with the same budget; the larger of them before that wins, wherever it stands."""
+    zeros = np.zeros(1, dtype=np.int64)
+    for mean in ([1.5, 3.0, 2.0], [-3.0, -1.0, -2.0], [0.5, 2.0, 1.5]):
+        for shift in range(3):
+            out = np.full(1, -1)
+            rolled = np.roll(np.array([mean]), shift, axis=1)
+            indices_numba.kl_optimistic_arms(
+                rolled, np.full((1, 3), 0.25), np.zeros((1, 3)), zeros, zeros, zeros + 99, 1.0, 0.0, 1.0, out
+            )
+            assert out[0] == (1 + shift) % 3
+
+
+def test_separate_estimate():
+    """Four episodes of one arm, by the sums that define them; the first alone is as printed."""
+    scale, width, lengths, sums = 1.5, 2.0, [1, 1, 2, 4], [0.7, -0.4, 2.2, 1.1]
+    mean, deviation, tail = np.zeros((1, 2)), np.full((1, 2), np.inf), np.zeros((1, 2))
+    one = np.zeros(1, dtype=np.int64)
+    for k, (n, total) in enumerate(zip(lengths, sums, strict=True)):
+        indices_numba.separate_estimate(mean, deviation, tail, one, one, np.array([total]), np.array([n]), scale, width)
+        rewards = np.array([width**2 / (4 * n) for n in lengths[: k + 1]])
+        noise = np.array([2 * scale**2 / n**2 for n in lengths[: k + 1]])
+        weights = 1 / (rewards + noise) / (1 / (rewards + noise)).sum()
+        x = np.array(sums[: k + 1]) / lengths[: k + 1]
+        assert mean[0, 0] == pytest.approx(float(weights @ x), rel=1e-12)
+        noisy = math.sqrt(float(weights**2 @ noise)) if k else 0.0
+        assert deviation[0, 0] == pytest.approx(math.sqrt(float(weights**2 @ rewards)) + noisy, rel=1e-12)
+        assert tail[0, 0] == pytest.approx(float((weights * scale / lengths[: k + 1]).max()), rel=1e-12)
+    assert np.isinf(deviation[0, 1])

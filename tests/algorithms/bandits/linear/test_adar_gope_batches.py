@@ -68,7 +68,8 @@ def assert_same_states(first, second, rows=slice(None)):
 class TestArrangements:
     def test_several_phases_end_and_arms_go(self, algorithm):
         _, (_, released) = play(algorithm, OwnNoiseLedger(SEEDS))
-        assert (released.phase >= 3).all()
+        assert (released.phase >= 2).all()
+        assert (released.phase >= 3).any()
         assert (released.active.sum(axis=1) < 7).all()
         assert released.active.any(axis=1).all()
 

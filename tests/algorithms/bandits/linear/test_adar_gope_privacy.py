@@ -185,7 +185,7 @@ def test_planted_faults_are_found(name, control):
     honest = built(name, PLANE, beta_scale=0.03)
     faulty = control.plant(honest)
     if DETERMINISTIC in control.caught_by:
-        assert search(faulty, UNIT, claim_of(name), max_examples=100, shrinks=False) is not None
+        assert search(faulty, UNIT, claim_of(name), max_examples=200, shrinks=False) is not None
     if NOISE in control.caught_by:
         table = RewardTable(np.full((40, 3), 0.5), UNIT)
         assert noise.examine(honest, table, seed=1) is None
