@@ -190,7 +190,7 @@ def sub_gamma_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, wi
 
 @_kernel
 def separate_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, width):  # type: ignore[no-untyped-def]
-    """As `sub_gamma_estimate` with all episodes combined, of which deviation and tail bound rewards and noise separately.
+    """`sub_gamma_estimate` on all episodes, with a deviation and a tail that bound rewards and noise separately.
 
     An arm's episodes have 1, 1, 2, 4, ..., n rewards, so that all weights follow from n. deviation becomes the root of the
     rewards' weighted variance proxies, plus that of the noise's variance factors where there are several episodes.

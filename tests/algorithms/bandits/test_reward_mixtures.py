@@ -56,7 +56,7 @@ def test_a_calibration_is_the_mixture_of_its_parts(label, calibration):
 
 @each_mixture
 def test_every_mixture_spends_the_claim_and_no_more(label, parts):
-    """As printed, AdaR-UCB's first pulls spend half the claimed mu; all later episodes spend all of it in every mixture."""
+    """Printed first pulls of AdaR-UCB spend half the claimed mu; later episodes spend all of it in every mixture."""
     entry, settings = find(label), settings_of(label, parts)
     ledger = OwnNoiseLedger([1, 2, 3])
     table = RewardTable((np.random.default_rng(1).random((300, 3)) < 0.5).astype(float), UNIT)
@@ -146,7 +146,7 @@ def test_phases_of_every_mixture_reach_their_goal(parts):
 
 
 def test_lengths_and_widths_make_the_difference_and_noise_does_not():
-    """Of the phases on 50 arms in three dimensions at epsilon = 1: lengths give a factor of three, noise one of 1.2."""
+    """Lengths make phases on 50 arms in three dimensions three times as short at epsilon = 1, noise 1.2 times."""
     rng = np.random.default_rng(6)
     features = rng.normal(size=(50, 3))
     features /= np.linalg.norm(features, axis=1)[:, None]
