@@ -62,6 +62,8 @@ def utility(document: dict[str, Any]) -> list[Block]:
         blocks += _frontier([cell for cell in here if is_shown(cell)], benchmark, on)
         blocks += _budget(here, grid, colors, on, unit)
         blocks.append(_table(here, benchmark, grid, on, unit))
+        if cautions := [f"{cell['label']}: {cell['caution']}." for cell in here if cell["caution"]]:
+            blocks.append(bullets(cautions))
         blocks += _comparisons([cell for cell in here if is_shown(cell)], benchmark["comparisons"], on)
     return blocks
 

@@ -12,7 +12,7 @@ from prefect import flow
 from bandana.audits.contents import PROVENANCE
 from bandana.audits.reporting import figures
 from bandana.audits.reporting.document import REPORT
-from bandana.audits.reporting.intervals import quantiles, words
+from bandana.audits.reporting.intervals import caution, quantiles, words
 from bandana.audits.summary import finite
 from bandana.flows.keys import provenance
 from bandana.flows.running.progress import bar
@@ -228,6 +228,7 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
                 "role": str(cell.role),
                 "twin_of": whose.get(cell.name),
                 "final_quantiles": quantiles(summary["finals"]) if is_shown else None,
+                "caution": caution(summary["finals"]) if is_shown else None,
                 "lower_bound": None if least is None else least.values.tolist(),
                 "lower_bound_text": None if least is None else least.text,
             }

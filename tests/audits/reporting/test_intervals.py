@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bandana.audits.reporting.intervals import Mean, mean_interval, paired_interval, quantiles, unpaired_interval, words
+from bandana.audits.reporting.intervals import (
+    Mean,
+    caution,
+    mean_interval,
+    paired_interval,
+    quantiles,
+    unpaired_interval,
+    words,
+)
 
 
 def test_few_replications_have_students_interval():
@@ -65,6 +73,14 @@ def test_unpaired_means_have_welchs_interval():
     reference = stats.ttest_ind(after, before, equal_var=False).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((reference.low, reference.high))
     assert unpaired_interval(Mean(1, 1, 1), 1, Mean(3, 3, 3), 1) == (2, 2, 2)
+
+
+def test_samples_whose_interval_is_too_short_say_so():
+    assert caution([1.0, 2.0, 3.0, 4.0]) is None
+    assert caution([7.0, 7.0]) is None, "computed, or the same in every replication"
+    assert "only 2 different values in 5 replications" in caution([7.0, 7.0, 7.0, 7.0, 9.0])
+    assert "skewness" in caution([1.0, 1.1, 0.9, 1.2, 0.8, 1.05, 0.95, 1.15, 50.0])
+    assert caution(np.random.default_rng(0).exponential(size=400) ** 4) is None, "bootstrap percentiles follow the skew"
 
 
 def test_quantiles():

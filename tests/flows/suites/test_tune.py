@@ -1,0 +1,114 @@
+"""Tuning: one rule for every cell, on seeds that no report shows, and a file that the benchmark reads."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.plan import cells_of, played_cells
+from bandana.flows.spec.spec import load_spec, standing_alone
+from bandana.flows.spec.tuned import Tried, Tuned, choose, question, seed_of_tuning, text_of
+
+TREE = {
+    "name": "tuned", "seed": 3, "horizon": 60, "replications": 2,
+    "environment": [{"kind": "sphere", "actions": 3, "dimension": 2}],
+    "algorithms": [
+        {"algorithm": "linucb"},
+        {"algorithm": "linucb", "model": "joint", "calibrations": "tight", "privacy": {"epsilon": 1, "delta": 1e-5}},
+    ],
+    "tuning": {"parameter": "beta_scale", "values": [0.1, 1], "replications": 3},
+    "audit": {"rounds": 8, "replays": 2000},
+}  # fmt: skip
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(**changed):
+        place = tmp_path / "tuned.yaml"
+        place.write_text(yaml.safe_dump({**TREE, **changed}))
+        return load_spec(place)
+
+    return written
+
+
+def chosen_for(spec, values):
+    found = Tuned(parameter="beta_scale", rule="", seed=1, question=question(spec), chosen=values, tried={})
+    spec.place_of_tuned.write_text(text_of(found))
+
+
+NAMES = ("linucb non-private", "linucb joint tight eps=1")
+
+
+def test_every_cell_gets_the_value_that_was_chosen_for_it_and_its_twin_the_same(write):
+    spec = write()
+    chosen_for(spec, dict(zip(NAMES, (0.1, 1.0), strict=True)))
+    found = {cell.name: cell.settings.parameters.get("beta_scale") for cell in played_cells(spec)}
+    assert [found[name] for name in NAMES] == [0.1, 1.0]
+    assert found["linucb joint tight eps=1 without noise"] == 1.0
+
+
+def test_tuning_plays_other_seeds_and_instances_and_no_reference(write):
+    spec = write()
+    trial = spec.with_trial(0.1)
+    assert trial.seed == seed_of_tuning(3) != 3
+    assert (trial.name, trial.replications, trial.twins, trial.references) == ("tuned-tuning-0.1", 3, False, False)
+    assert [cell.settings.parameters["beta_scale"] for cell in cells_of(trial)] == [0.1, 0.1]
+    assert trial.tuning == spec.tuning
+
+
+def test_the_rule_takes_the_least_regret_and_of_equal_values_the_largest():
+    def tried(*pairs):
+        return [Tried(value=value, mean=mean, low=mean, high=mean) for value, mean in pairs]
+
+    assert choose(tried((0.1, 5.0), (1.0, 4.0), (3.0, 6.0))) == 1.0
+    assert choose(tried((0.1, 4.0), (1.0, 4.0), (3.0, 6.0))) == 1.0
+
+
+def test_what_was_not_chosen_or_for_another_question_is_refused(write):
+    spec = write()
+    with pytest.raises(SpecError, match=r"tuned\.tuned\.json does not exist: run `bandana tune` on the spec tuned first"):
+        cells_of(spec)
+    chosen_for(spec, {NAMES[0]: 0.1})
+    with pytest.raises(SpecError, match="holds no value for 'linucb joint tight eps=1': run `bandana tune` again"):
+        cells_of(spec)
+    with pytest.raises(SpecError, match="was chosen for another environment, horizon, seed or algorithms"):
+        cells_of(write(horizon=61))
+    spec.place_of_tuned.write_text("{")
+    with pytest.raises(SpecError, match="cannot be read"):
+        cells_of(spec)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"tuning": {"parameter": "beta", "values": [1, 2]}}, "tuning.parameter: no algorithm of this spec takes 'beta'"),
+        (
+            {"algorithms": [{"algorithm": "linucb", "beta_scale": 1}]},
+            r"algorithms\[0\].beta_scale: is tuned; leave it out here",
+        ),
+        ({"tuning": {"parameter": "beta_scale", "values": [1]}}, "at least 2 items"),
+    ],
+)
+def test_mistakes_name_the_field(write, changed, message):
+    with pytest.raises(SpecError, match=message):
+        write(**changed)
+
+
+def test_private_data_are_not_tuned_on(write, tmp_path):
+    (tmp_path / "people.csv").write_text("a,b\n0,1\n1,0\n")
+    table = {"environment": [{"kind": "table", "path": "people.csv"}], "tuning": {"parameter": "beta", "values": [3, 4]},
+             "algorithms": [{"algorithm": "adap-ucb", "model": "none"}], "horizon": 2}  # fmt: skip
+    with pytest.raises(
+        SpecError, match="'people.csv' is a file of data; a value that is chosen on it depends on its records"
+    ):
+        write(**table)
+
+
+def test_a_spec_that_stands_alone_names_the_file_of_what_was_chosen(write, tmp_path):
+    spec = write()
+    text = standing_alone(spec, (tmp_path / "tuned.yaml").read_text())
+    assert yaml.safe_load(text)["tuning"]["file"] == str(tmp_path / "tuned.tuned.json")
+    assert json.dumps(question(spec))
