@@ -35,13 +35,18 @@ EPOCHS = Parameter(
 )  # fmt: skip
 
 
-def in_epochs(build: Callable[[Settings], Algorithm]) -> Callable[[Settings], Algorithm]:
-    """Builds the algorithm, or where `epochs` is growing, the one that starts anew in each."""
+def in_epochs(build: Callable[[Settings], Algorithm], is_preferring: bool = False) -> Callable[[Settings], Algorithm]:
+    """Builds the algorithm, or where `epochs` is growing, the one that starts anew in each.
+
+    Args:
+      build: settings -> the algorithm of one epoch.
+      is_preferring: whether it breaks ties by a public preference.
+    """
 
     def built(settings: Settings) -> Algorithm:
         if settings.parameters[EPOCHS.name] == ONE:
             return build(_without(settings))
-        return GrowingEpochs(partial(_of_epoch, build, settings))
+        return (PreferringEpochs if is_preferring else GrowingEpochs)(partial(_of_epoch, build, settings))
 
     return built
 
@@ -172,6 +177,22 @@ class GrowingEpochs:
 
     def _algorithm(self, epoch: int) -> Algorithm:
         return _built(self.build, self.first * self.growth**epoch)
+
+
+@dataclass(frozen=True)
+class PreferringEpochs(GrowingEpochs):
+    """The same for algorithms that break ties by a public preference.
+
+    Attributes:
+      preference: (n_reps, n_actions), of each replicate a permutation of the actions; None: the lowest first.
+    """
+
+    preference: IntArray | None = None
+
+    def _algorithm(self, epoch: int) -> Algorithm:
+        inner: Any = super()._algorithm(epoch)
+        found: Algorithm = inner if self.preference is None else replace(inner, preference=self.preference)
+        return found
 
 
 @lru_cache(maxsize=64)

@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.ties import first_largest
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _LANES = 16
 """Replicates that one vectorized loop runs over."""
 _FEW = 8
 """Number of actions below which a loop over them is not worth vectorizing."""
+_BLOCK = 128
+"""Actions that one vectorized loop runs over, so that their coordinates stay in the cache."""
 _LARGE = 24
 """From here on LAPACK is faster than a loop."""
 _PIVOT = 1e-14
@@ -27,19 +30,46 @@ _PIVOT = 1e-14
 
 
 @_kernel
-def optimistic_actions(theta, inverse, width, contexts, out):  # type: ignore[no-untyped-def]
+def _bounds(theta, inverse, width, x, index):  # type: ignore[no-untyped-def]
+    """index[a] = <theta, x_a> + width sqrt(x_a^T inverse x_a), x_a the first columns of x, (d, `_BLOCK`)."""
+    d, n = len(x), len(index)
+    mean, square, row = np.zeros(n), np.zeros(n), np.empty(n)
+    for i in range(d):
+        own, slope, weight = x[i], theta[i], inverse[i, i]
+        for a in range(n):
+            mean[a] += slope * own[a]
+            row[a] = weight * own[a]
+        n_fours = (d - i - 1) // 4
+        for k in range(n_fours):  # four at once, in the order of one after the other
+            j = i + 1 + 4 * k
+            x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
+            w0, w1 = 2.0 * inverse[i, j], 2.0 * inverse[i, j + 1]
+            w2, w3 = 2.0 * inverse[i, j + 2], 2.0 * inverse[i, j + 3]
+            for a in range(n):
+                row[a] = (((row[a] + w0 * x0[a]) + w1 * x1[a]) + w2 * x2[a]) + w3 * x3[a]
+        for j in range(i + 1 + 4 * n_fours, d):
+            other, weight = x[j], 2.0 * inverse[i, j]
+            for a in range(n):
+                row[a] += weight * other[a]
+        for a in range(n):
+            square[a] += own[a] * row[a]
+    for a in range(n):
+        index[a] = mean[a] + width * math.sqrt(max(square[a], 0.0))
+
+
+@_kernel
+def optimistic_actions(theta, inverse, width, contexts, slack, out):  # type: ignore[no-untyped-def]
     """out[r] = argmax_a <theta[r], x_a> + width[r] sqrt(x_a^T inverse[r] x_a), x_a = contexts[r, a].
 
     theta: (n_reps, d), inverse: (n_reps, d, d) symmetric, width, out: (n_reps,), contexts: (n_reps, n_actions, d). Of the
-    inverse the upper triangle is read. Ties go to the lowest action.
+    inverse the upper triangle is read. Of actions that are equal up to the slack, relative to the largest, the lowest.
     """
     n_reps, n_actions, d = contexts.shape
-    # One row a coordinate, so that the inner loops run over actions and are vectorized.
-    x = np.empty((d, n_actions))
-    mean, square, row = np.empty(n_actions), np.empty(n_actions), np.empty(n_actions)
+    # Blocks of actions with one row a coordinate, so that the inner loops run over actions and are vectorized.
+    x = np.empty((1 + (n_actions - 1) // _BLOCK, d, _BLOCK))
+    index = np.empty(n_actions)
     for r in range(n_reps):
         if n_actions < _FEW:  # the same sums, one by one
-            best, best_index = 0, -math.inf
             for a in range(n_actions):
                 slope_sum, square_sum = 0.0, 0.0
                 for i in range(d):
@@ -49,35 +79,20 @@ def optimistic_actions(theta, inverse, width, contexts, out):  # type: ignore[no
                     for j in range(i + 1, d):
                         weighted += 2.0 * inverse[r, i, j] * contexts[r, a, j]
                     square_sum += xi * weighted
-                index = slope_sum + width[r] * math.sqrt(max(square_sum, 0.0))
-                if index > best_index:
-                    best_index = index
-                    best = a
-            out[r] = best
-            continue
-        for a in range(n_actions):
-            for i in range(d):
-                x[i, a] = contexts[r, a, i]
-            mean[a] = 0.0
-            square[a] = 0.0
-        for i in range(d):
-            slope, weight = theta[r, i], inverse[r, i, i]
-            for a in range(n_actions):
-                mean[a] += slope * x[i, a]
-                row[a] = weight * x[i, a]
-            for j in range(i + 1, d):
-                weight = 2.0 * inverse[r, i, j]
+                index[a] = slope_sum + width[r] * math.sqrt(max(square_sum, 0.0))
+        else:
+            if r == 0 or contexts.strides[0] != 0:
                 for a in range(n_actions):
-                    row[a] += weight * x[j, a]
-            for a in range(n_actions):
-                square[a] += x[i, a] * row[a]
-        best, best_index = 0, -math.inf
-        for a in range(n_actions):
-            index = mean[a] + width[r] * math.sqrt(max(square[a], 0.0))
-            if index > best_index:
-                best_index = index
-                best = a
-        out[r] = best
+                    for i in range(d):
+                        x[a // _BLOCK, i, a % _BLOCK] = contexts[r, a, i]
+            for k in range(len(x)):
+                _bounds(theta[r], inverse[r], width[r], x[k], index[k * _BLOCK : (k + 1) * _BLOCK])
+        largest = index[0]
+        for a in range(1, n_actions):
+            largest = max(largest, index[a])
+        out[r] = 0
+        while index[out[r]] < largest - slack * abs(largest):
+            out[r] += 1
 
 
 def optimistic_actions_reference(
@@ -86,7 +101,8 @@ def optimistic_actions_reference(
     """`optimistic_actions` in plain NumPy, for tests."""
     mean = np.einsum("ri,rai->ra", theta, contexts)
     square = np.einsum("rai,rij,raj->ra", contexts, inverse, contexts)
-    return np.asarray(np.argmax(mean + width[:, None] * np.sqrt(np.maximum(square, 0.0)), axis=1))
+    index = mean + width[:, None] * np.sqrt(np.maximum(square, 0.0))
+    return np.array([first_largest(row) for row in index])
 
 
 @_kernel

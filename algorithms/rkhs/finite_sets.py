@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numba import njit
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.algorithms.rkhs.feature_maps import FeatureMap, linear
@@ -184,3 +186,51 @@ def triangular_axes(features: FloatArray) -> FloatArray:
 
 def _diagonal_error(matrix: FloatArray, features: FloatArray) -> float:
     return float(np.abs(matrix.diagonal() - (features**2).sum(axis=1)).max()) + _ROUNDING * len(matrix)
+
+
+def triangular_features(matrix: FloatArray, tolerance: float = 1e-8) -> tuple[FloatArray, float]:
+    """Features of the points of a Gram matrix, by its pivoted Cholesky factorization.
+
+    What is left of the matrix is positive semidefinite, so that no entry is off by more than the largest of its diagonal.
+    A function of norm B in the kernel's space is off by at most B times the root of that from one that is linear in the
+    features, of at most the same norm: its projection on the span of the kernel at the pivots (Fine and Scheinberg 2001).
+    All sums are loops in a fixed order, so that no BLAS changes a bit.
+
+    Args:
+      matrix: (n, n), symmetric and positive semidefinite.
+      tolerance: what may be left of the diagonal.
+
+    Returns:
+      (n, m) features, and the largest that is left of the diagonal.
+    """
+    found = np.zeros((len(matrix), len(matrix)))
+    rank, left = pivoted_cholesky(np.ascontiguousarray(matrix), tolerance, 1 - _EQUAL, found)
+    return np.ascontiguousarray(found[:, : max(rank, 1)]), float(left)
+
+
+@njit(cache=True, nogil=True)
+def pivoted_cholesky(matrix, tolerance, share, out):  # type: ignore[no-untyped-def]
+    """Fills columns of out (n, n) with a factor of the matrix; how many, and the largest that is left of the diagonal.
+
+    The pivot is the first point with a share of the largest that is left: of equal ones the first, whatever their last bits.
+    """
+    n = len(matrix)
+    left = np.empty(n)
+    for a in range(n):
+        left[a] = matrix[a, a]
+    for k in range(n):
+        largest = left.max()
+        if largest <= tolerance:
+            return k, max(largest, 0.0)
+        pivot = 0
+        while left[pivot] < share * largest:
+            pivot += 1
+        root = math.sqrt(left[pivot])
+        for a in range(n):
+            value = matrix[a, pivot]
+            for i in range(k):
+                value -= out[a, i] * out[pivot, i]
+            out[a, k] = value / root
+            left[a] -= out[a, k] * out[a, k]
+        left[pivot] = 0.0
+    return n, 0.0

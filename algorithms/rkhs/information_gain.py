@@ -14,8 +14,10 @@ import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rkhs.kernels import Kernel, gram
+from bandana.algorithms.ties import first_largest
 from bandana.privacy_core.checks import at_least, positive
 
+_STEPS = 500
 OPTIMUM_SHARE = 1 - math.exp(-1.0)
 """The greedy gain is at least this share of gamma_n."""
 
@@ -73,6 +75,43 @@ def greedy_gain(features: FloatArray, n_rounds: int, noise: float) -> GreedyGain
         inverse -= scale * np.outer(turned, turned)
         widths = np.maximum(widths - scale * (array @ turned) ** 2, 0.0)
     return GreedyGain(np.cumsum(added), chosen)
+
+
+def gain_bounds(features: FloatArray, rounds: FloatArray, noise: float) -> FloatArray:
+    r"""Proved bounds on gamma_n of a finite set from above, for any n.
+
+    With counts c >= 0, which need not be whole, the gain F(c) = log det(I + sum c_a phi_a phi_a^T / noise) / 2 is concave,
+    and its derivative along c_a is u_a^2 / 2, u_a^2 = phi_a^T (noise I + sum c_a phi_a phi_a^T)^-1 phi_a. So for every c
+
+        gamma_n <= F(c) + (n max_a u_a^2 - sum c_a u_a^2) / 2.
+
+    The c are those of the greedy choice, in steps of at most 1/500 of what was taken before, and the bound is the least of
+    all. It is also at most m log(1 + n s / (noise m)) / 2, s the largest squared norm of phi: the determinant of a matrix of
+    this trace.
+
+    Args:
+      features: (n, m) of the set.
+      rounds: numbers n of rewards, any shape.
+      noise: see `information_gain`.
+
+    Source: the dual of D-optimal design (Kiefer and Wolfowitz 1960), with a ridge.
+    """
+    array, ridge, asked = _checked(features), positive("noise", noise), np.asarray(rounds, dtype=float)
+    m, most, mass, gain = array.shape[1], float(asked.max(initial=0.0)), 0.0, 0.0
+    inverse, squares = np.eye(m) / ridge, (array**2).sum(axis=1) / ridge
+    counts = np.zeros(len(array))
+    found = m * np.log1p(asked * squares.max() / m) / 2
+    while mass < most:
+        best = first_largest(squares)
+        found = np.minimum(found, gain + (asked * squares.max() - counts @ squares) / 2)
+        more = max(1.0, mass / _STEPS)
+        turned = inverse @ array[best]
+        grown = 1 + more * float(array[best] @ turned)
+        inverse -= (more / grown) * np.outer(turned, turned)
+        squares = np.maximum(squares - (more / grown) * (array @ turned) ** 2, 0.0)
+        counts[best] += more
+        mass, gain = mass + more, gain + math.log(grown) / 2
+    return np.asarray(np.minimum(found, gain + (asked * squares.max() - counts @ squares) / 2))
 
 
 def _checked(array: FloatArray) -> FloatArray:

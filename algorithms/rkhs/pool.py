@@ -97,7 +97,9 @@ class Pool:
             raise ValueError("this algorithm decides from contexts, and the stream offers none")
         if contexts.shape[1:] != self.points.shape[1:]:
             return self.index_of(contexts)  # says what is wrong
-        found = np.empty(len(contexts), dtype=np.int64)
+        found = np.zeros(len(contexts), dtype=np.int64)
+        if self.n_contexts == 1 and not is_strict:
+            return found
         if not locate(self.points, contexts, found):
             if is_strict:
                 return self.index_of(contexts)  # the same

@@ -1,7 +1,8 @@
 """Faults that only Gaussian-process bandits can have, on features of a kernel and on a pool of points.
 
 Features whose norm nobody checked, a Gram matrix that decides before it is released, counts that are thought public because
-the algorithm chose the actions, and rewards in another unit than their noise. All else is faults of linear bandits and of
+the algorithm chose the actions (they are where all users have one public decision set), exact rewards that decide beside
+public counts, and rewards in another unit than their noise. All else is faults of linear bandits and of
 noisy sums.
 """
 
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bandana.algorithms.bandits.kernel.fixed_set import FixedSetGPUCB
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB
 from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB, Sensitive
 from bandana.algorithms.protocol import FloatArray, Record
@@ -51,7 +53,9 @@ class _PooledRewardsInCents(PooledGPUCB):
     """Rewards are summed in a unit 100 times as small as the one that their noise is made for."""
 
     def contribution(self, record: Record) -> FloatArray:
-        return super().contribution(record) * (1.0, 100.0)
+        value = super().contribution(record)
+        value[..., -1] *= 100
+        return value
 
 
 class _CountsTakenForPublic(PooledGPUCB):
@@ -70,6 +74,20 @@ class _CountsTakenForPublic(PooledGPUCB):
         if hasattr(released, "exact"):
             noisy = np.stack([released.exact, noisy[:, :, 1]], axis=2)
         super()._learn(released, noisy, step)
+
+
+class _SeenRewardDecides(FixedSetGPUCB):
+    """The bound of the point that was played moves by its exact reward, as if it were as public as counts (no privacy)."""
+
+    def _note(self, released: Any, record: Record, noisy: FloatArray) -> None:
+        rows, at = np.arange(len(record.user)), record.actions[:, 0]
+        seen = self.message(record)
+        super()._note(released, record, noisy)
+        released.upper[rows, at] += self._half * seen
+
+
+def _has_one_decision_set(honest: PooledGPUCB) -> bool:
+    return honest.pool.n_contexts == 1
 
 
 def _has_several_decision_sets(honest: PooledGPUCB) -> bool:
@@ -92,6 +110,7 @@ ON_A_POOL: tuple[Control, ...] = (
     *_REGRESSION, regression.PREFIX_NOISE_REDRAWN,
     fault_of(_CountsTakenForPublic, is_fault=_has_several_decision_sets),
     fault_of(_PooledRewardsInCents, name="rewards-in-cents"),
+    fault_of(_SeenRewardDecides, is_fault=_has_one_decision_set),
 )  # fmt: skip
 
 KERNEL_CONTROLS: dict[str, tuple[Control, ...]] = {

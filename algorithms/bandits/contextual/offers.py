@@ -8,6 +8,7 @@ import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
+from bandana.algorithms.ties import TIE
 from bandana.privacy_core import Ball, Interval
 from bandana.privacy_core.checks import at_least
 
@@ -34,11 +35,11 @@ def or_else(default: float, value: float | None) -> float:
 
 
 def optimistic(theta: FloatArray, inverse: FloatArray, width: FloatArray, context: FloatArray | None) -> IntArray:
-    """The action of largest upper bound in each replicate, (n_reps,)."""
+    """The action of largest upper bound in each replicate, (n_reps,); of those equal up to `TIE`, the lowest."""
     if context is None:
         raise ValueError("this algorithm decides from contexts, and the stream offers none")
     chosen = np.empty(len(theta), dtype=np.int64)
-    ridge_numba.optimistic_actions(theta, inverse, width, context, chosen)
+    ridge_numba.optimistic_actions(theta, inverse, width, context, TIE, chosen)
     return chosen
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from bandana.algorithms.bandits.contextual.entries import changing_regularizers
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, GPUCBSettings
-from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB, PooledSettings
+from bandana.algorithms.bandits.kernel.pooled_forms import PooledSettings
+from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB
 from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, approx_of
 from bandana.algorithms.epochs import EPOCHS, ONE, in_epochs, one_epoch, proved_in_one
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, Kind, Parameter, declared
@@ -27,7 +28,11 @@ _READING = Parameter(
     Kind.CHOICE, READINGS,
 )  # fmt: skip
 _PARAMETERS = declared(FAILURE, BETA_SCALE, RIDGE, NORM_BOUND, _N_FEATURES, EPOCHS)
-_POOLED_PARAMETERS = declared(RIDGE, FAILURE, NORM_BOUND, BETA_SCALE, EPOCHS)
+_EVERY = Parameter(
+    "every", "Rounds between two looks at what was released; decisions in between are made from the last one.", 1,
+    Kind.COUNT, is_later=True,
+)  # fmt: skip
+_POOLED_PARAMETERS = declared(RIDGE, FAILURE, NORM_BOUND, BETA_SCALE, EPOCHS, _EVERY)
 _AUDIT_SHAPE = (3, 2)
 _FEW = 4
 
@@ -109,6 +114,10 @@ def _pooled(trust: TrustModel | None, settings: Settings) -> PooledGPUCB:
     return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust)
 
 
+def _as_played_each_round(settings: Settings) -> Settings:
+    return one_epoch(settings).with_parameters(every=1)
+
+
 def _bound_on_pool(
     trust: TrustModel | None, settings: Settings, means: FloatArray | None, grid: IntArray
 ) -> RegretBound | None:
@@ -116,14 +125,14 @@ def _bound_on_pool(
     algorithm = _pooled(trust, settings)
     if algorithm.beta_scale < 1:
         return None
+    gain, stale = algorithm.growth(grid[-1:].astype(float))[0], 1 + (algorithm.every - 1) / algorithm.ridge
     return RegretBound(
         algorithm.regret_bound(grid),
-        f"{_SRINIVAS}, with constants: D + max(D, 2 s W) sqrt(t n log(1 + t / (lambda n)) / log 2), W = R sqrt(2 log(2 / "
-        "failure) + n log(1 + (t / n + 2 q) / lambda)) + sqrt(lambda) B + min(B, R) sqrt(2 q n) + R q sqrt n, and at "
-        f"most D t, D = 2 R the range's width, for any decision sets and a function of norm at most B; n = "
-        f"{len(algorithm.gram)} points, lambda = {algorithm.ridge:g}, B = {algorithm.norm_bound:g}, s = "
-        f"{algorithm.beta_scale:g}, q = {algorithm.bound(algorithm.horizon):.3g} at the end; exceeded with probability "
-        f"at most {algorithm.failure:.3g}",
+        f"{_DUBEY}, Theorem 3, with constants: D + max(D, 2 s W) sqrt(r t G / log 2), W = {algorithm.shown_width}, and at "
+        f"most D t, D = 2 R the range's width, for any decision sets and a function of norm at most B; G = {gain:.4g} at "
+        f"the end, twice the maximum information gain of the n = {len(algorithm.gram)} points; r = {stale:g}, lambda = "
+        f"{algorithm.ridge:g}, B = {algorithm.norm_bound:g}, s = {algorithm.beta_scale:g}; exceeded with probability at "
+        f"most {algorithm.failure:.3g}",
     )
 
 
@@ -146,8 +155,9 @@ _POOLED = (
 
 def _pooled_entry(form: Form) -> Entry:
     return form.entry(
-        "gp-ucb-pool", "bandits/kernel", _RECORD, in_epochs(partial(_pooled, form.trust)), plays_on=(POOLED,),
-        in_audit=one_epoch, parameters=_POOLED_PARAMETERS, bound=proved_in_one(partial(_bound_on_pool, form.trust)),
+        "gp-ucb-pool", "bandits/kernel", _RECORD, in_epochs(partial(_pooled, form.trust), True), plays_on=(POOLED,),
+        in_audit=_as_played_each_round, parameters=_POOLED_PARAMETERS,
+        bound=proved_in_one(partial(_bound_on_pool, form.trust)),
     )  # fmt: skip
 
 

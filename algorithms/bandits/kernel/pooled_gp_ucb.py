@@ -18,28 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
-from bandana.algorithms.bandits.kernel.posterior_numba import posterior
+from bandana.algorithms.bandits.kernel.posterior_numba import first_of_the_largest, posterior
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.algorithms.rkhs.kernels import Kernel
+from bandana.algorithms.rkhs.finite_sets import triangular_features
+from bandana.algorithms.rkhs.information_gain import gain_bounds
 from bandana.algorithms.rkhs.pool import Pool
-from bandana.privacy_core import (
-    ApproxDP,
-    Exact,
-    Factorized,
-    FactorizedSum,
-    Gaussian,
-    Interval,
-    Ledger,
-    LocalSum,
-    PrivateSum,
-    Relation,
-    Releases,
-    TrustModel,
-    calibrate,
-)
-from bandana.privacy_core.checks import at_least, failure_of, non_negative, one_of, positive, probability
+from bandana.algorithms.ties import TIE
+from bandana.privacy_core import Interval, Ledger, PrivateSum
+from bandana.privacy_core.checks import at_least, non_negative, positive, probability
 
 SENSITIVITY = 2.0
 """L2 sensitivity of the sums of (1, y / Y): a record that moves to another point changes four numbers by at most 1 each,
@@ -106,6 +93,9 @@ class PooledGPUCB:
       quantile: of one number's noise, in its deviations: q_t = quantile * deviation.
       beta_scale: factor on the width.
       is_strict: whether a decision set outside the pool is refused.
+      every: rounds between two looks at what was released; decisions in between are made from the last one.
+      preference: (n_reps, n_actions), of each replicate a permutation of the actions: of equally good ones the first in it
+        is taken; None: the lowest. Public.
     """
 
     pool: Pool
@@ -119,9 +109,12 @@ class PooledGPUCB:
     quantile: float
     beta_scale: float = 1.0
     is_strict: bool = True
+    every: int = 1
+    preference: IntArray | None = None
 
     def __post_init__(self) -> None:
         at_least("horizon", self.horizon, 1)
+        at_least("every", self.every, 1)
         for name in ("ridge", "norm_bound"):
             positive(name, getattr(self, name))
         probability("failure", self.failure)
@@ -155,25 +148,37 @@ class PooledGPUCB:
         return Sensitive(self.sums.init(n_reps, (n_points, 2))), released
 
     def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
-        """(n_reps,) the actions with the largest upper confidence bound (ties: the lowest).
+        """(n_reps,) the actions with the largest upper confidence bound; of those equal up to `TIE`, the first preferred.
 
         Raises:
           ValueError: there are no contexts, or one is outside the pool (where that is refused).
         """
         place = self.pool.placed(context, self.is_strict)
-        shown = released.upper.reshape(len(place), -1, self.n_actions)
-        return np.asarray(shown[np.arange(len(place)), place].argmax(axis=1))
+        chosen = np.empty(len(place), dtype=np.int64)
+        first_of_the_largest(released.upper, place, self.n_actions, self._order, TIE, chosen)
+        return chosen
+
+    @cached_property
+    def _order(self) -> IntArray:
+        """(n_reps or 1, n_actions) actions in the order in which equally good ones are taken; one row is all replicates'."""
+        return np.arange(self.n_actions)[None] if self.preference is None else self.preference
 
     def hold(self, released: Released, actions: IntArray) -> IntArray:
         """(n_reps,) one round: the next user may bring another decision set."""
         return np.ones(len(actions), dtype=np.int64)
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
-        """Adds the record, releases counts and sums, and looks at every point anew."""
+        """Adds the record, releases counts and sums, and looks at every point anew where it is time."""
         state, noisy, _ = self.sums.close(self.sums.add(sensitive.sum, self.contribution(record), record.n_records), ledger)
         np.add(released.clock, record.n_records, out=released.clock)
-        self._learn(released, noisy, int(released.clock[0]))
+        self._note(released, record, noisy)
         return Sensitive(state), released
+
+    def _note(self, released: Released, record: Record, noisy: FloatArray) -> None:
+        """Takes in what was released after the record."""
+        step = int(released.clock[0])
+        if step % self.every == 0:
+            self._learn(released, noisy, step)
 
     def contribution(self, record: Record) -> FloatArray:
         """(n_reps, n_points, 2) what the record adds: 1 and y / Y at its point; 0 where a replicate is done."""
@@ -198,37 +203,38 @@ class PooledGPUCB:
         np.multiply(noisy[:, :, 1], self._half * is_played, out=released.sums)
         deviation, log_det = np.empty_like(released.upper), np.empty(len(noisy))
         posterior(self.gram, released.weights, released.sums, self.ridge, released.upper, deviation, log_det)
-        released.upper[:] += self.width(released.weights, log_det, q)[:, None] * deviation
+        released.upper[:] += self.width(released.weights, log_det, q, q)[:, None] * deviation
 
-    def width(self, weights: FloatArray, log_det: FloatArray, q: float) -> FloatArray:
+    def width(self, weights: FloatArray, log_det: FloatArray, on_counts: float, on_sums: float) -> FloatArray:
         """(n_reps,) w, see the class, times its scale.
 
         Args:
           weights: (n_reps, n_points) D.
           log_det: (n_reps,) of V / lambda.
-          q: bound on the noise of a count.
+          on_counts: bound on the noise of a count.
+          on_sums: bound on the noise of a sum, over Y.
         """
         half, bound = self._half, self.norm_bound
         found = half * np.sqrt(2 * math.log(2 / self.failure) + log_det) + math.sqrt(self.ridge) * bound
-        if q > 0:
+        if on_sums > 0:
             inverse = np.divide(1.0, weights, out=np.zeros_like(weights), where=weights > 0)
-            found += min(bound, half) * np.sqrt((np.minimum(2 * q, weights) ** 2 * inverse).sum(axis=1))
-            found += half * q * np.sqrt(inverse.sum(axis=1))
+            found += min(bound, half) * np.sqrt((np.minimum(2 * on_counts, weights) ** 2 * inverse).sum(axis=1))
+            found += half * on_sums * np.sqrt(inverse.sum(axis=1))
         return np.asarray(self.beta_scale * found)
 
     def regret_bound(self, horizon: ArrayLike) -> FloatArray:
         r"""Regret that is exceeded with probability at most `failure`, at every horizon; all constants are explicit.
 
         Whatever decision sets users bring, as long as |theta| <= B. With theta in every ellipsoid a round costs at most
-        2 w_t u_t, u_t the norm of phi in V_t^-1, and never more than the range's width; as V_t >= lambda I + sum n_a phi_a
-        phi_a^T, the sum of min(1, u_t^2) is at most log2 det(I + sum n_a phi_a phi_a^T / lambda) <= G_T / log 2. Of the n
-        points each has 1 <= D_a <= n_a + 2 q or weight 0, so that min(2 q, D_a)^2 / D_a <= 2 q and 1 / D_a <= 1. With s the
-        scale of the width and q the largest of the run,
+        2 w u, u the norm of phi in V^-1 when released values were last looked at, and never more than the range's width D.
+        There V >= U = lambda I + sum n_a phi_a phi_a^T, which within the less than `every` rounds since has become at most
+        r = 1 + (every - 1) / lambda times as large. So the sum of min(1, u^2) is at most r times that in the norms of the
+        current U^-1, which is at most log2 det(U_T / lambda) <= G_T / log 2. With s the scale of the width, W_T its largest
+        bound and g the `misfit`,
 
-            R_T <= D + max(D, 2 s W_T) sqrt(T G_T / log 2),    G_T = n log(1 + T / (lambda n)),
-            W_T = R sqrt(2 log(2/failure) + n log(1 + (T / n + 2 q) / lambda)) + sqrt(lambda) B + F sqrt(2 q n) + Y q sqrt n,
+            R_T <= D + max(D, 2 s W_T) sqrt(r T G_T / log 2) + 2 g T,    G_T = 2 gamma_T,
 
-        and R_T <= D T.
+        and R_T <= D T. The maximum information gain gamma_T of the pool is bounded from above by `gain_bounds`.
 
         Args:
           horizon: numbers of rounds, at most the algorithm's, any shape.
@@ -239,79 +245,47 @@ class PooledGPUCB:
         Raises:
           ValueError: `beta_scale` is below 1: for narrower ellipsoids nothing is proved.
 
-        Source: Abbasi-Yadkori, Pal and Szepesvari (2011), Theorem 3, with the noise of the class.
+        Source: Dubey (2021), Theorem 3; Abbasi-Yadkori, Pal and Szepesvari (2011), Theorem 3, with the noise of the class.
         """
         if self.beta_scale < 1:
             raise ValueError(f"the regret bound holds for a beta_scale of at least 1, got {self.beta_scale!r}")
-        rounds, n, span = np.asarray(horizon, dtype=float), len(self.gram), self.reward_range.width
-        q = max(self.bound(step) for step in (1, self.horizon))
-        growth = n * np.log1p(rounds / (self.ridge * n))
-        width = self._half * np.sqrt(2 * math.log(2 / self.failure) + n * np.log1p((rounds / n + 2 * q) / self.ridge))
-        width += math.sqrt(self.ridge) * self.norm_bound
-        width += min(self.norm_bound, self._half) * math.sqrt(2 * q * n) + self._half * q * math.sqrt(n)
-        cost = np.maximum(span, 2 * self.beta_scale * width)
-        return np.asarray(np.minimum(span * rounds, span + cost * np.sqrt(rounds * growth / math.log(2))))
+        rounds, span = np.asarray(horizon, dtype=float), self.reward_range.width
+        growth = self.growth(rounds)
+        stale = 1 + (self.every - 1) / self.ridge
+        cost = np.maximum(span, 2 * self.beta_scale * self.widest(rounds, growth))
+        cost *= np.sqrt(stale * rounds * growth / math.log(2))
+        return np.asarray(np.minimum(span * rounds, span + cost + 2 * self.misfit * rounds))
 
+    @property
+    def misfit(self) -> float:
+        """How far a mean reward may be from linear in phi: here it is not."""
+        return 0.0
 
-@dataclass(frozen=True)
-class PooledSettings:
-    """Settings that all forms of GP-UCB on a pool share.
+    def growth(self, rounds: FloatArray) -> FloatArray:
+        """G: bound on log det(U / lambda) after so many rounds, twice the maximum information gain of the pool.
 
-    Raises ValueError where one is out of its range; the message names it.
-
-    Attributes:
-      pool: what users may bring.
-      kernel: in whose space the mean reward lies, at most 1 where both points are the same.
-      horizon: T, rounds.
-      reward_range: declared range of a reward.
-      ridge: lambda.
-      failure: of the width; None: 1 / horizon.
-      norm_bound: B; None: half of the range.
-      beta_scale: factor on the width.
-      is_strict: refuse a decision set outside the pool, instead of taking it for the nearest one.
-    """
-
-    pool: Pool
-    kernel: Kernel
-    horizon: int
-    reward_range: Interval
-    ridge: float = 1.0
-    failure: float | None = None
-    norm_bound: float | None = None
-    beta_scale: float = 1.0
-    is_strict: bool = True
-
-    def __post_init__(self) -> None:
-        failure_of(self.failure, self.horizon)
-
-    def twin(self) -> PooledGPUCB:
-        """The non-private twin, GP-UCB with the exact kernel."""
-        return self._built(LocalSum(Exact()))
-
-    def private(self, promise: ApproxDP, trust: TrustModel) -> PooledGPUCB:
-        """The private form, with noise at exactly the promise.
-
-        Args:
-          promise: (epsilon, delta).
-          trust: joint, by a factorized sum, or local: a user adds noise to the own 2 n_points numbers before they are sent.
-
-        Raises:
-          ValueError: an argument or a setting out of its range; the message names it.
+        The gain is bounded for features that miss the kernel's matrix by E, E positive semidefinite with a diagonal of at
+        most e, which adds at most trace(E) T / lambda.
         """
-        is_joint = one_of("trust", trust, (TrustModel.JOINT, TrustModel.LOCAL)) is TrustModel.JOINT
-        multiplier = calibrate(promise, Factorized(self.horizon) if is_joint else Releases(1))
-        noise = Gaussian(SENSITIVITY, multiplier, Relation.REPLACE_RECORD)
-        return self._built(FactorizedSum(noise, self.horizon) if is_joint else LocalSum(noise))
+        features, error = triangular_features(self.gram)
+        return np.asarray(2 * gain_bounds(features, rounds, self.ridge) + rounds * error / self.ridge)
 
-    def _built(self, sums: PrivateSum) -> PooledGPUCB:
-        points = self.pool.points.reshape(-1, self.pool.dimension)
-        gram = self.kernel(points[:, None, :], points[None, :, :])
-        gram.setflags(write=False)
-        failure = failure_of(self.failure, self.horizon)
-        # Half of the failure in equal parts for both tails of two numbers a point in each round.
-        quantile = float(-ndtri(failure / (8 * self.horizon * len(points))))
-        bound = self.reward_range.width / 2 if self.norm_bound is None else self.norm_bound
-        return PooledGPUCB(
-            self.pool, gram, self.reward_range, self.horizon, sums, self.ridge, failure, bound, quantile, self.beta_scale,
-            self.is_strict,
-        )  # fmt: skip
+    def widest(self, rounds: FloatArray, growth: FloatArray) -> FloatArray:
+        """W: bound on w over its scale, up to so many rounds.
+
+        Of the n points each has 1 <= D_a <= n_a + 2 q or weight 0, q the largest of the run, so that min(2 q, D_a)^2 / D_a
+        <= 2 q and 1 / D_a <= 1: W = R sqrt(2 log(2/failure) + n log(1 + (T / n + 2 q) / lambda)) + sqrt(lambda) B +
+        F sqrt(2 q n) + Y q sqrt n.
+        """
+        n, q, half = len(self.gram), max(self.bound(step) for step in (1, self.horizon)), self._half
+        found = half * np.sqrt(2 * math.log(2 / self.failure) + n * np.log1p((rounds / n + 2 * q) / self.ridge))
+        found += math.sqrt(self.ridge) * self.norm_bound
+        return found + min(self.norm_bound, half) * math.sqrt(2 * q * n) + half * q * math.sqrt(n)
+
+    @property
+    def shown_width(self) -> str:
+        """W in words."""
+        return (
+            f"R sqrt(2 log(2 / failure) + n log(1 + (t / n + 2 q) / lambda)) + sqrt(lambda) B + min(B, R) sqrt(2 q n) + "
+            f"R q sqrt n, q = {max(self.bound(step) for step in (1, self.horizon)):.3g}"
+        )

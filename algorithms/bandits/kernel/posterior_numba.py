@@ -1,4 +1,4 @@
-"""The posterior of a function on a finite set of points, from weighted sums of what was seen at each."""
+"""The posterior of a function on a finite set of points, and the choice among them."""
 
 from __future__ import annotations
 
@@ -65,3 +65,86 @@ def posterior(gram, weights, sums, ridge, mean, deviation, log_det):  # type: ig
                 left -= entry * entry
             mean[r, a] = told
             deviation[r, a] = math.sqrt(max(left, 0.0) / ridge)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def observe(features, columns, counts, known, inverse, squares, log_det):  # type: ignore[no-untyped-def]
+    r"""Brings V = ridge I + sum_a n_a phi_a phi_a^T up to date where counts have grown, one point after the other.
+
+    With k more at point a, w = V^-1 phi_a and s = k / (1 + k <phi_a, w>): V^-1 -= s w w^T, squares_b -= s <phi_b, w>^2
+    (Sherman and Morrison 1950) and log_det += log(1 + k <phi_a, w>).
+
+    features: (n, m), columns: (m, n) their transpose, counts: (n_reps, n); filled: known (n_reps, n), the counts that V is
+    made of, inverse (n_reps, m, m), squares (n_reps, n) of the norms of phi in V^-1, log_det (n_reps,) of V / ridge.
+    """
+    n, m = features.shape
+    turned, shared = np.empty(m), np.empty(n)
+    for r in range(len(counts)):
+        for a in range(n):
+            more = counts[r, a] - known[r, a]
+            if more == 0.0:
+                continue
+            known[r, a] = counts[r, a]
+            turned[:] = 0.0
+            for i in range(m):
+                value = features[a, i]
+                for j in range(m):
+                    turned[j] += value * inverse[r, i, j]
+            shared[:] = 0.0
+            for i in range(m):
+                value = turned[i]
+                for b in range(n):
+                    shared[b] += value * columns[i, b]
+            grown = 1.0 + more * shared[a]
+            scale = more / grown
+            log_det[r] += math.log(grown)
+            for i in range(m):
+                value = scale * turned[i]
+                for j in range(m):
+                    inverse[r, i, j] -= value * turned[j]
+            for b in range(n):
+                squares[r, b] = max(squares[r, b] - scale * shared[b] * shared[b], 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def means_of(features, columns, sums, inverse, out):  # type: ignore[no-untyped-def]
+    """out[r, a] = <phi_a, V^-1 sum_b s_b phi_b>; shapes as of `observe`, sums and out (n_reps, n)."""
+    n, m = features.shape
+    total, theta = np.empty(m), np.empty(m)
+    for r in range(len(sums)):
+        total[:] = 0.0
+        for a in range(n):
+            value = sums[r, a]
+            if value != 0.0:
+                for i in range(m):
+                    total[i] += value * features[a, i]
+        theta[:] = 0.0
+        for i in range(m):
+            value = total[i]
+            for j in range(m):
+                theta[j] += value * inverse[r, i, j]
+        out[r] = 0.0
+        for i in range(m):
+            value = theta[i]
+            for b in range(n):
+                out[r, b] += value * columns[i, b]
+
+
+@njit(cache=True, nogil=True)
+def first_of_the_largest(upper, place, n_actions, order, slack, out):  # type: ignore[no-untyped-def]
+    """out[r] = the first action, in the order of order[r], whose bound is the largest of the context, up to the slack.
+
+    upper: (n_reps, n_contexts n_actions), place: (n_reps,) contexts, order: (n_reps or 1, n_actions) permutations of the
+    actions, slack: relative to the largest.
+    """
+    for r in range(len(place)):
+        start = place[r] * n_actions
+        largest = -math.inf
+        for a in range(n_actions):
+            largest = max(largest, upper[r, start + a])
+        least = largest - slack * abs(largest)
+        row = r if len(order) > 1 else 0
+        for i in range(n_actions):
+            out[r] = order[row, i]
+            if upper[r, start + out[r]] >= least:
+                break

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bandana.algorithms.regression import ridge_numba
+from bandana.algorithms.ties import TIE
 
 shapes = st.tuples(st.integers(1, 4), st.integers(2, 12), st.integers(1, 7), st.integers(0, 10**6))
 
@@ -25,17 +26,23 @@ def test_optimistic_actions(shape):
     theta, width = rng.standard_normal((n_reps, d)), rng.random(n_reps)
     contexts = rng.standard_normal((n_reps, n_actions, d))
     out = np.empty(n_reps, dtype=np.int64)
-    ridge_numba.optimistic_actions(theta, inverse, width, contexts, out)
+    ridge_numba.optimistic_actions(theta, inverse, width, contexts, TIE, out)
     assert np.array_equal(out, ridge_numba.optimistic_actions_reference(theta, inverse, width, contexts))
 
 
-def test_contexts_that_are_shared_are_not_copied():
+@pytest.mark.parametrize(("n_actions", "d"), [(300, 9), (129, 4), (128, 5)])
+def test_optimistic_actions_among_many(n_actions, d):
+    test_optimistic_actions.hypothesis.inner_test((3, n_actions, d, n_actions))
+
+
+@pytest.mark.parametrize("n_actions", [4, 20])
+def test_contexts_that_are_shared_are_not_copied(n_actions):
     rng = np.random.default_rng(0)
     theta, inverse, width = rng.standard_normal((5, 3)), positive_definite(rng, 5, 3), rng.random(5)
-    shared = np.broadcast_to(rng.standard_normal((4, 3)), (5, 4, 3))
+    shared = np.broadcast_to(rng.standard_normal((n_actions, 3)), (5, n_actions, 3))
     first, second = np.empty(5, dtype=np.int64), np.empty(5, dtype=np.int64)
-    ridge_numba.optimistic_actions(theta, inverse, width, shared, first)
-    ridge_numba.optimistic_actions(theta, inverse, width, shared.copy(), second)
+    ridge_numba.optimistic_actions(theta, inverse, width, shared, TIE, first)
+    ridge_numba.optimistic_actions(theta, inverse, width, shared.copy(), TIE, second)
     assert np.array_equal(first, second)
     x = np.empty((5, 3))
     ridge_numba.take(shared, first, x)
@@ -44,8 +51,12 @@ def test_contexts_that_are_shared_are_not_copied():
 
 def test_ties_go_to_the_lowest_action():
     out = np.empty(1, dtype=np.int64)
-    ridge_numba.optimistic_actions(np.zeros((1, 2)), np.eye(2)[None], np.ones(1), np.ones((1, 3, 2)), out)
-    assert out.tolist() == [0]
+    for n_actions in (3, 20):
+        contexts = np.ones((1, n_actions, 2))
+        contexts[0, 2] *= 1 + 1e-12  # equal but for rounding
+        contexts[0, 0] *= 0.9
+        ridge_numba.optimistic_actions(np.zeros((1, 2)), np.eye(2)[None], np.ones(1), contexts, TIE, out)
+        assert out.tolist() == [1]
 
 
 @pytest.mark.parametrize(("d", "n_steps"), [(1, 10_000), (3, 10_000), (10, 3000), (40, 300)])

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bandana.algorithms.rkhs.features import exact_on, feature_map
-from bandana.algorithms.rkhs.information_gain import OPTIMUM_SHARE, greedy_gain, information_gain, kernel_information_gain
+from bandana.algorithms.rkhs.information_gain import (
+    OPTIMUM_SHARE,
+    gain_bounds,
+    greedy_gain,
+    information_gain,
+    kernel_information_gain,
+)
 from bandana.algorithms.rkhs.kernels import Matern, SquaredExponential
 
 seeds = st.integers(0, 10**6)
@@ -61,3 +67,30 @@ def test_greedy_is_near_the_best_of_all_subsets(seed):
 def test_what_does_not_fit_is_refused(call, told):
     with pytest.raises(ValueError, match=told):
         call()
+
+
+@given(seed=seeds, noise=st.sampled_from([0.05, 1.0, 3.0]))
+def test_no_points_tell_more_than_the_bound_and_some_tell_nearly_as_much(seed, noise):
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((12, 3)) / 3
+    rounds = np.array([1, 2, 5, 20, 300])
+    bounds = gain_bounds(features, rounds, noise)
+    greedy = greedy_gain(features, 300, noise).gains[rounds - 1]
+    assert (greedy <= bounds * (1 + 1e-12)).all()
+    for n, bound in zip(rounds[:3], bounds, strict=False):
+        for chosen in rng.integers(0, 12, (20, n)):
+            assert information_gain(features[chosen], noise) <= bound * (1 + 1e-12)
+    assert bounds[-1] < 1.05 * greedy[-1], "many points come near the continuous optimum"
+    assert (np.diff(bounds) >= 0).all()
+
+
+def test_the_bound_of_many_points_is_that_of_every_subset():
+    features = np.random.default_rng(3).standard_normal((5, 3)) / 2
+    most = max(information_gain(features[list(c)], 0.5) for c in combinations_with_replacement(range(5), 4))
+    assert most <= float(gain_bounds(features, np.array(4), 0.5)) < 1.3 * most
+
+
+def test_the_bound_uses_the_dimension_where_points_are_everywhere():
+    """One direction, of norm 1: log(1 + n / noise) / 2 exactly."""
+    found = gain_bounds(np.ones((3, 1)), np.array([0, 4, 1000]), 2.0)
+    np.testing.assert_allclose(found, np.log1p(np.array([0, 4, 1000]) / 2) / 2)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import eval_hermite
 
 from bandana.algorithms.rkhs.features import exact_on, feature_map, linear, projected_on, quadrature_fourier, random_fourier
+from bandana.algorithms.rkhs.finite_sets import triangular_features
 from bandana.algorithms.rkhs.kernels import Additive, Linear, Matern, ProductMatern, SquaredExponential, gram
 
 SE = SquaredExponential(1.0)
@@ -319,3 +320,21 @@ def test_a_fixed_set_that_is_gone_is_not_taken_for_another():
 def test_what_does_not_fit_is_refused(build, told):
     with pytest.raises(ValueError, match=told):
         build()
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-8, 0.0])
+def test_triangular_features_miss_no_more_than_the_tolerance(tolerance):
+    points = np.random.default_rng(1).uniform(-1, 1, (60, 2))
+    points[7] = points[3]  # a point that is there twice makes the kernel's matrix singular
+    matrix = gram(SE, points, points)
+    features, error = triangular_features(matrix, tolerance)
+    left = matrix - features @ features.T
+    assert error <= tolerance
+    assert np.abs(left).max() <= error + 1e-14
+    assert np.linalg.eigvalsh(left).min() > -1e-13
+    assert features.shape[1] <= 59
+    if tolerance == 1e-3:
+        assert features.shape[1] < 25
+        f = matrix @ np.random.default_rng(2).standard_normal(60)
+        theta = np.linalg.lstsq(features, f, rcond=None)[0]
+        assert np.abs(features @ theta - f).max() <= math.sqrt(f @ np.linalg.pinv(matrix, 1e-10) @ f * error) * 1.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,11 +16,13 @@ from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.rkhs.features import feature_map
 from bandana.algorithms.rkhs.kernels import SquaredExponential
+from bandana.algorithms.rkhs.pool import Pool
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors import worst_pair
-from bandana.audits.outcome import Effort
+from bandana.audits.outcome import DETERMINISTIC, NOISE, Effort
 from bandana.audits.searches.deterministic import search
+from bandana.audits.searches.noise import examine_noise
 from bandana.audits.testbeds.catalog import bed_settings
 from bandana.audits.trial import Trial
 from bandana.privacy_core import ApproxDP, GaussianDP, Interval, TrustModel
@@ -86,3 +89,50 @@ def test_what_is_false_as_printed_is_told_apart_by_the_book():
     true = GaussianDP(1 / algorithm.sums.mechanism.noise_multiplier)
     assert true.epsilon(1e-5) == pytest.approx(10.56, abs=0.01)
     assert search(algorithm, span, true, 40, private_records=True) is None
+
+
+SET = Pool(0.7 * TABLE.features[:1, :, :], np.ones(1))
+ON_SET = replace(PROBLEM, pool=SET)
+each_model = pytest.mark.parametrize("model", ["joint", "local"])
+
+
+def trial_on_one_set(model):
+    """One public decision set: users bring other vectors all the same, which are not read."""
+    entry = find(f"gp-ucb-pool {model}")
+    settings = bed_settings(entry, ON_SET, "tight")
+    return Trial(entry.build(settings), entry.promise(settings), TABLE, (0,))
+
+
+@each_model
+def test_public_counts_leave_nothing_to_find_and_hide_no_fault(model):
+    honest = trial_on_one_set(model)
+    span, claim = TABLE.reward_range, honest.claim.gaussian
+    assert search(honest.algorithm, span, claim, 60, ROUNDS, private_records=True) is None
+    assert examine_noise(honest.algorithm, TABLE, seed=1) is None
+    planted = [control for control in CONTROLS[f"gp-ucb-pool {model}"] if control.is_fault(honest.algorithm)]
+    names = {control.name for control in planted}
+    assert "seen-reward-decides" in names
+    assert "counts-taken-for-public" not in names
+    for control in planted:
+        faulty = control.plant(honest.algorithm)
+        if DETERMINISTIC in control.caught_by:
+            assert search(faulty, span, claim, 150, ROUNDS, False, True) is not None, control.name
+        if NOISE in control.caught_by:
+            assert examine_noise(faulty, TABLE, seed=1) is not None, control.name
+
+
+@each_model
+def test_opposite_rewards_are_the_worst_pair_of_public_counts(model):
+    """One reward moves by the whole range, whatever decision set its record holds: the claim is reached exactly."""
+    honest = trial_on_one_set(model)
+    found = worst_pair.find(honest.algorithm, TABLE, (0,), 0, private_records=True)
+    assert found.mu_analytic == pytest.approx(honest.claim.gaussian.mu, rel=1e-6)
+
+
+@pytest.mark.nightly
+@each_model
+def test_a_small_audit_of_public_counts_passes_and_catches_every_fault(model):
+    found = audit(trial_on_one_set(model), CONTROLS[f"gp-ucb-pool {model}"], Effort(3000, 0.95, 1e-5, 40, 0))
+    missed = {control.name: (control.measured, control.caught) for control in found.controls if not control.is_caught}
+    assert not missed
+    assert str(found.verdict) == "PASS"

@@ -11,11 +11,13 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from pools import KERNEL, SYMMETRIC, UNIT, pool_of, stream_of, table_of
 
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, GPUCBSettings
-from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledSettings
+from bandana.algorithms.bandits.kernel.pooled_forms import PooledSettings
 from bandana.algorithms.bandits.kernel.posterior_numba import posterior
 from bandana.algorithms.environments.kernel_functions import PooledFunction
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
 from bandana.algorithms.rkhs.features import exact_on
+from bandana.algorithms.rkhs.finite_sets import triangular_features
+from bandana.algorithms.rkhs.information_gain import gain_bounds
 from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.rkhs.pool import Pool
 from bandana.algorithms.run import run
@@ -117,8 +119,8 @@ def test_the_width_by_hand():
     weights, q = np.array([[4.0, 0.0, 9.0] + [0.0] * 9]), 3.0
     wanted = math.sqrt(2 * math.log(20) + 0.7) + 0.5
     wanted += 0.5 * math.sqrt(16 / 4 + 36 / 9) + 1.0 * q * math.sqrt(1 / 4 + 1 / 9)
-    assert algorithm.width(weights, np.array([0.7]), q)[0] == pytest.approx(2 * wanted, rel=1e-12)
-    assert algorithm.width(weights, np.array([0.7]), 0.0)[0] == pytest.approx(
+    assert algorithm.width(weights, np.array([0.7]), q, q)[0] == pytest.approx(2 * wanted, rel=1e-12)
+    assert algorithm.width(weights, np.array([0.7]), 0.0, 0.0)[0] == pytest.approx(
         2 * (math.sqrt(2 * math.log(20) + 0.7) + 0.5), rel=1e-12
     )
 
@@ -287,8 +289,8 @@ def test_a_stranger_is_refused_or_taken_for_the_nearest():
 
 def test_the_regret_bound_by_hand():
     """The formula of its docstring, at numbers of rounds where it is less than the trivial bound."""
-    pool = Pool(np.array([[[-0.5], [0.5]]]), np.ones(1))
-    horizon, failure = 40_000, 0.1
+    pool = Pool(np.array([[[-0.5], [0.5]], [[0.0], [0.9]]]), np.ones(2) / 2)
+    horizon, failure = 100_000, 0.1
     algorithm = PooledSettings(pool, KERNEL, horizon, SYMMETRIC, failure=failure, ridge=2.0).private(
         ApproxDP(1e3, 1e-2), TrustModel.JOINT
     )
@@ -296,7 +298,9 @@ def test_the_regret_bound_by_hand():
     q, bound = max(algorithm.bound(1), algorithm.bound(horizon)), algorithm.norm_bound
     assert q > 0
     for rounds in (horizon // 2, horizon):
-        gain = n * math.log(1 + rounds / (2.0 * n))
+        features, error = triangular_features(algorithm.gram)
+        gain = 2 * float(gain_bounds(features, rounds, 2.0)) + rounds * error / 2.0
+        assert gain < n * math.log(1 + rounds / (2.0 * n))
         width = half * math.sqrt(2 * math.log(2 / failure) + n * math.log(1 + (rounds / n + 2 * q) / 2.0))
         width += math.sqrt(2.0) * bound + min(bound, half) * math.sqrt(2 * q * n) + half * q * math.sqrt(n)
         expected = span + max(span, 2 * width) * math.sqrt(rounds * gain / math.log(2))
