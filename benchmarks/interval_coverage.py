@@ -1,4 +1,4 @@
-"""How often intervals cover the mean, on the regret of the catalog's own algorithms: `python -m benchmarks.interval_coverage`.
+"""How often intervals cover the mean regret of the catalog's own algorithms: `python -m benchmarks.interval_coverage`.
 
 Each family plays a small problem in many replications. Their final regrets are taken as the population, whose mean is known;
 intervals are made from samples of 5, 10, 20 and 200 of them.
@@ -37,8 +37,8 @@ PROBLEMS: dict[str, tuple[dict[str, object], int, int, list[dict[str, object]]]]
         {"algorithm": "linucb", "model": "joint", "privacy": JOINT, "calibrations": "tight"}]),
     "kernel": ({"kind": "rkhs-gap", "actions": 5, "dimension": 1}, 200, 400, [
         {"algorithm": "gp-ucb", "beta_scale": 0.1, "n_features": 16},
-        {"algorithm": "gp-ucb", "model": "joint", "beta_scale": 0.1, "n_features": 16, "privacy": {"epsilon": 10, "delta": 0.1},
-         "calibrations": "tight"}]),
+        {"algorithm": "gp-ucb", "model": "joint", "beta_scale": 0.1, "n_features": 16, "calibrations": "tight",
+         "privacy": {"epsilon": 10, "delta": 0.1}}]),
     "linear mixture": ({"kind": "patients"}, 1000, 1000, [
         {"algorithm": "ucrl-vtr"}, {"algorithm": "ucrl-vtr", "model": "joint", "privacy": JOINT, "calibrations": "tight"}]),
     "linear process": ({"kind": "modes"}, 1000, 1000, [
@@ -52,8 +52,8 @@ def populations(families: list[str]) -> Iterator[tuple[str, np.ndarray]]:
     """Final regrets of each cell, by its name."""
     for family in families:
         environment, horizon, replications, algorithms = PROBLEMS[family]
-        tree = {"name": "coverage", "seed": 1, "environment": [environment], "horizon": horizon, "replications": replications,
-                "block_size": 500, "algorithms": algorithms, "audit": {"rounds": 32}}  # fmt: skip
+        tree = {"name": "coverage", "seed": 1, "environment": [environment], "horizon": horizon, "block_size": 500,
+                "replications": replications, "algorithms": algorithms, "audit": {"rounds": 32}}  # fmt: skip
         for cell in cells_of(parse_spec(yaml.safe_dump(tree), "coverage.yaml", Path())):
             found = np.concatenate([play(block)[0]["regret"][:, -1] for block in cell.blocks()])
             yield cell.name, found

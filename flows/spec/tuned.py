@@ -65,8 +65,8 @@ def seed_of_tuning(seed: int) -> int:
 
 
 def question(spec: Spec) -> str:
-    """Hash of what the choice depends on: all that is played, but not how often and for which report."""
-    asked = spec.model_dump(mode="json", include={"environment", "horizon", "algorithms", "tuning", "seed"})
+    """Hash of what the choice depends on: all that is played, but not how often, with which seed and for which report."""
+    asked = spec.model_dump(mode="json", include={"environment", "horizon", "algorithms", "tuning"})
     asked["tuning"].pop("file")
     return content_key(asked)
 
@@ -85,7 +85,7 @@ def read(place: Path, spec: Spec) -> dict[str, float]:
     except (OSError, ValidationError) as error:
         raise SpecError(f"tuning: {place} cannot be read: {error}") from error
     if found.question != question(spec):
-        raise SpecError(f"tuning: {place} was chosen for another environment, horizon, seed or algorithms: {again} again")
+        raise SpecError(f"tuning: {place} was chosen for another environment, horizon or algorithms: {again} again")
     return found.chosen
 
 
