@@ -1,17 +1,16 @@
 """The figure and tables of reinforcement learning in docs/reproductions.md: `python docs/episode_figures.py bandana_data`.
 
-The data folder must hold ucrl-vtr and lsvi-ucb, as `bandana run` leaves them.
+The data folder must hold ucrl-vtr and lsvi-ucb, as `bandana run` leaves them. How regret grows with the number of episodes K
+is no property of one curve, as each run is built for its own K: `python -m benchmarks.rates` measures it, across several K.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from figures import IMAGES, Cell, interval, line_of
 
 from bandana.audits.reporting.drawing import FAMILIES, TWIN, svg_of
@@ -19,12 +18,6 @@ from bandana.audits.reporting.drawing import FAMILIES, TWIN, svg_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-RATES = {
-    "ucrl-vtr": 1 / 2, "ucrl-vtr joint": 1 / 2, "ucrl-vtr local": 3 / 4, "ucrl-vtr joint pure": 1 / 2,
-    "ucrl-vtr local pure": 3 / 4, "ucrl-vtr-plus": 1 / 2, "ucrl-vtr-plus joint": 1 / 2,
-    "lsvi-ucb": 1 / 2, "lsvi-ucb joint": 3 / 5, "lsvi-ucb joint pure": 2 / 3,
-}  # fmt: skip
-"""Exponents of K in the bounds: Table 1, Remarks 1 and 2, Appendix E.3."""
 _LINES = (
     ("ucrl-vtr joint", "printed", 10.0, "printed, epsilon 10"),
     ("ucrl-vtr joint", "tight", 0.1, "tight, epsilon 0.1"),
@@ -34,22 +27,13 @@ _LINES = (
 )
 
 
-def slope(grid: Sequence[float], mean: Sequence[float]) -> float:
-    """Slope of log regret against log episodes over the last decade, by least squares on the grid's points."""
-    k, regret = np.asarray(grid, dtype=float), np.asarray(mean, dtype=float)
-    last = k >= k[-1] / 10
-    return float(np.polyfit(np.log(k[last]), np.log(regret[last]), 1)[0])
-
-
 def table_of(document: dict[str, Any]) -> str:
-    """Final regret and slope of every cell, as Markdown."""
-    grid = document["benchmark"]["grid"]
-    lines = ["| algorithm | calibration | epsilon | regret | slope | rate in K |", "|---|---|--:|--:|--:|--:|"]
+    """Final regret of every cell, as Markdown."""
+    lines = ["| algorithm | calibration | epsilon | regret |", "|---|---|--:|--:|"]
     for cell in document["benchmark"]["cells"]:
         epsilon = "none" if cell["epsilon"] is None else f"{cell['epsilon']:g}"
         name = f"{cell['algorithm']} | {cell['calibration'] or ''}"
-        found = slope(grid, cell["mean"])
-        lines.append(f"| {name} | {epsilon} | {interval(cell)} | {found:.2f} | {RATES[cell['algorithm']]:.2g} |")
+        lines.append(f"| {name} | {epsilon} | {interval(cell)} |")
     return "\n".join(lines)
 
 
