@@ -15,6 +15,7 @@ from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_ucb, ucb
 from bandana.algorithms.bandits.finite_arm.indices_numba import laplace_sum_quantile_reference
 from bandana.algorithms.bandits.finite_arm.regret_bounds import (
+    corollary_6_bound,
     elimination_bound,
     episodic_bound,
     largest_regret,
@@ -153,11 +154,44 @@ def test_there_is_no_bound_where_nothing_is_proved(name, parameters):
         assert entry.bound(settings, np.array([0.8, 0.5, 0.8]), np.array([10, 100])) is None
 
 
-@pytest.mark.parametrize("name", [entry.label for entry, _ in BOUNDED if entry.family == "bandits/finite_arm"])
+@pytest.mark.parametrize(
+    "name", [entry.label for entry in CATALOG if entry.family == "bandits/finite_arm" and entry.label != "adar-ucb"]
+)
 def test_a_bound_in_gaps_needs_them(name):
     entry = find(name)
     settings = settings_of(entry, (entry.calibrations or (None,))[-1])
     assert entry.bound(settings, None, np.array([10])) is None
+
+
+def test_corollary_6_by_hand():
+    """At T = e^16, K = 3, beta = 4, alpha / epsilon = 4: sqrt(32 4 2 T 16) + 2 (8 sqrt(4 4 16) + 8); at most T."""
+    horizon = np.exp([4.0, 16.0])
+    found = corollary_6_bound(horizon, 3, 2.0, 0.5, 4.0, UNIT)
+    assert found[0] == horizon[0]
+    assert found[1] == pytest.approx(math.exp(8) * math.sqrt(32 * 4 * 2 * 16) + 2 * (8 * math.sqrt(4 * 4 * 16) + 8))
+    assert corollary_6_bound(horizon, 3, 2.0, 0.5, 4.0, WIDE) == pytest.approx(4 * found)
+    with pytest.raises(ValueError, match="beta above 3"):
+        corollary_6_bound(10, 2, 2.0, 0.5, 3, UNIT)
+
+
+@pytest.mark.parametrize("beta", [3.1, 5.0])
+def test_corollary_6_is_above_theorem_5_at_every_gap(beta):
+    rounds = np.geomspace(10, 1e8, 30)
+    largest = np.max(
+        [theorem_5_bound(rounds, [0.0, gap, gap], 2.0, 0.1, beta, UNIT) for gap in np.geomspace(1e-6, 1, 200)], axis=0
+    )
+    assert (largest <= corollary_6_bound(rounds, 3, 2.0, 0.1, beta, UNIT)).all()
+
+
+def test_a_bound_for_all_means_needs_none_and_helps_where_gaps_are_small():
+    entry, grid = find("adar-ucb"), np.array([1000, 10**6])
+    settings = settings_of(entry, "tight", beta=4.0)
+    of_all = entry.bound(settings, None, grid)
+    assert of_all.values == pytest.approx(corollary_6_bound(grid, 3, 2.0, 1.0, 4.0, UNIT))
+    assert "whatever the means" in of_all.text
+    close = entry.bound(settings, np.array([0.5, 0.4999, 0.4999]), grid)
+    assert (close.values <= of_all.values).all()
+    assert entry.bound(settings, np.array([0.9, 0.1, 0.1]), grid).values[1] < of_all.values[1]
 
 
 def test_theorem_5_by_hand():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import (
     PARTS,
     PURE_PARTS,
@@ -15,6 +17,7 @@ from bandana.algorithms.bandits.finite_arm.episodic_ucb import (
     ucb,
 )
 from bandana.algorithms.bandits.finite_arm.regret_bounds import (
+    corollary_6_bound,
     elimination_bound,
     episodic_bound,
     theorem_5_bound,
@@ -105,14 +108,24 @@ _CAPPED = "gaps in units of the range's width; never above the largest gap times
 
 
 def _theorem_5(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
-    privacy, beta, span = renyi_of(settings), settings.parameters["beta"], settings.problem.reward_range
-    if means is None or beta <= 3:
+    """The smaller of Theorem 5, where means may be known, and Corollary 6, which holds for all."""
+    privacy, beta, problem = renyi_of(settings), settings.parameters["beta"], settings.problem
+    if beta <= 3:
         return None
+    level = f"beta = {beta:g}, alpha = {privacy.alpha:g}, epsilon = {privacy.epsilon:g}"
+    of_all = corollary_6_bound(grid, problem.n_actions, privacy.alpha, privacy.epsilon, beta, problem.reward_range)
+    corollary = (
+        "Corollary 6 with the constants that it leaves open: sqrt(32 beta (K - 1) t log t) + (K - 1) (8 sqrt(beta (alpha / "
+        f"epsilon) log t) + 2 beta / (beta - 3)), K = {problem.n_actions}"
+    )
+    if means is None:
+        return RegretBound(
+            of_all, f"{AZIZE_BASU}, expected regret, whatever the means are, {corollary}, {level}; at most the width times t"
+        )
     return RegretBound(
-        theorem_5_bound(grid, means, privacy.alpha, privacy.epsilon, beta, span),
+        np.minimum(theorem_5_bound(grid, means, privacy.alpha, privacy.epsilon, beta, problem.reward_range), of_all),
         f"{AZIZE_BASU}, Theorem 5, expected regret: sum over arms of 8 beta log(t) / gap + 8 sqrt(beta (alpha / epsilon)"
-        f" log t) + 2 beta / (beta - 3), beta = {beta:g}, alpha = {privacy.alpha:g}, epsilon = {privacy.epsilon:g}; "
-        f"{_CAPPED}",
+        f" log t) + 2 beta / (beta - 3), {level}; {_CAPPED}; where it is smaller, {corollary}",
     )
 
 

@@ -197,6 +197,44 @@ def theorem_5_bound(
     return _at_most_the_largest(bound, rounds, gaps, reward_range)
 
 
+def corollary_6_bound(
+    horizon: ArrayLike, n_arms: int, alpha: float, epsilon: float, beta: float, reward_range: Interval
+) -> FloatArray:
+    r"""Corollary 6 with its constants: a bound on the expected regret of AdaR-UCB that holds for all means.
+
+    In units of the range's width, with K arms,
+
+        R_T <= sqrt(32 beta (K - 1) T log T) + (K - 1) (8 sqrt(beta (alpha / epsilon) log T) + 2 beta / (beta - 3)),
+
+    and never more than T. Proof: arms of gap at most D cost D T together, and the others at most what Theorem 5 says, where
+    8 beta log(T) / D_a is at most 8 beta log(T) / D; D = sqrt(8 beta (K - 1) log(T) / T) makes both alike. The paper has the
+    order sqrt(K T log T) + K sqrt((alpha / epsilon) log T), and log T in place of its root in Table 1.
+
+    Args:
+      horizon: numbers of rounds, any shape.
+      n_arms: K, at least 2.
+      alpha: Renyi order.
+      epsilon: Renyi divergence bound.
+      beta: exploration, above 3.
+      reward_range: declared range of a reward.
+
+    Returns:
+      in units of reward, the shape of `horizon`.
+
+    Raises:
+      ValueError: `beta` is not above 3, for which nothing is proved.
+
+    Source: Azize and Basu, Corollary 6, which leaves the constants open.
+    """
+    if not beta > 3:
+        raise ValueError(f"the regret bound holds for a beta above 3, got {beta!r}")
+    rounds = np.asarray(horizon, dtype=float)
+    log = np.log(rounds)
+    each = 8 * np.sqrt(beta * alpha / epsilon * log) + 2 * beta / (beta - 3)
+    bound = np.sqrt(32 * beta * (n_arms - 1) * rounds * log) + (n_arms - 1) * each
+    return np.asarray(reward_range.width * np.minimum(bound, rounds))
+
+
 def ucb_bound(horizon: ArrayLike, means: ArrayLike, beta: float, reward_range: Interval) -> FloatArray:
     r"""A bound on the expected regret of UCB with one-round episodes; at beta = 4 it is UCB1's, with a smaller constant.
 
