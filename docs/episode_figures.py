@@ -1,6 +1,6 @@
-"""The figure and tables of reinforcement learning in docs/reproductions.md: `python docs/episode_figures.py bandana_data`.
+"""The figure of reinforcement learning in docs/reproductions.md: `python docs/episode_figures.py bandana_data`.
 
-The data folder must hold ucrl-vtr and lsvi-ucb, as `bandana run` leaves them. How regret grows with the number of episodes K
+The data folder must hold ucrl-vtr, as `bandana run` leaves it. How regret grows with the number of episodes K
 is no property of one curve, as each run is built for its own K: `python -m benchmarks.rates` measures it, across several K.
 """
 
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures import IMAGES, Cell, interval, line_of
+from figures import IMAGES, Cell, line_of
 
 from bandana.audits.reporting.drawing import FAMILIES, TWIN, svg_of
 
@@ -25,16 +25,6 @@ _LINES = (
     ("ucrl-vtr joint", "tight", 10.0, "tight, epsilon 10"),
     ("ucrl-vtr", None, None, "without noise"),
 )
-
-
-def table_of(document: dict[str, Any]) -> str:
-    """Final regret of every cell, as Markdown."""
-    lines = ["| algorithm | calibration | epsilon | regret |", "|---|---|--:|--:|"]
-    for cell in document["benchmark"]["cells"]:
-        epsilon = "none" if cell["epsilon"] is None else f"{cell['epsilon']:g}"
-        name = f"{cell['algorithm']} | {cell['calibration'] or ''}"
-        lines.append(f"| {name} | {epsilon} | {interval(cell)} |")
-    return "\n".join(lines)
 
 
 def figure_of(document: dict[str, Any]) -> str:
@@ -56,13 +46,9 @@ def figure_of(document: dict[str, Any]) -> str:
 
 
 def main(root: Path) -> None:
-    """The figure and both tables."""
-    documents = [
-        json.loads((root / "suites" / suite / "report.json").read_text(encoding="utf-8"))
-        for suite in ("ucrl-vtr", "lsvi-ucb")
-    ]
-    (IMAGES / "ucrl-vtr.svg").write_text(figure_of(documents[0]), encoding="utf-8")
-    print(*map(table_of, documents), sep="\n\n")
+    """The figure."""
+    document = json.loads((root / "suites" / "ucrl-vtr" / "report.json").read_text(encoding="utf-8"))
+    (IMAGES / "ucrl-vtr.svg").write_text(figure_of(document), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Draws the figures of docs/reproductions.md, and prints its tables: `python docs/figures.py bandana_data`.
+"""Draws the figures of docs/reproductions.md, and prints its first table: `python docs/figures.py bandana_data`.
 
 The data folder must hold the suites azize-basu-figure-2, renyi-linear and renyi-contextual, as `bandana run` leaves them.
 """
@@ -34,7 +34,6 @@ PAIRS = (
     ("renyi-contextual", "linucb joint", ("printed", "tree", "tight")),
     ("renyi-contextual", "linucb local", ("printed", "tight")),
 )
-TWINS = {"adar-ucb": "adap-ucb non-private", "adap-ucb": "adap-ucb non-private", "adar-gope": "gope", "adar-oful": "oful"}
 _NORMAL_95 = 1.959963984540054
 Cell = dict[str, Any]
 
@@ -48,13 +47,14 @@ def cells_of(root: Path, suite: str) -> list[Cell]:
 def line_of(cells: Sequence[Cell], name: str, calibration: str | None) -> list[Cell]:
     """The cells of one entry of the catalog in one calibration, by epsilon."""
     begins = " ".join(filter(None, (name, calibration)))
-    found = [c for c in cells if f"{c['label']} ".startswith(f"{begins} ") and c["calibration"] == calibration]
+    own = [c for c in cells if c["role"] == "algorithm" and c["calibration"] == calibration]
+    found = [c for c in own if f"{c['label']} ".startswith(f"{begins} ")]
     return sorted(found, key=lambda cell: cell["epsilon"] or 0.0)
 
 
 def half_width(cell: Cell) -> float:
-    """Half width of the 95 % confidence interval of the final regret."""
-    return float(cell["final_high"] - cell["final_mean"])
+    """Half width of the 95 % confidence interval of the final regret; of one with unequal sides the mean of both."""
+    return float(cell["final_high"] - cell["final_low"]) / 2
 
 
 def in_standard_errors(cell: Cell, reference: float) -> float:
@@ -77,20 +77,6 @@ def table_of_figure_2(cells: Sequence[Cell]) -> str:
             if half_width(cell) == 0 and abs(cell["final_mean"] - reference) < 1:
                 shown = "equal, rounded"
             lines.append(f"| {name} | {cell['epsilon']:g} | {interval(cell)} | {reference} | {shown} |")
-    return "\n".join(lines)
-
-
-def table_of_pairs(root: Path) -> str:
-    """Printed beside tight at equal privacy, as Markdown."""
-    lines = ["| algorithm | epsilon | printed | tight | printed / tight | without noise |", "|---|--:|--:|--:|--:|--:|"]
-    for suite, name, _ in PAIRS:
-        cells = cells_of(root, suite)
-        (twin,) = line_of(cells, TWINS.get(name, "linucb"), None)
-        for old, new in zip(line_of(cells, name, "printed"), line_of(cells, name, "tight"), strict=True):
-            ratio = old["final_mean"] / new["final_mean"]
-            lines.append(
-                f"| {name} | {old['epsilon']:g} | {interval(old)} | {interval(new)} | {ratio:.3g} | {interval(twin)} |"
-            )
     return "\n".join(lines)
 
 
@@ -149,11 +135,11 @@ def figure_of_pairs(root: Path) -> str:
 
 
 def main(root: Path) -> None:
-    """Both figures and both tables."""
+    """Both figures, and the table of Figure 2."""
     cells = cells_of(root, "azize-basu-figure-2")
     (IMAGES / "azize-basu-figure-2.svg").write_text(figure_2(cells), encoding="utf-8")
     (IMAGES / "printed-and-tight.svg").write_text(figure_of_pairs(root), encoding="utf-8")
-    print(table_of_figure_2(cells), table_of_pairs(root), sep="\n\n")
+    print(table_of_figure_2(cells))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,35 @@
+"""The ready-made specs: every entry of the catalog stands in one, and the pages speak of cells that they have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bandana.algorithms.catalog import CATALOG
+from bandana.flows.spec.plan import Cell, played_cells
+from bandana.flows.spec.spec import load_spec
+from benchmarks.verdicts import verdicts
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def cells() -> dict[str, list[Cell]]:
+    return {path.stem: played_cells(load_spec(path)) for path in sorted((ROOT / "experiments").glob("*.yaml"))}
+
+
+def test_no_entry_of_the_catalog_is_without_a_spec(cells):
+    found = {cell.entry.label for suite in cells.values() for cell in suite}
+    assert {entry.label for entry in CATALOG} - found == set()
+
+
+def test_every_verdict_of_the_page_speaks_of_cells_that_its_suite_has(cells):
+    listed = verdicts()
+    assert listed
+    page = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
+    for verdict in listed:
+        names = {cell.name for cell in cells[verdict.suite]}
+        assert set(verdict.cells) <= names, verdict.suite
+        assert f"<!-- table: {verdict.suite}" in page, f"{verdict.suite} is not on the page"
+        assert verdict.says in page, f"the page does not say {verdict.says!r}"
