@@ -12,6 +12,7 @@ import numpy as np
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.mdp.models import MixtureModel
+from bandana.algorithms.rl.mixture.calibrations import calibrations
 from bandana.algorithms.rl.mixture.forms import VTR
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
@@ -48,7 +49,8 @@ def _model() -> tuple[MixtureModel, np.ndarray]:
 
 def _play(is_plus: bool, trust: TrustModel, calibration: str, n_reps: int, episodes: int) -> None:
     model, parameters = _model()
-    algorithm = VTR(model, episodes, UNIT, is_plus).private(ApproxDP(1.0, 1e-5), trust, calibration)
+    parts = calibrations(is_plus, trust is TrustModel.JOINT, False)[calibration]
+    algorithm = VTR(model, episodes, UNIT, is_plus).private(ApproxDP(1.0, 1e-5), trust, parts)
     stream = FiniteMDP(model.transitions(parameters), model.rewards, episodes, np.random.SeedSequence(2))
     run(algorithm, stream, LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(3))))
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from bandana.algorithms.environments.episodes import EpisodeTable
 from bandana.algorithms.mdp.models import MixtureModel
+from bandana.algorithms.rl.mixture.calibrations import calibrations
 from bandana.algorithms.rl.mixture.forms import VTR
 from bandana.privacy_core import ApproxDP, Interval, PureDP, TrustModel
 
@@ -35,11 +36,12 @@ def episode_table(model, n_users, seed=0):
     return EpisodeTable(first, rng.integers(model.n_states, size=shape), rng.integers(2, size=shape), UNIT)
 
 
-def vtr(name, model, horizon, epsilon=1.0, reading="l1-constants", **settings):
-    """The form of UCRL-VTR that a name of `FORMS` stands for, at delta 1e-5, or the `twin`."""
+def vtr(name, model, horizon, epsilon=1.0, reading="l1-constants", parts=None, **settings):
+    """The form of UCRL-VTR that a name of `FORMS` stands for, at delta 1e-5, other `parts` replaced, or the `twin`."""
     built = VTR(model, horizon, UNIT, **settings)
     if name == "twin":
         return built.twin()
     *pure, trust, calibration = name.split()
     promise = PureDP(epsilon) if pure else ApproxDP(epsilon, 1e-5)
-    return built.private(promise, TrustModel(trust), calibration, reading)
+    known = calibrations(built.is_plus, trust == "joint", bool(pure))
+    return built.private(promise, TrustModel(trust), known[calibration] | (parts or {}), reading)

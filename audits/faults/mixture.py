@@ -123,11 +123,12 @@ class _NoFloor(UCRLVTRPlus):
         assert record.states is not None
         out = np.empty((len(record.user), self.n_blocks, self.model.dimension, self.model.dimension + 1))
         steps, center, norm, value = self._aims
-        square, square_norm, square_value, floor, top = self._levels
+        square, square_norm, square_value, floor, top, spread = self._levels
         zeros = np.zeros((len(out), self.targets.n_blocks))
         value_targets_numba.contribute_weighted(
             self.model.features, steps, center, norm, value, 0.0 * square, square_norm, square_value, value, _TINY * floor,
-            top, released.estimate, released.inverse, zeros, zeros, released.values, record.states, record.actions, out,
+            top, spread, released.estimate, released.inverse, zeros, zeros, released.values, record.states, record.actions,
+            out,
         )  # fmt: skip
         return out
 
@@ -138,7 +139,7 @@ class _ShiftFromNoise(UCRLVTR):
     It does not explore, so that what it decides shows in few episodes: the widest optimism hides every estimate.
     """
 
-    def radius(self, log_det: FloatArray, step: int) -> FloatArray:
+    def radius(self, log_det: FloatArray, inverse: FloatArray, step: int) -> FloatArray:
         return np.zeros_like(log_det)
 
     def init(self, n_reps: int) -> tuple[Sensitive, Any]:
@@ -183,7 +184,7 @@ of its cost; the least favorable pair has x' = -x, which no matrix shows; and wh
 by little."""
 
 _WEIGHTED = _SMALL | {"noise-halved": (NOISE,)}
-"""In few episodes nothing is known of variances: one moves the weighted sums by a d-th of what their noise is made for."""
+"""In few episodes nothing is known of variances: one moves the weighted sums by less than what their noise is made for."""
 
 _IN_L1: dict[str, tuple[str, ...]] = {
     "noise-halved": (NOISE,), "sum-noised-anew": (DETERMINISTIC,), "features-not-clipped": (DETERMINISTIC,),

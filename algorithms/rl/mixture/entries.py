@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from bandana.algorithms.entry import Entry, RegretBound, Settings, calibration_of, first_user, record_claim
+from bandana.algorithms.entry import Entry, RegretBound, Settings, first_user, record_claim
 from bandana.algorithms.mdp.models import MixtureModel
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, Kind, Parameter, declared
 from bandana.algorithms.problem import MIXTURE
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.rl.mixture.forms import READINGS, VTR
+from bandana.algorithms.rl.mixture.calibrations import READINGS, calibrations
+from bandana.algorithms.rl.mixture.forms import VTR
 from bandana.algorithms.rl.mixture.vtr import UCRLVTR
 from bandana.privacy_core import ApproxDP, PureDP, TrustModel
 
@@ -80,25 +81,31 @@ def _built(form: _Form, settings: Settings) -> UCRLVTR:
         return vtr.twin()
     assert isinstance(settings.privacy, ApproxDP | PureDP)
     reading = (given["reading"],) if form.guarantee == "pure" else ()
-    return vtr.private(settings.privacy, form.trust, calibration_of(settings), *reading)
+    return vtr.private(settings.privacy, form.trust, settings.parts, *reading)
 
 
 def _bound(form: _Form, settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
-    """The regret bound of UCRL-VTR, with the constants of the algorithm that is built; none for the printed width."""
+    """The regret bound, with the constants of the algorithm that is built; None where none is proved."""
     algorithm = _built(form, settings)
-    if algorithm.beta_scale < 1 or algorithm.constant_width is not None:
+    if algorithm.why_unproved is not None:
         return None
-    shift = algorithm.shift(int(grid[-1]))
-    source = _AYOUB if form.trust is None else f"{_LUYO}, Theorem 7"
+    shift, n = algorithm.shift(int(grid[-1])), algorithm.targets.n_blocks
+    paper = f"{_LUYO}, Theorem {'9' if form.algorithm == _PLUS else '7'}"
+    source = paper if form.trust is not None else _ZHOU if form.algorithm == _PLUS else _AYOUB
+    width = (
+        "W_h the printed width at the end"
+        if algorithm.is_published
+        else "W_h = S_h sqrt(2 log(2 B n / failure) + d log((t R_h^2 / d + b_h) / a')) + C_w sqrt(b_h) + g_h / sqrt(a_h) at "
+        f"its largest, B = {algorithm.n_blocks}"
+    )
     return RegretBound(
         algorithm.regret_bound(grid),
-        f"{source}, with constants: sum over steps of D_h + max(D_h, 2 s W_h) sqrt(t d log(1 + t R_h^2 / (a_h d)) / "
-        "log 2), plus sqrt(t sum D_(h+1)^2 log(1 / failure) / 2), W_h = S_h sqrt(2 log(2 B n / failure) + d log((t R_h^2"
-        " / d + b_h) / a')) + C_w sqrt(b_h) + g_h / sqrt(a_h) at its largest, and at most D_1 t, D_h the range of "
-        f"values; d = {algorithm.model.dimension}, B = {algorithm.targets.n_blocks}, C_w = "
-        f"{algorithm.model.parameter_bound:.3g}, s = {algorithm.beta_scale:g}, R = "
-        f"{max(algorithm.targets.norm_bound):.3g}, a = {shift.least.max():.3g} and b = {shift.largest.max():.3g} at "
-        f"most at the end; exceeded with probability at most {2 * algorithm.failure:.3g}",
+        f"{source}, with constants: sum over steps of D_h + max(D_h, 2 s v_h W_h) sqrt(t d log(1 + t R_h^2 / (a_h d)) / "
+        "log 2), plus sqrt(t sum D_(h+1)^2 log(1 / failure) / 2), and at most D_1 t, D_h the range of values, v_h the "
+        f"largest deviation that a sample is divided by; {width}; d = {algorithm.model.dimension}, C_w = "
+        f"{algorithm.model.parameter_bound:.3g}, s = {algorithm.beta_scale:g}, v = {algorithm.largest_deviation.max():.3g}, "
+        f"R = {algorithm.regressor_bounds[:n].max():.3g}, a = {shift.least[:n].max():.3g} and b = "
+        f"{shift.largest[:n].max():.3g} at most at the end; exceeded with probability at most {2 * algorithm.failure:.3g}",
     )
 
 
@@ -106,19 +113,19 @@ def _entry(form: _Form) -> Entry:
     algorithm, trust, guarantee, source, _ = form
     is_plus, is_pure = algorithm == _PLUS, guarantee == "pure"
     audit_shape = _PLUS_AUDIT_SHAPE if is_plus else _PURE_AUDIT_SHAPE if is_pure else _AUDIT_SHAPE
-    bound = None if is_plus else partial(_bound, form)
+    bound = partial(_bound, form)
     if trust is None:
         return Entry(
             algorithm, "rl/mixture", "none", None, (), "none: the non-private twin", source, partial(_built, form),
             (MIXTURE,), _PARAMETERS, audit_shape=audit_shape, bound=bound,
         )  # fmt: skip
-    is_tree = trust is TrustModel.JOINT and not is_pure
+    parts = calibrations(is_plus, trust is TrustModel.JOINT, is_pure)
     return Entry(
         name=algorithm,
         family="rl/mixture",
         privacy_model=str(trust),
         guarantee=guarantee,
-        calibrations=("printed", "tree", "tight") if is_tree else ("printed", "tight"),
+        calibrations=tuple(parts),
         claim=f"{'epsilon' if is_pure else '(epsilon, delta)'}-{trust} DP: {_WHAT[trust]}",
         source=source,
         build=partial(_built, form),
@@ -128,6 +135,7 @@ def _entry(form: _Form) -> Entry:
         probes=first_user,
         audit_shape=audit_shape,
         bound=bound,
+        parts=parts,
     )
 
 

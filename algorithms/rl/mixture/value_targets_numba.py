@@ -215,8 +215,24 @@ def contribute_reference(
 
 
 @_kernel
+def proxy(variance, spread):  # type: ignore[no-untyped-def]
+    r"""The v for which a variable is sqrt v sub-Gaussian, by its variance and the half S of its range: S^2 w / artanh w.
+
+    w = sqrt(1 - variance / S^2). Of all variables with mean 0 that are at most b and have this variance or less, the one
+    with the values b and -variance / b has the largest E exp(t X), t > 0 (Bennett 1962), and they are at most 2 S apart. A
+    variable with two values at a distance of 2 L is sub-Gaussian with L^2 w / artanh w, w = sqrt(1 - variance / L^2) (Kearns
+    and Saul 1998), which grows with L: it is variance times w / ((1 - w^2) artanh w), and the logarithm of that has the
+    derivative (1 / w + w - 1 / artanh w) / (1 - w^2) > 0, as artanh w > w. It grows with the variance too, from 0 to S^2.
+    """
+    w = math.sqrt(max(1.0 - max(variance, 0.0) / (spread * spread), 0.0))
+    if w < 1e-4:  # 1 - w^2 / 3
+        return spread * spread
+    return spread * spread * w / math.atanh(w) if w < 1.0 else 0.0
+
+
+@_kernel
 def contribute_weighted(  # type: ignore[no-untyped-def]
-    features, steps, center, norm_bound, value_bound, square_center, square_norm, square_value, most, floor, top,
+    features, steps, center, norm_bound, value_bound, square_center, square_norm, square_value, most, floor, top, spread,
     estimate, inverse, check_width, square_width, values, states, actions, out,
 ):  # fmt: skip
     """One episode's pairs of UCRL-VTR+: of step b, (x x^T, y x) / s^2 to block b, (z z^T, u z) to block n + b.
@@ -227,10 +243,12 @@ def contribute_weighted(  # type: ignore[no-untyped-def]
         var = <z, w_(n+b)> + c2, moved into [0, m^2], less the square of <x, w_b>, moved into [-m, m],
         s^2 = var + min(m^2, 2 m check |x|) + min(m^2, square |z|),       moved into [floor, top],
 
-    norms in the inverses, widths `check` and `square`. Bounds cut as there.
+    norms in the inverses, widths `check` and `square`. Bounds cut as there. Where `spread` S is above 0, the `proxy` of this
+    bound on the variance is moved there in its place.
 
-    features: (n_states, n_actions, n_states, d); steps, ..., top: (n,); estimate: (n_reps, 2 n, d), inverse: (n_reps, 2 n,
-    d, d), check_width, square_width: (n_reps, n); values, states, actions as of `contribute`; out: (n_reps, 2 n, d, d + 1).
+    features: (n_states, n_actions, n_states, d); steps, ..., spread: (n,); estimate: (n_reps, 2 n, d), inverse: (n_reps, 2
+    n, d, d), check_width, square_width: (n_reps, n); values, states, actions as of `contribute`; out: (n_reps, 2 n, d, d +
+    1).
     """
     n_states, d, n = features.shape[2], features.shape[3], len(steps)
     x, z, squares = np.empty(d), np.empty(d), np.empty(n_states)
@@ -258,6 +276,8 @@ def contribute_weighted(  # type: ignore[no-untyped-def]
             variance = square - mean * mean
             variance += min(m * m, 2.0 * m * check_width[r, b] * math.sqrt(max(x_norm, 0.0)))
             variance += min(m * m, square_width[r, b] * math.sqrt(max(z_norm, 0.0)))
+            if spread[b] > 0.0:
+                variance = proxy(variance, spread[b])
             weight = 1.0 / min(max(variance, floor[b]), top[b])
             for i in range(d):
                 for j in range(d):
@@ -275,6 +295,7 @@ def weights_reference(
     most: FloatArray,
     floor: FloatArray,
     top: FloatArray,
+    spread: FloatArray,
     estimate: FloatArray,
     inverse: FloatArray,
     check_width: FloatArray,
@@ -297,5 +318,8 @@ def weights_reference(
         square = np.clip((z * estimate[:, n + b]).sum(axis=1) + square_center[b], 0.0, most[b] ** 2)
         error = np.minimum(most[b] ** 2, 2 * most[b] * check_width[:, b] * x_norm)
         error += np.minimum(most[b] ** 2, square_width[:, b] * z_norm)
-        found.append(1 / np.clip(square - mean**2 + error, floor[b], top[b]))
+        variance = square - mean**2 + error
+        if spread[b] > 0:
+            variance = np.array([proxy(each, spread[b]) for each in variance])
+        found.append(1 / np.clip(variance, floor[b], top[b]))
     return np.stack(found, axis=1)

@@ -25,7 +25,7 @@ from bandana.algorithms.regression.noise_norms import NoiseNorms
 from bandana.algorithms.regression.private_ridge import PrivateRidge, Regularizer
 from bandana.algorithms.rl.mixture import value_targets_numba
 from bandana.algorithms.rl.mixture.targets import Targets
-from bandana.privacy_core import Interval, Ledger, PrivateSum
+from bandana.privacy_core import Interval, Ledger, PrivateSum, StackedLaplace
 from bandana.privacy_core.checks import at_least, non_negative, positive, probability
 
 
@@ -89,7 +89,7 @@ class UCRLVTR:
       shares: (n_blocks,) deviation of each block's noise over that which `norms` and `sums` state.
       ridge: lambda.
       failure: of the width.
-      constant_width: in place of beta, for all k; None: beta as above.
+      is_published: whether `norms` are the printed bounds on the noise, and the width that of the paper.
       beta_scale: factor on the width.
       preference: (n_reps, n_actions), of each replicate a permutation of the actions: of equally good ones the first in it
         is taken; None: the lowest. Public.
@@ -104,7 +104,7 @@ class UCRLVTR:
     shares: tuple[float, ...]
     ridge: float = 1.0
     failure: float = 0.01
-    constant_width: float | None = None
+    is_published: bool = False
     beta_scale: float = 1.0
     preference: IntArray | None = None
 
@@ -189,38 +189,64 @@ class UCRLVTR:
     def learn(self, released: Released, statistic: FloatArray, step: int) -> None:
         """Regresses and plans from noisy sums (n_reps, n_blocks, d, d + 1), after `step` episodes."""
         log_det = self.regression.fit(statistic, step, released.estimate, released.inverse)
-        np.copyto(released.width, self.beta_scale * self.radius(log_det, step))
+        np.copyto(released.width, self.beta_scale * self.radius(log_det, released.inverse, step))
         order = self.preference
         if order is None:
-            order = np.tile(np.arange(self.n_actions), (len(statistic), 1))
+            order = np.empty((len(statistic), self.n_actions), dtype=np.int64)
+            order[:] = np.arange(self.n_actions)
         value_targets_numba.plan(
             *self._public, order, released.estimate, released.inverse, released.width, released.policy, released.values
         )  # fmt: skip
 
-    def radius(self, log_det: FloatArray, step: int) -> FloatArray:
-        """(n_reps, n_blocks) beta after `step` episodes, where Lambda has these log-determinants."""
-        if self.constant_width is not None:
-            return np.full(log_det.shape, self.constant_width)
+    def radius(self, log_det: FloatArray, inverse: FloatArray, step: int) -> FloatArray:
+        """(n_reps, n_blocks) beta after `step` episodes, where Lambda has these log-determinants and this inverse."""
+        if self.is_published:
+            return np.broadcast_to(self.published(step), log_det.shape)
         return self.regression.radius(log_det, step)
+
+    def published(self, step: int) -> FloatArray:
+        """(n_blocks,) the width of Corollaries 5 and 6, for all episodes, with |y| <= Y and R where they have H.
+
+        3 (C_w + 1) sqrt(lambda R^2 + U) + sqrt(2 Y^2 log(3H (1 + KH)^(d/2) / p)), U the printed bound on the noise.
+        """
+        log = math.log(3 * self.episode_length / self.failure)
+        log += self.model.dimension / 2 * math.log1p(self.horizon * self.episode_length)
+        chance = np.sqrt(2 * np.array(self.targets.value_bound) ** 2 * log)
+        return np.asarray(self._published_noise + chance)
+
+    @property
+    def _published_noise(self) -> FloatArray:
+        """(n_blocks,) the part of a printed width that is due to shift and noise."""
+        return np.asarray(3 * (self.model.parameter_bound + 1) * np.sqrt(self.ridges + self._noise(1)[0]))
 
     @property
     def noise_scale(self) -> FloatArray:
         """(n_blocks,) sub-Gaussian scales S of the regressions' targets."""
         return np.array(self.targets.spread)
 
+    @property
+    def _radius_failure(self) -> float:
+        """Failure that the regressions' own radii are made for, of which they use half."""
+        return self.failure
+
     @cached_property
     def regression(self) -> PrivateRidge:
         """The regressions, with bounds on their noise after each episode."""
         return PrivateRidge(
             self.model.dimension, self.ridges, self.horizon, self._noise, self.noise_scale, self.model.parameter_bound,
-            self.failure,
+            self._radius_failure,
         )  # fmt: skip
 
     def _noise(self, step: int) -> tuple[FloatArray, FloatArray]:
         """(n_blocks,) q_k and (n_blocks,) g_k; before the first release there is no noise."""
         matrix, vector = self.norms.bounds(self.sums, step) if step else (0.0, 0.0)
-        shares = np.array(self.shares)
-        return matrix * shares, vector * shares
+        shares, ratio = np.array(self.shares), getattr(self._mechanism, "vector_ratio", 1.0)
+        return matrix * shares, vector * ratio * shares
+
+    @property
+    def _mechanism(self) -> Any:
+        sums: Any = self.sums
+        return sums.mechanism
 
     def shift(self, step: int) -> Regularizer:
         """(n_blocks,) each: the regularizers after `step` episodes."""
@@ -242,22 +268,41 @@ class UCRLVTR:
             t.block_of_step(model.horizon), np.array(t.center), np.array(t.low), np.array(t.high),
         )  # fmt: skip
 
+    @property
+    def largest_deviation(self) -> FloatArray:
+        """(targets.n_blocks,) the largest factor by which a step's x is divided before it is regressed: 1."""
+        return np.ones(self.targets.n_blocks)
+
+    @property
+    def why_unproved(self) -> str | None:
+        """Why there is no regret bound; None where there is one."""
+        if self.beta_scale < 1:
+            return f"the regret bound holds for a beta_scale of at least 1, got {self.beta_scale!r}"
+        if self.is_published and isinstance(self._mechanism, StackedLaplace):
+            return "the printed bounds on sums of Laplace noise are not proved, and no regret bound follows from them"
+        if self.is_published and self.ridge * self.model.dimension * self.episode_length < 1:
+            return f"the printed width holds for a ridge of at least 1 / (d H), got {self.ridge!r}"
+        return None
+
     def regret_bound(self, horizon: ArrayLike) -> FloatArray:
         r"""Regret that is exceeded with probability at most 2 failure, at every number of episodes; all constants explicit.
 
         With every w_h in its ellipsoid, values are optimistic, and an episode loses at most the sum over its steps of
         min(D_h, 2 beta |x_h|), D_h = high_h - low_h, plus a martingale difference that lies in an interval of length
-        high_(h+1) - low_(h+1) (of the value's own excess over the policy's). The potential sum of min(1, |x|^2), the norm in
-        Lambda^-1, is at most log2 det(I + sum x x^T / a), a the least a_k after a release, as min(1, u) <= log2(1 + u); and
-        det Lambda is at most its trace over d, to the power d. With s the scale of the width and W its largest value up to
-        K,
+        high_(h+1) - low_(h+1) (of the value's own excess over the policy's). What is regressed is x_h over v <= v_h
+        (`largest_deviation`). The potential sum of min(1, |x/v|^2), the norm in Lambda^-1, is at most log2 det(I + sum x x^T
+        / (v^2 a)), a the least a_k after a release, as min(1, u) <= log2(1 + u); and det Lambda is at most its trace over d,
+        to the power d. With s the scale of the width, R_h the bound on |x/v| and W_h the largest beta_h / s up to K,
 
-            R_K <= sum_h (D_h + max(D_h, 2 s W_h) sqrt(K G_h / log 2)) + sqrt(K sum_h (high_(h+1) - low_(h+1))^2
+            R_K <= sum_h (D_h + max(D_h, 2 s v_h W_h) sqrt(K G_h / log 2)) + sqrt(K sum_h (high_(h+1) - low_(h+1))^2
                    log(1/failure) / 2),         G_h = d log(1 + K R_h^2 / (a_h d)),
             W_h <= S_h sqrt(2 log(2 B n/failure) + d log((K R_h^2 / d + b) / a')) + C_w sqrt(b) + g / sqrt(a),
 
-        S_h half the range of the step's values, sums over the steps that have a regression (the others lose nothing), and
-        R_K <= D_1 K.
+        S_h half the range of the step's values over the least v, sums over the steps that have a regression (the others lose
+        nothing), and R_K <= D_1 K. A printed width is its own W_h. It holds for Gaussian noise: the norm of a matrix exceeds
+        U with probability at most p / (6KH), as 4 sqrt d + 2 l >= 2 sqrt d + 2 sqrt(l + log 2) for l = log(6KH/p) >= log 6,
+        a vector's is smaller, (b C_w + U) / sqrt a <= 3 (C_w + 1) sqrt(lambda R^2 + U), and the determinant grows by at most
+        (1 + K / (d lambda))^d, which the printed logarithm covers for lambda >= 1 / (d H).
 
         Args:
           horizon: numbers of episodes, at most the algorithm's, any shape.
@@ -266,28 +311,27 @@ class UCRLVTR:
           in units of reward, the shape of `horizon`.
 
         Raises:
-          ValueError: `beta_scale` is below 1, or the width is constant: for these nothing is proved here.
+          ValueError: nothing is proved of this algorithm; the message says why.
 
         Source: Luyo and others, Theorem 7, with the constants; its proof's "sqrt(H^2 d K beta_K log(1 + HK))" has beta
         inside the root by mistake.
         """
-        if self.beta_scale < 1:
-            raise ValueError(f"the regret bound holds for a beta_scale of at least 1, got {self.beta_scale!r}")
-        if self.constant_width is not None:
-            raise ValueError("the regret bound is that of the width of 'tight', not of a published constant")
+        if self.why_unproved is not None:
+            raise ValueError(self.why_unproved)
         episodes = np.asarray(horizon, dtype=float)
-        t, d = self.targets, self.model.dimension
-        most = int(episodes.max(initial=1.0))
-        played = np.arange(1, most + 1)
+        t, d, n = self.targets, self.model.dimension, self.targets.n_blocks
+        played = np.arange(1, int(episodes.max(initial=1.0)) + 1)
         shift = self.regression.regularizer(played)
-        square, reach = np.array(t.norm_bound) ** 2, np.array(t.high)[:-1] - np.array(t.low)[:-1]
+        square, reach = self.regressor_bounds**2, np.array(t.high)[:-1] - np.array(t.low)[:-1]
         after = (np.array(t.high) - np.array(t.low))[np.array(t.steps) + 1]
-        width = self.regression.radius(d * np.log(played[:, None] * square / d + shift.largest), played)
-        widest = np.maximum.accumulate(width)[np.maximum(episodes.astype(np.int64), 1) - 1]
+        if self.is_published:
+            widest = self.published(int(played[-1]))
+        else:
+            width = self.regression.radius(d * np.log(played[:, None] * square / d + shift.largest), played)
+            widest = np.maximum.accumulate(width)[np.maximum(episodes.astype(np.int64), 1) - 1]
         growth = d * np.log1p(episodes[..., None] * square / (shift.least.min(axis=0) * d))
         lost = reach[list(t.steps)]
-        explored = lost + np.maximum(lost, 2 * self.beta_scale * widest) * np.sqrt(
-            episodes[..., None] * growth / math.log(2)
-        )
+        most = np.maximum(lost, 2 * self.beta_scale * self.largest_deviation * widest[..., :n])
+        explored = lost + most * np.sqrt(episodes[..., None] * growth[..., :n] / math.log(2))
         luck = np.sqrt(episodes * (after**2).sum() * math.log(1 / self.failure) / 2)
         return np.asarray(np.minimum(reach[0] * episodes, explored.sum(axis=-1) + luck))

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from bandana.algorithms.protocol import FloatArray, Record
-from bandana.algorithms.rl.mixture import value_targets_numba
+from bandana.algorithms.rl.mixture import bernstein, value_targets_numba
 from bandana.algorithms.rl.mixture.targets import Targets
 from bandana.algorithms.rl.mixture.vtr import UCRLVTR, Released
 
@@ -28,17 +27,18 @@ class Squares(NamedTuple):
     norm_bound: tuple[float, ...]
     value_bound: tuple[float, ...]
     floor: tuple[float, ...]
-    """Least variance that a sample is taken to have: m^2 / d."""
+    """Least s^2: m^2 / d, or its proxy."""
     top: tuple[float, ...]
     """Largest."""
+    spread: tuple[float, ...]
+    """Half the range of the values where s^2 bounds proxies, 0 where it bounds variances."""
 
 
 def printed_squares(targets: Targets, dimension: int) -> Squares:
     """The squares of the algorithm box, of values in [0, H]: squares in [0, H^2], a floor of H^2 / d, no top."""
     squares = tuple(bound**2 for bound in targets.value_bound)
-    return Squares(
-        (0.0,) * len(squares), squares, squares, tuple(s / dimension for s in squares), (math.inf,) * len(squares)
-    )
+    zeros = (0.0,) * len(squares)
+    return Squares(zeros, squares, squares, tuple(s / dimension for s in squares), (math.inf,) * len(squares), zeros)
 
 
 def centered_squares(targets: Targets, dimension: int) -> Squares:
@@ -47,7 +47,14 @@ def centered_squares(targets: Targets, dimension: int) -> Squares:
     half = tuple(s / 2 for s in squares)
     reach = [norm / value for norm, value in zip(targets.norm_bound, targets.value_bound, strict=True)]
     norms = tuple(h * r for h, r in zip(half, reach, strict=True))
-    return Squares(half, norms, half, tuple(s / dimension for s in squares), squares)
+    return Squares(half, norms, half, tuple(s / dimension for s in squares), squares, (0.0,) * len(squares))
+
+
+def with_proxies(squares: Squares, targets: Targets, dimension: int) -> Squares:
+    """The same, with bounds on proxies for s^2: from that of a d-th of the largest variance to that of the largest."""
+    tops = tuple(spread**2 for spread in targets.spread)
+    floors = tuple(value_targets_numba.proxy(spread**2 / dimension, spread) for spread in targets.spread)
+    return squares._replace(floor=floors, top=tops, spread=targets.spread)
 
 
 def bounds_of(targets: Targets, squares: Squares) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -67,29 +74,37 @@ class UCRLVTRPlus(UCRLVTR):
         (x x^T, y x) / s^2   and   (z z^T, u z),
 
     where s^2 is an upper confidence bound on the variance of y given what was released (`contribute_weighted`), at least the
-    floor m^2 / d, m the bound on |y|. Plans are made from the weighted regression alone. Blocks 0, ..., n - 1 are the
-    weighted ones, n, ..., 2 n - 1 those of squares.
+    floor m^2 / d, m the bound on |y|; or the `proxy` of such a bound. Plans are made from the weighted regression alone.
+    Blocks 0, ..., n - 1 are the weighted ones, n, ..., 2 n - 1 those of squares.
 
     Privacy: as `UCRLVTR`. The weights are functions of the user's own episode and of released values, and as s^2 is never
     below the floor, |x| / s and |y| / s are bounded for every neighbor, by sqrt(d) as printed. Cost an episode: twice that
     of the regressions of `UCRLVTR`, planning the same.
 
-    Widths of `tight`: the self-normalized bound for each regression, y / s being sqrt(d) sub-Gaussian at most, u half its
-    range. Variances enter the weights, not the width: Bernstein's bound for vectors (Zhou et al., Theorem 4.1), which the
-    paper uses, has 8 sqrt(d log(1 + K) log(4 k^2 H / p)) + 4 sqrt(d) log(4 k^2 H / p), larger up to d of about a thousand.
+    Widths: those of squares as in `UCRLVTR`, u lying within half its range. With proxies y / s is 1-sub-Gaussian, and the
+    width of the weighted regression that of `UCRLVTR` too. With variances it is the smaller one of two radii: that of y / s
+    being sqrt(d) sub-Gaussian at most, and Bernstein's (`bernstein`), by which the variance of y / s, at most 1, counts, and
+    its range, up to 2 sqrt(d), only until all directions were seen or hidden by noise; all three bounds of a step have an
+    equal part of half the failure. s^2 is large enough as long as w was in both ellipsoids when s was chosen: by induction
+    over episodes the samples before the first s that is too small are all that the bound needs, and it keeps the next s from
+    being the first. So one width serves for plans and for s^2. As printed, widths are beta-hat and beta-tilde, and it is
+    beta-check for s^2.
 
     Departures from Algorithm 3, whose box (as printed) adds D^2 and f to both Gram matrices and both vectors, though D^1, f
     are the noise of the weighted pair and D^2, g that of the squares, and drops the square in E, in the estimated variance
     and in the regression of squares: these are as Zhou et al. have them. In `tight` variances are also cut at m^2, which no
     variable within m of a number exceeds.
 
+    Regret: `regret_bound` holds with v_h the largest s. It is not of the form of Theorem 9, which bounds the sum of s^2 by
+    that of the true variances: (H^2/d + 3H) T plus 7 beta-check H^2 sqrt(2 d H T log(1 + K/lambda)), T = KH, and more. That
+    is below the 3 H^2 T of the largest s only from T of about 98 beta-check^2 d H log K / (3 - 1/d - 3/H)^2 on, which is 1e9
+    steps at d = 3 and H = 4 without noise.
+
     Attributes:
       squares: the second regressions.
-      published: the noise's bounds (U_1, U_2) for the widths of Corollaries 10 and 11; None: the widths above.
     """
 
     squares: Squares = field(kw_only=True)
-    published: tuple[float, float] | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -104,7 +119,7 @@ class UCRLVTRPlus(UCRLVTR):
     @property
     def ridges(self) -> FloatArray:
         """(n_blocks,) lambda as printed, lambda R^2 else."""
-        if self.published is not None:
+        if self.is_published:
             return np.full(self.n_blocks, self.ridge)
         return super().ridges
 
@@ -112,6 +127,8 @@ class UCRLVTRPlus(UCRLVTR):
     def noise_scale(self) -> FloatArray:
         """(n_blocks,) how sub-Gaussian y / s and u are."""
         weighted = np.array(self.targets.spread) / np.sqrt(self.squares.floor)
+        if self._has_proxies:
+            weighted[:] = 1.0
         highest = np.array(self.targets.value_bound) ** 2
         return np.concatenate([weighted, highest / 2])
 
@@ -122,46 +139,87 @@ class UCRLVTRPlus(UCRLVTR):
         n, d = self.targets.n_blocks, self.model.dimension
         out = np.empty((len(record.user), 2 * n, d, d + 1))
         steps, center, norm, value = self._aims
-        square, square_norm, square_value, floor, top = self._levels
+        square, square_norm, square_value, floor, top, spread = self._levels
         check = self._check_width(released)
         value_targets_numba.contribute_weighted(
-            self.model.features, steps, center, norm, value, square, square_norm, square_value, value, floor, top,
+            self.model.features, steps, center, norm, value, square, square_norm, square_value, value, floor, top, spread,
             released.estimate, released.inverse, check, np.ascontiguousarray(released.width[:, n:]), released.values,
             record.states, record.actions, out,
         )  # fmt: skip
         return out
 
-    def radius(self, log_det: FloatArray, step: int) -> FloatArray:
+    @property
+    def _has_proxies(self) -> bool:
+        return self.squares.spread[0] > 0
+
+    @property
+    def _radius_failure(self) -> float:
+        """Two thirds where a third is for Bernstein's radii."""
+        return self.failure if self._has_proxies else self.failure * 2 / 3
+
+    @property
+    def largest_deviation(self) -> FloatArray:
+        """(n,) the largest s: each part of it is cut at m^2."""
+        most = 3 * np.array(self.targets.value_bound) ** 2
+        return np.asarray(np.sqrt(np.minimum(most, self.squares.top)))
+
+    def radius(self, log_det: FloatArray, inverse: FloatArray, step: int) -> FloatArray:
         """(n_reps, n_blocks) widths of the weighted regressions and of the squares."""
-        if self.published is None:
-            return super().radius(log_det, step)
-        n, (weighted, squares) = self.targets.n_blocks, self._published(step)[:2]
-        return np.broadcast_to(np.repeat([weighted, squares], n), log_det.shape)
+        width = super().radius(log_det, inverse, step)
+        if self.is_published or self._has_proxies:
+            return width
+        n, d, ridge = self.targets.n_blocks, self.model.dimension, self.regression
+        floor, times = ridge.regularizers
+        shift = ridge.regularizer(step)
+        floor = np.where(np.isnan(floor), shift.least, floor)
+        union = np.log(2 * self.n_blocks * times / self._radius_failure)
+        by_noise = self.model.parameter_bound * np.sqrt(shift.largest) + ridge.bounds(step)[1] / np.sqrt(shift.least)
+        chance = width[:, :n] - by_noise[:n]
+        growth = log_det - d * np.log(floor)
+        bernstein.shorten(chance, union, growth, inverse, self._largest_product, bernstein.CHOICES, bernstein.BALL)
+        width[:, :n] = chance + by_noise[:n]
+        return width
+
+    @cached_property
+    def _spreads(self) -> FloatArray:
+        """(n_blocks,) how far y / s and u can lie from their means."""
+        s = self.squares
+        return np.concatenate([2 * np.array(self.targets.spread) / np.sqrt(s.floor), np.add(s.value_bound, s.center)])
+
+    @cached_property
+    def _largest_product(self) -> FloatArray:
+        """(n,) the bound on |x| / s times how far y / s can lie from its mean."""
+        n = self.targets.n_blocks
+        return np.asarray(self.regressor_bounds[:n] * self._spreads[:n])
 
     def _check_width(self, released: Released) -> FloatArray:
         """(n_reps, n) of the weighted regressions, where variances are still unknown: as printed it is another one."""
         n = self.targets.n_blocks
-        if self.published is None:
+        if not self.is_published:
             return np.ascontiguousarray(released.width[:, :n])
-        check = self.beta_scale * self._published(int(released.clock[0]))[2]
-        return np.full((len(released.clock), n), check)
+        check = self.beta_scale * self.published(int(released.clock[0]), is_check=True)[:n]
+        return np.tile(check, (len(released.clock), 1))
 
-    def _published(self, step: int) -> tuple[float, float, float]:
-        """The beta-hat, beta-tilde and beta-check of Corollaries 10 and 11 before episode step + 1."""
-        assert self.published is not None
-        k, d, length, ridge = self.horizon, self.model.dimension, self.episode_length, self.ridge
-        log = math.log(24 * (step + 1) ** 2 * length / self.failure)
-        parts = [3 * (self.model.parameter_bound + 1) * math.sqrt(ridge + upsilon) for upsilon in self.published]
-        spread = math.sqrt(math.log1p(k / ridge) * log)
-        squares = length**2 * (8 * math.sqrt(d * math.log1p(k * length**4 / (d * ridge)) * log) + 4 * log)
-        weighted = parts[0] + 4 * math.sqrt(d) * log
-        return weighted + 8 * math.sqrt(d) * spread, parts[1] + squares, weighted + 8 * d * spread
+    def published(self, step: int, is_check: bool = False) -> FloatArray:
+        r"""(n_blocks,) the beta-hat and beta-tilde of eqs. 6 and 7 before episode step + 1, or beta-check and beta-tilde.
+
+        With X on |x / s| or |z|, Y on how far y / s or u lies from its mean, and l = log(24 (step + 1)^2 H / p),
+
+            3 (C_w + 1) sqrt(lambda + U) + 8 v sqrt(d log(1 + K X^2 / (d lambda)) l) + 4 Y l,
+
+        v = 1 for beta-hat, Y for the others: Theorem 4.1 of Zhou and others. As printed X = Y = sqrt d, or H^2.
+        """
+        n, d = self.targets.n_blocks, self.model.dimension
+        log = math.log(24 * (step + 1) ** 2 * self.episode_length / self.failure)
+        deviation = self._spreads.copy()
+        if not is_check:
+            deviation[:n] = 1.0
+        growth = np.log1p(self.horizon * self.regressor_bounds**2 / (d * self.ridge))
+        chance = 8 * deviation * np.sqrt(d * growth * log) + 4 * self._spreads * log
+        return np.asarray(self._published_noise + chance)
 
     @cached_property
-    def _levels(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    def _levels(self) -> tuple[FloatArray, ...]:
         s = self.squares
-        return np.array(s.center), np.array(s.norm_bound), np.array(s.value_bound), np.array(s.floor), np.array(s.top)
-
-    def regret_bound(self, horizon: ArrayLike) -> Any:
-        """Raises ValueError: Theorem 9 hides its constants, and its widths are Bernstein's."""
-        raise ValueError("no regret bound with constants is proved for UCRL-VTR+")
+        columns = (s.center, s.norm_bound, s.value_bound, s.floor, s.top, s.spread)
+        return tuple(np.array(column) for column in columns)

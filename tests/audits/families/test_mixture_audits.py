@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from nightly import first
 
@@ -43,8 +45,9 @@ def test_a_replaced_episode_reaches_the_whole_claim(name):
 
 
 def test_weights_are_away_from_their_floor_in_few_episodes():
-    """At d = 2 the floor is half the largest variance: of the price a quarter of four fifths is used, and all of a fifth."""
-    assert reached("ucrl-vtr-plus joint", "tight") == pytest.approx((0.8 / 4 + 0.2) ** 0.5, abs=0.02)
+    """At d = 2 the floor is 0.8 of the largest s^2: of the price its square of four fifths is used, and all of a fifth."""
+    used = (math.sqrt(0.5) / math.atanh(math.sqrt(0.5))) ** 2
+    assert reached("ucrl-vtr-plus joint", "tight") == pytest.approx((0.8 * used + 0.2) ** 0.5, abs=0.02)
 
 
 @pytest.mark.nightly

@@ -15,7 +15,7 @@ from bandana.algorithms.environments.mdp_instances import hypercube_chain
 from bandana.algorithms.mdp.models import MixtureModel
 from bandana.algorithms.observers import ActionLog, EpisodicRegretCurve
 from bandana.algorithms.regression.noise_norms import GaussianNorms, LaplaceNorms
-from bandana.algorithms.rl.mixture.forms import READINGS
+from bandana.algorithms.rl.mixture.calibrations import READINGS
 from bandana.algorithms.run import run
 from bandana.privacy_core import EQUAL, GOE, LiveLedger, ReproducibleNoise
 
@@ -117,7 +117,7 @@ def test_the_model_is_that_of_what_was_released(name):
         np.testing.assert_allclose(gram, gram.T)
         np.testing.assert_allclose(released.estimate[0, b], np.linalg.solve(gram, sums[-1][0, b, :, d]), rtol=1e-7)
         np.testing.assert_allclose(released.inverse[0, b], np.linalg.inv(gram), rtol=1e-6, atol=1e-300)
-        if algorithm.constant_width is None:
+        if not algorithm.is_published:
             floor, n = algorithm.regression.regularizers
             least = shift.least[b] if np.isnan(floor[b]) else floor[b]
             log = 2 * math.log(2 * 2 * n[b] * K) + max(0.0, np.linalg.slogdet(gram)[1] - d * math.log(least))
@@ -125,7 +125,7 @@ def test_the_model_is_that_of_what_was_released(name):
             width += algorithm.regression.noise(K)[1][b] / math.sqrt(shift.least[b])
             assert released.width[0, b] == pytest.approx(width, rel=1e-9)
         else:
-            assert released.width[0, b] == algorithm.constant_width
+            assert released.width[0, b] == algorithm.published(K)[b]
 
 
 def vars_of(algorithm):
@@ -146,7 +146,8 @@ def test_the_printed_constants():
         assert algorithm.shift(7).added == pytest.approx([9 + 2 * upsilon] * 2)
         assert algorithm.shift(0).added == pytest.approx([9.0] * 2)
         hoeffding = math.sqrt(2 * 9 * (math.log(3 * 3 * 12) + 1.5 * math.log(37)))
-        assert algorithm.constant_width == pytest.approx(3 * (math.sqrt(3) + 1) * math.sqrt(9 + upsilon) + hoeffding)
+        width = 3 * (math.sqrt(3) + 1) * math.sqrt(9 + upsilon) + hoeffding
+        assert algorithm.published(7) == pytest.approx([width] * 2)
 
 
 @pytest.mark.parametrize("reading", READINGS)
@@ -299,5 +300,7 @@ class TestTheRegretBound:
     def test_where_nothing_is_proved(self):
         with pytest.raises(ValueError, match=r"beta_scale of at least 1, got 0\.5"):
             vtr("twin", MODEL, K, beta_scale=0.5).regret_bound(3)
-        with pytest.raises(ValueError, match="width of 'tight'"):
-            vtr("joint printed", MODEL, K).regret_bound(3)
+        with pytest.raises(ValueError, match="printed bounds on sums of Laplace noise are not proved"):
+            vtr("pure joint printed", MODEL, K).regret_bound(3)
+        with pytest.raises(ValueError, match=r"ridge of at least 1 / \(d H\), got 0\.1"):
+            vtr("joint printed", MODEL, K, ridge=0.1).regret_bound(3)

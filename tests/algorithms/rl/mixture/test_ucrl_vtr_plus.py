@@ -22,6 +22,7 @@ from bandana.privacy_core import LiveLedger, ReproducibleNoise, ScriptedLedger
 
 plus = partial(vtr, is_plus=True)
 every = pytest.mark.parametrize("name", FORMS)
+VARIANCE = {"weights": "variance"}
 
 
 def record_of(states, actions):
@@ -34,8 +35,10 @@ def test_a_square_is_as_sub_gaussian_as_half_its_range():
     algorithm = plus("joint tight", MODEL, K)
     n = algorithm.targets.n_blocks
     assert algorithm.noise_scale[n:] == pytest.approx([bound**2 / 2 for bound in algorithm.targets.value_bound])
-    floors = np.sqrt(algorithm.squares.floor)
-    assert algorithm.noise_scale[:n] * floors == pytest.approx(np.array(algorithm.targets.spread))
+    assert algorithm.noise_scale[:n].tolist() == [1.0] * n
+    by_variance = plus("joint tight", MODEL, K, parts=VARIANCE)
+    floors = np.sqrt(by_variance.squares.floor)
+    assert by_variance.noise_scale[:n] * floors == pytest.approx(np.array(algorithm.targets.spread))
 
 
 @pytest.mark.parametrize("name", ["joint tree", "joint tight", "local tight", "pure joint tight", "pure local tight"])
@@ -47,12 +50,13 @@ def test_half_of_the_failure_is_that_of_all_norms_of_noise(name, horizon):
     assert algorithm.norms.failure * 2 * len(algorithm.shares) * horizon == pytest.approx(algorithm.failure / 2)
 
 
+@pytest.mark.parametrize("weights", ["variance", "proxy"])
 @pytest.mark.parametrize("name", ["joint printed", "joint tight"])
 @pytest.mark.parametrize("d", [3, 8])
-def test_contributions_against_numpy(name, d):
+def test_contributions_against_numpy(name, d, weights):
     """Random regressions; the pair of a step, weighted, and that of its squares."""
     model, _ = mixture(4, 3, 4, d, seed=1, is_sparse=False)
-    algorithm, rng, n_reps = plus(name, model, K), np.random.default_rng(5), 40
+    algorithm, rng, n_reps = plus(name, model, K, parts={"weights": weights}), np.random.default_rng(5), 40
     _, released = algorithm.init(n_reps)
     n = algorithm.targets.n_blocks
     x = rng.standard_normal((n_reps, 2 * n, 2 * d, d))
@@ -64,10 +68,10 @@ def test_contributions_against_numpy(name, d):
     states, actions = rng.integers(4, size=(n_reps, 5)), rng.integers(3, size=(n_reps, 4))
     found = algorithm.contribution(released, record_of(states, actions))
     steps, center, norm, value = algorithm._aims
-    square, square_norm, square_value, floor, top = algorithm._levels
+    square, square_norm, square_value, floor, top, spread = algorithm._levels
     check = algorithm._check_width(released)
     weight = value_targets_numba.weights_reference(
-        model.features, steps, center, square, value, floor, top, released.estimate, released.inverse, check,
+        model.features, steps, center, square, value, floor, top, spread, released.estimate, released.inverse, check,
         released.width[:, n:], released.values, states, actions,
     )  # fmt: skip
     if name == "joint tight" and d == 8:
@@ -110,9 +114,9 @@ def test_the_variance_is_estimated_by_both_regressions():
                 p, after = transitions[h, state, action], released.values[0, h + 1]
                 variance = p @ after**2 - (p @ after) ** 2
                 floor, top = algorithm.squares.floor[b], algorithm.squares.top[b]
-                expected = plain[0, b] / min(max(variance, floor), top)
-                np.testing.assert_allclose(found[0, b], expected, rtol=1e-7, atol=1e-9)
-                seen += floor < variance < top
+                bounded = value_targets_numba.proxy(variance, algorithm.targets.spread[b])
+                np.testing.assert_allclose(found[0, b], plain[0, b] / min(max(bounded, floor), top), rtol=1e-7, atol=1e-9)
+                seen += floor < bounded < top
     assert seen > 5
 
 
@@ -131,7 +135,7 @@ def test_the_printed_constants(trust, growth):
     expected = [1 + 2 * upsilons[0]] * 2 + [1 + 2 * upsilons[1]] * 2
     assert algorithm.shift(7).added == pytest.approx(expected)
     log = math.log(24 * 8**2 * 3 * 12)  # before episode 8
-    weighted, squares, check = algorithm._published(7)
+    (weighted, _, squares, _), check = algorithm.published(7), algorithm.published(7, is_check=True)[0]
     first = 3 * (math.sqrt(3) + 1) * math.sqrt(1 + upsilons[0]) + 4 * math.sqrt(3) * log
     assert weighted == pytest.approx(first + 8 * math.sqrt(3 * math.log(13) * log))
     assert check == pytest.approx(first + 8 * 3 * math.sqrt(math.log(13) * log))
@@ -214,8 +218,3 @@ def test_the_twin_learns():
     run(algorithm, stream, LiveLedger(8, ReproducibleNoise(np.random.SeedSequence(2))), observers=[curve])
     first, whole = curve.curve.mean(axis=0)
     assert whole < 0.3 * 30 * first, "linear regret would be 30 times the first"
-
-
-def test_nothing_with_constants_is_proved():
-    with pytest.raises(ValueError, match="no regret bound with constants"):
-        plus("twin", MODEL, K).regret_bound(3)

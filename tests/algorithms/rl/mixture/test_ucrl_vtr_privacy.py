@@ -11,6 +11,7 @@ from test_ucrl_vtr import MODEL, TABLE, K
 from bandana.algorithms.environments.episodes import EpisodeTable
 from bandana.algorithms.papers import luyo
 from bandana.algorithms.protocol import Record
+from bandana.algorithms.rl.mixture.calibrations import calibrations
 from bandana.algorithms.rl.mixture.forms import VTR
 from bandana.algorithms.run import run
 from bandana.privacy_core import GaussianDP, LiveLedger, PureDP, ReproducibleNoise, ScriptedLedger, TrustModel
@@ -125,12 +126,17 @@ def test_refusals(form, is_plus, arguments, message):
             vtr(f"{form} {calibration}", MODEL, **{"horizon": 10, "is_plus": is_plus} | arguments)
 
 
-def test_a_calibration_or_trust_model_that_is_none():
-    for name, known in {"joint": "printed, tree, tight", "local": "printed, tight", "pure joint": "printed, tight"}.items():
-        with pytest.raises(ValueError, match=f"calibration must be one of {known}, got 'loose'"):
-            vtr(f"{name} loose", MODEL, 10)
+def test_parts_or_a_trust_model_that_are_none():
+    promise, tight = PureDP(1.0), calibrations(False, True, True)["tight"]
+    for wrong, message in (
+        ({"noise": "tight"}, "parts must be noise, width, values, got noise"),
+        (tight | {"sum": "tree"}, "parts must be noise, width, values, got noise, width, values, sum"),
+        (tight | {"width": "loose"}, "width must be one of printed, exact, got 'loose'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            VTR(MODEL, 10, UNIT).private(promise, TrustModel.JOINT, wrong)
     with pytest.raises(ValueError, match="trust must be joint or local, got central"):
-        VTR(MODEL, 10, UNIT).private(PureDP(1.0), TrustModel.CENTRAL, "tight")
+        VTR(MODEL, 10, UNIT).private(promise, TrustModel.CENTRAL, tight)
     with pytest.raises(ValueError, match="epsilon must be a finite number above 0, got 0"):
         vtr("joint printed", MODEL, 10, 0.0)
 
