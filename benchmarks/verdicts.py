@@ -18,7 +18,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from bandana.audits.reporting.intervals import Mean, unpaired_interval
 
 PLACE = Path(__file__).parents[1] / "docs" / "verdicts.yaml"
-Outcome = Literal["better", "worse", "not resolved"]
+Outcome = Literal["better", "worse", "equal within 5 %", "not resolved"]
+_EQUAL = 0.05
 
 
 class Verdict(BaseModel):
@@ -31,6 +32,7 @@ class Verdict(BaseModel):
     against: str
     """`printed` (the first calibration), `without noise`, a reference row, or the label of another cell."""
     outcome: Outcome
+    """`equal within 5 %`: the interval of the difference lies within 5 % of the other's regret, resolved or not."""
 
 
 class Row(NamedTuple):
@@ -61,12 +63,18 @@ def rows_of(root: Path, wanted: Sequence[Verdict]) -> Iterator[Row]:
     for verdict in wanted:
         report = json.loads((root / "suites" / verdict.suite / "report.json").read_text(encoding="utf-8"))
         for cell in verdict.cells:
-            difference = _difference(report["benchmark"], cell, verdict)
-            found: Outcome = "worse" if difference.low > 0 else "better" if difference.high < 0 else "not resolved"
-            yield Row(verdict, cell, difference, found)
+            difference, regret = _difference(report["benchmark"], cell, verdict)
+            yield Row(verdict, cell, difference, _outcome(difference, _EQUAL * regret, verdict.outcome))
 
 
-def _difference(benchmark: dict[str, Any], label: str, verdict: Verdict) -> Mean:
+def _outcome(difference: Mean, slack: float, wanted: Outcome) -> Outcome:
+    if wanted == "equal within 5 %" and -slack <= difference.low and difference.high <= slack:
+        return wanted
+    return "worse" if difference.low > 0 else "better" if difference.high < 0 else "not resolved"
+
+
+def _difference(benchmark: dict[str, Any], label: str, verdict: Verdict) -> tuple[Mean, float]:
+    """The difference of a verdict's cell, and the regret of what it is compared with."""
     cells = {cell["label"]: cell for cell in benchmark["cells"]}
     if label not in cells:
         raise ValueError(f"{verdict.suite} has no cell {label!r}; it has: {', '.join(cells)}")
@@ -74,12 +82,12 @@ def _difference(benchmark: dict[str, Any], label: str, verdict: Verdict) -> Mean
     for each in benchmark["comparisons"]:
         is_other = kind != "reference" or cells[each["other"]]["algorithm"] == verdict.against
         if each["cell"] == label and each["kind"] == kind and is_other:
-            return Mean(each["mean"], each["low"], each["high"])
+            return Mean(each["mean"], each["low"], each["high"]), cells[each["other"]]["final_mean"]
     if verdict.against not in cells:
         raise ValueError(f"{verdict.suite}: {label!r} is not compared with {verdict.against!r}")
     sides = [cells[verdict.against], cells[label]]
     other, own = (Mean(*(side[f"final_{end}"] for end in ("mean", "low", "high"))) for side in sides)
-    return unpaired_interval(other, sides[0]["replications"], own, sides[1]["replications"])
+    return unpaired_interval(other, sides[0]["replications"], own, sides[1]["replications"]), other.mean
 
 
 def main(root: Path, suites: Sequence[str] = ()) -> int:

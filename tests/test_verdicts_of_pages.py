@@ -50,6 +50,12 @@ def test_an_interval_that_holds_zero_is_not_resolved(tmp_path):
     assert (row.found, row.holds) == ("not resolved", False)
 
 
+def test_equal_means_that_the_whole_interval_is_near(tmp_path):
+    (near,) = rows_of(report(tmp_path, 0.1, 1.4), [verdict("printed", "equal within 5 %")])
+    (far,) = rows_of(report(tmp_path, -0.1, 1.6), [verdict("printed", "equal within 5 %")])
+    assert (near.holds, far.holds, far.found) == (True, False, "not resolved")
+
+
 def test_the_command_fails_where_a_verdict_does_not_hold(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(verdicts, "verdicts", lambda: [verdict("printed", "better")])
     assert verdicts.main(report(tmp_path, -12, -8)) == 0
