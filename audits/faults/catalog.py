@@ -5,12 +5,13 @@ from bandana.audits.faults.contextual import CONTEXTUAL_CONTROLS
 from bandana.audits.faults.fault import Control
 from bandana.audits.faults.finite_arm import FINITE_ARM_CONTROLS
 from bandana.audits.faults.kernel import KERNEL_CONTROLS
+from bandana.audits.faults.lin_priv import LIN_PRIV_CONTROLS
 from bandana.audits.faults.linear import LINEAR_CONTROLS
 from bandana.audits.faults.linear_mdp import LINEAR_MDP_CONTROLS
 from bandana.audits.faults.mixture import MIXTURE_CONTROLS
 
 CONTROLS: dict[str, tuple[Control, ...]] = {
-    **FINITE_ARM_CONTROLS, **LINEAR_CONTROLS, **CONTEXTUAL_CONTROLS, **KERNEL_CONTROLS, **CAPRI_CONTROLS, **MIXTURE_CONTROLS,
-    **LINEAR_MDP_CONTROLS,
+    **FINITE_ARM_CONTROLS, **LINEAR_CONTROLS, **CONTEXTUAL_CONTROLS, **LIN_PRIV_CONTROLS, **KERNEL_CONTROLS,
+    **CAPRI_CONTROLS, **MIXTURE_CONTROLS, **LINEAR_MDP_CONTROLS,
 }  # fmt: skip
 """Label of a private entry of the catalog -> its planted faults."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from bandana.algorithms.bandits.contextual.lin_priv import LIN_PRIV
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, LinUCBSettings
 from bandana.algorithms.bandits.contextual.oful import PARTS, RarelySwitchingOFUL, adar_oful, oful
 from bandana.algorithms.entry import (
@@ -172,5 +173,6 @@ ENTRIES = (
         bound=_self_normalized,
         parts=PARTS,
     ),
+    LIN_PRIV,
     *map(_lin_ucb_entry, _LIN_UCB),
 )
