@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import (
+    KL_PARTS,
     PARTS,
     PURE_PARTS,
     EpisodicUCB,
@@ -71,7 +72,8 @@ def _adap_ucb(settings: Settings) -> EpisodicUCB:
 
 def _adap_klucb(settings: Settings) -> EpisodicUCB:
     problem = settings.problem
-    return adap_klucb(problem.n_actions, pure_of(settings).epsilon, settings.parameters["beta"], problem.reward_range)
+    beta, parts = settings.parameters["beta"], settings.parts
+    return adap_klucb(problem.n_actions, pure_of(settings).epsilon, beta, problem.reward_range, parts)
 
 
 def _dp_ucb(settings: Settings) -> TreeUCB:
@@ -248,10 +250,11 @@ ENTRIES = (
     ),
     _pure(
         name="adap-klucb",
-        calibrations=("printed",),
+        calibrations=("printed", "tight"),
         source=f"{_ADAP}, Algorithm 1 and Theorem 6",
         build=_adap_klucb,
         parameters=_BETA,
+        parts=KL_PARTS,
         promise=_claim("Theorem 6", _ADAP),
         probes=_first_pull_and_first_index,
         bound=_in_episodes(_adap_klucb, f"{_ADAP}, the proof of Theorem 7, by Pinsker's inequality"),

@@ -18,6 +18,7 @@ from bandana.algorithms.bandits.finite_arm import episodes_numba
 from bandana.algorithms.bandits.finite_arm.indices import (
     KULLBACK_LEIBLER,
     LAPLACE,
+    POOLED,
     SEPARATE,
     SUB_GAMMA,
     SUB_GAUSSIAN,
@@ -258,12 +259,22 @@ def adap_ucb(
     return _in_episodes(n_arms, epsilon, beta, reward_range, index, combines)
 
 
-def adap_klucb(n_arms: int, epsilon: float, beta: float, reward_range: Interval) -> EpisodicUCB:
+KL_PARTS = {"printed": {"estimator": "last"}, "tight": {"estimator": "all"}}
+"""Calibration of AdaP-KLUCB -> its part, see `adap_klucb`; its noise is exact in both."""
+
+
+def adap_klucb(
+    n_arms: int, epsilon: float, beta: float, reward_range: Interval, calibration: str | Mapping[str, str] = "printed"
+) -> EpisodicUCB:
     """AdaP-KLUCB with total privacy epsilon-DP: as `adap_ucb`, also in its arguments, with the Kullback-Leibler index.
+
+    `estimator` is the `last` episode alone, as printed, or `all` rewards of an arm, with the noise of all its episodes
+    (`PooledKullbackLeiblerIndex`): post-processing of what was released anyway.
 
     An arm whose noisy mean is moved to the end of the range has the largest index there is. Such ties, which the paper
     leaves open, go to the arm of the largest mean before it is moved: at small epsilon most decisions are such ties, and
     giving them to the lowest arm would make the order of arms matter.
     Source: Azize and Basu (2022), When Privacy Meets Partial Information, Algorithm 1, Theorems 6 and 8.
     """
-    return _in_episodes(n_arms, epsilon, beta, reward_range, KULLBACK_LEIBLER)
+    combines = _parts(calibration, KL_PARTS)["estimator"] == "all"
+    return _in_episodes(n_arms, epsilon, beta, reward_range, POOLED if combines else KULLBACK_LEIBLER, combines)

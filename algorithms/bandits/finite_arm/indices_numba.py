@@ -100,11 +100,52 @@ def largest_bernoulli_mean_reference(p: float, budget: float) -> float:
 
 
 @_kernel
-def kl_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, low, width, out):  # type: ignore[no-untyped-def]
+def laplace_sum_quantile(n_draws, level):  # type: ignore[no-untyped-def]
+    r"""A y with P(L_1 + ... + L_m >= y) <= e^-level, for m = n_draws independent standard Laplace variables; 0 for none.
+
+    Chernoff: log E exp(lambda L) = -log(1 - lambda^2), and the best lambda is (sqrt(m^2 + y^2) - m) / y, which gives
+
+        P(L_1 + ... + L_m >= y) <= exp(-m (2u - 2 - log u)),      u = (sqrt(m^2 + y^2) / m + 1) / 2.
+
+    Newton's method finds v = u - 1 with 2v - log(1 + v) = level / m; it comes from the right, where it never passes the
+    root of a convex function: from v = level / m, as log(1 + v) <= v.
+    """
+    if n_draws == 0 or level <= 0.0:
+        return 0.0
+    c = level / n_draws
+    v = c
+    for _ in range(60):
+        step = (2.0 * v - math.log1p(v) - c) * (1.0 + v) / (1.0 + 2.0 * v)
+        v -= step
+        if step <= 1e-15 * v:
+            break
+    return 2.0 * n_draws * math.sqrt(v * (1.0 + v))
+
+
+def laplace_sum_quantile_reference(n_draws: int, level: float) -> float:
+    """The same by Lambert's function: u = -W_{-1}(-2 e^(-2 - level / m)) / 2."""
+    if n_draws == 0 or level <= 0:
+        return 0.0
+    u = float(-lambertw(-2 * math.exp(-2 - level / n_draws), k=-1).real / 2)
+    return 2 * n_draws * math.sqrt(u * (u - 1))
+
+
+@_kernel
+def episodes_noise(n_episodes, level):  # type: ignore[no-untyped-def]
+    """Quantile at `level` of the noise of so many episodes, of scale 1 each: of one Laplace variable, or of several."""
+    return level if n_episodes <= 1 else laplace_sum_quantile(n_episodes, level)
+
+
+@_kernel
+def kl_optimistic_arms(  # type: ignore[no-untyped-def]
+    mean, deviation, tail, pulls, arm, left, clock, confidence, low, width, pools, out
+):
     """out[r] = arm[r] in the middle of an episode, else the arm with the largest Kullback-Leibler index.
 
     The index is max {q : n kl(p, q) <= confidence log t}, p the mean plus confidence log(t) tail, moved into [0, 1], where
-    rewards are brought to [0, 1] from [low, low + width] and n = (width / deviation)^2 / 4 is the number of samples.
+    rewards are brought to [0, 1] from [low, low + width] and n = (width / deviation)^2 / 4 is the number of samples. If it
+    `pools`, a mean has the noise of all m episodes of its arm, as many as `pulls` has binary digits, and p is the mean plus
+    the quantile of m Laplace variables times tail.
     Shapes as in `optimistic_arms`. An arm whose Pinsker bound p + sqrt(confidence log(t) / (2 n)) is not above the
     best index so far is not looked at closer: its index is below that bound. Equal indices, of arms whose p is moved to an
     end of [0, 1], go by p before it is moved; then to the lowest arm.
@@ -115,12 +156,19 @@ def kl_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, low,
             out[r] = arm[r]
             continue
         level = confidence * math.log(max(clock[r] + 1, 2))
+        noise = level
         best, best_index, best_uncut = 0, -math.inf, -math.inf
         for a in range(n_arms):
             if deviation[r, a] == math.inf:
                 best = a
                 break
-            uncut = (mean[r, a] + level * tail[r, a] - low) / width
+            if pools and tail[r, a] > 0.0:
+                n_episodes, rest = 0, pulls[r, a]
+                while rest:
+                    rest >>= 1
+                    n_episodes += 1
+                noise = episodes_noise(n_episodes, level)
+            uncut = (mean[r, a] + noise * tail[r, a] - low) / width
             p = min(max(uncut, 0.0), 1.0)
             relative = deviation[r, a] / width
             budget = 4.0 * level * relative * relative
@@ -134,12 +182,19 @@ def kl_optimistic_arms(mean, deviation, tail, arm, left, clock, confidence, low,
 
 
 def kl_optimistic_arms_reference(
-    mean: FloatArray, deviation: FloatArray, tail: FloatArray, arm: IntArray, left: IntArray, clock: IntArray,
-    confidence: float, low: float, width: float,
+    mean: FloatArray, deviation: FloatArray, tail: FloatArray, pulls: IntArray, arm: IntArray, left: IntArray,
+    clock: IntArray, confidence: float, low: float, width: float, pools: bool,
 ) -> IntArray:  # fmt: skip
     """The same in NumPy, without the short cut."""
     level = (confidence * np.log(np.maximum(clock + 1, 2)))[:, None]
-    uncut = (mean + level * tail - low) / width
+    noise = np.broadcast_to(level, mean.shape)
+    if pools:
+        several = [
+            [laplace_sum_quantile_reference(n.bit_length(), x) if n > 1 else x for n in row]
+            for row, (x,) in zip(pulls.tolist(), level.tolist(), strict=True)
+        ]
+        noise = np.array(several)
+    uncut = (mean + noise * tail - low) / width
     p = np.clip(uncut, 0.0, 1.0)
     budget = np.where(np.isinf(deviation), np.inf, 4 * level * (deviation / width) ** 2)
     index = [
@@ -162,6 +217,21 @@ def laplace_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, widt
         mean[r, a] = noisy_sum[i] / n[i]
         deviation[r, a] = 0.5 * width / math.sqrt(n[i])
         tail[r, a] = scale / n[i]
+
+
+@_kernel
+def pooled_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, width):  # type: ignore[no-untyped-def]
+    """Adds each ended episode to its arm's pooled mean, of as many rewards before as the episode has, but for the first.
+
+    deviation and tail are those of `laplace_estimate` for all rewards together; rows as in `episodes_numba.estimate`.
+    """
+    for i in range(len(reps)):
+        r, a = reps[i], arm[i]
+        before = 0.0 if deviation[r, a] == np.inf else float(n[i])
+        total = before + n[i]
+        mean[r, a] = (mean[r, a] * before + noisy_sum[i]) / total
+        deviation[r, a] = 0.5 * width / math.sqrt(total)
+        tail[r, a] = scale / total
 
 
 @_kernel
@@ -217,37 +287,6 @@ def separate_estimate(mean, deviation, tail, reps, arm, noisy_sum, n, scale, wid
         mean[r, a] = value if is_first else mean[r, a] + (value - mean[r, a]) * weight / total
         deviation[r, a] = (math.sqrt(v_rewards) + (0.0 if is_first else math.sqrt(v_noise))) / total
         tail[r, a] = c / total
-
-
-@_kernel
-def laplace_sum_quantile(n_draws, level):  # type: ignore[no-untyped-def]
-    r"""A y with P(L_1 + ... + L_m >= y) <= e^-level, for m = n_draws independent standard Laplace variables; 0 for none.
-
-    Chernoff: log E exp(lambda L) = -log(1 - lambda^2), and the best lambda is (sqrt(m^2 + y^2) - m) / y, which gives
-
-        P(L_1 + ... + L_m >= y) <= exp(-m (2u - 2 - log u)),      u = (sqrt(m^2 + y^2) / m + 1) / 2.
-
-    Newton's method finds v = u - 1 with 2v - log(1 + v) = level / m; it comes from the right, where it never passes the
-    root of a convex function: from v = level / m, as log(1 + v) <= v.
-    """
-    if n_draws == 0 or level <= 0.0:
-        return 0.0
-    c = level / n_draws
-    v = c
-    for _ in range(60):
-        step = (2.0 * v - math.log1p(v) - c) * (1.0 + v) / (1.0 + 2.0 * v)
-        v -= step
-        if step <= 1e-15 * v:
-            break
-    return 2.0 * n_draws * math.sqrt(v * (1.0 + v))
-
-
-def laplace_sum_quantile_reference(n_draws: int, level: float) -> float:
-    """The same by Lambert's function: u = -W_{-1}(-2 e^(-2 - level / m)) / 2."""
-    if n_draws == 0 or level <= 0:
-        return 0.0
-    u = float(-lambertw(-2 * math.exp(-2 - level / n_draws), k=-1).real / 2)
-    return 2 * n_draws * math.sqrt(u * (u - 1))
 
 
 @_kernel

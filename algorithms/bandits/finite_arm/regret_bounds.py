@@ -54,7 +54,8 @@ def episodic_bound(algorithm: EpisodicUCB, horizon: ArrayLike, means: ArrayLike)
     n_releases, n_arms, beta = int(math.log2(max(2.0, rounds.max(initial=2.0)))) + 2, algorithm.n_actions, algorithm.beta
     deviation, tail = _after_releases(algorithm, n_releases)
     logarithm = np.log(np.maximum(rounds, 2.0))[..., None]
-    width = algorithm.index.width(deviation, tail, beta, logarithm) / algorithm.reward_range.width
+    width = algorithm.index.width(deviation, tail, beta, logarithm, np.arange(1, n_releases + 1))
+    width /= algorithm.reward_range.width
     length = 2.0 ** np.arange(n_releases)
     last = np.stack([_last(2 * width >= gap) for gap in gaps], axis=-1) if len(gaps) else np.zeros((*rounds.shape, 0))
     best = (length[:, None] + length + n_arms - 1) ** -beta

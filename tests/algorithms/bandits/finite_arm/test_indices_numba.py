@@ -73,13 +73,31 @@ def test_sub_gamma_estimate(combines):
     assert np.isinf(deviation[0, 1])
 
 
+@pytest.mark.parametrize("pools", [False, True])
 @given(seeds, st.integers(1, 20), st.integers(2, 6), st.floats(0.1, 8.0), st.booleans(), st.sampled_from([1.0, 3.0]))
-def test_kl_optimistic_arms(seed, n_reps, n_arms, beta, unpulled, width):
+def test_kl_optimistic_arms(pools, seed, n_reps, n_arms, beta, unpulled, width):
     mean, deviation, tail, *rest = states(seed, n_reps, n_arms, unpulled)
-    state = (width * mean - 1, width * deviation, width * tail, *rest)
+    pulls = 2 ** np.random.default_rng(seed).integers(0, 4, mean.shape)
+    state = (width * mean - 1, width * deviation, width * tail, pulls, *rest)
     found = np.full(n_reps, -1)
-    indices_numba.kl_optimistic_arms(*state, beta, -1.0, width, found)
-    assert np.array_equal(found, indices_numba.kl_optimistic_arms_reference(*state, beta, -1.0, width))
+    indices_numba.kl_optimistic_arms(*state, beta, -1.0, width, pools, found)
+    assert np.array_equal(found, indices_numba.kl_optimistic_arms_reference(*state, beta, -1.0, width, pools))
+
+
+def test_pooled_estimate():
+    """Episodes of 1, 1, 2 and 4 rewards are one mean of eight, with a fourth of the first's noise scale an eighth."""
+    mean, deviation, tail = np.zeros((1, 2)), np.full((1, 2), np.inf), np.zeros((1, 2))
+    one = np.zeros(1, dtype=np.int64)
+    total = 0.0
+    for n, value in ((1, 0.7), (1, -0.4), (2, 2.2), (4, 1.1)):
+        indices_numba.pooled_estimate(mean, deviation, tail, one, one, np.array([value]), np.array([n]), 1.5, 2.0)
+        total += value
+    assert mean[0, 0] == pytest.approx(total / 8)
+    assert deviation[0, 0] == pytest.approx(1 / math.sqrt(8))
+    assert tail[0, 0] == pytest.approx(1.5 / 8)
+    assert np.isinf(deviation[0, 1])
+    assert indices_numba.episodes_noise(1, 3.0) == 3.0
+    assert indices_numba.episodes_noise(2, 3.0) > 3.0
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.0, 60.0))
@@ -183,7 +201,18 @@ def test_cut_indices_go_by_the_uncut_mean():
             out = np.full(1, -1)
             rolled = np.roll(np.array([mean]), shift, axis=1)
             indices_numba.kl_optimistic_arms(
-                rolled, np.full((1, 3), 0.25), np.zeros((1, 3)), zeros, zeros, zeros + 99, 1.0, 0.0, 1.0, out
+                rolled,
+                np.full((1, 3), 0.25),
+                np.zeros((1, 3)),
+                np.ones((1, 3), dtype=np.int64),
+                zeros,
+                zeros,
+                zeros + 99,
+                1.0,
+                0.0,
+                1.0,
+                False,
+                out,
             )
             assert out[0] == (1 + shift) % 3
 
