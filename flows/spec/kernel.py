@@ -66,6 +66,7 @@ _KERNELS: dict[str, Callable[[float], kernels.Kernel]] = {
     **{f"matern-{n}/2": partial(kernels.Matern, n / 2) for n in (1, 3, 5)},
     **{f"product-matern-{n}/2": partial(kernels.ProductMatern, n / 2) for n in (1, 3, 5)},
 }
+Frequencies = Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=1)]
 _OF_KERNEL = "Kernel whose space holds the mean reward; known to algorithms."
 
 
@@ -284,6 +285,13 @@ class RkhsSpec(_KernelSpec):
     unseen: Annotated[int, Field(ge=0)] = Field(
         0, description="How many of the contexts are never drawn; a record may hold them all the same."
     )
+    law: Frequencies | None = Field(
+        None, description="Relative frequencies of the contexts, one for each; all that are drawn have the same if left out."
+    )
+    assumed_law: Frequencies | None = Field(
+        None,
+        description="Relative frequencies that algorithms are told in place of the true ones; the true ones if left out.",
+    )
     actions: Annotated[int, Field(ge=2)] = Field(50, description="Actions of each context.")
     context_dimension: Count = Field(1, description="Coordinates of a context.")
     action_dimension: Count = Field(1, description="Coordinates of an action.")
@@ -311,6 +319,11 @@ class RkhsSpec(_KernelSpec):
     def _consistent(self) -> RkhsSpec:
         if self.noise is not None and self.rewards != "gaussian":
             raise ValueError("noise is that of gaussian rewards: two-point ones have none to choose")
+        for name, law in (("law", self.law), ("assumed_law", self.assumed_law)):
+            if law is not None and (len(law) != self.contexts or not sum(law) > 0):
+                raise ValueError(f"{name} must hold a frequency for each of {self.contexts} contexts, not all 0; got {law}")
+        if self.law is not None and self.unseen:
+            raise ValueError("law says which contexts are never drawn: leave unseen out, and give them frequency 0")
         if self.unseen >= self.contexts:
             raise ValueError(f"unseen must be below contexts = {self.contexts}, got {self.unseen}")
         if (self.centers or 1) > self.contexts * self.actions:
@@ -321,11 +334,28 @@ class RkhsSpec(_KernelSpec):
 
 
 class _Rkhs(_Pooled[RkhsSpec]):
+    @property
+    def is_drawn(self) -> bool:  # type: ignore[override]
+        """Whether contexts are drawn as algorithms are told."""
+        return self.item.assumed_law is None
+
     @cached_property
-    def pool(self) -> Pool:
+    def true_pool(self) -> Pool:
+        """Contexts, points, and the law that contexts are drawn by."""
         item = self.item
         dimensions = item.context_dimension, item.action_dimension
-        return product_pool(item.contexts, item.actions, dimensions, self._seed(Purpose.POOL), item.unseen)
+        found = product_pool(item.contexts, item.actions, dimensions, self._seed(Purpose.POOL), item.unseen)
+        return _with_law(found, item.law)
+
+    @cached_property
+    def pool(self) -> Pool:
+        """What algorithms are told: the same contexts and points, with the assumed law."""
+        return _with_law(self.true_pool, self.item.assumed_law)
+
+    def facts(self) -> dict[str, Any]:
+        """What keys and seeds know of it; laws that are left out change no seed of specs that were written before them."""
+        found = super().facts()
+        return {name: value for name, value in found.items() if value is not None or name not in ("law", "assumed_law")}
 
     @property
     def _noise(self) -> float:
@@ -346,7 +376,7 @@ class _Rkhs(_Pooled[RkhsSpec]):
 
     def stream(self, seed: np.random.SeedSequence) -> PooledFunction:
         return PooledFunction(
-            self.pool, self.values, self.spec.horizon, seed, self.reward_range, law=self.item.rewards, noise=self._noise
+            self.true_pool, self.values, self.spec.horizon, seed, self.reward_range, law=self.item.rewards, noise=self._noise
         )
 
     @cached_property
@@ -366,6 +396,10 @@ class _Rkhs(_Pooled[RkhsSpec]):
     def about(self) -> tuple[str, str, str]:
         item = self.item
         drawn = "drawn with the same probability"
+        if item.law is not None:
+            drawn = f"drawn in proportion to {_listed(item.law)}"
+        if item.assumed_law is not None:
+            drawn += f" (algorithms are told {_listed(item.assumed_law)})"
         if item.unseen:
             drawn += f" but for {item.unseen} that {'is' if item.unseen == 1 else 'are'} never drawn"
         law = "are at the ends of the range"
@@ -383,6 +417,14 @@ class _Rkhs(_Pooled[RkhsSpec]):
             "and hides a record least, and rewards drawn at random."
         )
         return item.kind, text, CONTEXTUAL_PSEUDO
+
+
+def _with_law(pool: Pool, frequencies: list[float] | None) -> Pool:
+    return pool if frequencies is None else replace(pool, law=np.array(frequencies) / sum(frequencies))
+
+
+def _listed(frequencies: list[float]) -> str:
+    return " : ".join(f"{each:g}" for each in frequencies)
 
 
 class DiabetesSpec(_KernelSpec):

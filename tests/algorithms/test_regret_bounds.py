@@ -47,13 +47,18 @@ LEVELS = {"renyi": RenyiDP(2.0, 1.0), "pure": PureDP(1.0), "approximate": Approx
 HORIZON, SHORT, N_REPS = 5000, 300, 32
 PATIENTS = patients(3)
 FEATURES = random_arms(6, 2, np.random.SeedSequence(3))
+UNPROVED = {
+    ("rl/mixture", "pure", "printed"),  # sums of Laplace noise
+    ("bandits/capri", "approximate", "printed"),  # widths as printed, from a number of rounds on that is out of reach
+    ("bandits/capri", "approximate", "printed-lemma-6-6"),
+}
+"""Family, guarantee and calibration whose printed bounds are not proved."""
 BOUNDED = [
     (entry, calibration)
     for entry in CATALOG
     if entry.bound is not None
     for calibration in entry.calibrations or (None,)
-    # The printed bounds on sums of Laplace noise are not proved.
-    if (entry.family, entry.guarantee, calibration) != ("rl/mixture", "pure", "printed")
+    if (entry.family, entry.guarantee, calibration) not in UNPROVED
 ]
 
 
@@ -123,8 +128,7 @@ def test_the_mean_regret_of_real_runs_is_below_its_bound(entry, calibration):
 
 def test_who_has_a_bound():
     names = {entry.label for entry, _ in BOUNDED}
-    without = ("capri",)
-    assert names == {entry.label for entry in CATALOG if not entry.name.startswith(without)}
+    assert names == {entry.label for entry in CATALOG}
 
 
 @pytest.mark.parametrize(
@@ -147,6 +151,8 @@ def test_who_has_a_bound():
         ("lsvi-ucb joint", {"beta_scale": 0.99}),
         ("linucb local", {"beta_scale": 0.99}),
         ("adar-oful", {"beta_scale": 0.5}),
+        ("capri joint", {"error_scale": 0.25}),
+        ("capri local", {"beta_scale": 0.99}),
     ],
 )
 def test_there_is_no_bound_where_nothing_is_proved(name, parameters):

@@ -23,7 +23,7 @@ from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.public_coins import uniform
 from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import Interval, Ledger
-from bandana.privacy_core.checks import at_least, non_negative, positive
+from bandana.privacy_core.checks import at_least, non_negative, one_of, positive
 
 _MOST_REMEMBERED = 2**27
 """Bytes of plans that are kept for other replicates."""
@@ -32,6 +32,7 @@ _AT_ONCE = 2**16
 _USERS, _CONTEXTS, _ACTIONS = range(3)
 """Words of coins: what they are for."""
 REFUSE, NEAREST = "refuse", "nearest"
+PRINTED, EXACT = "printed", "exact"
 
 
 class Sensitive(NamedTuple):
@@ -76,7 +77,7 @@ class Plan(NamedTuple):
     readers: FloatArray
     """(n_points, n_outputs) the same: estimates are unit^2 times their products with the noisy sum."""
     unit: float
-    """s_max, or what the calibration takes in its place."""
+    """s_max, or the printed bound on it."""
     width: FloatArray
     """(n_points,) half-widths of the confidence intervals."""
 
@@ -103,6 +104,8 @@ class ProjectedElimination:
     A record is in one epoch; when epochs end is public, and S, R, v and the active actions are functions of public coins and
     of earlier releases. So one release touches a record, and by the one-touch lemma (`docs/privacy.md`) the whole run is
     mu-GDP. Under local privacy one message is all that a user sends, with the same mu.
+    The pool's law says what S, R and the exact widths imitate, and nothing else. Where contexts come by another law, privacy
+    is untouched: the claim is for any records, the sensitivity a maximum over all contexts. Only widths may be too short.
     Public: the pool and its law, the kernel, T, the range, all coins. An epoch that the horizon cuts off, or ends with,
     releases no sum; messages are sent in every round.
     Cost: a round O(n_features), an epoch and set of active actions O(|W|^2 n_features). State: O(|W|) sums and actions a
@@ -127,13 +130,15 @@ class ProjectedElimination:
         k_S(c_t, x_t).
       Composition. Claim 6.8 adds up log T epochs; no user is in two of them. For logarithms of base 10 that sum would be
         wrong, as there are log2(T / T_1 + 1) epochs; by the one-touch lemma it is not needed.
-      `printed` keeps sigma_0 of eq. (5), with natural logarithms: mu = epsilon / (2 log T sqrt(log(1.25 log T / delta))) for
-        sigma_max = s_max. beta is that of Lemma 6.6 at failure / (|W| T log T), with B the larger of the bounds on y and on
-        f; beta_1 comes in two readings: eq. (7) covers 2.3 to 2.6 deviations of the noise at B = 1, where 4.3 to 4.9 are
-        needed, and shrinks with B, Lemma 6.6 has 47 to 53. With either nothing is eliminated at T = 1e5.
-      `tight` has sigma_0 = 2 B s_max / mu, mu the exact one of (epsilon, delta), and the intervals of `ExactWidth`.
-      Lemma 6.5 needs every epoch to be longer than a threshold that Theorem 6.7 asks of T alone: sqrt(T) may be shorter. The
-        intervals of `tight` do not need it.
+      Noise as printed keeps sigma_0 of eq. (5), with natural logarithms: for sigma_max = s_max it spends
+        mu = epsilon / (2 log T sqrt(log(1.25 log T / delta))). Tight noise has sigma_0 = 2 B s_max / mu, mu the exact one of
+        (epsilon, delta). The sensitivity as printed puts sigma_max for s_max, which makes either noise a little larger.
+      Widths as printed have the beta of Lemma 6.6 at failure / (|W| T log T), with B the larger of the bounds on y and on f;
+        beta_1 comes in two readings: eq. (7) covers 2.3 to 2.6 deviations of the printed noise at B = 1, where 4.3 to 4.9
+        are needed, and shrinks with B, Lemma 6.6 has 47 to 53. With either nothing is eliminated at T = 1e5, whatever the
+        noise. Exact widths are those of `ExactWidth`, for the noise that is there.
+      Lemma 6.5 needs every epoch to be longer than a threshold that Theorem 6.7 asks of T alone: sqrt(T) may be shorter.
+        Exact widths do not need it.
       All center rewards on the middle of the range (public, costs nothing), which halves B for rewards in [0, 1].
 
     Attributes:
@@ -143,6 +148,7 @@ class ProjectedElimination:
       horizon: T.
       gathering: `Together` or `EachAlone`, with the noise.
       width: `PrintedWidth` or `ExactWidth`.
+      sensitivity: what `unit` is: `exact`, s_max, or `printed`, the paper's bound sigma_max >= s_max.
       ridge: tau.
       beta_scale: factor on all widths; below 1 intervals may fail more often. `width` has a factor for its parts.
       strangers: a context outside the pool is `refuse`d, or taken for the `nearest` one of the pool. As an error is seen by
@@ -158,6 +164,7 @@ class ProjectedElimination:
     horizon: int
     gathering: Gathering
     width: Width
+    sensitivity: str
     ridge: float
     beta_scale: float = 1.0
     strangers: str = REFUSE
@@ -168,8 +175,8 @@ class ProjectedElimination:
         at_least("horizon", self.horizon, 2)
         positive("ridge", self.ridge)
         non_negative("beta_scale", self.beta_scale)
-        if self.strangers not in (REFUSE, NEAREST):
-            raise ValueError(f"strangers must be {REFUSE!r} or {NEAREST!r}, got {self.strangers!r}")
+        one_of("strangers", self.strangers, (REFUSE, NEAREST))
+        one_of("sensitivity", self.sensitivity, (PRINTED, EXACT))
         n_points = self.n_contexts * self.n_actions
         if self.features.shape[:1] != (n_points,):
             raise ValueError(f"features must have one row for each of {n_points} points, got shape {self.features.shape}")
@@ -203,12 +210,13 @@ class ProjectedElimination:
         return np.zeros(1, dtype=np.int64) if self.coins is None else np.asarray(self.coins)
 
     @cached_property
-    def _lengths(self) -> tuple[int, ...]:
+    def lengths(self) -> tuple[int, ...]:
+        """Rounds of each epoch."""
         return epoch_lengths(self.horizon)
 
     @cached_property
     def _ends(self) -> tuple[int, ...]:
-        return tuple(np.cumsum(self._lengths).tolist())
+        return tuple(np.cumsum(self.lengths).tolist())
 
     @cached_property
     def _middle(self) -> float:
@@ -342,7 +350,7 @@ class ProjectedElimination:
     def imitation(self, epoch: int, active: np.ndarray, coins: int, part: int) -> IntArray:
         """(T_r,) the points of S (part 0) or R (part 1): contexts by the pool's law, active actions uniformly."""
         order, n_active = np.argsort(~active, axis=1, kind="stable"), active.sum(axis=1)
-        rounds = np.arange(self._lengths[epoch])
+        rounds = np.arange(self.lengths[epoch])
         which, action = (uniform(self.seed, coins, word, epoch, part, rounds) for word in (_CONTEXTS, _ACTIONS))
         context = self.pool.at(which)
         n = n_active[context]
@@ -352,7 +360,7 @@ class ProjectedElimination:
     def _made(self, epoch: int, active: np.ndarray, basis: IntArray, counts: IntArray) -> Plan:
         """The plan of S with the points `basis` and R with each point `counts` times."""
         order, n_active = np.argsort(~active, axis=1, kind="stable"), active.sum(axis=1)
-        length, is_active = self._lengths[epoch], active.ravel()
+        length, is_active = self.lengths[epoch], active.ravel()
         found = projection.project(self.features, basis, counts, self.ridge)
         unit = self._unit(found, is_active)
         rounds = np.where(active, (self.pool.law / n_active)[:, None], 0.0).ravel() * length
@@ -362,7 +370,8 @@ class ProjectedElimination:
 
     def _unit(self, found: Projection, is_active: np.ndarray) -> float:
         """What the vectors are divided by, at least |v(w)| where `is_active`."""
-        return self.width.unit(found, is_active)
+        bound = found.norm if self.sensitivity == EXACT else found.spread
+        return float(bound[is_active].max())
 
     def _coded(self, found: Projection, basis: IntArray, unit: float) -> tuple[FloatArray, FloatArray]:
         """(n_points, n_outputs) codes and readers."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from bandana.algorithms.bandits.capri import projection
-from bandana.algorithms.bandits.capri.projection import Projection
+from bandana.algorithms.bandits.capri.projection import Error, Projection
 from bandana.algorithms.protocol import FloatArray
 
 
@@ -31,11 +31,7 @@ class Epoch(NamedTuple):
 
 
 class Width(Protocol):
-    """What the sensitivity is taken to be, and how far an estimate may be off: the calibrations differ in this."""
-
-    def unit(self, found: Projection, is_active: np.ndarray) -> float:
-        """A bound on |v(w)| over all points that some user can be given."""
-        ...
+    """How far an estimate may be off."""
 
     def half_widths(self, epoch: Epoch) -> FloatArray:
         """(n_points,) half-widths of the intervals, at `beta_scale` 1."""
@@ -44,7 +40,7 @@ class Width(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExactWidth:
-    r"""The tight calibration: the exact sensitivity, and a proved interval for each point.
+    r"""A proved interval for each point.
 
     Given what was released before, the points w_t of an epoch are independent draws from a law that is known: the context
     from kappa, the action uniformly. So the estimate v(w)^T (sum_t y_t v(w_t) + noise) is a sum of independent terms, of
@@ -73,16 +69,16 @@ class ExactWidth:
     n_epochs: int
     error_scale: float = 1.0
 
-    def unit(self, found: Projection, is_active: np.ndarray) -> float:
-        """The exact sensitivity s_max."""
-        return float(found.norm[is_active].max())
-
     def half_widths(self, epoch: Epoch) -> FloatArray:
         """(n_points,) half-widths by Bernstein's inequality, or with the noise's own quantile where that is shorter."""
         found = projection.error(epoch.features, epoch.projection.vectors, epoch.rounds)
-        share = self.failure / (2 * len(found.bias) * self.n_epochs)
+        return self.of(found, epoch.deviation * epoch.projection.norm, len(found.bias))
+
+    def of(self, found: Error, noise: FloatArray, n_points: int) -> FloatArray:
+        """Half-widths for estimates with such errors and deviations of the noise, if there are n_points points in all."""
+        share = self.failure / (2 * n_points * self.n_epochs)
         bound = self.error_scale * self.reward_bound
-        variance, noise = bound**2 * found.variance, epoch.deviation * epoch.projection.norm
+        variance = bound**2 * found.variance
 
         def bernstein(square: FloatArray, log: float) -> FloatArray:
             return np.sqrt(2 * log * square) + bound * found.weight * log / 3
@@ -94,7 +90,7 @@ class ExactWidth:
 
 @dataclass(frozen=True, slots=True)
 class PrintedWidth:
-    r"""The paper's constants: sigma_max in place of s_max, and Delta_r = beta sigma_max + beta_1 sigma_max^2 for all points.
+    r"""The paper's constants: Delta_r = beta sigma_max + beta_1 sigma_max^2 for all points, whatever noise was added.
 
     An action stays if its estimate is at least the largest minus 4 Delta_r, which is to say that intervals of half-width 2
     Delta_r meet (2 Delta_r, half of it, would be enough for the paper's own proof).
@@ -111,12 +107,8 @@ class PrintedWidth:
     is_local: bool
     error_scale: float = 1.0
 
-    def unit(self, found: Projection, is_active: np.ndarray) -> float:
-        """sigma_max, which is at least s_max."""
-        return float(found.spread[is_active].max())
-
     def half_widths(self, epoch: Epoch) -> FloatArray:
         """(n_points,) half-widths, all equal to the paper's 2 Delta_r."""
-        largest = self.unit(epoch.projection, epoch.is_active)
+        largest = float(epoch.projection.spread[epoch.is_active].max())
         beta_1 = self.beta_1 * (math.sqrt(epoch.length) if self.is_local else 1.0)
         return np.full(len(epoch.rounds), 2 * (self.error_scale * self.beta * largest + beta_1 * largest**2))

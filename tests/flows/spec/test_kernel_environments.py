@@ -272,6 +272,42 @@ def test_contexts_that_are_never_drawn_are_described():
     assert "drawn with the same probability but for 1 that is never drawn, and" in environment.describe()["description"]
 
 
+LAWS = {"kind": "rkhs", "contexts": 4, "actions": 3, "law": [6, 3, 1, 0]}
+
+
+def test_contexts_are_drawn_by_the_stated_law_and_algorithms_are_told_the_assumed_one():
+    right, wrong = built(LAWS), built({**LAWS, "assumed_law": [1, 1, 1, 1]})
+    np.testing.assert_allclose(right.problem(1).pool.law, [0.6, 0.3, 0.1, 0.0])
+    np.testing.assert_allclose(wrong.problem(1).pool.law, [0.25] * 4)
+    assert np.array_equal(right.pool.points, wrong.pool.points)
+    assert (right.is_drawn, wrong.is_drawn) == (True, False), "no bound is proved for a wrong law"
+    users = np.zeros(20_000, dtype=np.int64)
+    for environment in (right, wrong):
+        drawn = environment.pool.index_of(environment.stream(seed(0)).contexts(users))
+        np.testing.assert_allclose(np.bincount(drawn, minlength=4) / 20_000, [0.6, 0.3, 0.1, 0.0], atol=0.02)
+    assert "drawn in proportion to 6 : 3 : 1 : 0 (algorithms are told 1 : 1 : 1 : 1)," in wrong.describe()["description"]
+
+
+def test_laws_that_are_left_out_change_no_seed():
+    facts = built({"kind": "rkhs", "contexts": 4, "actions": 3}).facts()
+    assert not {"law", "assumed_law"} & set(facts)
+    assert built(LAWS).facts()["law"] == [6, 3, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"law": [1, 1]}, "law must hold a frequency for each of 4 contexts"),
+        ({"assumed_law": [0, 0, 0, 0]}, "assumed_law must hold a frequency for each of 4 contexts, not all 0"),
+        ({"law": [1, 1, 1, -1]}, "greater than or equal to 0"),
+        ({"unseen": 1}, "leave unseen out"),
+    ],
+)
+def test_laws_that_do_not_fit_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        built({**LAWS, **change})
+
+
 @each
 def test_a_worker_draws_its_own_data(name):
     environment = built(KINDS[name])

@@ -110,7 +110,7 @@ def test_contexts_that_are_never_drawn_count_for_the_sensitivity():
         norms = np.linalg.norm(algorithm.plan(0, ALL).codes, axis=1)
         assert norms.max() <= 1 + 1e-12
         seen = projection.project(algorithm.features, np.arange(3), np.array([3, 2, 2, *[0] * 9]), 1.0)
-        assert algorithm.width.unit(seen, ALL.ravel()) >= seen.norm.max()
+        assert algorithm._unit(seen, ALL.ravel()) >= seen.norm.max()
 
 
 @pytest.mark.parametrize(("horizon", "mu", "gain"), [(1024, 0.0195, 13.7), (10**4, 0.0146, 18.4), (10**5, 0.0115, 23.2)])
@@ -147,14 +147,14 @@ def test_the_printed_widths():
     dp = math.log(1.25 * log_t / delta)
     beta_1 = {
         "printed": log_t * math.sqrt(8 * math.log(log_t * 12 / failure) * dp) / epsilon,
-        "printed-lemma-6-6": 8 * log_t / epsilon * math.log(3 / share) * math.sqrt(dp),
+        "lemma-6-6": 8 * log_t / epsilon * math.log(3 / share) * math.sqrt(dp),
     }
     found = printed_betas(epsilon, delta, HORIZON, 12, failure, 1.0, TAU)
     assert found[0] == pytest.approx(beta)
     assert found[1] == pytest.approx(beta_1)
     settings = CAPRI(POOL, KERNEL, HORIZON, SYMMETRIC, ridge=TAU, failure=failure, beta_scale=0.5, error_scale=0.1)
     for name in TRUST:
-        for calibration, of_noise in beta_1.items():
+        for calibration, of_noise in zip(PRINTED, beta_1.values(), strict=True):
             algorithm = settings.private(ApproxDP(epsilon, delta), name, calibration)
             for epoch, length in enumerate((7, 14)):
                 plan = algorithm.plan(epoch, ALL)
@@ -170,7 +170,7 @@ def test_equation_7_is_too_narrow_by_a_factor_that_falls_with_the_bound(bound, s
     log_t = math.log(10**5)
     deviation = 4 * bound * log_t * math.sqrt(math.log(1.25 * log_t / 1e-5))
     assert readings["printed"] / deviation == pytest.approx(share * math.sqrt(2 * math.log(log_t * 500 / 0.1)))
-    assert 46 < readings["printed-lemma-6-6"] / deviation < 54
+    assert 46 < readings["lemma-6-6"] / deviation < 54
     assert 4.2 < -ndtri(0.1 / (2 * 500 * 9)) < 4.9
 
 
@@ -278,7 +278,7 @@ def test_strangers_are_refused_or_taken_for_the_nearest():
         ({"failure": 1.0}, "failure"),
         ({"beta_scale": -1.0}, "beta_scale"),
         ({"error_scale": -1.0}, "error_scale"),
-        ({"strangers": "greet"}, "strangers must be 'refuse' or 'nearest', got 'greet'"),
+        ({"strangers": "greet"}, "strangers must be one of refuse, nearest, got 'greet'"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"seed": -1}, "seed"),
     ],
