@@ -26,7 +26,7 @@ def algorithm_of(model, pool=POOL, epsilon=5.0, **more):
 @pytest.mark.parametrize("model", [None, TrustModel.JOINT, TrustModel.LOCAL])
 @pytest.mark.parametrize("law", [None, [0.4, 0.3, 0.3, 0.0]])
 def test_no_plan_has_longer_half_widths(model, law):
-    """Of points that are drawn, for any coins and active actions: 40 plans of each epoch, of which one in 60 may."""
+    """At points that are drawn, for any coins and active actions: 40 plans of each epoch, of which one in 60 may."""
     algorithm, rng = algorithm_of(model, pool_of(law=law)), np.random.default_rng(0)
     longest = [largest_half_width(algorithm, length) for length in algorithm.lengths]
     assert longest[-1] < 1 or (law is not None and model is TrustModel.LOCAL)
