@@ -168,7 +168,7 @@ def main() -> None:
     print(measure(spec, chosen.horizons, chosen.replications))
     print(
         f"\nMean final regret ± half of its {LEVEL:.0%} interval, each cell built for the horizon; slope of log regret on "
-        f"log horizon with its {LEVEL:.0%} interval, a bootstrap over {chosen.replications or spec.replications} replications."
+        f"log horizon with its {LEVEL:.0%} interval: bootstrap over {chosen.replications or spec.replications} replications."
     )
 
 
