@@ -237,3 +237,22 @@ class SphereContexts(DrawnContexts):
         half = (d - 1) / 2
         below, _ = quad(lambda x: betainc(half, half, x) ** n, 0, 1, epsabs=1e-10, limit=200)
         return norm * (1 - 2 * below)  # E max of 2 B - 1 is 2 int (1 - F^n) - 1
+
+
+class FixedSphereContexts(SphereContexts):
+    """All users of a replicate bring the same actions, drawn once from the uniform unit sphere.
+
+    What is not played is not learned about. Fresh actions, as of `SphereContexts`, point everywhere, whatever is played.
+    """
+
+    def contexts(self, user: IntArray) -> FloatArray:
+        """(n_reps, n_actions, d) the same contexts each time, drawn when they are first asked for."""
+        if self._offered is None or len(self._offered) != len(user):
+            super().contexts(user)
+        assert self._offered is not None
+        return self._offered
+
+    def uniform_gaps(self, n_reps: int) -> FloatArray:
+        """(n_reps,) expected regret of a round of uniform play with each replicate's actions."""
+        means = self.contexts(np.zeros(n_reps, dtype=np.int64)) @ self.theta
+        return np.asarray(means.max(axis=1) - means.mean(axis=1))

@@ -11,7 +11,13 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bandana.algorithms.bandits.linear.phased_elimination import checked_features
-from bandana.algorithms.environments.contexts import ContextLaw, SphereContexts, check_assumption_2, sphere_table
+from bandana.algorithms.environments.contexts import (
+    ContextLaw,
+    FixedSphereContexts,
+    SphereContexts,
+    check_assumption_2,
+    sphere_table,
+)
 from bandana.algorithms.environments.linear import LinearArms, random_arms
 from bandana.algorithms.environments.logged import DIGIT_NAMES, N_IMAGES, RANDHIE_ARMS, digits_table, randhie, randhie_table
 from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
@@ -216,6 +222,32 @@ class _Sphere(_Contextual[SphereSpec]):
         return "sphere", text, CONTEXTUAL_PSEUDO
 
 
+class FixedSphereSpec(SphereSpec):
+    """Users who all bring the same actions, drawn once from the unit sphere: what is not played is not learned about."""
+
+    kind: Literal["fixed-sphere"]  # type: ignore[assignment]
+
+
+class _FixedSphere(_Sphere):
+    def stream(self, seed: np.random.SeedSequence) -> FixedSphereContexts:
+        """Each replicate has actions of its own."""
+        item = self.item
+        theta = _parameter(item, item.dimension, self.reward_range.width / 2, self._seed(Purpose.THETA))
+        return FixedSphereContexts(theta, item.actions, self.spec.horizon, seed, self.reward_range, item.rewards)
+
+    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
+        """Exact, with each replicate's own actions."""
+        return {UNIFORM: stream.uniform_gaps(n_reps)}
+
+    def about(self) -> tuple[str, str, str]:
+        text = (
+            f"All users bring the same {self.n_actions} vectors, drawn once for each replication from the uniform unit "
+            f"sphere in {self.dimension} dimensions; the mean reward is the middle of the range plus <theta, vector>. "
+            f"Audits replay fresh vectors for each user. For the law of a drawn vector, {self.law}."
+        )
+        return "fixed-sphere", text, CONTEXTUAL_PSEUDO
+
+
 class _Logged(_Contextual[Item]):
     """Real users, each a row: features, and what the person would answer to each action."""
 
@@ -319,5 +351,5 @@ def _parameter(item: LinearSpec | SphereSpec, dimension: int, unit: float, seed:
 
 
 CLASSES: dict[type, type[Environment[Any]]] = {
-    LinearSpec: _Linear, SphereSpec: _Sphere, RandhieSpec: _Randhie, DigitsSpec: _Digits,
+    LinearSpec: _Linear, SphereSpec: _Sphere, FixedSphereSpec: _FixedSphere, RandhieSpec: _Randhie, DigitsSpec: _Digits,
 }  # fmt: skip

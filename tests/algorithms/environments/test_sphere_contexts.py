@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandana.algorithms.environments import contexts
-from bandana.algorithms.environments.contexts import SphereContexts, check_assumption_2, sphere_table, uniform_sphere_law
+from bandana.algorithms.environments.contexts import (
+    FixedSphereContexts,
+    SphereContexts,
+    check_assumption_2,
+    sphere_table,
+    uniform_sphere_law,
+)
 from bandana.privacy_core import Interval
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
@@ -85,6 +91,22 @@ def test_rewards_follow_the_linear_model():
         assert answers.min() >= 0
         assert answers.max() <= 1
         assert (env.respond(user, user, actions) == 0).all()
+
+
+def test_fixed_actions_are_those_of_the_replicate():
+    theta, users = np.array([0.6, -0.3]), np.zeros(500, dtype=np.int64)
+    env = FixedSphereContexts(theta, 4, 5, np.random.SeedSequence(1))
+    first = env.contexts(users).copy()
+    assert np.allclose(np.linalg.norm(first, axis=2), 1.0)
+    assert len(np.unique(first[:, 0, 0])) == 500, "each replicate has its own"
+    answers = env.respond(users, users + 1, users)
+    assert np.array_equal(env.contexts(users + 1), first)
+    assert set(answers.tolist()) == {-1.0, 1.0}
+    fresh = SphereContexts(theta, 4, 5, np.random.SeedSequence(1))
+    assert np.array_equal(fresh.contexts(users), first), "they are drawn as fresh ones are"
+    gaps = FixedSphereContexts(theta, 4, 5, np.random.SeedSequence(1)).uniform_gaps(500)
+    assert gaps == pytest.approx((first @ theta).max(axis=1) - (first @ theta).mean(axis=1))
+    assert gaps.mean() == pytest.approx(fresh.uniform_gap, rel=0.1), "on average they cost what fresh ones do"
 
 
 @pytest.mark.parametrize(

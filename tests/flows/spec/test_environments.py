@@ -22,9 +22,10 @@ from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 GIVEN = {"kind": "linear", "features": [[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]], "theta": [0.5, -0.5]}
 DRAWN = {"kind": "linear", "arms": 5, "dimension": 3, "low": -1.0, "high": 3.0, "rewards": "uniform"}
 SPHERE = {"kind": "sphere", "actions": 4, "dimension": 3}
+FIXED = SPHERE | {"kind": "fixed-sphere"}
 RANDHIE, DIGITS = {"kind": "randhie"}, {"kind": "digits", "projected": 4}
-KINDS = {"given": GIVEN, "drawn": DRAWN, "sphere": SPHERE, "randhie": RANDHIE, "digits": DIGITS}
-CONTEXTUAL = ("sphere", "randhie", "digits")
+KINDS = {"given": GIVEN, "drawn": DRAWN, "sphere": SPHERE, "fixed": FIXED, "randhie": RANDHIE, "digits": DIGITS}
+CONTEXTUAL = ("sphere", "fixed", "fixed-sphere", "randhie", "digits")
 ROUNDS, HORIZON = 40, 60
 each = pytest.mark.parametrize("name", list(KINDS))
 
