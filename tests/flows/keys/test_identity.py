@@ -115,7 +115,7 @@ def test_an_edit_in_audits_recomputes_no_block(cells, edited):
 @pytest.mark.parametrize(
     ("path", "old", "new", "plays_on"),
     [
-        ("flows/spec/linear.py", "item.signal * unit", "-item.signal * unit", ("linear", "sphere")),
+        ("flows/spec/linear.py", "item.signal * unit", "-item.signal * unit", ("linear", "sphere", "fixed-sphere")),
         ("flows/spec/linear.py", "randhie_table(seed, rounds)", "randhie_table(seed, 7)", ("randhie",)),
         ("flows/spec/finite_arms.py", "asarray(self.item.means)", "asarray(self.item.means[::-1])", ("bernoulli",)),
         ("flows/spec/finite_arms.py", "return resampled_arms(", "return 1 * resampled_arms(", ("thornton_hiv",)),
