@@ -4,16 +4,21 @@ import math
 
 import numpy as np
 import pytest
+from doubles import OwnNoiseLedger
 from scipy.stats import binom, norm
 
 from bandana.algorithms import catalog
+from bandana.algorithms.catalog import find
+from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.lower_bounds import contextual, episodes, finite_arms, linear_arms
 from bandana.algorithms.lower_bounds.divergences import bernoulli_kl, local_kl, private_kl
 from bandana.algorithms.lower_bounds.lower_bound import Privacy, Reach
 from bandana.algorithms.lower_bounds.selection import lower_bound
 from bandana.algorithms.lower_bounds.two_problems import summed_errors
 from bandana.algorithms.mdp.models import LinearModel, MixtureModel
+from bandana.algorithms.observers import RegretCurve
 from bandana.algorithms.problem import Problem
+from bandana.algorithms.run import run
 from bandana.privacy_core import ApproxDP, GaussianDP, Interval, PureDP, RenyiDP, TrustModel
 
 UNIT = Interval(0.0, 1.0)
@@ -264,3 +269,25 @@ def test_every_kind_of_bandit_has_a_bound(label):
     assert found.reach is Reach.WORST_PROBLEM
     if entry.guarantee == "approximate":
         assert f"{GaussianDP.from_epsilon_delta(1.0, 1e-5).mu:.4g}-GDP" in found.text
+
+
+# --- played ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("label", "privacy"), [
+    ("adap-ucb", PureDP(0.2)), ("adap-klucb", PureDP(0.2)), ("dp-se", PureDP(0.2)), ("dp-ucb", PureDP(0.2)),
+    ("adar-ucb", RenyiDP(2.0, 0.02)),
+])  # fmt: skip
+def test_no_algorithm_beats_the_minimax_bound_on_its_two_problems(label, privacy):
+    """Arm 0 pays 1/2 and arm 1 nothing or always, as in the proof; the worse regret of 100 runs is above the bound."""
+    entry, horizon = find(label), 2000
+    settings = entry.settings(Problem(2, UNIT, horizon), entry.calibrations[-1], privacy)
+    least = lower_bound(settings, entry.promise(settings), None, np.array([horizon])).values[0]
+    assert least > 5
+    regret = []
+    for second in (0.0, 1.0):
+        table = RewardTable(np.tile([0.5, second], (horizon, 1)), UNIT)
+        curve = RegretCurve(np.array([0.5, second]), np.array([horizon]), 100)
+        run(entry.build(settings), table, OwnNoiseLedger(list(range(100))), observers=[curve])
+        regret.append(curve.curve[:, -1].mean())
+    assert max(regret) > least
