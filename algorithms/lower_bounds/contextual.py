@@ -21,9 +21,9 @@ def minimax_bound(grid: ArrayLike, dimension: int, reward_range: Interval, priva
         d (s / 2) sum over t < T / d of max(e^(-t k) / 2, w_t),  at the best s,  in units of the width.
 
     Without privacy that is of order d sqrt T, here with its constant; epsilon-joint-DP adds (log 2) d / epsilon,
-    mu-joint-GDP 0.8 d / mu, and epsilon-LDP divides d sqrt T by tanh(epsilon / 2). The same orders, without constants, are
-    those of He, Zhang and Zhang (2022), A reduction from linear contextual bandits lower bounds to estimations lower bounds.
-    Public contexts and a replaced reward alone (AdaR-OFUL) are covered: no context is changed.
+    mu-joint-GDP 0.8 d / mu, and epsilon-LDP divides d sqrt T by tanh(epsilon / 2). Public contexts and
+    a replaced reward alone (AdaR-OFUL) are covered: no context is changed. The proof is ours; He, Zhang and Zhang (2022), A
+    reduction from linear contextual bandits lower bounds to estimations lower bounds, study the same question.
 
     Args:
       grid: (n_grid,) numbers of rounds.

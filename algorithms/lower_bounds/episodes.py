@@ -25,10 +25,11 @@ def minimax_bound(grid: ArrayLike, model: MixtureModel | LinearModel, privacy: P
     g s^2 <= (d - 6) / 2.
 
     It holds for known rewards and starts that come in any public order. Under epsilon-joint-DP it adds (log 2) g (H - 1) /
-    epsilon to the order (H - 1) sqrt(g K). For tabular processes Vietri, Balle, Krishnamurthy and Wu (2020), Private
-    reinforcement learning with PAC and regret guarantees, have S A H / epsilon, and Garcelon, Perchet, Pike-Burke and
-    Pirotta (2021), Local differential privacy for regret minimization in reinforcement learning, H sqrt(S A K) / (e^epsilon
-    - 1), both without constants: the factor A is missing here, where two actions matter.
+    epsilon to the order (H - 1) sqrt(g K). The proof is ours, and two actions matter in it: a factor that grows with their
+    number is missing. Tabular processes, of which Vietri, Balle, Krishnamurthy and Wu (2020), Private reinforcement learning
+    with PAC and regret guarantees (joint), and Garcelon, Perchet, Pike-Burke and Pirotta (2021), Local differential privacy
+    for regret minimization in reinforcement learning (local), prove lower bounds up to constants, are linear in d = S^2 A or
+    S A dimensions.
 
     Args:
       grid: (n_grid,) numbers of episodes.

@@ -32,8 +32,9 @@ def asymptotic_bound(grid: ArrayLike, means: ArrayLike, reward_range: Interval, 
         mu-GDP            liminf R_T / log T >= sum_a D_a / kl(p_a, m*), and
                           liminf R_T / sqrt(log T) >= sum_a sqrt(2) / mu, of which the larger is shown for each arm.
 
-    Since d_epsilon <= min(kl, epsilon D_a), the second is at least the bound of Azize and Basu (2022), with min(kl, 6
-    epsilon D_a). Joint DP does not protect a user's own action together with those of others, and adds nothing here.
+    Since d_epsilon <= min(kl, epsilon D_a), the second is at least every bound of the form of Azize and Basu (2022), with the
+    smaller of kl and a multiple of epsilon D_a, of 1 or more. Joint DP does not protect a user's own action together with
+    those of others, and adds nothing here.
 
     Proof. Raise the mean of arm a above m*. Under the new problem all but o(T^p) pulls are of arm a, so {N_a <= T / 2} has
     probability o(T^(p - 1)) there and tends to 1 here; data processing gives (1 + o(1)) log T <= E[N_a] d, with d the
@@ -66,7 +67,7 @@ def asymptotic_bound(grid: ArrayLike, means: ArrayLike, reward_range: Interval, 
         words = "k the most that a private message tells of p and the best mean"
     elif privacy.trust is TrustModel.CENTRAL and privacy.epsilon is not None:
         each = private_kl(p, p + gaps, privacy.epsilon)
-        words = "k = inf over r of epsilon |r - p| + kl(r, best) (Azize, Wu, Honda and others 2025)"
+        words = "k = inf over r of epsilon |r - p| + kl(r, best) (as in Azize, Wu, Honda and others 2025)"
     else:
         each, words = bernoulli_kl(p, p + gaps), "k = kl(p, best) (Lai and Robbins 1985)"
     rounds = np.asarray(grid, dtype=float)
@@ -95,8 +96,9 @@ def minimax_bound(grid: ArrayLike, n_arms: int, reward_range: Interval, privacy:
                      n >= m;
         local        max over D of (T D / 8) e^(-T k(D) / (K - 1)), k `local_kl` of the means 1/2 and 1/2 + 2 D.
 
-    They grow as (K - 1) log(epsilon T / K) / epsilon, and as (K - 1) sqrt(log T) / mu: the logarithm, which Azize and Basu
-    (2022), Theorem 2, (K - 1) / (131 epsilon), do not have, is what certainty about every arm costs.
+    They grow as (K - 1) log(epsilon T / K) / epsilon, and as (K - 1) sqrt(log T) / mu: the logarithm is what certainty about
+    every arm costs. The inequality of Bretagnolle and Huber, the usual way to such bounds (Azize and Basu 2022 for
+    epsilon-DP), gives (K - 1) / (16 e epsilon) without it.
 
     Proof. Arm 1 has mean 1/2, all others always answer 0; let m_i be the expected pulls of arm i > 1, and m the least: the
     regret is (1/2) sum m_i >= (K - 1) m / 2. In problem i arm i always answers 1, and the regret is at least E_i[T - N_i] /

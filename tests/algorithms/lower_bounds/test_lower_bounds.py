@@ -136,10 +136,10 @@ def test_minimax_bounds_of_two_arms_by_hand():
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
-def test_the_minimax_bound_exceeds_the_printed_one(epsilon):
+def test_the_minimax_bound_exceeds_that_of_bretagnolle_and_huber(epsilon):
     for n_arms in (2, 5, 50):
         rounds = 2 * n_arms / epsilon
-        assert finite_arms.pure_minimax(rounds, n_arms, epsilon) > (n_arms - 1) / (131 * epsilon)
+        assert finite_arms.pure_minimax(rounds, n_arms, epsilon) > (n_arms - 1) / (16 * math.e * epsilon)
 
 
 def test_private_minimax_bounds_grow_as_privacy_does():
