@@ -33,8 +33,8 @@ def asymptotic_bound(grid: ArrayLike, means: ArrayLike, reward_range: Interval, 
                           liminf R_T / sqrt(log T) >= sum_a sqrt(2) / mu, of which the larger is shown for each arm.
 
     Since d_epsilon <= min(kl, epsilon D_a), the second is at least every bound of the form of Azize and Basu (2022), with
-    the smaller of kl and a multiple of epsilon D_a, of 1 or more. Joint DP does not protect a user's own action together with
-    those of others, and adds nothing here.
+    the smaller of kl and a multiple of epsilon D_a, of 1 or more. Joint DP does not protect a user's own action together
+    with those of others, and adds nothing here.
 
     Proof. Raise the mean of arm a above m*. Under the new problem all but o(T^p) pulls are of arm a, so {N_a <= T / 2} has
     probability o(T^(p - 1)) there and tends to 1 here; data processing gives (1 + o(1)) log T <= E[N_a] d, with d the
