@@ -10,8 +10,11 @@ from functools import cache
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
+from bandana.algorithms.rkhs.kernels import Kernel, gram
 from bandana.algorithms.rkhs.pool import Pool
-from bandana.privacy_core.checks import at_least
+from bandana.privacy_core.checks import at_least, positive
+
+_LEAST_RIDGE, _HALVINGS = 1e-10, 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +122,54 @@ def _loss(z: float, part: Callable[[FloatArray, int], FloatArray], sign: float, 
     return -sign * float(part(np.asarray(z), i))
 
 
-def decision_set(benchmark: Benchmark, n_actions: int, seed: np.random.SeedSequence) -> Pool:
-    """One context: points that are uniform in the domain, one of which, at a random place, is the best point.
+def decision_set(benchmark: Benchmark, n_actions: int, seed: np.random.SeedSequence, points: str = "uniform") -> Pool:
+    """One context: points of the domain, one of which, at a random place, is the best point.
 
     With it, regret in the set is regret of the function.
+
+    Args:
+      benchmark: the function.
+      n_actions: how many points.
+      seed: of the place, and of points that are drawn.
+      points: `uniform`, or `sobol`: the first ones of Sobol's sequence after the corner, which are the same everywhere.
     """
     generator = np.random.Generator(np.random.SFC64(seed))
-    points = generator.uniform(-1, 1, (1, at_least("n_actions", n_actions, 2), benchmark.dimension))
-    points[0, generator.integers(0, n_actions)] = benchmark.best
-    return Pool(points, np.ones(1))
+    n, d = at_least("n_actions", n_actions, 2), benchmark.dimension
+    if points == "sobol":
+        from scipy.stats.qmc import Sobol
+
+        grid = Sobol(d, scramble=False).random_base2(math.ceil(math.log2(n)))[1:n]
+        found = np.insert(2 * grid - 1, generator.integers(0, n), benchmark.best, axis=0)[None]
+    else:
+        found = generator.uniform(-1, 1, (1, n, d))
+        found[0, generator.integers(0, n)] = benchmark.best
+    return Pool(found, np.ones(1))
+
+
+def nearest_of_norm(kernel: Kernel, points: FloatArray, values: FloatArray, norm: float) -> FloatArray:
+    """Values of a function of the kernel's space that is near the given ones, of at most the given norm.
+
+    With the kernel's matrix K = U diag(w) U^T of the points it is U diag(w / (w + t)) U^T values, the minimizer of the sum
+    of squared differences plus t times the squared norm, sum w (u^T values)^2 / (w + t)^2, for the t that gives the norm.
+
+    Args:
+      kernel: of the space.
+      points: (n, d), distinct.
+      values: (n,)
+      norm: in the kernel's space; where the values themselves have no larger one, they are the answer.
+    """
+    w, vectors = np.linalg.eigh(gram(kernel, points, points))
+    w, parts = np.maximum(w, 0.0), vectors.T @ values
+    low, high = _LEAST_RIDGE, 1.0
+
+    def excess(ridge: float) -> float:
+        return float((w * parts**2 / (w + ridge) ** 2).sum()) - positive("norm", norm) ** 2
+
+    if excess(low) <= 0:
+        return np.array(values)
+    while excess(high) > 0:
+        high *= 2
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return np.asarray(vectors @ (w / (w + high) * parts))

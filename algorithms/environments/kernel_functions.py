@@ -161,7 +161,10 @@ class PooledFunction(DrawnContexts):
           ValueError: more than one record at once, or contexts were not asked for.
         """
         self._check_asked_alone(n_records, actions)
-        means = self.values[self._index, actions]
+        return self.drawn(self.values[self._index, actions], n_records)
+
+    def drawn(self, means: FloatArray, n_records: IntArray) -> FloatArray:
+        """(n,) rewards with these means (n,); 0 where no record is asked for."""
         if self._is_two_point:
             return _two_point(self._generator, means, self.reward_range, n_records)
         return _gaussian(self._generator, means, self._noise, self.reward_range, n_records)

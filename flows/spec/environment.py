@@ -39,6 +39,11 @@ class EnvironmentFields(Labelled):
         return self.kind if self.file is None else self.file.name
 
     @property
+    def played_as(self) -> tuple[str, ...]:
+        """Kinds of problems that algorithms may take it for."""
+        return (self.problem_kind,)
+
+    @property
     def n_arms(self) -> int | None:
         """Number of arms, where the spec gives it."""
         return None
@@ -151,6 +156,10 @@ class Environment(ABC, Generic[Item]):
     def problem(self, horizon: int) -> Problem:
         """Public facts of it, for algorithms."""
         return Problem(self.n_actions, self.reward_range, horizon)
+
+    def seen_by(self, entry: Entry) -> Environment[Any]:
+        """The environment as one kind of algorithm sees it; for all kinds that play on it the same, if nothing is said."""
+        return self
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
         """The problem of replays.

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from bandana.flows.spec import episodes, finite_arms, kernel, linear
+from bandana.flows.spec import episodes, finite_arms, functions, kernel, linear
 from bandana.flows.spec.environment import Environment, EnvironmentFields
 
 __all__ = ["Environment", "EnvironmentSpec", "environment_of", "environments_of"]
-_CLASSES = {**finite_arms.CLASSES, **linear.CLASSES, **kernel.CLASSES, **episodes.CLASSES}
+_CLASSES = {**finite_arms.CLASSES, **linear.CLASSES, **kernel.CLASSES, **functions.CLASSES, **episodes.CLASSES}
 if TYPE_CHECKING:
     from bandana.flows.spec.spec import Spec
 

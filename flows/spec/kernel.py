@@ -13,14 +13,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bandana.algorithms.entry import Entry
-from bandana.algorithms.environments.benchmark_functions import (
-    Benchmark,
-    camelback,
-    decision_set,
-    michalewicz,
-    styblinski_tang,
-)
-from bandana.algorithms.environments.contexts import sphere_table
+from bandana.algorithms.environments.fixed_arms import FixedArms
 from bandana.algorithms.environments.kernel_functions import (
     GapFunctions,
     PooledFunction,
@@ -32,7 +25,7 @@ from bandana.algorithms.environments.logged import N_PATIENTS, diabetes_table
 from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
 from bandana.algorithms.environments.worst_pools import extrapolating_pool, turned_pool
 from bandana.algorithms.observers import ContextualRegretCurve
-from bandana.algorithms.problem import KERNEL, POOLED, Problem
+from bandana.algorithms.problem import FINITE, KERNEL, POOLED, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray, Stream
 from bandana.algorithms.rkhs import kernels
 from bandana.algorithms.rkhs.pool import Pool
@@ -47,10 +40,11 @@ from bandana.flows.spec.environment import (
     Purpose,
 )
 from bandana.flows.spec.fields import Count, Positive
+from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core import Interval
 
-_MOST_LISTED, _FEW_ACTIONS = 32, 2
-_MARGIN = 2.0
+_MOST_LISTED, FEW_ACTIONS = 32, 2
+MARGIN = 2.0
 """Deviations of normal noise by which a reward range is wider than the means."""
 
 
@@ -70,7 +64,7 @@ Frequencies = Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]]
 _OF_KERNEL = "Kernel whose space holds the mean reward; known to algorithms."
 
 
-class _KernelSpec(EnvironmentFields, ABC):
+class KernelSpec(EnvironmentFields, ABC):
     """Points of [-1, 1]^d and a kernel that measures how alike two of them are."""
 
     problem_kind = KERNEL
@@ -105,7 +99,7 @@ class _KernelSpec(EnvironmentFields, ABC):
         return part
 
     @model_validator(mode="after")
-    def _of_norm_1(self) -> _KernelSpec:
+    def _of_norm_1(self) -> KernelSpec:
         if self.kernel != "linear":
             return self
         scale, least = self.scale, 1.0 if self._is_additive else math.sqrt(self.points_dimension)
@@ -147,7 +141,7 @@ class _Kernel(Environment[Item]):
         return ContextTable(points, coins.rewards, self.reward_range)
 
 
-class GapSpec(_KernelSpec):
+class GapSpec(KernelSpec):
     """Random functions of a kernel's space, one a replicate: one action of each user is good, the others are not.
 
     See `bandana.algorithms.environments.kernel_functions`.
@@ -193,13 +187,21 @@ class _Gap(_Kernel[GapSpec]):
         return self.item.kind, text, CONTEXTUAL_PSEUDO
 
 
-class _Pooled(_Kernel[Item]):
+class Pooled(_Kernel[Item]):
     """All that users may bring is a finite public pool."""
+
+    def seen_by(self, entry: Entry) -> Environment[Any]:
+        """Its points as arms, for algorithms that know of no kernel; they play where there is one context."""
+        return self if POOLED in entry.plays_on else _AsArms(self)
 
     @property
     @abstractmethod
     def pool(self) -> Pool:
         """Contexts, points and law; the same in all blocks."""
+
+    @abstractmethod
+    def stream(self, seed: np.random.SeedSequence) -> PooledFunction:
+        """Users who bring the pool's contexts."""
 
     @property
     def references(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -217,66 +219,59 @@ class _Pooled(_Kernel[Item]):
         return super()._known | {"pool": self.pool}
 
 
-class FunctionSpec(_KernelSpec):
-    """A known function, with a fixed decision set of random points and the best one; see `benchmark_functions`."""
+class _AsArms(Environment[Item]):
+    """A pool with one context as algorithms see it that know of no kernel: finitely many arms, the same for all users.
 
-    problem_kind = POOLED
-    kind: Literal["camelback", "styblinski-tang", "michalewicz"]
-    actions: Annotated[int, Field(ge=2)] = Field(400, description="Points that can be chosen, the same in all rounds.")
-    noise: Annotated[float, Field(ge=0)] = Field(0.1, description="Standard deviation of a reward.")
+    Audits replay few of them: a claim holds for any number.
+    """
 
-    def function(self) -> Benchmark:
-        """The function to maximize."""
-        return {"camelback": camelback, "styblinski-tang": styblinski_tang, "michalewicz": michalewicz}[self.kind]()
+    def __init__(self, pooled: Pooled[Any]) -> None:
+        super().__init__(pooled.spec, pooled.item)
+        self._pooled = pooled
 
-    @property
-    def points_dimension(self) -> int:
-        """Dimension d of the points."""
-        return self.function().dimension
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_pooled": self._pooled}
 
     @property
-    def usual(self) -> tuple[float, bool]:
-        """The function's own lengthscale, and whether its kernel is additive."""
-        function = self.function()
-        return function.lengthscale, function.is_additive
+    def kind(self) -> str:
+        """Kind of problem: finite."""
+        return FINITE
 
-
-class _Function(_Pooled[FunctionSpec]):
-    @cached_property
-    def function(self) -> Benchmark:
-        """What is maximized."""
-        return self.item.function()
-
-    @cached_property
-    def pool(self) -> Pool:
-        return decision_set(self.function, self.item.actions, self._seed(Purpose.POOL))
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._pooled.names
 
     @property
     def reward_range(self) -> Interval:
-        margin = _MARGIN * self.item.noise
-        return Interval(self.function.lowest - margin, self.function.highest + margin)
+        return self._pooled.reward_range
 
-    def stream(self, seed: np.random.SeedSequence) -> PooledFunction:
-        values = self.function(self.pool.points)
-        return PooledFunction(self.pool, values, self.spec.horizon, seed, self.reward_range, noise=self.item.noise)
+    @cached_property
+    def means(self) -> FloatArray:
+        """(n_actions,) the function's values."""
+        values: FloatArray = self._pooled.stream(np.random.SeedSequence(0)).values[0]
+        return values
+
+    def stream(self, seed: np.random.SeedSequence) -> FixedArms:
+        return FixedArms(self._pooled.stream(seed))
+
+    def describe(self) -> dict[str, Any]:
+        return self._pooled.describe()
 
     def audit_table(self) -> RewardTable:
-        shape = (self.spec.audit.rounds, self.n_actions, self.function.dimension)
-        return sphere_table(*shape, self.reward_range, self._seed(Purpose.AUDIT_TABLE))
+        return random_table(self.spec.audit.rounds, FEW_ACTIONS, self.reward_range, self.spec.seed)
+
+    def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
+        return replace(super().audit_problem(problem, entry), n_actions=FEW_ACTIONS)
 
     def about(self) -> tuple[str, str, str]:
-        span, function = self.reward_range, self.function
-        text = (
-            f"The function {function.name} in {function.dimension} dimensions, scaled to [-1, 1]^d and a largest value of "
-            f"{function.highest:.4g}. {self.n_actions} points can be chosen, the same in all rounds: the best one and "
-            f"others drawn uniformly. Rewards are the value plus normal noise of deviation {self.item.noise:g}, clipped to "
-            f"{span}, which moves means by at most {self.stream(np.random.SeedSequence(0)).clipping_bias:.2g}. Kernel: "
-            f"{self.item.public_kernel()}. Audits replay points of the unit sphere and rewards drawn at random."
-        )
-        return self.item.kind, text, "Regret is the sum of gaps to the function's largest value (pseudo-regret)."
+        return self._pooled.about()
+
+    def check(self) -> None:
+        if self.spec.horizon < self.n_actions:
+            raise SpecError(f"horizon: must be at least {self.n_actions} for {self.n_actions} arms, got {self.spec.horizon}")
 
 
-class RkhsSpec(_KernelSpec):
+class RkhsSpec(KernelSpec):
     """A random function of a kernel's space on a finite pool: contexts are drawn, and each has the same actions."""
 
     problem_kind = POOLED
@@ -311,6 +306,11 @@ class RkhsSpec(_KernelSpec):
         return (math.sqrt(self.points_dimension) if self.kernel == "linear" else 0.3), False
 
     @property
+    def played_as(self) -> tuple[str, ...]:
+        """Pooled, and finitely many arms where there is one context."""
+        return (POOLED, FINITE) if self.contexts == 1 else (POOLED,)
+
+    @property
     def n_centers(self) -> int:
         """How many kernels the function sums: at most one a point of the pool."""
         return min(8, self.contexts * self.actions) if self.centers is None else self.centers
@@ -333,7 +333,7 @@ class RkhsSpec(_KernelSpec):
         return self
 
 
-class _Rkhs(_Pooled[RkhsSpec]):
+class _Rkhs(Pooled[RkhsSpec]):
     @property
     def is_drawn(self) -> bool:  # type: ignore[override]
         """Whether contexts are drawn as algorithms are told."""
@@ -363,7 +363,7 @@ class _Rkhs(_Pooled[RkhsSpec]):
 
     @property
     def reward_range(self) -> Interval:
-        most = self.item.norm + (_MARGIN * self._noise if self.item.rewards == "gaussian" else 0.0)
+        most = self.item.norm + (MARGIN * self._noise if self.item.rewards == "gaussian" else 0.0)
         return Interval(-most, most)
 
     @cached_property
@@ -382,7 +382,7 @@ class _Rkhs(_Pooled[RkhsSpec]):
     @cached_property
     def audit_pool(self) -> Pool:
         """The smallest pool at the kernel's lengthscale: a claim holds for all pools, and faults show on this one."""
-        return extrapolating_pool(_FEW_ACTIONS, self.pool.dimension, self.item.scale)
+        return extrapolating_pool(FEW_ACTIONS, self.pool.dimension, self.item.scale)
 
     def audit_table(self) -> RewardTable:
         generator = np.random.Generator(np.random.SFC64(self._seed(Purpose.AUDIT_TABLE)))
@@ -390,8 +390,8 @@ class _Rkhs(_Pooled[RkhsSpec]):
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
         """The problem on the pool of audits; regressions on features of any points get the points of canaries."""
-        pool = turned_pool(_FEW_ACTIONS, self.pool.dimension) if KERNEL in entry.plays_on else self.audit_pool
-        return replace(super().audit_problem(problem, entry), n_actions=_FEW_ACTIONS, pool=pool)
+        pool = turned_pool(FEW_ACTIONS, self.pool.dimension) if KERNEL in entry.plays_on else self.audit_pool
+        return replace(super().audit_problem(problem, entry), n_actions=FEW_ACTIONS, pool=pool)
 
     def about(self) -> tuple[str, str, str]:
         item = self.item
@@ -413,7 +413,7 @@ class _Rkhs(_Pooled[RkhsSpec]):
             f"A random function of norm {item.norm:g} in the space of the kernel ({item.public_kernel()}), with "
             f"{item.n_centers} centers. Each user brings one of {item.contexts} contexts, {drawn}, "
             f"and {item.actions} actions: points of the unit ball in {self.pool.dimension} dimensions. Rewards {law}. "
-            f"Audits replay {self.audit_pool.n_contexts} contexts of {_FEW_ACTIONS} actions, one of which is never drawn "
+            f"Audits replay {self.audit_pool.n_contexts} contexts of {FEW_ACTIONS} actions, one of which is never drawn "
             "and hides a record least, and rewards drawn at random."
         )
         return item.kind, text, CONTEXTUAL_PSEUDO
@@ -427,7 +427,7 @@ def _listed(frequencies: list[float]) -> str:
     return " : ".join(f"{each:g}" for each in frequencies)
 
 
-class DiabetesSpec(_KernelSpec):
+class DiabetesSpec(KernelSpec):
     """Diabetes patients, of whom the one who gets worst is looked for; see `bandana.algorithms.environments.logged`."""
 
     kind: Literal["diabetes"]
@@ -477,5 +477,5 @@ class _Diabetes(_Kernel[DiabetesSpec]):
 
 
 CLASSES: dict[type, type[Environment[Any]]] = {
-    GapSpec: _Gap, FunctionSpec: _Function, RkhsSpec: _Rkhs, DiabetesSpec: _Diabetes,
+    GapSpec: _Gap, RkhsSpec: _Rkhs, DiabetesSpec: _Diabetes,
 }  # fmt: skip

@@ -216,9 +216,12 @@ def cells_of(spec: Spec) -> list[Cell]:
     value_of = spec.tuned_values() if spec.tuning is not None else None
     for environment in environments_of(spec):
         environment.check()
-        problem = problem_of(environment)
         for place, item in enumerate(spec.algorithms):
             for entry in item.entries():
+                seen = environment.seen_by(entry)
+                if seen is not environment:
+                    seen.check()
+                problem = problem_of(seen)
                 found = [
                     entry.settings(problem, calibration, level, **parameters)
                     for parameters in item.parameters(entry)
@@ -226,8 +229,8 @@ def cells_of(spec: Spec) -> list[Cell]:
                     for level in item.levels(entry)
                 ]
                 if problem.kernel is not None:
-                    _check_features(place, environment, entry, found)
-                own = [Cell(spec, environment, entry, settings, item.varied_parameters()) for settings in found]
+                    _check_features(place, seen, entry, found)
+                own = [Cell(spec, seen, entry, settings, item.varied_parameters()) for settings in found]
                 cells += [_with_tuned(cell, value_of) for cell in own]
     names = [cell.name for cell in cells]
     for name in names:

@@ -146,12 +146,12 @@ class Spec(Strict):
                     raise ValueError(f"{name} must be at least {least} for {n_actions} arms, got {value}")
         for environment in self.environment:
             for i, algorithm in enumerate(self.algorithms):
-                kind = environment.problem_kind
                 for entry in algorithm.entries():
-                    if kind not in entry.plays_on:
+                    if not set(environment.played_as) & set(entry.plays_on):
                         raise ValueError(
                             f"algorithms.{i}.algorithm: {entry.name} plays on {' and '.join(entry.plays_on)} environments, "
-                            f"and {environment.shown_label} is {kind}; `bandana list` shows what plays on it"
+                            f"and {environment.shown_label} is {environment.problem_kind}; `bandana list` shows what plays "
+                            "on it"
                         )
         labels = [environment.shown_label for environment in self.environment]
         if twice := [label for label in labels if labels.count(label) > 1]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bandana.algorithms.bandits.contextual.entries import changing_regularizers
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, GPUCBSettings
-from bandana.algorithms.bandits.kernel.pooled_forms import PooledSettings
+from bandana.algorithms.bandits.kernel.pooled_forms import NOISE_ON, PooledSettings
 from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB
 from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, approx_of
 from bandana.algorithms.epochs import EPOCHS, ONE, in_epochs, one_epoch, proved_in_one
@@ -31,6 +31,10 @@ _PARAMETERS = declared(FAILURE, BETA_SCALE, RIDGE, NORM_BOUND, _N_FEATURES, EPOC
 _EVERY = Parameter(
     "every", "Rounds between two looks at what was released; decisions in between are made from the last one.", 1,
     Kind.COUNT, is_later=True,
+)  # fmt: skip
+_NOISE_ON = Parameter(
+    "noise_on", "Where noise falls with one public decision set: on sums of points, or on each user's reward, which has "
+    "less where points are played few times each.", NOISE_ON[0], Kind.CHOICE, NOISE_ON, is_later=True,
 )  # fmt: skip
 _POOLED_PARAMETERS = declared(RIDGE, FAILURE, NORM_BOUND, BETA_SCALE, EPOCHS, _EVERY)
 _AUDIT_SHAPE = (3, 2)
@@ -105,13 +109,14 @@ def _gp_ucb_entry(form: Form) -> Entry:
 
 def _pooled(trust: TrustModel | None, settings: Settings) -> PooledGPUCB:
     """A record may hold any decision set: one outside the pool is taken for the nearest."""
-    problem = settings.problem
+    problem, given = settings.problem, dict(settings.parameters)
     assert problem.pool is not None
     assert problem.kernel is not None
+    noise_on = (given.pop(_NOISE_ON.name),) if _NOISE_ON.name in given else ()
     chosen = PooledSettings(
-        problem.pool, problem.kernel, problem.known_horizon, problem.reward_range, is_strict=False, **settings.parameters
+        problem.pool, problem.kernel, problem.known_horizon, problem.reward_range, is_strict=False, **given
     )
-    return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust)
+    return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust, *noise_on)
 
 
 def _as_played_each_round(settings: Settings) -> Settings:
@@ -156,7 +161,8 @@ _POOLED = (
 def _pooled_entry(form: Form) -> Entry:
     return form.entry(
         "gp-ucb-pool", "bandits/kernel", _RECORD, in_epochs(partial(_pooled, form.trust), True), plays_on=(POOLED,),
-        in_audit=_as_played_each_round, parameters=_POOLED_PARAMETERS,
+        in_audit=_as_played_each_round,
+        parameters=_POOLED_PARAMETERS | (declared(_NOISE_ON) if form.trust is TrustModel.JOINT else {}),
         bound=proved_in_one(partial(_bound_on_pool, form.trust)),
     )  # fmt: skip
 

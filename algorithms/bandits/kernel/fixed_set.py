@@ -8,16 +8,14 @@ after it, so are all later actions. What the record changes is its own reward, i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB, Sensitive
-from bandana.algorithms.bandits.kernel.posterior_numba import means_of, observe
+from bandana.algorithms.bandits.kernel.posterior_numba import observe, upper_bounds
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
-from bandana.algorithms.rkhs.information_gain import gain_bounds
 
 
 class Released(NamedTuple):
@@ -31,10 +29,8 @@ class Released(NamedTuple):
     """(n_reps, ...) what the sum answered last."""
     known: FloatArray
     """(n_reps, n_points) the counts that V is made of."""
-    inverse: FloatArray
-    """(n_reps, n_features, n_features) of V."""
-    squares: FloatArray
-    """(n_reps, n_points) squared norms of the points' features in V^-1."""
+    products: FloatArray
+    """(n_reps, n_points, n_points) products of the points' features in V^-1: H."""
     log_det: FloatArray
     """(n_reps,) of V / lambda."""
     upper: FloatArray
@@ -47,54 +43,43 @@ class Released(NamedTuple):
 class FixedSetGPUCB(PooledGPUCB):
     r"""GP-UCB on exact counts n_a and noisy sums S_a of centered rewards, where the pool has one context.
 
-    With features phi of the points, from which the kernel's matrix differs by at most e, f = <phi, theta> + g with |theta|
-    <= B and |g| <= B sqrt e (`triangular_features`),
+    With features phi of the kernel, f_a = <phi_a, theta>, |theta| <= B, and H_ab = <phi_a, V^-1 phi_b>,
 
-        V = lambda I + sum n_a phi_a phi_a^T,   mean_a = <phi_a, V^-1 sum S_b phi_b>,   index_a = mean_a + w |phi_a|_(V^-1),
+        V = lambda I + sum n_a phi_a phi_a^T,   index_a = sum_b S_b H_ab + w sqrt(H_aa) + Y q sum_b |H_ab|,
 
-    S_a = 0 where n_a = 0. V (theta_hat - theta) = -lambda theta + sum n_a g_a phi_a + sum eta phi + sum xi_a phi_a, eta the
-    rewards' own deviations and xi the noise of S, |xi_a| <= Y q. A sum of u_a phi_a has a norm in V^-1 of at most sqrt(sum
-    u_a^2 / n_a), so that after t rounds
+    sums over points that were played. V (theta_hat - theta) = -lambda theta + sum eta phi + sum xi_b phi_b, eta the rewards'
+    own deviations and xi the noise of S, |xi_b| <= Y q. In direction phi_a the last is sum xi_b H_ab; the others are at most
+    sqrt(H_aa) times their norms in V^-1,
 
-        w = R sqrt(2 log(2/failure) + log det(V / lambda)) + sqrt(lambda) B + B sqrt(e t) + Y q sqrt(sum 1 / n_a),
+        w = R sqrt(2 log(2/failure) + log det(V / lambda)) + sqrt(lambda) B.
 
-    the last sum over points that were played. Without noise q = 0, and this is GP-UCB.
+    Without noise q = 0, and this is GP-UCB.
 
     Unit of privacy: one user's record, decision set and reward. What is protected: all actions, the user's own too, which is
     more than the claim. A record's decision set is not read: whatever it holds, the public one is played. Sensitivity: 2 in
     L2, as a reward, clipped to the range and divided by its half-width Y, moves one sum by at most 2. Public: the decision
-    set, kernel, T, the range. Cost a round: O(m (n + m)) for n points and m features, each `every` rounds.
+    set, kernel, T, the range. Cost: O(n^2) for n points, in each `every` rounds; memory O(n^2) a replicate.
 
     Attributes:
       sums: of y / Y in the shape (n_points, 1), closed after every round.
-      features: (n_points, n_features) phi.
-      error: e.
     """
-
-    features: FloatArray = field(kw_only=True)
-    error: float = field(kw_only=True)
-
-    @cached_property
-    def _columns(self) -> FloatArray:
-        return np.ascontiguousarray(self.features.T)
 
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:  # type: ignore[override]
         """The states before the first round."""
-        n, m = self.features.shape
         shape = self.contribution_shape
-        counts, sums, known, upper = np.zeros((4, n_reps, n))
-        inverse = np.tile(np.eye(m) / self.ridge, (n_reps, 1, 1))
-        squares = np.tile((self.features**2).sum(axis=1) / self.ridge, (n_reps, 1))
+        counts, sums, known, upper = np.zeros((4, n_reps, len(self.gram)))
+        products = np.tile(self.gram / self.ridge, (n_reps, 1, 1))
         clock = np.zeros(n_reps, dtype=np.int64)
-        total = np.zeros((n_reps, *shape))
-        released = Released(counts, sums, total, known, inverse, squares, np.zeros(n_reps), upper, clock)
+        released = Released(
+            counts, sums, np.zeros((n_reps, *shape)), known, products, np.zeros(n_reps), upper, clock
+        )  # fmt: skip
         self._look(released, 0)
         return Sensitive(self.sums.init(n_reps, shape)), released
 
     @property
-    def contribution_shape(self) -> tuple[int, int]:
+    def contribution_shape(self) -> tuple[int, ...]:
         """Shape of what a record adds to the sum."""
-        return len(self.features), 1
+        return len(self.gram), 1
 
     def contribution(self, record: Record) -> FloatArray:
         """(n_reps, n_points, 1) what the record adds: y / Y at its point; 0 where a replicate is done."""
@@ -122,54 +107,48 @@ class FixedSetGPUCB(PooledGPUCB):
 
     def _look(self, released: Released, step: int) -> None:
         """Regresses, and bounds every point's mean reward."""
-        points = self.features, self._columns
-        observe(*points, released.counts, released.known, released.inverse, released.squares, released.log_det)
-        means_of(*points, released.sums, released.inverse, released.upper)
-        width = self._width_after(released, step)
-        released.upper[:] += width[:, None] * np.sqrt(released.squares)
+        observe(released.counts, released.known, released.products, released.log_det)
+        width, on_sums = self.radii(released.log_det, step)
+        upper_bounds(
+            released.counts, released.sums, released.products, self.beta_scale * width, self.beta_scale * on_sums,
+            released.upper,
+        )  # fmt: skip
 
-    def _width_after(self, released: Released, step: int) -> FloatArray:
-        """(n_reps,) w after `step` rounds, times its scale."""
-        return self.width(released.counts, released.log_det, 0.0, self.bound(step)) + self._missed(step)
+    def radii(self, log_det: FloatArray, step: int) -> tuple[FloatArray, float]:
+        """(n_reps,) w, and Y q, after `step` rounds; before they are scaled."""
+        return self._radius(self._half, log_det), self._half * self.bound(step)
 
-    def _missed(self, step: float) -> float:
-        """What the features miss, in the width."""
-        return self.beta_scale * self.misfit * math.sqrt(step)
-
-    @property
-    def misfit(self) -> float:
-        """B sqrt e: how far a mean reward may be from linear in phi."""
-        return self.norm_bound * math.sqrt(self.error)
-
-    def growth(self, rounds: FloatArray) -> FloatArray:
-        """G: bound on log det(V / lambda) after so many rounds, twice the maximum information gain of the features."""
-        return 2 * gain_bounds(self.features, rounds, self.ridge)
+    def _radius(self, scale: float, log_det: FloatArray) -> FloatArray:
+        """Radius w where noisy rewards are sub-Gaussian of this scale."""
+        return scale * np.sqrt(2 * math.log(2 / self.failure) + log_det) + math.sqrt(self.ridge) * self.norm_bound
 
     def widest(self, rounds: FloatArray, growth: FloatArray) -> FloatArray:
-        """W: bound on w over its scale, up to so many rounds, as at most min(n, T) points are played, each at least once."""
-        found = self._half * np.sqrt(2 * math.log(2 / self.failure) + growth) + math.sqrt(self.ridge) * self.norm_bound
+        """W: bound on all that the index adds to the mean, over sqrt(H_aa) and the scale, up to so many rounds.
+
+        As sum_b n_b H_ab^2 <= H_aa, sum_b |H_ab| is at most sqrt(H_aa sum_b 1 / n_b), and at most min(n, T) points are
+        played.
+        """
         q = max(self.bound(step) for step in (1, self.horizon))
-        played = np.sqrt(np.minimum(rounds, len(self.features)))
-        return np.asarray(found + self.misfit * np.sqrt(rounds) + self._half * q * played)
+        return self._radius(self._half, growth) + self._half * q * np.sqrt(np.minimum(rounds, len(self.gram)))
 
     @property
     def shown_width(self) -> str:
         """W in words."""
         return (
-            "R sqrt(2 log(2 / failure) + G) + sqrt(lambda) B + g sqrt t + R q sqrt(min(t, n)), q = "
-            f"{max(self.bound(step) for step in (1, self.horizon)):.3g}, g = {self.misfit:.2g}"
+            "R sqrt(2 log(2 / failure) + G) + sqrt(lambda) B + R q sqrt(min(t, n)), q = "
+            f"{max(self.bound(step) for step in (1, self.horizon)):.3g}"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class FixedSetMessages(FixedSetGPUCB):
-    r"""The same where each user sends the own reward with noise: local privacy.
+    r"""The same where each user sends the own reward with noise: local privacy, which implies joint privacy.
 
     The user is told what to play, plays it, and sends y / Y with noise of deviation s, one number: which point it belongs to
     is public. To the server this is GP-UCB with noisier rewards. The noise is drawn after the action and apart from all
     else, so that reward and noise deviate from their mean by a sub-Gaussian number of scale R' = sqrt(R^2 + Y^2 s^2), and
 
-        w = R' sqrt(2 log(2/failure) + log det(V / lambda)) + sqrt(lambda) B + B sqrt(e t).
+        w = R' sqrt(2 log(2/failure) + log det(V / lambda)) + sqrt(lambda) B,   q = 0.
 
     Sensitivity: 2, of one number.
 
@@ -178,7 +157,7 @@ class FixedSetMessages(FixedSetGPUCB):
     """
 
     @property
-    def contribution_shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def contribution_shape(self) -> tuple[int, ...]:
         """Shape of what a record adds to the sum: one number."""
         return (1,)
 
@@ -195,20 +174,15 @@ class FixedSetMessages(FixedSetGPUCB):
         """R': how sub-Gaussian a noisy reward is."""
         return self._half * math.hypot(1.0, self.sums.noise_deviation(1))
 
-    def _width_after(self, released: Released, step: int) -> FloatArray:
-        found = self.reward_scale * np.sqrt(2 * math.log(2 / self.failure) + released.log_det)
-        found += math.sqrt(self.ridge) * self.norm_bound
-        return np.asarray(self.beta_scale * found + self._missed(step))
+    def radii(self, log_det: FloatArray, step: int) -> tuple[FloatArray, float]:
+        """(n_reps,) w, and 0; before they are scaled."""
+        return self._radius(self.reward_scale, log_det), 0.0
 
     def widest(self, rounds: FloatArray, growth: FloatArray) -> FloatArray:
         """W: bound on w over its scale, up to so many rounds."""
-        found = self.reward_scale * np.sqrt(2 * math.log(2 / self.failure) + growth)
-        return np.asarray(found + math.sqrt(self.ridge) * self.norm_bound + self.misfit * np.sqrt(rounds))
+        return self._radius(self.reward_scale, growth)
 
     @property
     def shown_width(self) -> str:
         """W in words."""
-        return (
-            f"R' sqrt(2 log(2 / failure) + G) + sqrt(lambda) B + g sqrt t, R' = {self.reward_scale:.3g} with the noise, g = "
-            f"{self.misfit:.2g}"
-        )
+        return f"R' sqrt(2 log(2 / failure) + G) + sqrt(lambda) B, R' = {self.reward_scale:.3g} with the noise"

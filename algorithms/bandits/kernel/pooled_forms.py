@@ -8,7 +8,6 @@ from scipy.special import ndtri
 
 from bandana.algorithms.bandits.kernel.fixed_set import FixedSetGPUCB, FixedSetMessages
 from bandana.algorithms.bandits.kernel.pooled_gp_ucb import SENSITIVITY, PooledGPUCB
-from bandana.algorithms.rkhs.finite_sets import triangular_features
 from bandana.algorithms.rkhs.kernels import Kernel, gram
 from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import (
@@ -26,6 +25,9 @@ from bandana.privacy_core import (
     calibrate,
 )
 from bandana.privacy_core.checks import failure_of, one_of
+
+NOISE_ON = ("points", "messages")
+"""Where joint noise falls: on the sums of points, or on each user's reward, as under local privacy."""
 
 
 @dataclass(frozen=True)
@@ -65,23 +67,28 @@ class PooledSettings:
         """The non-private twin, GP-UCB with the exact kernel."""
         return self._built(LocalSum(Exact()))
 
-    def private(self, promise: ApproxDP, trust: TrustModel) -> PooledGPUCB:
+    def private(self, promise: ApproxDP, trust: TrustModel, noise_on: str = NOISE_ON[0]) -> PooledGPUCB:
         """The private form, with noise at exactly the promise.
 
         Args:
           promise: (epsilon, delta).
           trust: joint, by a factorized sum, or local: users add noise to their own numbers before they are sent. Those are
             2 n_points counts and rewards, or one reward where the pool has one context, which is public.
+          noise_on: one of `NOISE_ON`, under joint privacy with one context. Noise on a sum of `points` has at most g(T)^2
+            times the variance of one message (`FactorizedSum.noise_variance`), at any number of plays; noise on `messages`
+            adds up while a point is played. So messages have less where points are played fewer than g(T)^2 times each.
 
         Raises:
           ValueError: an argument or a setting out of its range; the message names it.
         """
         is_joint = one_of("trust", trust, (TrustModel.JOINT, TrustModel.LOCAL)) is TrustModel.JOINT
-        multiplier = calibrate(promise, Factorized(self.horizon) if is_joint else Releases(1))
+        one_of("noise_on", noise_on, NOISE_ON)
+        is_summed = is_joint and (noise_on == NOISE_ON[0] or self.pool.n_contexts > 1)
+        multiplier = calibrate(promise, Factorized(self.horizon) if is_summed else Releases(1))
         noise = Gaussian(SENSITIVITY, multiplier, Relation.REPLACE_RECORD)
-        return self._built(FactorizedSum(noise, self.horizon) if is_joint else LocalSum(noise), is_joint)
+        return self._built(FactorizedSum(noise, self.horizon) if is_summed else LocalSum(noise), is_summed)
 
-    def _built(self, sums: PrivateSum, is_joint: bool = True) -> PooledGPUCB:
+    def _built(self, sums: PrivateSum, is_summed: bool = True) -> PooledGPUCB:
         points = self.pool.points.reshape(-1, self.pool.dimension)
         matrix = gram(self.kernel, points, points)
         matrix.setflags(write=False)
@@ -90,11 +97,8 @@ class PooledSettings:
         # Half of the failure in equal parts for both tails of the numbers that are noisy at each point, in each round.
         quantile = float(-ndtri(failure / ((4 if is_public else 8) * self.horizon * len(points))))
         bound = self.reward_range.width / 2 if self.norm_bound is None else self.norm_bound
-        shared = (
+        kind = (FixedSetGPUCB if is_summed else FixedSetMessages) if is_public else PooledGPUCB
+        return kind(
             self.pool, matrix, self.reward_range, self.horizon, sums, self.ridge, failure, bound, quantile, self.beta_scale,
             self.is_strict, self.every,
         )  # fmt: skip
-        if not is_public:
-            return PooledGPUCB(*shared)
-        features, error = triangular_features(matrix)
-        return (FixedSetGPUCB if is_joint else FixedSetMessages)(*shared, features=features, error=error)

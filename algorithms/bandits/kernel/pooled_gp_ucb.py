@@ -229,10 +229,10 @@ class PooledGPUCB:
         2 w u, u the norm of phi in V^-1 when released values were last looked at, and never more than the range's width D.
         There V >= U = lambda I + sum n_a phi_a phi_a^T, which within the less than `every` rounds since has become at most
         r = 1 + (every - 1) / lambda times as large. So the sum of min(1, u^2) is at most r times that in the norms of the
-        current U^-1, which is at most log2 det(U_T / lambda) <= G_T / log 2. With s the scale of the width, W_T its largest
-        bound and g the `misfit`,
+        current U^-1, which is at most log2 det(U_T / lambda) <= G_T / log 2. With s the scale of the width and W_T its
+        largest bound,
 
-            R_T <= D + max(D, 2 s W_T) sqrt(r T G_T / log 2) + 2 g T,    G_T = 2 gamma_T,
+            R_T <= D + max(D, 2 s W_T) sqrt(r T G_T / log 2),    G_T = 2 gamma_T,
 
         and R_T <= D T. The maximum information gain gamma_T of the pool is bounded from above by `gain_bounds`.
 
@@ -254,12 +254,7 @@ class PooledGPUCB:
         stale = 1 + (self.every - 1) / self.ridge
         cost = np.maximum(span, 2 * self.beta_scale * self.widest(rounds, growth))
         cost *= np.sqrt(stale * rounds * growth / math.log(2))
-        return np.asarray(np.minimum(span * rounds, span + cost + 2 * self.misfit * rounds))
-
-    @property
-    def misfit(self) -> float:
-        """How far a mean reward may be from linear in phi: here it is not."""
-        return 0.0
+        return np.asarray(np.minimum(span * rounds, span + cost))
 
     def growth(self, rounds: FloatArray) -> FloatArray:
         """G: bound on log det(U / lambda) after so many rounds, twice the maximum information gain of the pool.

@@ -68,66 +68,52 @@ def posterior(gram, weights, sums, ridge, mean, deviation, log_det):  # type: ig
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def observe(features, columns, counts, known, inverse, squares, log_det):  # type: ignore[no-untyped-def]
-    r"""Brings V = ridge I + sum_a n_a phi_a phi_a^T up to date where counts have grown, one point after the other.
+def observe(counts, known, products, log_det):  # type: ignore[no-untyped-def]
+    r"""Brings H_ab = phi_a^T V^-1 phi_b up to date, V = ridge I + sum_a n_a phi_a phi_a^T, where counts have grown.
 
-    With k more at point a, w = V^-1 phi_a and s = k / (1 + k <phi_a, w>): V^-1 -= s w w^T, squares_b -= s <phi_b, w>^2
-    (Sherman and Morrison 1950) and log_det += log(1 + k <phi_a, w>).
+    With k more at point a: H -= k / (1 + k H_aa) H_a H_a^T (Sherman and Morrison 1950), log_det += log(1 + k H_aa).
 
-    features: (n, m), columns: (m, n) their transpose, counts: (n_reps, n); filled: known (n_reps, n), the counts that V is
-    made of, inverse (n_reps, m, m), squares (n_reps, n) of the norms of phi in V^-1, log_det (n_reps,) of V / ridge.
+    counts: (n_reps, n); filled: known (n_reps, n), the counts that V is made of, products (n_reps, n, n) H, which begins
+    with the kernel's matrix over the ridge, log_det (n_reps,) of V / ridge.
     """
-    n, m = features.shape
-    turned, shared = np.empty(m), np.empty(n)
-    for r in range(len(counts)):
+    n_reps, n = counts.shape
+    row = np.empty(n)
+    for r in range(n_reps):
         for a in range(n):
             more = counts[r, a] - known[r, a]
             if more == 0.0:
                 continue
             known[r, a] = counts[r, a]
-            turned[:] = 0.0
-            for i in range(m):
-                value = features[a, i]
-                for j in range(m):
-                    turned[j] += value * inverse[r, i, j]
-            shared[:] = 0.0
-            for i in range(m):
-                value = turned[i]
-                for b in range(n):
-                    shared[b] += value * columns[i, b]
-            grown = 1.0 + more * shared[a]
-            scale = more / grown
+            row[:] = products[r, a]
+            grown = 1.0 + more * row[a]
             log_det[r] += math.log(grown)
-            for i in range(m):
-                value = scale * turned[i]
-                for j in range(m):
-                    inverse[r, i, j] -= value * turned[j]
             for b in range(n):
-                squares[r, b] = max(squares[r, b] - scale * shared[b] * shared[b], 0.0)
+                value, other = more / grown * row[b], products[r, b]
+                if value != 0.0:
+                    for c in range(n):
+                        other[c] -= value * row[c]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def means_of(features, columns, sums, inverse, out):  # type: ignore[no-untyped-def]
-    """out[r, a] = <phi_a, V^-1 sum_b s_b phi_b>; shapes as of `observe`, sums and out (n_reps, n)."""
-    n, m = features.shape
-    total, theta = np.empty(m), np.empty(m)
-    for r in range(len(sums)):
-        total[:] = 0.0
+def upper_bounds(counts, sums, products, width, on_sums, out):  # type: ignore[no-untyped-def]
+    """out[r, a] = sum_b s_b H_ab + width sqrt(H_aa) + on_sums sum_b |H_ab|, sums over points b that were played.
+
+    counts, sums: (n_reps, n), products: (n_reps, n, n) H, width: (n_reps,), on_sums: a number.
+    """
+    n_reps, n = counts.shape
+    spread = np.empty(n)
+    for r in range(n_reps):
+        mean = out[r]
+        mean[:] = 0.0
+        spread[:] = 0.0
+        for b in range(n):
+            if counts[r, b] > 0.0:
+                value, row = sums[r, b], products[r, b]
+                for a in range(n):
+                    mean[a] += value * row[a]
+                    spread[a] += abs(row[a])
         for a in range(n):
-            value = sums[r, a]
-            if value != 0.0:
-                for i in range(m):
-                    total[i] += value * features[a, i]
-        theta[:] = 0.0
-        for i in range(m):
-            value = total[i]
-            for j in range(m):
-                theta[j] += value * inverse[r, i, j]
-        out[r] = 0.0
-        for i in range(m):
-            value = theta[i]
-            for b in range(n):
-                out[r, b] += value * columns[i, b]
+            mean[a] += width[r] * math.sqrt(max(products[r, a, a], 0.0)) + on_sums * spread[a]
 
 
 @njit(cache=True, nogil=True)

@@ -34,8 +34,8 @@ def settings(span=UNIT, pool=POOL, horizon=HORIZON, **more):
     return PooledSettings(pool, KERNEL, horizon, span, is_strict=False, **more)
 
 
-def built(trust, epsilon=1.0, **more):
-    return settings(**more).private(ApproxDP(epsilon, 1e-5), trust)
+def built(trust, epsilon=1.0, noise_on="points", **more):
+    return settings(**more).private(ApproxDP(epsilon, 1e-5), trust, noise_on)
 
 
 def played(algorithm, ledger, table=TABLE):
@@ -48,6 +48,16 @@ def test_one_public_decision_set_is_another_algorithm_than_several():
     assert type(built(TrustModel.JOINT)) is type(settings().twin()) is FixedSetGPUCB
     assert type(built(TrustModel.LOCAL)) is FixedSetMessages
     assert type(built(TrustModel.LOCAL, pool=Pool(np.stack([POINTS[0], -POINTS[0]]), np.ones(2) / 2))) is PooledGPUCB
+
+
+def test_joint_privacy_may_put_its_noise_on_messages():
+    """That is the local algorithm; several contexts, which must be hidden, leave no choice."""
+    several = Pool(np.stack([POINTS[0], -POINTS[0]]), np.ones(2) / 2)
+    joint, local = built(TrustModel.JOINT, noise_on="messages"), built(TrustModel.LOCAL)
+    assert (type(joint), joint.sums) == (FixedSetMessages, local.sums)
+    assert built(TrustModel.JOINT, pool=several, noise_on="messages").sums == built(TrustModel.JOINT, pool=several).sums
+    with pytest.raises(ValueError, match="noise_on must be one of points, messages"):
+        built(TrustModel.JOINT, noise_on="records")
 
 
 @each
@@ -106,18 +116,19 @@ def test_the_bounds_against_plain_numpy(trust, every):
     phi = np.linalg.cholesky(gram + 1e-13 * np.eye(7))
     for r in range(2):
         counts = np.bincount(actions[r], minlength=7)
-        sums, noise, scale = released.sums[r], 0.0, 0.5
+        sums, on_sums, scale = released.sums[r], 0.0, 0.5
         if trust is TrustModel.JOINT:
-            noise = algorithm.bound(HORIZON) * 0.5 * math.sqrt((1 / counts[counts > 0]).sum())
+            on_sums = algorithm.bound(HORIZON) * 0.5
         else:
             messages = np.array([entry.output[r, 0] for entry in ledger.transcript])
             np.testing.assert_allclose(sums, 0.5 * np.bincount(actions[r], messages, minlength=7), atol=1e-9)
             scale = 0.5 * math.sqrt(1 + algorithm.sums.mechanism.scale**2)
         assert (sums[counts == 0] == 0).all()
         V = 0.7 * np.eye(7) + phi.T * counts @ phi
-        width = scale * math.sqrt(2 * math.log(2 / 0.1) + np.linalg.slogdet(V / 0.7)[1]) + math.sqrt(0.7) * 1.5 + noise
-        upper = phi @ np.linalg.solve(V, phi.T @ sums)
-        upper += 0.4 * width * np.sqrt(np.einsum("ai,ij,aj->a", phi, np.linalg.inv(V), phi))
+        width = scale * math.sqrt(2 * math.log(2 / 0.1) + np.linalg.slogdet(V / 0.7)[1]) + math.sqrt(0.7) * 1.5
+        products = phi @ np.linalg.solve(V, phi.T)
+        upper = products @ sums + 0.4 * width * np.sqrt(np.diagonal(products))
+        upper += 0.4 * on_sums * np.abs(products[:, counts > 0]).sum(axis=1)
         np.testing.assert_allclose(released.upper[r], upper, rtol=1e-4)
 
 
@@ -228,6 +239,7 @@ def test_the_regret_bound_by_hand(trust):
     assert s > 0
     features, error = triangular_features(KERNEL(pool.points[0][:, None], pool.points[0][None]))
     assert error < 1e-15
+    assert np.array_equal(algorithm.growth(np.array([100.0])), 2 * gain_bounds(features, np.array([100.0]), 2.0))
     for rounds in (horizon // 2, horizon):
         gain = 2 * float(gain_bounds(features, rounds, 2.0))
         if trust is TrustModel.LOCAL:
