@@ -51,11 +51,26 @@ def in_epochs(build: Callable[[Settings], Algorithm], is_preferring: bool = Fals
     return built
 
 
-def proved_in_one(bound: Bound) -> Bound:
-    """The bound of a known horizon; none where epochs grow."""
+def proved_in_epochs(bound: Bound) -> Bound:
+    """The bound of a known horizon; where epochs grow, the sum of the bounds of all epochs, each at its own length.
+
+    Nothing goes from one epoch to the next, so that each has the regret of a run of its length, or of its first rounds; the
+    sum is exceeded with probability at most the sum of theirs (Dubey 2021, Remark 5).
+    """
 
     def proved(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
-        return bound(_without(settings), means, grid) if settings.parameters[EPOCHS.name] == ONE else None
+        if settings.parameters[EPOCHS.name] == ONE:
+            return bound(_without(settings), means, grid)
+        values, shown, start, length = np.zeros(len(grid)), "", 0, GrowingEpochs.first
+        while start < grid[-1]:
+            own, place = np.unique(np.clip(grid - start, 1, length), return_inverse=True)
+            found = bound(_settings_of(settings, length), means, own)
+            if found is None:
+                return None
+            values += np.where(grid > start, found.values[place], 0.0)
+            shown, start, length = found.text, start + length, length * GrowingEpochs.growth
+        many = "the sum over all epochs, exceeded with probability at most the sum of theirs; the last one's is"
+        return RegretBound(values, f"{many} {shown}")
 
     return proved
 
@@ -69,12 +84,17 @@ def _without(settings: Settings) -> Settings:
     return replace(settings, parameters={name: v for name, v in settings.parameters.items() if name != EPOCHS.name})
 
 
-def _of_epoch(build: Callable[[Settings], Algorithm], settings: Settings, rounds: int) -> Algorithm:
-    """The algorithm of an epoch; a failure probability that was left out is that of the epoch's length."""
+def _settings_of(settings: Settings, rounds: int) -> Settings:
+    """Settings of an epoch; a failure probability that was left out is that of the epoch's length."""
     given = _without(settings)
     if given.parameters.get(FAILURE.name) == failure_of(None, settings.problem.known_horizon):
         given = given.with_parameters(**{FAILURE.name: failure_of(None, rounds)})
-    return build(replace(given, problem=replace(settings.problem, horizon=rounds)))
+    return replace(given, problem=replace(settings.problem, horizon=rounds))
+
+
+def _of_epoch(build: Callable[[Settings], Algorithm], settings: Settings, rounds: int) -> Algorithm:
+    """The algorithm of an epoch."""
+    return build(_settings_of(settings, rounds))
 
 
 class Sensitive(NamedTuple):

@@ -22,7 +22,7 @@ from bandana.algorithms.entry import (
     renyi_of,
     reward_claim,
 )
-from bandana.algorithms.epochs import EPOCHS, in_epochs, one_epoch, proved_in_one
+from bandana.algorithms.epochs import EPOCHS, in_epochs, one_epoch, proved_in_epochs
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, RIDGE, SWITCH, declared
 from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray
@@ -138,7 +138,7 @@ def _lin_ucb_entry(form: Form) -> Entry:
         shape = {"audit_shape": _AUDIT_SHAPE, "parts": parts}
     return form.entry(
         "linucb", "bandits/contextual", _RECORD, in_epochs(build), plays_on=(CONTEXTUAL,), parameters=_WIDTH,
-        in_audit=one_epoch, bound=proved_in_one(changing_regularizers(build, form.paper)), **shape,
+        in_audit=one_epoch, bound=proved_in_epochs(changing_regularizers(build, form.paper)), **shape,
     )  # fmt: skip
 
 
