@@ -16,7 +16,7 @@ FIGURES = {
     "report-regret.png": "Regret of adar-ucb, calibration tight",
 }
 """Picture -> how the caption of its figure begins."""
-_TALLEST, _MARGIN = 430, 8
+_MARGIN = 8
 
 
 def main(report: Path) -> None:
@@ -27,13 +27,15 @@ def main(report: Path) -> None:
         page.goto(report.absolute().as_uri())
         page.screenshot(path=IMAGES / "report.png")
         for name, caption in FIGURES.items():
-            box = page.locator("figure", has_text=caption).first.bounding_box()
+            figure = page.locator("figure", has_text=caption).first
+            box, first = figure.bounding_box(), figure.locator("svg").first.locator("xpath=../..").bounding_box()
             assert box is not None, f"the report has no figure {caption!r}"
+            assert first is not None
             clip = {
                 "x": box["x"] - _MARGIN,
                 "y": box["y"] - _MARGIN,
                 "width": box["width"] + 2 * _MARGIN,
-                "height": min(_TALLEST, box["height"]) + 2 * _MARGIN,
+                "height": first["y"] + first["height"] - box["y"] + 2 * _MARGIN,
             }
             page.screenshot(path=IMAGES / name, full_page=True, clip=clip)
         browser.close()

@@ -173,7 +173,8 @@ def close_rows(axes: Axes, low: float, high: float) -> None:
 def legend_above(axes: Axes, lines: Sequence[Mapping[str, Any]]) -> None:
     """Draws a legend above the axes, one column for each line, given by its style and label."""
     handles = [axes.plot([], [], **line)[0] for line in lines]
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=len(handles), columnspacing=1.4)
+    style = {"columnspacing": 1.0, "handlelength": 1.7, "handletextpad": 0.6}
+    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=len(handles), **style)
 
 
 def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None:
@@ -193,8 +194,8 @@ def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None
             if lack > 1e-9:
                 heights[i] += lack / 2
                 heights[i - 1] -= lack / 2
-    if heights and heights[0] < 0:
-        heights = [h - heights[0] for h in heights]
+    last = len(heights) - 1
+    heights = [min(max(height, i * gap), 1.0 - (last - i) * gap) for i, height in enumerate(heights)]
     for (value, name, color), height in zip(ordered, heights, strict=True):
         axes.annotate(
             name,
@@ -206,7 +207,8 @@ def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None
             color=color,
             fontweight="bold",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0},
+            # To the start of the name: to its middle, it would cross the names above or below.
+            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)},
         )
 
 

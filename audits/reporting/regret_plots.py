@@ -47,8 +47,8 @@ def regret_curves(
 ) -> str:
     """Mean regret against rounds with its band, one line per cell; on logarithmic axes also the bounds, dashed.
 
-    A twin has the color of the cell that it is without noise. Reference policies are thin dotted lines; on linear axes one
-    leaves the figure where it exceeds all that is compared.
+    A twin is a thin line in the color of the cell that it is without noise. Reference policies are thin dotted lines; on
+    linear axes one leaves the figure where it exceeds all that is compared, and has its name there.
 
     Args:
       grid: rounds, increasing.
@@ -56,7 +56,7 @@ def regret_curves(
       colors: epsilon -> color, from `level_colors`.
       is_log: both axes logarithmic, or both linear.
       top: the largest regret of all panels that are compared, in units of reward.
-      ceiling: the largest bound of all panels.
+      ceiling: the largest bound or reference of all panels; logarithmic axes reach to it.
       unit: rounds or episodes.
 
     Returns:
@@ -69,16 +69,18 @@ def regret_curves(
     def draw(axes: Axes) -> None:
         x = np.asarray(grid, dtype=float)
         floor = max(top, 1e-12) * 1e-5 if is_log else -math.inf
-        ends = []
+        ends, leaving = [], []
         for cell in cells:
             epsilon = cell["epsilon"] if cell["twin_of"] is None else owners.get(cell["twin_of"])
-            is_reference = cell["role"] == "reference"
+            is_reference, is_twin = cell["role"] == "reference", cell["twin_of"] is not None
             color = INK if is_reference else TWIN if epsilon is None else colors[epsilon]
             mean, low, high = (np.maximum(np.asarray(cell[key], dtype=float), floor) for key in ("mean", "low", "high"))
-            axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+            axes.fill_between(x, low, high, color=color, alpha=0.07 if is_reference else 0.18, linewidth=0)
             style = _DOTTED if is_reference else _DASH_DOTTED if cell["epsilon"] is None else "-"
-            axes.plot(x, mean, color=color, linestyle=style, linewidth=1.0 if is_reference or cell["twin_of"] else None)
-            if is_log or mean[-1] <= top * _ROOM:
+            axes.plot(x, mean, color=color, linestyle=style, linewidth=1.0 if is_reference or is_twin else None)
+            if not is_log and mean[-1] > top * _ROOM:
+                leaving.append((float(x[np.argmax(mean > top * _ROOM)]), short(curve_name(cell, cells), 22)))
+            elif not is_twin:
                 ends.append((float(mean[-1]), short(curve_name(cell, cells), 22), color))
             if cell in least:
                 axes.plot(x, np.maximum(cell["lower_bound"], floor), color=color, linewidth=1.0, linestyle=_DOTTED)
@@ -96,18 +98,39 @@ def regret_curves(
         else:
             axes.set_ylim(min(0.0, *(min(cell["low"]) for cell in cells)), (top or 1.0) * _ROOM)
             axes.set_xlim(left=0)
-            number_ticks(axes.xaxis, 5)
+            number_ticks(axes.xaxis, 3)
             number_ticks(axes.yaxis, 6)
-        if bounded or least:
-            keys: list[dict[str, Any]] = [{"color": INK, "linestyle": "-", "label": "mean"}]
-            if bounded:
-                keys.append({"color": INK, "linewidth": 1.0, "linestyle": _DASHED, "label": "upper bound"})
-            if least:
-                keys.append({"color": INK, "linewidth": 1.0, "linestyle": _DOTTED, "label": "lower bound"})
-            legend_above(axes, keys)
+        styles = {"without noise": _DASH_DOTTED, "upper bound": _DASHED, "lower bound": _DOTTED}
+        drawn = (any(cell["twin_of"] is not None for cell in cells), bool(bounded), bool(least))
+        if is_log and any(drawn):
+            keys = zip(styles.items(), drawn, strict=True)
+            legend_above(
+                axes,
+                [
+                    {"color": INK, "linewidth": 1.0, "linestyle": style, "label": name}
+                    for (name, style), is_in in keys
+                    if is_in
+                ],
+            )
         label_ends(axes, float(x[-1]), ends)
+        _label_leaving(axes, leaving)
 
     return svg_of(draw, 4.3, 3.1)
+
+
+def _label_leaving(axes: Axes, leaving: list[tuple[float, str]]) -> None:
+    """Names lines above the place where they leave linear axes; names that would overlap share one place."""
+    right = axes.get_xlim()[1]
+    groups: list[list[tuple[float, str]]] = []
+    for x, name in sorted(leaving):
+        if groups and x - groups[-1][0][0] < 0.3 * right:
+            groups[-1].append((x, name))
+        else:
+            groups.append([(x, name)])
+    for group in groups:
+        names = ", ".join(name for _, name in group)
+        at = (min(max(group[0][0] / right, 0.12), 0.85), 1.0)
+        write(axes, names, at, (0, 3), xycoords="axes fraction", ha="center", va="bottom", fontsize=8.5, color=INK)
 
 
 def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:

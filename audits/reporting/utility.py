@@ -71,7 +71,8 @@ def utility(document: dict[str, Any]) -> list[Block]:
 def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str) -> list[Block]:
     compared = [cell for cell in cells if cell["role"] != "reference"] or cells
     top = max((max(cell["high"]) for cell in compared), default=1.0)
-    ceiling = max((max(cell["bound"]) for cell in cells if is_bounded(cell)), default=0.0)
+    highest = [max(cell["bound"]) for cell in cells if is_bounded(cell)]
+    ceiling = max([*highest, *(max(cell["high"]) for cell in cells if cell["role"] == "reference")], default=0.0)
     blocks = []
     for title, drawn in _panels(cells):
         described = _describe_regret(f"{title}{on}", drawn, grid[-1], unit)
@@ -83,10 +84,11 @@ def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[flo
             for is_log in (False, True)
         ]
         bounded = [cell for cell in drawn if is_bounded(cell)]
+        thin = " Thin in a cell's color: without its noise." if any(cell["twin_of"] is not None for cell in drawn) else ""
         dashed = " Dashed, on logarithmic axes: the bound stated by its source, listed below." if bounded else ""
         least = [cell for cell in drawn if cell["lower_bound"] is not None]
         dotted = " Dotted in a cell's color: a lower bound for any algorithm with its claim, listed below." if least else ""
-        caption = f"Regret of {title}{on}. Dash-dotted: not private.{dashed}{dotted}"
+        caption = f"Regret of {title}{on}. Gray: not private.{thin}{dashed}{dotted}"
         blocks.append(figure_block(caption, images, size="large"))
         listed = [f"{_bound_name(cell, drawn)}: {cell['bound_text']}." for cell in bounded]
         listed += [f"{_lower_name(cell, drawn)}: {cell['lower_bound_text']}." for cell in least]
@@ -222,7 +224,7 @@ def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int]
         f"replications. The regret of uniform play and of the best constant action is computed, not played.{note}",
         columns,
         rows,
-        widths=[2.6, 0.9, 0.7, 1.0, 0.8, 0.8, 1.1, 1.7, 1.9] + ([1.0] if has_least else []),
+        widths=[2.5, 0.9, 0.7, 1.0, 0.8, 0.7, 1.0, 1.7, 2.2] + ([1.0] if has_least else []),
     )
 
 
@@ -255,7 +257,8 @@ def _comparisons(cells: Sequence[Cell], comparisons: Sequence[dict[str, Any]], o
         table_block(
             f"Paired comparisons{on}: final regret of the cell minus that of the other, replication by replication on "
             "common random numbers, with the 95 % interval of the mean difference. Cost of its noise: the other is the same "
-            "cell without noise. A difference is resolved if its interval excludes 0.",
+            "cell without noise. A difference is resolved if its interval excludes 0. No interval is shown where its ends "
+            "have the digits of the mean.",
             columns,
             rows,
             widths=[2.0] + [1.9] * (len(columns) - 1),
@@ -269,10 +272,10 @@ def verdict_of(found: dict[str, Any]) -> str:
 
 
 def _difference(found: dict[str, Any], is_cost: bool = False) -> str:
-    ends = " to ".join(number(float(found[end])) for end in ("low", "high"))
+    mean, low, high = (number(float(found[name])) for name in ("mean", "low", "high"))
     verdict = verdict_of(found)
     word = {"worse": "resolved", "better": "resolved"}.get(verdict, verdict) if is_cost else verdict
-    return f"{number(float(found['mean']))} ({ends}), {word}"
+    return f"{mean}, {word}" if mean == low == high else f"{mean} ({low} to {high}), {word}"
 
 
 def final_of(cell: Cell) -> tuple[str, str]:

@@ -109,9 +109,10 @@ def tune(
         if as_json:
             typer.echo(done.model_dump_json(indent=1))
             return
+        width = max(map(len, done.chosen))
         for cell, value in done.chosen.items():
-            tried = ", ".join(f"{each.value:g}: {each.mean:.4g}" for each in done.tried[cell])
-            typer.echo(f"{cell:<44} {done.parameter} = {value:g}   (regret {tried})")
+            tried = ", ".join(f"{each.mean:.4g} at {each.value:g}" for each in done.tried[cell])
+            typer.echo(f"{cell:<{width}}  {done.parameter} = {value:g}   (mean regret {tried})")
         typer.echo(f"wrote {found.place_of_tuned}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from bandana.flows.running.settings import DataFolder, n_workers
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.own_data import SECRET, pinned
-from bandana.flows.spec.plan import Cell, cells_of
+from bandana.flows.spec.plan import Cell, played_cells
+from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.play import is_played
 from bandana.flows.suites.work import evidence_of
@@ -33,13 +35,19 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
       workers: blocks side by side; None: one a core.
 
     Returns:
-      `cells`, each with its claim, its work and what is left; `seconds` of all that is left, on so many workers.
+      `cells`, each with its claim, its work and what is left; `beside`: how many twins and reference rows a benchmark plays;
+      `seconds` of all that is left, on so many workers.
     """
     store = Store(data / "results") if data is not None and data.exists() else None
     journal = None if data is None else Journal(DataFolder(data).journal(spec.name))
     if data is not None and (data / SECRET).exists():  # without one nothing private was played
         spec = pinned(spec, data)
-    cells = [_cell(cell, steps, store, journal) for cell in cells_of(spec)]
+    played = played_cells(spec)
+    own, beside = ([cell for cell in played if (cell.role is Role.ALGORITHM) is listed] for listed in (True, False))
+    blocks = {cell.name: _blocks(cell, steps, store) for cell in played}
+    pace = {cell.name: block_seconds(cell) for cell in own if _left(blocks[cell.name])}
+    cells = [_cell(cell, blocks[cell.name], pace.get(cell.name, 0.0), steps, store, journal) for cell in own]
+    other_seconds = sum(_left(blocks[cell.name]) * _pace_beside(cell, pace) for cell in beside if _left(blocks[cell.name]))
     shared = workers or n_workers()
     return {
         "suite": spec.name,
@@ -58,18 +66,40 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
         "unit": unit_of([environment.describe() for environment in environments_of(spec)]),
         "replications": spec.replications,
         "cells": cells,
+        "beside": {
+            str(role): sum(cell.role is role for cell in beside) if "benchmark" in steps else 0
+            for role in (Role.TWIN, Role.REFERENCE)
+        },
         "workers": shared,
-        "seconds": round(sum(cell["seconds"] for cell in cells) / shared, 1),
+        "seconds": round((sum(cell["seconds"] for cell in cells) + other_seconds) / shared, 1),
     }
 
 
-def _cell(cell: Cell, steps: list[str], store: Store | None, journal: Any) -> dict[str, Any]:
-    claim = cell.claim() if cell.is_private else None
+def _blocks(cell: Cell, steps: list[str], store: Store | None) -> tuple[int, int]:
+    """How many blocks the benchmark has of a cell, and how many are done."""
     blocks = cell.blocks() if "benchmark" in steps else []
-    played = sum(is_played(block, store) for block in blocks) if store is not None else 0
+    return len(blocks), sum(is_played(block, store) for block in blocks) if store is not None else 0
+
+
+def _left(blocks: tuple[int, int]) -> int:
+    return blocks[0] - blocks[1]
+
+
+def _pace_beside(cell: Cell, pace: dict[str, float]) -> float:
+    """Seconds a block of a twin, which takes as long as its cell, or of a reference row, of which some are not played."""
+    if cell.is_expected:
+        return 0.0
+    known = pace.get(replace(cell, role=Role.ALGORITHM).name) if cell.role is Role.TWIN else None
+    return block_seconds(cell) if known is None else known
+
+
+def _cell(
+    cell: Cell, blocks: tuple[int, int], pace: float, steps: list[str], store: Store | None, journal: Any
+) -> dict[str, Any]:
+    claim = cell.claim() if cell.is_private else None
     audited = cell.is_private and store is not None and evidence_of(cell, store).exists()
     does_audit = cell.is_private and "audit" in steps
-    left = (len(blocks) - played) * block_seconds(cell) if len(blocks) > played else 0.0
+    left = _left(blocks) * pace
     left += audit_seconds(cell, journal) if does_audit and not audited else 0.0
     return {
         "name": cell.name,
@@ -79,8 +109,8 @@ def _cell(cell: Cell, steps: list[str], store: Store | None, journal: Any) -> di
         "mu": None if claim is None else claim.gaussian.mu,
         "epsilon": None if claim is None else claim.epsilon_at(cell.spec.audit.delta),
         "delta": cell.spec.audit.delta,
-        "blocks": len(blocks),
-        "blocks_done": played,
+        "blocks": blocks[0],
+        "blocks_done": blocks[1],
         "audit": None if not does_audit else "done" if audited else "to do",
         "seconds": round(left, 2),
     }
@@ -108,10 +138,20 @@ def render(found: dict[str, Any]) -> Group:
             duration(cell["seconds"]),
         )
     total = (
-        f"{len(found['cells'])} cells; about {duration(found['seconds'])} of work on {found['workers']} workers, "
-        "estimated by short trials on this machine"
+        f"{len(found['cells'])} cells{_beside(found['beside'])}; about {duration(found['seconds'])} of work on "
+        f"{found['workers']} workers, estimated by short trials on this machine"
     )
     return Group(*(Text(line) for line in words), table, Text(total))
+
+
+def _beside(counts: dict[str, int]) -> str:
+    """What a benchmark plays besides its cells."""
+    words = []
+    if twins := counts[Role.TWIN]:
+        words.append(f"{twins} of them again without noise")
+    if rows := counts[Role.REFERENCE]:
+        words.append(f"{rows} reference row{'s' if rows > 1 else ''}")
+    return "".join(f", {word}" for word in words)
 
 
 def _shown(what: list[str]) -> str:

@@ -20,7 +20,7 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, link
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import Cell, cells_of
+from bandana.flows.spec.plan import Cell, cells_of, played_cells
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.benchmark import cell_record
 from bandana.flows.suites.work import audit_cell, audit_entry, audit_key, check_audits, evidence_of, stored_audit
@@ -83,7 +83,7 @@ def audit_flow(spec: Spec, data: str) -> list[dict[str, Any]]:
             link(evidence_of(cell, store), folder.evidence(spec.name, cell.slug))
             journal.write("cell tracked", cell=cell.name, run_key=cell.key)
             advance(f"tracked {cell.name}")
-    tracker.keep_only(spec.name, {cell.key for cell in cells_of(spec)})
+    tracker.keep_only(spec.name, {cell.key for cell in played_cells(spec)})
     return [outcomes[cell.name] for cell in cells]
 
 

@@ -25,11 +25,18 @@ from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import Block, Cell, is_small, played_cells
+from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import Spec, is_finite
 from bandana.flows.suites.play import benchmark_block, is_played
 from bandana.flows.tracking.dataset_record import dataset_record
 from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 from bandana.privacy_core import GaussianDP, PureDP
+
+_NOTES = {
+    Role.TWIN: "A cell of the suite again without its noise, with the same widths and forgetting. It is not private.",
+    Role.REFERENCE: "A reference row: what any algorithm of the suite should beat. It is not private.",
+}
+"""Heads of runs that the spec does not list."""
 
 
 @task(name="benchmark-block", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
@@ -180,6 +187,7 @@ def cell_record(
             "seed": spec.seed,
         },
         tags={"environment": environment.label, "source": cell.entry.source},
+        note=_NOTES.get(cell.role, ""),
         metrics=metrics,
         curves=curves,
         artifacts=artifacts,

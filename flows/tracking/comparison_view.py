@@ -35,6 +35,7 @@ _PREFIX = "deflate;"
 _NAMESPACE = uuid.UUID("4f6a2d0e-3c53-5d0b-9d1f-0a7b3c1d2e5f")
 # Hues far apart from one another, in the order in which families of runs appear; degrees.
 _HUES = (212, 24, 130, 285, 350, 48, 178, 320, 85, 250)
+_GRAYS = (48, 105, 160)
 
 
 def comparison_state() -> dict[str, Any]:
@@ -48,8 +49,8 @@ def comparison_state() -> dict[str, Any]:
         _scatter(ACCOUNTED, FINAL_REGRET, privacy, "Privacy against regret: epsilon accounted, final regret"),
         _line(MU_SPENT, privacy, "Privacy spent over rounds: mu (log rounds)"),
         {
-            **_card("PARALLEL", privacy, "Algorithm, calibration, epsilon, regret"),
-            "selectedParams": ["algorithm", "calibration", "epsilon"],
+            **_card("PARALLEL", privacy, "Role, algorithm, calibration, epsilon, regret"),
+            "selectedParams": ["role", "algorithm", "calibration", "epsilon"],
             "selectedMetrics": [FINAL_REGRET, ACCOUNTED, MEASURED],
             "showAllRuns": True,
         },
@@ -61,7 +62,7 @@ def comparison_state() -> dict[str, Any]:
         *(_bar([metric], details, metric) for metric in _DETAIL_BARS),
         *(_line(metric, details, metric) for metric in _DETAIL_LINES),
     ]
-    params = ("environment", "algorithm", "calibration", "privacy_model", "epsilon", "horizon", "replications")
+    params = ("environment", "role", "algorithm", "calibration", "privacy_model", "epsilon", "horizon", "replications")
     metrics = (FINAL_REGRET, CLAIMED, ACCOUNTED, MEASURED, "audit/controls_caught")
     return {
         "searchFilter": SEARCH_FILTER,
@@ -109,17 +110,25 @@ def encode_view(state: Mapping[str, Any], created_ms: int) -> str:
     return json.dumps({"name": VIEW_NAME, "createdAt": created_ms, "updatedAt": created_ms, "state": text})
 
 
-def run_color(family: int, epsilon: float | None = None) -> str:
+def run_color(family: int, epsilon: float | None = None, role: str = "algorithm") -> str:
     """A run's color '#rrggbb' on every chart: one hue a family (algorithm and calibration), lighter the more private.
 
-    The family is given by its place in the order of appearance; epsilon is None for a run that is not private.
+    A cell without its noise has a pale version of its cell's color; reference rows are gray.
+
+    Args:
+      family: its place in the order of appearance, among reference rows or among all others.
+      epsilon: None for a run that is not private.
+      role: algorithm, twin or reference.
     """
+    if role == "reference":
+        gray = _GRAYS[family % len(_GRAYS)]
+        return f"#{gray:02x}{gray:02x}{gray:02x}"
     hue = _HUES[family % len(_HUES)] / 360
     if epsilon is None or not math.isfinite(epsilon) or epsilon <= 0:
         position = 0.5
     else:
         position = min(max((math.log10(epsilon) + 1.5) / 3, 0.0), 1.0)  # 0.03 lightest, 30 darkest
-    red, green, blue = colorsys.hls_to_rgb(hue, 0.76 - 0.46 * position, 0.6)
+    red, green, blue = colorsys.hls_to_rgb(hue, 0.76 - 0.46 * position, 0.2 if role == "twin" else 0.6)
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 
 

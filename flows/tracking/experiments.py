@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CONTENT_TAG = "bandana.content"
 _PALETTE_TAG = "bandana.palette"
+_REFERENCE = "reference"
 
 
 class Known(NamedTuple):
@@ -99,9 +100,13 @@ class Experiments:
         return self._current[number]
 
     def color(self, experiment_id: str, record: CellRecord) -> str:
-        """The color of a cell's run: a hue for each algorithm, calibration, model and guarantee, a shade for epsilon."""
+        """The color of a cell's run: a hue for each algorithm, calibration, model and guarantee, a shade for epsilon.
+
+        A cell without noise is of its cell's family; reference rows are gray, and counted by themselves.
+        """
+        role = str(record.params.get("role", "algorithm"))
         words = [record.params.get(name, "") for name in ("algorithm", "calibration", "privacy_model", "guarantee")]
-        family = " ".join(map(str, words))
+        family = " ".join(map(str, ([_REFERENCE] if role == _REFERENCE else []) + words))
         families = self._families.setdefault(experiment_id, [])
         if family not in families:
             with self._locks.hold(f"palette-{experiment_id}"):
@@ -111,7 +116,8 @@ class Experiments:
                     families.append(family)
                     self._store.client.set_experiment_tag(experiment_id, _PALETTE_TAG, json.dumps(families))
         epsilon = record.params.get("epsilon")
-        return run_color(families.index(family), float(epsilon) if isinstance(epsilon, int | float) else None)
+        alike = [each for each in families if each.startswith(f"{_REFERENCE} ") == (role == _REFERENCE)]
+        return run_color(alike.index(family), float(epsilon) if isinstance(epsilon, int | float) else None, role)
 
 
 def contents_of(run: Run) -> list[str]:

@@ -27,6 +27,7 @@ from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.play import BENCHMARK
 
 pytestmark = pytest.mark.slow
+PLAYED = ["ucb", "adar-ucb tight eps=1", "adar-ucb tight eps=1 without noise", "uniform play", "greedy"]
 
 
 def _start(command, spec, data, *options):
@@ -76,7 +77,7 @@ def test_run_and_audit_end_with_the_report_and_the_way_to_the_pages(done):
     document = json.loads((suite / "report.json").read_text())
     validate(document)
     assert [entry["verdict"] for entry in document["audits"]] == ["PASS"]
-    assert [cell["label"] for cell in document["benchmark"]["cells"]] == ["ucb", "adar-ucb tight eps=1"]
+    assert [cell["label"] for cell in document["benchmark"]["cells"]] == PLAYED
     assert (suite / "report.pdf").read_bytes().startswith(b"%PDF")
     assert "adar-ucb" in (suite / "report.html").read_text()
 
@@ -88,7 +89,8 @@ def test_each_cell_is_one_flat_run_with_the_three_epsilons_side_by_side(done):
     client = MlflowClient(f"sqlite:///{data}/mlflow/mlflow.db")
     experiment = client.get_experiment_by_name("small")
     runs = client.search_runs([experiment.experiment_id], "tags.role = 'cell'")
-    assert sorted(run.info.run_name for run in runs) == ["adar-ucb tight eps=1", "ucb"]
+    assert sorted(run.info.run_name for run in runs) == sorted(PLAYED)
+    assert {run.data.tags["current"] for run in runs} == {"true"}, "the audit leaves what the benchmark played on the page"
     by_name = {run.info.run_name: run.data for run in runs}
     private, twin = by_name["adar-ucb tight eps=1"], by_name["ucb"]
     epsilons = [
@@ -115,7 +117,7 @@ def test_a_repeated_run_changes_no_number_and_adds_no_run(bandana, done):
         np.testing.assert_array_equal(first["regret"], second["regret"])
     client = MlflowClient(f"sqlite:///{data}/mlflow/mlflow.db")
     experiment = client.get_experiment_by_name("small")
-    assert len(client.search_runs([experiment.experiment_id], "tags.role = 'cell'")) == 2
+    assert len(client.search_runs([experiment.experiment_id], "tags.role = 'cell'")) == len(PLAYED)
 
 
 @pytest.mark.nightly

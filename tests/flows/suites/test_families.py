@@ -8,7 +8,7 @@ import pytest
 from small_spec import SMALL_LINEAR, SMALL_SPHERE
 
 from bandana.audits.reporting import validate
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import played_cells
 from bandana.flows.spec.spec import load_spec
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,9 @@ def done(request, bandana, laid_out, tmp_path_factory):
 def test_the_report_is_valid_and_every_audit_passed(done):
     name, spec, data, document = done
     validate(document)
-    assert [cell["label"] for cell in document["benchmark"]["cells"]] == [cell.name for cell in cells_of(load_spec(spec))]
+    assert [cell["label"] for cell in document["benchmark"]["cells"]] == [
+        cell.name for cell in played_cells(load_spec(spec))
+    ]
     assert [entry["label"] for entry in document["audits"]] == PRIVATE[name]
     assert {entry["verdict"] for entry in document["audits"]} == {"PASS"}
     assert (data / "suites" / name / "report.pdf").read_bytes().startswith(b"%PDF")
@@ -66,7 +68,7 @@ def test_each_cell_is_tracked_with_its_parameters_and_its_epsilons_side_by_side(
     client = MlflowClient(f"sqlite:///{data}/mlflow/mlflow.db")
     runs = client.search_runs([client.get_experiment_by_name(name).experiment_id], "tags.role = 'cell'")
     by_name = {run.info.run_name: run.data for run in runs}
-    cells = cells_of(load_spec(spec))
+    cells = played_cells(load_spec(spec))
     assert sorted(by_name) == sorted(cell.name for cell in cells)
     for cell in cells:
         found = by_name[cell.name]

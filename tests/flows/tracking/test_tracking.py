@@ -498,6 +498,18 @@ def test_colors_tell_families_and_epsilons_apart(tracker: Tracker) -> None:
     assert shown["one"] == shown["three"] != shown["two"]
 
 
+def test_a_twin_is_pale_in_the_hue_of_its_cell_and_reference_rows_are_gray(tracker: Tracker) -> None:
+    for role in ("reference", "algorithm", "twin"):
+        tracker.log_cell("demo", replace(CELL, run_key=role, name=role, params={**CELL.params, "role": role}))
+    shown = {run.data.tags["run_key"]: run.data.tags["mlflow.runColor"] for run in all_runs(tracker)}
+    parts = {role: [int(color[i : i + 2], 16) for i in (1, 3, 5)] for role, color in shown.items()}
+    assert len(set(parts["reference"])) == 1
+    (cell, twin) = parts["algorithm"], parts["twin"]
+    assert sorted(range(3), key=cell.__getitem__) == sorted(range(3), key=twin.__getitem__)
+    assert 0 < max(twin) - min(twin) < (max(cell) - min(cell)) / 2
+    assert shown["algorithm"] == run_color(0, CELL.params["epsilon"]), "a reference row takes no hue"
+
+
 def test_the_server_of_the_store_listens_on_the_loopback_interface_only(tracker: Tracker) -> None:
     arguments, environment = tracker.server_arguments(5005), tracker.server_environment()
     assert arguments[:3] == ["-m", "mlflow", "server"]

@@ -67,7 +67,7 @@ def test_the_searches_of_the_manual_find_what_they_say(tmp_path: Path) -> None:
     from mlflow import MlflowClient
 
     tracker = Tracker(tmp_path)
-    params = {"algorithm": "adar-ucb", "environment": "bernoulli"}
+    params = {"algorithm": "adar-ucb", "role": "algorithm", "environment": "bernoulli"}
     metrics = {"privacy/epsilon_accounted": 0.5, "regret/final": 100.0}
     tags = {"verdict": "FAIL", "made.benchmark.numpy": "2.4.6"}
     tracker.log_cell("demo", CellRecord("old", "a cell", params=params, metrics=metrics))
@@ -81,7 +81,7 @@ def test_the_searches_of_the_manual_find_what_they_say(tmp_path: Path) -> None:
     found = [
         sorted(run.data.tags["run_key"] for run in client.search_runs([number], line)) for line in block.strip().splitlines()
     ]
-    assert found == [["new"], ["new", "old"], ["new"], ["new", "old"], [], ["old"], ["new"], ["new"]]
+    assert found == [["new"], ["new"], ["new", "old"], ["new"], ["new", "old"], [], ["old"], ["new"], ["new"]]
 
 
 def test_the_manual_names_every_tag_and_the_run_holds_every_tag_of_the_manual(tmp_path: Path) -> None:
