@@ -117,8 +117,12 @@ class _WatchesUsers(ProjectedElimination):
 class _OwnCovariance(_WatchesUsers):
     """S and R are the users of the epoch, not copies of them: each changes what all others weigh.
 
-    It is kernel ridge regression as everybody knows it.
+    It is kernel ridge regression as everybody knows it. The noise is for s_max in all calibrations: it covers one user's own
+    message exactly, so that what moves the others shows.
     """
+
+    def _unit(self, found: Projection, is_active: np.ndarray) -> float:
+        return float(found.norm[is_active].max())
 
     def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
         epoch, before = int(released.epoch[0]), released.sums.copy()
@@ -151,6 +155,7 @@ _SHARED: tuple[Control, ...] = (
     fault_of(_GeneratedContextsOnly, is_fault=_draws_too_little), fault_of(_NoiseOnCoefficients),
     fault_of(_NoiseAtEachPoint),
 )  # fmt: skip
+
 
 CAPRI_CONTROLS: dict[str, tuple[Control, ...]] = {
     "capri joint": (*_SHARED, fault_of(_OwnCovariance, (DETERMINISTIC,), name="real-contexts")),

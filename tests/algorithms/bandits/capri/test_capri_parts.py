@@ -102,7 +102,7 @@ def test_a_wrong_law_of_contexts_costs_no_privacy(name):
 
 @pytest.mark.nightly
 @each_model
-@pytest.mark.parametrize("parts", NEW, ids=lambda parts: "-".join(parts.values()))
+@pytest.mark.parametrize("parts", NEW[::4], ids=lambda parts: "-".join(parts.values()))
 def test_planted_faults_fit_every_mixture(name, parts):
     entry = find(name)
     problem, table = bed_of(entry, 64, 0)
