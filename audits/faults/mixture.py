@@ -20,7 +20,7 @@ from bandana.algorithms.rl.mixture.vtr_plus import UCRLVTRPlus
 from bandana.audits.faults import regression, releases
 from bandana.audits.faults.fault import DRAWN, Control, caught_as, extended, fault_of, planted_as, with_part, without
 from bandana.audits.outcome import DETERMINISTIC, NOISE
-from bandana.privacy_core import NoiseSource, StackedLaplace
+from bandana.privacy_core import FactorizedSum, NoiseSource, StackedLaplace
 
 _TIMES = 4.0
 """How many times what can be earned values may grow to where nothing bounds them."""
@@ -68,6 +68,15 @@ def _shows_in_l1(honest: Any) -> bool:
         highest = float(np.abs(honest.model.rewards[-1] - targets.center[i]).max()) if is_known else y
         reached += alone * min(1.0, highest / y) ** 2
     return bool(reached > _l2_constants(noise))
+
+
+def _is_reached(honest: Any) -> bool:
+    """Whether few episodes move releases by about as much as noise is made for.
+
+    Noise for values in [0, H] is made for more than few episodes reach, where exact widths keep values small or where a
+    factorized sum pays once: what is wasted there hides faults of a small factor.
+    """
+    return any(honest.targets.center) or (honest.is_published and not isinstance(honest.sums, FactorizedSum))
 
 
 def _one_noise_for_all_steps(honest: Any) -> Any:
@@ -168,11 +177,11 @@ class _ShiftFromNoise(UCRLVTR):
 _SHARED: tuple[Control, ...] = (
     *without(releases.GENERIC, "not-clipped", "decides-from-exact"),
     regression.SUM_NOISED_ANEW,
-    fault_of(_one_step_paid, how=_made_for), fault_of(_one_noise_for_all_steps, DRAWN),
-    regression.NO_DIAGONAL, fault_of(_FeaturesNotClipped), fault_of(_values_not_cut),
-    fault_of(_ShiftFromNoise),
+    fault_of(_one_step_paid, how=_made_for, is_fault=_is_reached), fault_of(_one_noise_for_all_steps, DRAWN),
+    regression.NO_DIAGONAL, fault_of(_FeaturesNotClipped), fault_of(_values_not_cut, is_fault=_is_reached),
+    fault_of(_ShiftFromNoise, is_fault=_is_reached),
 )  # fmt: skip
-_SUMS = (regression.PREFIX_NOISE_REDRAWN, regression.COUNTED_ONCE)
+_SUMS = (regression.PREFIX_NOISE_REDRAWN, replace(regression.COUNTED_ONCE, is_fault=_is_reached))
 _L2_CONSTANTS, _NO_FLOOR = fault_of(_l2_constants, how=_made_for, is_fault=_shows_in_l1), fault_of(_NoFloor)
 
 _SMALL: dict[str, tuple[str, ...]] = {

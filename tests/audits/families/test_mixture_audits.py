@@ -14,7 +14,7 @@ from bandana.algorithms.problem import Problem
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors import worst_pair
-from bandana.audits.outcome import Effort
+from bandana.audits.outcome import DETERMINISTIC, Effort
 from bandana.audits.searches.deterministic import examine_pair, search
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
@@ -48,6 +48,31 @@ def test_weights_are_away_from_their_floor_in_few_episodes():
     """At d = 2 the floor is 0.8 of the largest s^2: of the price its square of four fifths is used, and all of a fifth."""
     used = (math.sqrt(0.5) / math.atanh(math.sqrt(0.5))) ** 2
     assert reached("ucrl-vtr-plus joint", "tight") == pytest.approx((0.8 * used + 0.2) ** 0.5, abs=0.02)
+
+
+def one_at_a_time(name):
+    """Each part of `tight` in `printed` alone, and each of `printed` in `tight` alone."""
+    printed, tight = (find(name).parts[calibration] for calibration in ("printed", "tight"))
+    return [base | {part: other[part]} for base, other in ((printed, tight), (tight, printed)) for part in base]
+
+
+MIXTURES = [
+    (name, parts)
+    for name in ("ucrl-vtr joint", "ucrl-vtr local pure", "ucrl-vtr-plus joint", "ucrl-vtr-plus local")
+    for parts in one_at_a_time(name)
+]
+
+
+@pytest.mark.parametrize(("name", "parts"), first(2, MIXTURES))
+def test_faults_are_found_in_mixed_calibrations_too(name, parts):
+    """The deterministic audit finds each of its faults that is one there, and nothing in the honest algorithm."""
+    of = trial(name, parts)
+    book = None if isinstance(of.claim.stated, PureDP) else of.claim.gaussian
+    assert search(of.algorithm, UNIT, book, 60, 8, False, True) is None
+    planted = [c for c in CONTROLS[name] if DETERMINISTIC in c.caught_by and c.is_fault(of.algorithm)]
+    assert len(planted) > 2
+    for control in planted:
+        assert search(control.plant(of.algorithm), UNIT, book, 150, 8, False, True) is not None, control.name
 
 
 @pytest.mark.nightly

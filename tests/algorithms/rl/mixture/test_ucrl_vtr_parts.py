@@ -11,10 +11,11 @@ from test_ucrl_vtr import MODEL, K
 from test_ucrl_vtr_privacy import neighbors, played
 
 from bandana.algorithms.catalog import find
+from bandana.algorithms.environments.mdps import FiniteMDP
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.rl.mixture.calibrations import calibrations
 from bandana.algorithms.run import run
-from bandana.privacy_core import ApproxDP, GaussianDP, Interval, PureDP, ScriptedLedger
+from bandana.privacy_core import ApproxDP, GaussianDP, Interval, LiveLedger, PureDP, ReproducibleNoise, ScriptedLedger
 
 FORMS = [f"ucrl-vtr{plus} {trust}{pure}" for plus in ("", "-plus") for trust in ("joint", "local") for pure in ("", " pure")]
 
@@ -110,6 +111,49 @@ def test_laplace_noise_of_the_printed_shape_has_its_own_bound_on_vectors():
     found = algorithm.regression.bounds(5)
     assert found[0] == pytest.approx(matrix * np.array(algorithm.shares))
     assert found[1] == pytest.approx(vector * noise.vector_ratio * np.array(algorithm.shares))
+
+
+class _Ellipsoids:
+    """The largest distance of an estimate from the truth so far, in units of the width, after every tenth episode."""
+
+    def __init__(self, truth):
+        self.truth, self.released, self.reached = truth, None, 0.0
+
+    def observe(self, record):
+        if int(record.user[0]) % 10 == 9:
+            away, gram = self.released.estimate - self.truth, np.linalg.inv(self.released.inverse)
+            norm = np.sqrt(np.einsum("rbi,rbij,rbj->rb", away, gram, away))
+            self.reached = max(self.reached, float((norm / self.released.width).max()))
+
+
+@pytest.mark.parametrize("parts", [{}, {"weights": "variance"}, {"width": "printed"}, {"noise": "printed"}])
+@pytest.mark.parametrize("name", ["ucrl-vtr joint", "ucrl-vtr-plus joint", "ucrl-vtr-plus local"])
+def test_the_truth_stays_in_every_ellipsoid(name, parts):
+    """In 20 runs of 400 episodes with failure 0.2, at epsilon 100; exact widths are at most six times too large."""
+    entry = find(name)
+    parts = {part: option for part, option in parts.items() if part in entry.part_options}
+    model, parameters = mixture(3, 2, 3, 3, seed=4, is_sparse=False)
+    algorithm = entry.build(
+        entry.settings(
+            Problem(2, Interval(0.0, 1.0), 400, model=model),
+            entry.parts["tight"] | parts,
+            ApproxDP(100.0, 1e-5),
+            failure=0.2,
+        )
+    )
+    truth = parameters[list(algorithm.targets.steps)]
+    seen = _Ellipsoids(np.concatenate([truth] * (algorithm.n_blocks // len(truth))))
+
+    class Watched(type(algorithm)):
+        def init(self, n_reps):
+            sensitive, seen.released = super().init(n_reps)
+            return sensitive, seen.released
+
+    watched = Watched(**{field: getattr(algorithm, field) for field in algorithm.__dataclass_fields__})
+    stream = FiniteMDP(model.transitions(parameters), model.rewards, 400, np.random.SeedSequence(1))
+    run(watched, stream, LiveLedger(20, ReproducibleNoise(np.random.SeedSequence(2))), observers=[seen])
+    assert seen.reached < 1
+    assert seen.reached > (1 / 20 if parts.get("width") == "printed" else 1 / 6)
 
 
 @pytest.mark.parametrize("name", FORMS)
