@@ -59,7 +59,7 @@ LONGEST_SEARCHED = 24
 SEEDS = [11, 12, 13]
 REPLAYS, FEW_REPLAYS = 4000, 2000
 CONFIDENCE, MORE_CONFIDENCE = 0.95, 0.9999
-SEEN = {REPLAYS: (0.2, 0.7), FEW_REPLAYS: (0.3, 0.75)}
+SEEN = {REPLAYS: (0.2, 0.7), FEW_REPLAYS: (0.3, 0.8)}
 """A mu, and a pure epsilon, that so many replays show."""
 
 
