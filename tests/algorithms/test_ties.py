@@ -1,6 +1,8 @@
 """Equal numbers that differ in their last bits: the first is chosen, and only a real difference counts."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from bandana.algorithms.ties import TIE, first_largest, is_larger
 
 UP = 1 + 4e-16
+ROOT = Path(__file__).parents[2] / "algorithms"
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, -1.0, -1e6, 1e9])
@@ -34,3 +37,10 @@ def test_infinite_ones():
     assert is_larger(math.inf, 1e300)
     assert not is_larger(math.inf, math.inf)
     assert not is_larger(-math.inf, -math.inf)
+
+
+def test_kernels_know_the_same_tie():
+    """A cached kernel must not read another module, so each has the number itself."""
+    found = {path.name: re.findall(r"^_TIE = (\S+)$", path.read_text("utf-8"), re.M) for path in ROOT.rglob("*.py")}
+    assert {float(value) for values in found.values() for value in values} == {TIE}
+    assert sum(map(len, found.values())) >= 3

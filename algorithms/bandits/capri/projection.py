@@ -23,8 +23,10 @@ import numpy as np
 from numba import njit
 
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.ties import TIE
 from bandana.privacy_core.checks import at_least
+
+_TIE = 1e-9
+"""`bandana.algorithms.ties.TIE`: a cached kernel must not read another module."""
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _RANK = 1e-10
@@ -153,7 +155,7 @@ def eliminate(estimate, width, which, active):  # type: ignore[no-untyped-def]
 
     estimate: (n_reps, n_points), width: (n_plans, n_points), active: (n_reps, n_contexts, n_actions); point (c, a) has the
     number c n_actions + a. The action with the largest lower end always stays, and so do those that touch it: ends closer
-    than `TIE`, relative to the larger, count as equal.
+    than `_TIE`, relative to the larger, count as equal.
     """
     n_reps, n_contexts, n_actions = active.shape
     for r in range(n_reps):
@@ -167,5 +169,5 @@ def eliminate(estimate, width, which, active):  # type: ignore[no-untyped-def]
             for a in range(n_actions):
                 w = c * n_actions + a
                 upper = estimate[r, w] + width[plan, w]
-                if active[r, c, a] and largest - upper > TIE * max(abs(largest), abs(upper)):
+                if active[r, c, a] and largest - upper > _TIE * max(abs(largest), abs(upper)):
                     active[r, c, a] = False

@@ -15,7 +15,9 @@ import numpy as np
 from numba import njit
 
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.ties import TIE
+
+_TIE = 1e-9
+"""`bandana.algorithms.ties.TIE`: a cached kernel must not read another module."""
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _MOST_ENUMERATED = 16
@@ -54,7 +56,7 @@ def plan(  # type: ignore[no-untyped-def]
         Q_h(s, a) = r_h(s, a) + c + <x, w> + width sqrt(x^T inverse x),
 
     V_h(s) = max_a Q_h(s, a), moved into [low_h, high_h]. The policy takes the largest Q_h before it is moved, as where all
-    exceed what can be earned the moved ones are equal; of those that are equal up to `TIE`, the first in `preference`.
+    exceed what can be earned the moved ones are equal; of those that are equal up to `_TIE`, the first in `preference`.
     Without a block V_(h+1) is known, high_h+1.
 
     features: as of `by_next_state`; rewards: (horizon, n_states * n_actions); block: (horizon,) index, -1 for none; center:
@@ -105,7 +107,7 @@ def plan(  # type: ignore[no-untyped-def]
                 largest = -math.inf
                 for a in range(n_actions):
                     largest = max(largest, q[s * n_actions + a])
-                least = largest - TIE * abs(largest)
+                least = largest - _TIE * abs(largest)
                 for place in range(n_actions):
                     best = preference[r, place]
                     if q[s * n_actions + best] >= least:
@@ -142,7 +144,7 @@ def plan_reference(
             q = rewards[h] + center[b] + np.einsum("rsad,rd->rsa", x, estimate[:, b])
             q = q + width[:, b, None, None] * np.sqrt(np.maximum(square, 0.0))
         largest = q.max(axis=2)
-        is_best = q >= (largest - TIE * np.abs(largest))[:, :, None]
+        is_best = q >= (largest - _TIE * np.abs(largest))[:, :, None]
         order = np.broadcast_to(preference[:, None], q.shape)
         first = np.take_along_axis(is_best, order, axis=2).argmax(axis=2)
         policy[:, h] = np.take_along_axis(order, first[:, :, None], axis=2)[:, :, 0]
