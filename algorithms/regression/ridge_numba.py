@@ -58,11 +58,12 @@ def _bounds(theta, inverse, width, x, index):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def optimistic_actions(theta, inverse, width, contexts, slack, out):  # type: ignore[no-untyped-def]
+def optimistic_actions(theta, inverse, width, contexts, slack, order, out):  # type: ignore[no-untyped-def]
     """out[r] = argmax_a <theta[r], x_a> + width[r] sqrt(x_a^T inverse[r] x_a), x_a = contexts[r, a].
 
     theta: (n_reps, d), inverse: (n_reps, d, d) symmetric, width, out: (n_reps,), contexts: (n_reps, n_actions, d). Of the
-    inverse the upper triangle is read. Of actions that are equal up to the slack, relative to the largest, the lowest.
+    inverse the upper triangle is read. Of actions that are equal up to the slack, relative to the largest, the first in
+    order[r], or in order[0] where that is all; order: (n_reps or 1, n_actions).
     """
     n_reps, n_actions, d = contexts.shape
     # Blocks of actions with one row a coordinate, so that the inner loops run over actions and are vectorized.
@@ -90,9 +91,11 @@ def optimistic_actions(theta, inverse, width, contexts, slack, out):  # type: ig
         largest = index[0]
         for a in range(1, n_actions):
             largest = max(largest, index[a])
-        out[r] = 0
-        while index[out[r]] < largest - slack * abs(largest):
-            out[r] += 1
+        row = r if len(order) > 1 else 0
+        for k in range(n_actions):
+            out[r] = order[row, k]
+            if not index[out[r]] < largest - slack * abs(largest):
+                break
 
 
 def optimistic_actions_reference(

@@ -34,12 +34,19 @@ def or_else(default: float, value: float | None) -> float:
     return default if value is None else value
 
 
-def optimistic(theta: FloatArray, inverse: FloatArray, width: FloatArray, context: FloatArray | None) -> IntArray:
-    """The action of largest upper bound in each replicate, (n_reps,); of those equal up to `TIE`, the lowest."""
+def optimistic(
+    theta: FloatArray,
+    inverse: FloatArray,
+    width: FloatArray,
+    context: FloatArray | None,
+    preference: IntArray | None = None,
+) -> IntArray:
+    """The action of largest upper bound in each replicate, (n_reps,); of those equal up to `TIE`, the first preferred."""
     if context is None:
         raise ValueError("this algorithm decides from contexts, and the stream offers none")
     chosen = np.empty(len(theta), dtype=np.int64)
-    ridge_numba.optimistic_actions(theta, inverse, width, context, TIE, chosen)
+    order = np.arange(context.shape[1])[None] if preference is None else preference
+    ridge_numba.optimistic_actions(theta, inverse, width, context, TIE, order, chosen)
     return chosen
 
 

@@ -101,7 +101,7 @@ def _gp_ucb_entry(form: Form) -> Entry:
         parts = {calibration: parts_of(calibration, form.trust) for calibration in form.calibrations}
         shape = {"audit_shape": _AUDIT_SHAPE, "parts": parts}
     return form.entry(
-        "gp-ucb", "bandits/kernel", _RECORD, in_epochs(build), plays_on=(KERNEL, POOLED), in_audit=_with_few_features,
+        "gp-ucb", "bandits/kernel", _RECORD, in_epochs(build, True), plays_on=(KERNEL, POOLED), in_audit=_with_few_features,
         parameters=_PARAMETERS | (declared(_READING) if form.trust is TrustModel.JOINT else {}),
         bound=proved_in_epochs(changing_regularizers(build, form.paper)), **shape,
     )  # fmt: skip

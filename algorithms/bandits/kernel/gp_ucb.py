@@ -18,10 +18,10 @@ from functools import partial
 
 import numpy as np
 
-from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB
-from bandana.algorithms.bandits.contextual.offers import or_else
+from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, Model
+from bandana.algorithms.bandits.contextual.offers import optimistic, or_else
 from bandana.algorithms.papers.dubey import joint_printed_sd, local_printed_sds
-from bandana.algorithms.protocol import FloatArray, Record
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
 from bandana.algorithms.regression.noisy_sums import (
     NoisySums,
@@ -70,9 +70,12 @@ class GPUCB(LinUCB):
 
     Attributes:
       feature_map: Phi.
+      preference: (n_reps, n_actions), of each replicate a permutation of the actions: of equally good ones the first in it
+        is taken; None: the lowest. Public.
     """
 
     feature_map: FeatureMap = field(kw_only=True)
+    preference: IntArray | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +93,11 @@ class GPUCB(LinUCB):
     def offered(self, context: FloatArray) -> FloatArray:
         """(n_reps, n_actions, n_features) Phi of the points; computed once where all replicates share them."""
         return self.feature_map(context)
+
+    def act(self, released: Model, context: FloatArray | None, step: int) -> IntArray:
+        """(n_reps,) the actions with the largest upper confidence bound; of equal ones the first preferred."""
+        offered = None if context is None else self.offered(context)
+        return optimistic(released.estimate, released.inverse, released.width, offered, self.preference)
 
     def chosen(self, record: Record) -> FloatArray:
         """(n_reps, n_features) Phi of the point that was played, 0 where a replicate is done; in memory of its own."""

@@ -13,6 +13,11 @@ from bandana.algorithms.ties import TIE
 shapes = st.tuples(st.integers(1, 4), st.integers(2, 12), st.integers(1, 7), st.integers(0, 10**6))
 
 
+def listed(contexts):
+    """Actions in their own order."""
+    return np.arange(contexts.shape[1])[None]
+
+
 def positive_definite(rng, n_reps, d, ridge=0.5):
     x = rng.standard_normal((n_reps, 3 * d, d))
     return np.einsum("rni,rnj->rij", x, x) / d + ridge * np.eye(d)
@@ -26,7 +31,7 @@ def test_optimistic_actions(shape):
     theta, width = rng.standard_normal((n_reps, d)), rng.random(n_reps)
     contexts = rng.standard_normal((n_reps, n_actions, d))
     out = np.empty(n_reps, dtype=np.int64)
-    ridge_numba.optimistic_actions(theta, inverse, width, contexts, TIE, out)
+    ridge_numba.optimistic_actions(theta, inverse, width, contexts, TIE, listed(contexts), out)
     assert np.array_equal(out, ridge_numba.optimistic_actions_reference(theta, inverse, width, contexts))
 
 
@@ -41,8 +46,8 @@ def test_contexts_that_are_shared_are_not_copied(n_actions):
     theta, inverse, width = rng.standard_normal((5, 3)), positive_definite(rng, 5, 3), rng.random(5)
     shared = np.broadcast_to(rng.standard_normal((n_actions, 3)), (5, n_actions, 3))
     first, second = np.empty(5, dtype=np.int64), np.empty(5, dtype=np.int64)
-    ridge_numba.optimistic_actions(theta, inverse, width, shared, TIE, first)
-    ridge_numba.optimistic_actions(theta, inverse, width, shared.copy(), TIE, second)
+    ridge_numba.optimistic_actions(theta, inverse, width, shared, TIE, listed(shared), first)
+    ridge_numba.optimistic_actions(theta, inverse, width, shared.copy(), TIE, listed(shared), second)
     assert np.array_equal(first, second)
     x = np.empty((5, 3))
     ridge_numba.take(shared, first, x)
@@ -55,8 +60,11 @@ def test_ties_go_to_the_lowest_action():
         contexts = np.ones((1, n_actions, 2))
         contexts[0, 2] *= 1 + 1e-12  # equal but for rounding
         contexts[0, 0] *= 0.9
-        ridge_numba.optimistic_actions(np.zeros((1, 2)), np.eye(2)[None], np.ones(1), contexts, TIE, out)
+        ridge_numba.optimistic_actions(np.zeros((1, 2)), np.eye(2)[None], np.ones(1), contexts, TIE, listed(contexts), out)
         assert out.tolist() == [1]
+        backwards = listed(contexts)[:, ::-1]
+        ridge_numba.optimistic_actions(np.zeros((1, 2)), np.eye(2)[None], np.ones(1), contexts, TIE, backwards, out)
+        assert out.tolist() == [n_actions - 1]
 
 
 @pytest.mark.parametrize(("d", "n_steps"), [(1, 10_000), (3, 10_000), (10, 3000), (40, 300)])

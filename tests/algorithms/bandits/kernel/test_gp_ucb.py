@@ -336,3 +336,13 @@ def test_unknown_readings_and_maps_of_another_dimension_are_refused():
         joint(10, "printed", reading="r6")
     with pytest.raises(ValueError, match="dimension 2, context_dimension is 3"):
         dataclasses.replace(GPUCBSettings(2, MAP, 10, UNIT).twin(), context_dimension=3)
+
+
+def test_ties_go_by_the_preference_of_each_replicate():
+    """Before the first release all points look equally good: features have norm 1."""
+    order = np.array([[2, 0, 1], [1, 2, 0]])
+    plain = GPUCBSettings(3, MAP, 5, UNIT).twin()
+    points = np.random.default_rng(0).uniform(-1, 1, (2, 3, 2))
+    for algorithm, wanted in ((plain, [0, 0]), (dataclasses.replace(plain, preference=order), [2, 1])):
+        _, model = algorithm.init(2)
+        assert algorithm.act(model, points, 0).tolist() == wanted
