@@ -7,13 +7,19 @@ import pytest
 from doubles import ConstantNoise
 
 from bandana.algorithms.bandits.finite_arm.episodic_ucb import ucb
+from bandana.algorithms.catalog import find
+from bandana.algorithms.environments.mdp_instances import patients
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.problem import Problem
 from bandana.algorithms.run import run
-from bandana.privacy_core import Interval, LiveLedger
+from bandana.privacy_core import Interval, LiveLedger, NoNoise, RenyiDP
+from bandana.privacy_core.accounting import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
 TABLE = RewardTable(np.random.default_rng(0).random((60, 3)), UNIT)
+
+ADAR = find("adar-ucb").settings(Problem(3, UNIT, 60), "printed", RenyiDP(2, 1))
 
 
 def ledger():
@@ -59,3 +65,32 @@ def test_observers_see_the_rewards_and_change_nothing():
     _, watched = run(ucb(3, 4.0, UNIT), TABLE, ledger(), observers=[seen, ActionLog()])
     assert np.array_equal(alone.mean, watched.mean)
     assert seen.total == pytest.approx((watched.mean * watched.pulls).sum(axis=1))
+
+
+def test_labels_rename_actions_and_nothing_else():
+    """What the algorithm calls action a is the stream's labels[r, a]: the same run as on a table with permuted columns."""
+    labels = np.array([[2, 0, 1], [1, 2, 0]])
+    log = ActionLog()
+    run(ucb(3, 4.0, UNIT), TABLE, ledger(), observers=[log], labels=labels)
+    for r in range(2):
+        alone = ActionLog()
+        table = RewardTable(TABLE.rewards[:, labels[r]], UNIT)
+        run(ucb(3, 4.0, UNIT), table, LiveLedger(1, ConstantNoise()), observers=[alone])
+        spans = [(int(n[r]), int(a[r])) for n, a in zip(log.n_records, log.actions, strict=True) if n[r]]
+        own = [(int(n[0]), int(labels[r, a[0]])) for n, a in zip(alone.n_records, alone.actions, strict=True) if n[0]]
+        assert spans == own
+
+
+def test_labels_are_refused_where_algorithms_know_their_actions():
+    model = patients(2, (0.2, 0.2, 0.6))
+    algorithm = find("ucrl-vtr", "none").build(find("ucrl-vtr", "none").settings(Problem(3, UNIT, 4, model=model.model)))
+    with pytest.raises(ValueError, match="labels cannot be given for episodes"):
+        run(algorithm, model.stream(4, np.random.SeedSequence(0)), ledger(), labels=np.tile(np.arange(3), (2, 1)))
+
+
+def test_on_a_silent_ledger_the_exact_values_are_released_and_nothing_is_private():
+    silent = LiveLedger(2, NoNoise(), keeps_transcript=True)
+    run(find("adar-ucb").build(ADAR), TABLE, silent)
+    assert silent.transcript
+    assert all(np.array_equal(release.value, release.output) for release in silent.transcript)
+    assert not np.isfinite(accounted_mu(tuple(silent.worst_record().items())))
