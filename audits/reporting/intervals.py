@@ -47,9 +47,10 @@ def mean_interval(values: ArrayLike) -> Mean:
     if n >= FEW:
         flat = rows.reshape(n, -1)
         low, high = np.quantile(_resamples(n) @ flat, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-        # The quantiles of equal values may differ from their mean in the last bit.
-        low, high = (end.reshape(mean.shape) for end in (low, high))
-        return Mean(mean, np.minimum(low, mean), np.maximum(high, mean))
+        # Sums of equal values differ in their last bits: their interval is the value.
+        is_one = np.ptp(flat, axis=0) == 0
+        found = (np.where(is_one, flat[0], end).reshape(mean.shape) for end in (mean.ravel(), low, high))
+        return Mean(*found)
     half = student_quantile(n - 1) * rows.std(axis=0, ddof=1) / math.sqrt(n)
     return Mean(mean, mean - half, mean + half)
 

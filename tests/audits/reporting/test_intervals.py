@@ -39,6 +39,14 @@ def test_many_replications_have_bootstrap_percentiles_that_follow_the_skew():
     assert (found.high - found.low) / 2 == pytest.approx(normal, rel=0.15)
 
 
+def test_equal_replications_have_an_interval_without_width():
+    values = np.full((400, 2), 4468.123456789)
+    values[:, 1] = np.arange(400)
+    found = mean_interval(values)
+    assert found.low[0] == found.mean[0] == found.high[0] == 4468.123456789
+    assert found.low[1] < found.mean[1] < found.high[1]
+
+
 def test_whole_curves_have_the_intervals_of_their_points():
     curves = np.random.default_rng(1).normal(size=(8, 3))
     whole = mean_interval(curves)
