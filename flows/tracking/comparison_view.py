@@ -43,8 +43,9 @@ def comparison_state() -> dict[str, Any]:
     sections = {name: _identifier("section", name) for name in (REGRET, PRIVACY, DETAILS)}
     regret, privacy, details = sections.values()
     charts = [
-        _line(MEAN_REGRET, regret, "Regret over rounds (log rounds)"),
+        # First the one on which reference rows, which lose much, do not hide the others.
         _line(MEAN_REGRET, regret, "Regret over rounds (log-log)", log_y=True),
+        _line(MEAN_REGRET, regret, "Regret over rounds (log rounds)"),
         _bar([FINAL_REGRET], regret, "Final regret"),
         _scatter(ACCOUNTED, FINAL_REGRET, privacy, "Privacy against regret: epsilon accounted, final regret"),
         _line(MU_SPENT, privacy, "Privacy spent over rounds: mu (log rounds)"),
