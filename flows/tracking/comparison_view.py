@@ -50,8 +50,8 @@ def comparison_state() -> dict[str, Any]:
         _scatter(ACCOUNTED, FINAL_REGRET, privacy, "Privacy against regret: epsilon accounted, final regret"),
         _line(MU_SPENT, privacy, "Privacy spent over rounds: mu (log rounds)"),
         {
-            **_card("PARALLEL", privacy, "Role, algorithm, calibration, epsilon, regret"),
-            "selectedParams": ["role", "algorithm", "calibration", "epsilon"],
+            **_card("PARALLEL", privacy, "Algorithm, calibration, epsilon, regret"),
+            "selectedParams": ["algorithm", "calibration", "epsilon"],
             "selectedMetrics": [FINAL_REGRET, ACCOUNTED, MEASURED],
             "showAllRuns": True,
         },
