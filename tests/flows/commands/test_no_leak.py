@@ -23,7 +23,7 @@ import yaml
 
 from bandana.flows.running.store import Store
 from bandana.flows.spec.own_data import SECRET, pinned
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import cells_of, played_cells
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.play import BENCHMARK
 
@@ -137,7 +137,7 @@ def _digits(values, kept=7):
 def _regrets(spec, data):
     store = Store(data / "results")
     found = []
-    for cell in cells_of(pinned(load_spec(spec), data)):
+    for cell in played_cells(pinned(load_spec(spec), data)):
         curves = np.concatenate([store.load(BENCHMARK, block.key)[0]["regret"] for block in cell.blocks()])
         found += curves.mean(axis=0)[-20:].tolist() + curves[:, -1].tolist()
     return [value for value in found if value % 1 > 1e-4]
@@ -186,7 +186,8 @@ def test_regret_is_shown_only_where_it_is_declared_public(ran):
     found = {where for where, content in _texts(data, outputs) if any(secret in content for secret in secrets)}
     assert bool(found) == is_public, found
     report = json.loads((data / "suites" / "small" / "report.json").read_text())
-    assert [cell["final_mean"] is None for cell in report["benchmark"]["cells"]] == [not is_public] * 2
+    assert [cell["final_mean"] is None for cell in report["benchmark"]["cells"]] == [not is_public] * 5
+    assert bool(report["benchmark"]["comparisons"]) == is_public
     assert all(environment["means"] == [] for environment in report["environments"])
     assert (report["benchmark"]["withheld"] is None) == is_public
 
