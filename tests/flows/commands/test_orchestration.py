@@ -22,7 +22,7 @@ from small_spec import SMALL
 from bandana.audits.reporting import validate
 from bandana.flows.running import store
 from bandana.flows.running.store import Store
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import played_cells
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.play import BENCHMARK
 
@@ -50,7 +50,7 @@ def _finish(process):
 def _numbers(spec, data):
     """Every regret curve of a suite, in the order of its cells and blocks."""
     store = Store(data / "results")
-    blocks = [block for cell in cells_of(load_spec(spec)) for block in cell.blocks()]
+    blocks = [block for cell in played_cells(load_spec(spec)) for block in cell.blocks()]
     return [store.load(BENCHMARK, block.key) for block in blocks]
 
 
