@@ -355,7 +355,10 @@ class _Rkhs(Pooled[RkhsSpec]):
     def facts(self) -> dict[str, Any]:
         """What keys and seeds know of it; laws that are left out change no seed of specs that were written before them."""
         found = super().facts()
-        return {name: value for name, value in found.items() if value is not None or name not in ("law", "assumed_law")}
+        for name in ("law", "assumed_law"):
+            if found[name] is None:
+                del found[name]
+        return found
 
     @property
     def _noise(self) -> float:

@@ -13,7 +13,7 @@ from bandana.flows.running.executors import Resources
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import played_cells
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites import baseline, old_results
 from bandana.flows.suites.alarms import Findings, conclude, with_alarm
@@ -56,7 +56,7 @@ def suite_flow(
     done: dict[str, Any] = {"audits": [], "gate": None, "files": {}}
     has_baseline = baseline.read(baseline.place_of(spec, folder)) is not None  # a bad one is told at once
     if folder.results.is_dir():
-        old_results.find_in(cells_of(spec), steps, folder).tell(folder.results)
+        old_results.find_in(played_cells(spec), steps, folder).tell(folder.results)
     for step in steps:
         if step == "gate" or (step == "report" and has_baseline and done["gate"] is None):
             done["gate"] = _gate(spec, spec_text, data)

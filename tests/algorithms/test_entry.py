@@ -191,7 +191,9 @@ def test_an_unknown_horizon_is_played_in_growing_epochs(name):
     assert [algorithm.start_of(epoch) for epoch in range(3)] == [0, 32, 32 + 1024]
     known = [entry.build(entry.settings(dataclasses.replace(VECTORS, horizon=n), *level)) for n in (32, 1024)]
     assert [algorithm._algorithm(epoch) for epoch in range(2)] == known
-    assert entry.bound(settings, None, np.array([5000])) is None
+    bound = entry.bound(settings, None, np.array([5000]))
+    assert 0 < bound.values[0] <= 5000
+    assert "the sum over all epochs" in bound.text
     assert entry.in_audit(settings).parameters["epochs"] == "one"
     given = entry.build(settings.with_parameters(failure=0.3))
     assert given._algorithm(1).failure == 0.3

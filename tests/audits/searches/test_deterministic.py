@@ -132,12 +132,13 @@ a value was released without noise
 >      0    0  0 0           1 1
        1    1  0 0           same
        2    0  0 0           same
-       3    0  0 0           same
+       3    1  0 0           same
 
    release  rounds  mechanism  records  reads record 0  cost
 >        0       1  Exact      [0, 1)   yes             no privacy
 >        1       2  Exact      [1, 2)   no              no privacy
-         2       3  Gaussian   [2, 3)   no              1-GDP"""
+         2       3  Gaussian   [2, 3)   no              1-GDP
+         3       4  Gaussian   [3, 4)   no              1-GDP"""
 
 
 @pytest.mark.parametrize(

@@ -308,6 +308,7 @@ NOT_IN_KEYS = {
     "bandana.flows.spec.environment:Environment.facts": "asks: stands in the key by value",
     "bandana.flows.spec.environment:Environment.check_unchanged": "checks, or fails",
     "bandana.flows.spec.finite_arms:_Table.facts": "asks: stands in the key by value",
+    "bandana.flows.spec.kernel:_Rkhs.facts": "asks: stands in the key by value",
     "bandana.flows.spec.finite_arms:_Table.check_unchanged": "checks, or fails",
     "bandana.flows.spec.finite_arms:_Table.shows": "decides how a key knows the rows",
 }

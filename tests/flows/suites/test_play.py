@@ -26,7 +26,7 @@ def store(tmp_path):
 
 
 def test_a_pure_run_is_described_by_its_epsilon(store):
-    (cell,) = cells(SMALL, {"algorithm": "adap-klucb", "privacy": {"epsilon": 1}})
+    (cell,) = cells(SMALL, {"algorithm": "adap-klucb", "calibrations": "printed", "privacy": {"epsilon": 1}})
     arrays, described = benchmark_block(cell.blocks()[0], store)
     assert described["pure"] == pytest.approx(1.0, abs=1e-9)
     assert described["pure"] <= 1
@@ -50,8 +50,9 @@ def test_other_runs_have_no_pure_epsilon(store):
 @pytest.mark.parametrize(
     "algorithm",
     [
-        {"algorithm": "adap-ucb", "calibrations": "tight"}, {"algorithm": "adap-klucb"}, {"algorithm": "dp-ucb"},
-        {"algorithm": "dp-se", "failure": 0.1, "length_scale": 0.01}, {"algorithm": "adar-gope", "beta_scale": 0.01},
+        {"algorithm": "adap-ucb", "calibrations": "tight"}, {"algorithm": "adap-klucb", "calibrations": "tight"},
+        {"algorithm": "dp-ucb"}, {"algorithm": "dp-se", "failure": 0.1, "length_scale": 0.01},
+        {"algorithm": "adar-gope", "beta_scale": 0.01},
     ],
     ids=lambda algorithm: algorithm["algorithm"],
 )  # fmt: skip
