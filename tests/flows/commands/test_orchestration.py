@@ -270,4 +270,4 @@ def test_a_canceled_audit_goes_on_where_it_stood_and_leaves_no_run_behind(tmp_pa
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, (out, err)
     assert {run["status"] for run in runs_of(data)} == {"FINISHED"}
-    assert [run["name"] for run in runs_of(data)] == ["adar-ucb tight eps=1", "ucb", "suite small"]
+    assert sorted(run["name"] for run in runs_of(data)) == sorted([*PLAYED, "suite small"])
