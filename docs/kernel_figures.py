@@ -1,6 +1,6 @@
 """The figures of kernel bandits in docs/reproductions.md: `python docs/kernel_figures.py bandana_data`.
 
-The data folder must hold gp-ucb-figures and capri, as `bandana run` leaves them.
+The data folder must hold gp-ucb-figures and capri-local, as `bandana run` leaves them.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from figures import IMAGES, Cell, cells_of, half_width, line_of
 
-from bandana.audits.reporting.drawing import FAMILIES, TWIN, log_ticks, svg_of
+from bandana.audits.reporting.drawing import FAMILIES, INK, TWIN, log_ticks, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 USUAL_DELTA = 0.1
 _LINES = (
-    ("capri joint", "printed", 10.0, "joint as printed, epsilon 10"),
-    ("capri local", "tight", 10.0, "local, epsilon 10"),
-    ("capri joint", "tight", 1.0, "joint, epsilon 1"),
-    ("capri joint", "tight", 10.0, "joint, epsilon 10"),
-    ("capri", None, None, "without noise"),
+    ("capri local printed eps=20", "as printed, epsilon 20"),
+    ("capri local tight eps=5", "epsilon 5"),
+    ("capri local tight eps=10", "epsilon 10"),
+    ("capri local tight eps=20", "epsilon 20"),
+    ("capri non-private", "without privacy"),
+    ("uniform play", "uniform play"),
+    ("best constant action", "best constant action"),
 )
 _STYLES = {"printed": ("o", "-"), "tight": ("s", ":")}
 
@@ -59,33 +61,29 @@ def figure_of_gp_ucb(cells: Sequence[Cell]) -> str:
     return svg_of(draw, 7.0, 3.4)
 
 
-def on(cells: Sequence[Cell], environment: str) -> list[Cell]:
-    """The cells of one of several environments."""
-    return [cell for cell in cells if cell["label"].endswith(f" on {environment}")]
-
-
 def figure_of_capri(document: dict[str, Any]) -> str:
-    """Regret against rounds for both kernels."""
-    grid, cells = document["benchmark"]["grid"], document["benchmark"]["cells"]
+    """Regret of local CAPRI against rounds, beside the reference rows that are computed."""
+    grid, cells = document["benchmark"]["grid"], {cell["label"]: cell for cell in document["benchmark"]["cells"]}
 
     def draw(axes: Axes) -> None:
-        for color, (name, calibration, epsilon, told) in zip((*FAMILIES[:4], TWIN), _LINES, strict=True):
-            for environment, style in (("smooth", "-"), ("rough", "--")):
-                (cell,) = (c for c in line_of(on(cells, environment), name, calibration) if c["epsilon"] == epsilon)
-                axes.plot(grid, cell["mean"], color=color, linestyle=style, label=f"{told}, {environment}")
+        for color, (label, told) in zip((*FAMILIES[:4], TWIN, INK, INK), _LINES, strict=True):
+            cell = cells[label]
+            style = {"uniform play": ":", "best constant action": "--"}.get(label, "-")
+            axes.plot(grid, cell["mean"], color=color, linestyle=style, label=told)
+            axes.fill_between(grid, cell["low"], cell["high"], color=color, alpha=0.2, linewidth=0)
         axes.set_xlim(0, grid[-1])
         axes.set_ylim(bottom=0)
         axes.set_xlabel("rounds")
         axes.set_ylabel("regret")
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
-    return svg_of(draw, 8.2, 4.2)
+    return svg_of(draw, 7.6, 3.8)
 
 
 def main(root: Path) -> None:
     """Both figures."""
     (IMAGES / "gp-ucb-figures.svg").write_text(figure_of_gp_ucb(cells_of(root, "gp-ucb-figures")), encoding="utf-8")
-    document = json.loads((root / "suites" / "capri" / "report.json").read_text(encoding="utf-8"))
+    document = json.loads((root / "suites" / "capri-local" / "report.json").read_text(encoding="utf-8"))
     (IMAGES / "capri.svg").write_text(figure_of_capri(document), encoding="utf-8")
 
 
