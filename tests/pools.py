@@ -34,3 +34,18 @@ def stream_of(pool, n_users, seed=1):
     values = random_function(KERNEL, pool.points[0], np.random.SeedSequence(1))(pool.points)
     values *= 0.9 / np.abs(values).max()
     return PooledFunction(pool, values, n_users, np.random.SeedSequence(seed), SYMMETRIC, law="two-point")
+
+
+class IndexChecker:
+    """The algorithm, whose every index is compared with what it bounds."""
+
+    def __init__(self, algorithm, values, n_reps=40):
+        self._algorithm, self._values, self.failed = algorithm, values, np.zeros(n_reps, dtype=bool)
+
+    def __getattr__(self, name):
+        return getattr(self._algorithm, name)
+
+    def absorb(self, sensitive, released, record, ledger):
+        sensitive, released = self._algorithm.absorb(sensitive, released, record, ledger)
+        self.failed |= (released.upper < self._values - 1e-9).any(axis=1)
+        return sensitive, released

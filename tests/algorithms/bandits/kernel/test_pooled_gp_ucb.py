@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
-from pools import KERNEL, SYMMETRIC, UNIT, pool_of, stream_of, table_of
+from pools import KERNEL, SYMMETRIC, UNIT, IndexChecker, pool_of, stream_of, table_of
 
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, GPUCBSettings
 from bandana.algorithms.bandits.kernel.pooled_forms import PooledSettings
@@ -213,24 +213,9 @@ def test_the_mean_reward_lies_below_the_index_as_the_width_promises():
     algorithm = PooledSettings(pool, KERNEL, 80, SYMMETRIC, failure=0.05, norm_bound=3.0).private(
         ApproxDP(4.0, 1e-5), TrustModel.JOINT
     )
-    checker = _Above(algorithm, stream.values.ravel())
+    checker = IndexChecker(algorithm, stream.values.ravel())
     run(checker, stream, LiveLedger(40, ReproducibleNoise(np.random.SeedSequence(3))))
     assert checker.failed.sum() <= 2 + 3 * math.sqrt(2)
-
-
-class _Above:
-    """The algorithm, whose every index is compared with what it bounds."""
-
-    def __init__(self, algorithm, values):
-        self._algorithm, self._values, self.failed = algorithm, values, np.zeros(40, dtype=bool)
-
-    def __getattr__(self, name):
-        return getattr(self._algorithm, name)
-
-    def absorb(self, sensitive, released, record, ledger):
-        sensitive, released = self._algorithm.absorb(sensitive, released, record, ledger)
-        self.failed |= (released.upper < self._values - 1e-9).any(axis=1)
-        return sensitive, released
 
 
 def test_less_noise_is_less_regret_and_the_twin_learns():
