@@ -96,7 +96,7 @@ class PooledFunction(DrawnContexts):
 
     Attributes:
       pool: contexts, points and law.
-      values: (n_contexts, n_actions) of the function.
+      values: (n_contexts, n_actions) of the function; with a function for each replicate (n_functions, n_contexts, n_actions).
       n_users: rounds that can be asked for.
       n_actions: of each user.
       context_dimension: d.
@@ -121,8 +121,11 @@ class PooledFunction(DrawnContexts):
         noise: float = 0.1,
     ) -> None:
         array = np.array(values, dtype=float)
-        if array.shape != pool.points.shape[:2]:
-            raise ValueError(f"values must be of shape {pool.points.shape[:2]}, one a point of the pool; got {array.shape}")
+        if array.shape[-2:] != pool.points.shape[:2] or array.ndim > 3 or not array.size:
+            raise ValueError(
+                f"values must be of shape {pool.points.shape[:2]}, one a point of the pool, or so for each replicate; "
+                f"got {array.shape}"
+            )
         if law not in LAWS:
             raise ValueError(f"law must be one of {', '.join(LAWS)}, got {law!r}")
         slack = _ROUNDING * reward_range.width
@@ -145,7 +148,13 @@ class PooledFunction(DrawnContexts):
         self._index: IntArray = np.zeros(0, dtype=np.int64)
 
     def contexts(self, user: IntArray) -> FloatArray:
-        """(n_reps, n_actions, d) points of a context drawn for each replicate; a single one is shared, without a copy."""
+        """(n_reps, n_actions, d) points of a context drawn for each replicate; a single one is shared, without a copy.
+
+        Raises:
+          ValueError: more replicates than functions, where each replicate has its own.
+        """
+        if self.values.ndim == 3 and len(user) > len(self.values):
+            raise ValueError(f"there are {len(self.values)} functions, one for each replicate; got {len(user)} replicates")
         if self.pool.n_contexts == 1:
             self._index = np.zeros(len(user), dtype=np.int64)
             self._offered = np.broadcast_to(self.pool.points[0], (len(user), *self.pool.points.shape[1:]))
@@ -161,7 +170,11 @@ class PooledFunction(DrawnContexts):
           ValueError: more than one record at once, or contexts were not asked for.
         """
         self._check_asked_alone(n_records, actions)
-        return self.drawn(self.values[self._index, actions], n_records)
+        return self.drawn(self._at(self._index)[np.arange(len(actions)), actions], n_records)
+
+    def _at(self, index: IntArray) -> FloatArray:
+        """(n_reps, n_actions) values of each replicate's function in the contexts with these indices (n_reps,)."""
+        return self.values[index] if self.values.ndim == 2 else self.values[np.arange(len(index)), index]
 
     def drawn(self, means: FloatArray, n_records: IntArray) -> FloatArray:
         """(n,) rewards with these means (n,); 0 where no record is asked for."""
@@ -172,12 +185,12 @@ class PooledFunction(DrawnContexts):
     def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
         """(n_reps, n_actions) the function's values at the given contexts of the pool."""
         index = self._index if contexts is self._offered else self.pool.index_of(contexts)
-        return self.values[index]
+        return self._at(index)
 
     @property
     def action_gaps(self) -> FloatArray:
-        """(n_actions,) expected regret of a round in which an action is played whatever the context."""
-        return np.asarray(self.pool.law @ (self.values.max(axis=1, keepdims=True) - self.values))
+        """(..., n_actions) expected regret of a round in which an action is played whatever the context, for each function."""
+        return np.asarray(self.pool.law @ (self.values.max(axis=-1, keepdims=True) - self.values))
 
 
 def clipping_bias(values: FloatArray, noise: float, reward_range: Interval) -> float:

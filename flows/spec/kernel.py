@@ -211,8 +211,8 @@ class Pooled(_Kernel[Item]):
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
         """Exact, from the values of the pool and the law of its contexts."""
         gaps = stream.action_gaps
-        found = {UNIFORM: gaps.mean(), CONSTANT: gaps.min()}
-        return {name: np.full(n_reps, found[name]) for name in self.references}
+        found = {UNIFORM: gaps.mean(axis=-1), CONSTANT: gaps.min(axis=-1)}
+        return {name: np.broadcast_to(np.atleast_1d(found[name])[:n_reps], n_reps) for name in self.references}
 
     @property
     def _known(self) -> dict[str, Any]:
@@ -291,6 +291,9 @@ class RkhsSpec(KernelSpec):
     context_dimension: Count = Field(1, description="Coordinates of a context.")
     action_dimension: Count = Field(1, description="Coordinates of an action.")
     centers: Count | None = Field(None, description="Points of the pool whose kernels the function sums; 8 if left out.")
+    functions: Literal["one", "each"] = Field(
+        "one", description="Whether all replications play one function, or each a function of its own."
+    )
     norm: Positive = Field(1.0, description="Norm of the function in the kernel's space, which bounds mean rewards.")
     rewards: Literal["two-point", "gaussian"] = Field("two-point", description="Law of a reward.")
     noise: Annotated[float, Field(ge=0)] | None = Field(None, description="Standard deviation of Gaussian rewards.")
@@ -324,6 +327,8 @@ class RkhsSpec(KernelSpec):
                 raise ValueError(f"{name} must hold a frequency for each of {self.contexts} contexts, not all 0; got {law}")
         if self.law is not None and self.unseen:
             raise ValueError("law says which contexts are never drawn: leave unseen out, and give them frequency 0")
+        if self.functions == "each" and self.contexts == 1:
+            raise ValueError("functions: each replication has a function of its own only where there are several contexts")
         if self.unseen >= self.contexts:
             raise ValueError(f"unseen must be below contexts = {self.contexts}, got {self.unseen}")
         if (self.centers or 1) > self.contexts * self.actions:
@@ -353,10 +358,10 @@ class _Rkhs(Pooled[RkhsSpec]):
         return _with_law(self.true_pool, self.item.assumed_law)
 
     def facts(self) -> dict[str, Any]:
-        """What keys and seeds know of it; laws that are left out change no seed of specs that were written before them."""
+        """What keys and seeds know of it; fields that are left out change no seed of specs that were written before them."""
         found = super().facts()
-        for name in ("law", "assumed_law"):
-            if found[name] is None:
+        for name in ("law", "assumed_law", "functions"):
+            if found[name] in (None, "one"):
                 del found[name]
         return found
 
@@ -371,16 +376,27 @@ class _Rkhs(Pooled[RkhsSpec]):
 
     @cached_property
     def values(self) -> FloatArray:
-        """(contexts, actions) of the function; the same in all blocks."""
+        """(contexts, actions) of the one function; the same in all blocks."""
+        return self._drawn_values(self._seed(Purpose.THETA), self._seed(Purpose.FUNCTION))
+
+    def _drawn_values(self, of_centers: np.random.SeedSequence, of_weights: np.random.SeedSequence) -> FloatArray:
         points = self.pool.points.reshape(-1, self.pool.dimension)
-        kernel, generator = self.item.public_kernel(), np.random.Generator(np.random.SFC64(self._seed(Purpose.THETA)))
+        kernel, generator = self.item.public_kernel(), np.random.Generator(np.random.SFC64(of_centers))
         centers = points[generator.choice(len(points), self.item.n_centers, replace=False)]
-        return random_function(kernel, centers, self._seed(Purpose.FUNCTION), self.item.norm)(self.pool.points)
+        return random_function(kernel, centers, of_weights, self.item.norm)(self.pool.points)
 
     def stream(self, seed: np.random.SeedSequence) -> PooledFunction:
+        values = self.values if self.item.functions == "one" else self._values_of_a_block(seed)
         return PooledFunction(
-            self.true_pool, self.values, self.spec.horizon, seed, self.reward_range, law=self.item.rewards, noise=self._noise
+            self.true_pool, values, self.spec.horizon, seed, self.reward_range, law=self.item.rewards, noise=self._noise
         )
+
+    def _values_of_a_block(self, seed: np.random.SeedSequence) -> FloatArray:
+        """(n_functions, contexts, actions): a function of its own for each replication of a block."""
+        n_functions = min(self.spec.block_size, self.spec.replications)
+        keys = (np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, key)) for key in (1, 2))
+        seeds = zip(*(key.spawn(n_functions) for key in keys), strict=True)
+        return np.array([self._drawn_values(*pair) for pair in seeds])
 
     @cached_property
     def audit_pool(self) -> Pool:
@@ -414,7 +430,7 @@ class _Rkhs(Pooled[RkhsSpec]):
             )
         text = (
             f"A random function of norm {item.norm:g} in the space of the kernel ({item.public_kernel()}), with "
-            f"{item.n_centers} centers. Each user brings one of {item.contexts} contexts, {drawn}, "
+            f"{item.n_centers} centers{', one for each replication' if item.functions == 'each' else ''}. Each user brings one of {item.contexts} contexts, {drawn}, "
             f"and {item.actions} actions: points of the unit ball in {self.pool.dimension} dimensions. Rewards {law}. "
             f"Audits replay {self.audit_pool.n_contexts} contexts of {FEW_ACTIONS} actions, one of which is never drawn "
             "and hides a record least, and rewards drawn at random."

@@ -254,6 +254,22 @@ def test_rewards_have_the_function_s_values_as_means(law, noise):
     assert env.respond(users(n), np.zeros(n, dtype=np.int64), actions).tolist() == [0.0] * n
 
 
+def test_each_replicate_may_have_values_of_its_own():
+    """Replicate r is answered by table r, and 0.5 and -0.5 are told apart by 2000 rewards at 20 deviations."""
+    tables = np.stack([np.full((3, 4), 0.5), np.full((3, 4), -0.5)])
+    tables[:, :, 0] *= -1
+    env = PooledFunction(POOL, tables, 2000, seed(0), SYMMETRIC, law="two-point")
+    total = np.zeros(2)
+    for user in range(2000):
+        x = env.contexts(users(2, user))
+        assert env.mean_rewards(users(2, user), x).tolist() == [[-0.5, 0.5, 0.5, 0.5], [0.5, -0.5, -0.5, -0.5]]
+        total += env.respond(users(2, user), np.ones(2, dtype=np.int64), users(2, 1))
+    assert total / 2000 == pytest.approx([0.5, -0.5], abs=0.1)
+    assert env.action_gaps == pytest.approx(np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0]]))
+    with pytest.raises(ValueError, match="there are 2 functions, one for each replicate; got 3"):
+        env.contexts(users(3))
+
+
 def test_a_fixed_decision_set_is_shared_without_a_copy():
     """By all replicates and all rounds; and a feature map computes its features once."""
     pool = decision_set(camelback(), 30, seed(0))

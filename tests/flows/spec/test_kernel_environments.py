@@ -41,6 +41,7 @@ KINDS = {
     "rkhs, gaussian": {"kind": "rkhs", "contexts": 1, "actions": 7, "rewards": "gaussian", "norm": 2.0, "noise": 0.5},
     "diabetes": {"kind": "diabetes", "actions": 4},
 }
+KINDS["rkhs, a function for each"] = {**KINDS["rkhs"], "functions": "each"}
 POOLS = [name for name in KINDS if name not in ("rkhs-gap", "diabetes")]
 ROUNDS, HORIZON = 30, 40
 each = pytest.mark.parametrize("name", list(KINDS))
@@ -95,7 +96,7 @@ environment:
     actions: 4
     centers: 5
 horizon: 40
-replications: 2
+replications: 5
 algorithms:
   - algorithm: last-action
 audit: {rounds: 30, replays: 1000}
@@ -251,6 +252,21 @@ def test_what_is_unknown_is_the_same_in_all_blocks_and_follows_the_spec_s_seed()
         assert (changed.pool.points != one.pool.points).any()
 
 
+def test_each_replication_may_have_a_function_of_its_own():
+    """On the same pool; a block of fewer replications, and another cell with the same seed, meet the same functions."""
+    item = {"kind": "rkhs", "contexts": 4, "actions": 7, "functions": "each"}
+    many, few = built(item, replications=6, block_size=6), built(item, replications=6, block_size=2)
+    values = many.stream(seed(3)).values
+    assert values.shape == (6, 4, 7)
+    assert len({each.tobytes() for each in values}) == 6
+    assert np.array_equal(values[:2], few.stream(seed(3)).values)
+    assert not np.array_equal(values, many.stream(seed(4)).values)
+    assert np.array_equal(many.pool.points, few.pool.points)
+    gaps = many.reference_gaps(many.stream(seed(3)), 6)["uniform play"]
+    assert gaps == pytest.approx((values.max(axis=2, keepdims=True) - values).mean(axis=(1, 2)))
+    assert np.abs(values).max() <= 1
+
+
 @each
 def test_the_description_says_what_it_is(name):
     environment = built(KINDS[name])
@@ -286,6 +302,12 @@ def test_contexts_are_drawn_by_the_stated_law_and_algorithms_are_told_the_assume
         drawn = environment.pool.index_of(environment.stream(seed(0)).contexts(users))
         np.testing.assert_allclose(np.bincount(drawn, minlength=4) / 20_000, [0.6, 0.3, 0.1, 0.0], atol=0.02)
     assert "drawn in proportion to 6 : 3 : 1 : 0 (algorithms are told 1 : 1 : 1 : 1)," in wrong.describe()["description"]
+
+
+def test_one_function_for_all_is_the_default_and_changes_no_seed():
+    left, said = built(KINDS["rkhs"]), built({**KINDS["rkhs"], "functions": "one"})
+    assert left.facts() == said.facts()
+    assert "functions" not in left.facts()
 
 
 def test_laws_that_are_left_out_change_no_seed():
