@@ -95,7 +95,8 @@ class Spec(Strict):
         found = self.model_copy(
             update={
                 "name": f"{self.name}-tuning-{value:g}", "seed": tuned.seed_of_tuning(self.seed),
-                "replications": self.tuning.replications, "references": False, "twins": False,
+                "replications": self.tuning.replications, "horizon": self.tuning.horizon or self.horizon,
+                "references": False, "twins": False,
             }
         )  # fmt: skip
         found._trial = value
@@ -125,6 +126,8 @@ class Spec(Strict):
         name, entries = self.tuning.parameter, [entry for item in self.algorithms for entry in item.entries()]
         if not any(name in entry.parameters for entry in entries):
             raise ValueError(f"tuning.parameter: no algorithm of this spec takes {name!r}")
+        if (self.tuning.horizon or 1) > self.horizon:
+            raise ValueError(f"tuning.horizon: must be at most the spec's {self.horizon}, got {self.tuning.horizon}")
         for i, item in enumerate(self.algorithms):
             if name in (item.__pydantic_extra__ or {}):
                 raise ValueError(f"algorithms.{i}.{name}: is tuned; leave it out here or leave tuning out")

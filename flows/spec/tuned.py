@@ -28,6 +28,7 @@ class TuningSpec(Strict):
         description="Values to try, the same for every cell."
     )
     replications: Count = Field(10, description="Replications of each cell with each value.")
+    horizon: Count | None = Field(None, description="Rounds or episodes of the tuning; the benchmark's if left out.")
     file: Path | None = Field(None, description="File of what was chosen, relative to the spec; by default NAME.tuned.json.")
 
 
@@ -68,6 +69,8 @@ def question(spec: Spec) -> str:
     """Hash of what the choice depends on: all that is played, but not how often, with which seed and for which report."""
     asked = spec.model_dump(mode="json", include={"environment", "horizon", "algorithms", "tuning"})
     asked["tuning"].pop("file")
+    if asked["tuning"]["horizon"] is None:
+        del asked["tuning"]["horizon"]
     return content_key(asked)
 
 

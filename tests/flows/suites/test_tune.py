@@ -59,6 +59,14 @@ def test_tuning_plays_other_seeds_and_instances_and_no_reference(write):
     assert trial.tuning == spec.tuning
 
 
+def test_tuning_may_play_fewer_rounds_and_then_asks_another_question(write):
+    whole, short = write(), write(tuning={**TREE["tuning"], "horizon": 20})
+    assert (whole.with_trial(0.1).horizon, short.with_trial(0.1).horizon, short.horizon) == (60, 20, 60)
+    assert question(whole) != question(short)
+    with pytest.raises(SpecError, match=r"tuning.horizon: must be at most the spec's 60, got 61"):
+        write(tuning={**TREE["tuning"], "horizon": 61})
+
+
 def test_the_rule_takes_the_least_regret_and_of_equal_values_the_largest():
     def tried(*pairs):
         return [Tried(value=value, mean=mean, low=mean, high=mean) for value, mean in pairs]
