@@ -6,12 +6,23 @@ Nothing heavy is imported before it is used.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_NAMES: dict[str, str] = {}
+if TYPE_CHECKING:
+    from bandana.flows.api.result import Difference, Result
+    from bandana.flows.api.run import load, run
+    from bandana.flows.spec.mistakes import SpecError
+
+_NAMES: dict[str, str] = {
+    "run": "bandana.flows.api.run",
+    "load": "bandana.flows.api.run",
+    "Result": "bandana.flows.api.result",
+    "Difference": "bandana.flows.api.result",
+    "SpecError": "bandana.flows.spec.mistakes",
+}
 """Public name -> the module that defines it."""
 
-__all__ = ["__version__", *_NAMES]
+__all__ = ["Difference", "Result", "SpecError", "__version__", "load", "run"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -11,7 +10,6 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
 
-from bandana.flows.keys import provenance
 from bandana.flows.keys.identity import check_same
 from bandana.flows.running.executors import Executor, Resources, patience, task_runner
 from bandana.flows.running.journal import Journal
@@ -22,9 +20,8 @@ from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import Cell, cells_of, played_cells
 from bandana.flows.spec.spec import Spec
-from bandana.flows.suites.benchmark import cell_record
+from bandana.flows.suites.summaries import audit_record
 from bandana.flows.suites.work import audit_cell, audit_entry, audit_key, check_audits, evidence_of, stored_audit
-from bandana.flows.tracking.record import ACCOUNTED, audit_metrics
 from bandana.flows.tracking.tracker import Tracker
 
 
@@ -38,11 +35,7 @@ def _audit(cell: Cell, store: Store, label: str, key: str) -> tuple[dict[str, An
 
 @task(name="track-audit", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
 def _track(cell: Cell, outcome: dict[str, Any], store: Store, tracker: Tracker, label: str) -> None:
-    made = provenance.tags("audit", provenance.summary([("audits", outcome["provenance"])]))
-    record = cell_record(cell, audit_metrics(outcome), {}, [evidence_of(cell, store)], made)
-    record = replace(record, fills=ACCOUNTED)
-    record.tags["verdict"] = outcome["verdict"]
-    tracker.log_cell(cell.spec.name, record)
+    tracker.log_cell(cell.spec.name, audit_record(cell, outcome, evidence_of(cell, store)))
 
 
 @flow(name="audit", persist_result=False)

@@ -108,13 +108,16 @@ def write_document(found: dict[str, Any], stem: Path, formats: Sequence[str] = F
     for kind, place in places.items():
         if kind not in formats:
             place.unlink(missing_ok=True)
-        elif kind == "html":
-            write_whole(place, render_html(found).encode())
-        elif kind == "pdf":
-            write_whole(place, render_pdf(found))
         else:
-            write_whole(place, (json.dumps(found, indent=1, allow_nan=False) + "\n").encode())
+            write_whole(place, rendered(found, kind))
     return {kind: place for kind, place in places.items() if kind in formats}
+
+
+def rendered(found: dict[str, Any], kind: str) -> bytes:
+    """A checked document as a file of a format: html, pdf or json."""
+    if kind == "html":
+        return render_html(found).encode()
+    return render_pdf(found) if kind == "pdf" else (json.dumps(found, indent=1, allow_nan=False) + "\n").encode()
 
 
 def track(document: dict[str, Any], suite: str, params: dict[str, Any], artifacts: list[Path], tracker: Tracker) -> None:

@@ -6,16 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-import numpy as np
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
 
-from bandana.audits.contents import PROVENANCE
-from bandana.audits.reporting.intervals import mean_interval
-from bandana.flows.keys import provenance
 from bandana.flows.keys.identity import check_same
 from bandana.flows.running.executors import Executor, Resources, patience, task_runner
 from bandana.flows.running.journal import Journal
@@ -25,18 +20,10 @@ from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import Block, Cell, is_small, played_cells
-from bandana.flows.spec.roles import Role
-from bandana.flows.spec.spec import Spec, is_finite
+from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.play import benchmark_block, is_played
-from bandana.flows.tracking.dataset_record import dataset_record
-from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
-from bandana.privacy_core import GaussianDP, PureDP
-
-_NOTES = {
-    Role.TWIN: "A cell of the suite again without its noise, with the same widths and forgetting. It is not private.",
-    Role.REFERENCE: "A reference row: what any algorithm of the suite should beat. It is not private.",
-}
-"""Heads of runs that the spec does not list."""
+from bandana.flows.suites.summaries import benchmark_record, summarize_cell
+from bandana.flows.tracking.tracker import Tracker, TrackingError
 
 
 @task(name="benchmark-block", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
@@ -121,76 +108,3 @@ def benchmark(spec: Spec, data: str, resources: Resources | None = None) -> None
     default = Executor.LOCAL if is_small(played_cells(spec)) else Executor.PROCESSES
     runner = task_runner(resources or Resources(), default, __name__)
     benchmark_flow.with_options(task_runner=runner)(spec, data)
-
-
-def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
-    """A cell's regret over rounds: mean and 95 % confidence interval over replications; privacy spent, and who made it."""
-    results = [benchmark_block(block, store) for block in cell.blocks()]
-    regret = np.concatenate([arrays["regret"] for arrays, _ in results])
-    found = mean_interval(regret)
-    made = [provenance.shown(told.get(PROVENANCE), is_anonymous=store.is_anonymous) for _, told in results]
-    mus, pures = ([description[name] for _, description in results] for name in ("mu", "pure"))
-    return {
-        "grid": results[0][0]["grid"],
-        **found._asdict(),
-        "finals": regret[:, -1],
-        "mu_spent": np.max([arrays["mu_spent"] for arrays, _ in results], axis=0),
-        "mu": None if None in mus else max(mus),
-        "pure": None if None in pures else max(pures),
-        "noise": results[0][1]["noise"],
-        "provenance": provenance.summary(("blocks", described) for described in made),
-    }
-
-
-def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
-    """What MLflow keeps of a cell's benchmark."""
-    grid = summary["grid"].tolist()
-    metrics: dict[str, float] = {}
-    curves: dict[str, Any] = {}
-    if cell.environment.shows("regret"):
-        metrics["regret/final"] = float(summary["mean"][-1])
-        shown = ["mean"]
-        if cell.spec.replications > 1:  # one replication has no interval
-            metrics["regret/final_half_width"] = float(summary["high"][-1] - summary["low"][-1]) / 2
-            shown += ["low", "high"]
-        curves = {f"regret/{name}": (grid, summary[name].tolist()) for name in shown}
-    if is_finite(summary["mu"]):
-        claim, delta = cell.claim(), cell.spec.audit.delta
-        metrics |= {"privacy/mu_claimed": claim.gaussian.mu, "privacy/epsilon_claimed": claim.epsilon_at(delta)}
-        if summary["mu"] > 0:
-            derived = GaussianDP(summary["mu"]) if summary["pure"] is None else PureDP(summary["pure"])
-            metrics |= {"privacy/mu_accounted": summary["mu"], "privacy/epsilon_accounted": derived.epsilon_at(delta)}
-        curves["privacy/mu_spent"] = (grid, summary["mu_spent"].tolist())
-    made = provenance.tags("benchmark", summary["provenance"])
-    return cell_record(cell, metrics, curves, [], made)
-
-
-def cell_record(
-    cell: Cell, metrics: dict[str, float], curves: dict[str, Any], artifacts: list[Path], made: dict[str, str]
-) -> CellRecord:
-    """A cell's MLflow run: the benchmark and the audit write into the same one; `made` are tags of how it came to be."""
-    spec, environment = cell.spec, cell.environment
-    return CellRecord(
-        run_key=cell.key,
-        name=cell.name,
-        params={
-            "algorithm": cell.entry.name,
-            "role": str(cell.role),
-            "calibration": cell.settings.calibration or "none",
-            "privacy_model": cell.entry.privacy_model,
-            "guarantee": cell.entry.guarantee or "none",
-            **cell.parameters(),
-            "delta": spec.audit.delta,
-            "environment": environment.label,
-            "horizon": spec.horizon,
-            "replications": spec.replications,
-            "seed": spec.seed,
-        },
-        tags={"environment": environment.label, "source": cell.entry.source},
-        note=_NOTES.get(cell.role, ""),
-        metrics=metrics,
-        curves=curves,
-        artifacts=artifacts,
-        dataset=dataset_record(cell),
-        provenance=made,
-    )

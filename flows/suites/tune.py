@@ -11,7 +11,8 @@ from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import Spec
 from bandana.flows.spec.tuned import RULE, Tried, Tuned, choose, question, seed_of_tuning, text_of
-from bandana.flows.suites.benchmark import benchmark, summarize_cell
+from bandana.flows.suites.benchmark import benchmark
+from bandana.flows.suites.summaries import summarize_cell
 
 
 def tune(spec: Spec, data: str, resources: Resources | None = None) -> Tuned:

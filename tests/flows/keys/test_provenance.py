@@ -28,9 +28,9 @@ from bandana.flows.running.store import Store
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
 from bandana.flows.suites.audit_report import write_document
-from bandana.flows.suites.benchmark import benchmark_record, summarize_cell
 from bandana.flows.suites.play import BENCHMARK, benchmark_block
-from bandana.flows.suites.report import assemble, audit_documents
+from bandana.flows.suites.report_document import assemble, audit_documents
+from bandana.flows.suites.summaries import benchmark_record, summarize_cell
 from bandana.flows.suites.work import audit_cell, evidence_of
 
 NEWER = {"numpy": "9.8.7"}

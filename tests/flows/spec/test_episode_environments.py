@@ -29,7 +29,7 @@ from bandana.flows.spec.schema import json_schema
 from bandana.flows.spec.spec import parse_spec
 from bandana.flows.suites.audit_report import write_document
 from bandana.flows.suites.play import benchmark_block
-from bandana.flows.suites.report import assemble
+from bandana.flows.suites.report_document import assemble
 from bandana.flows.suites.work import audit_cell
 from bandana.privacy_core import Interval, LiveLedger, ReproducibleNoise
 

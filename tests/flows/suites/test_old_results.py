@@ -13,9 +13,8 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites.benchmark import benchmark_block
 from bandana.flows.suites.old_results import Old, find_in
-from bandana.flows.suites.play import BENCHMARK
+from bandana.flows.suites.play import BENCHMARK, benchmark_block
 
 BOTH = ["benchmark", "audit"]
 OLD = "0" * 64

@@ -10,8 +10,8 @@ from small_spec import SMALL, SMALL_LINEAR
 from bandana.flows.running.store import Store
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
-from bandana.flows.suites.benchmark import benchmark_record, summarize_cell
 from bandana.flows.suites.play import BENCHMARK, benchmark_block, is_played
+from bandana.flows.suites.summaries import benchmark_record, summarize_cell
 from bandana.privacy_core import GaussianDP, PureDP
 
 

@@ -13,7 +13,7 @@ from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import parse_spec, standing_alone
 from bandana.flows.suites.audit_report import FORMATS, write_document
 from bandana.flows.suites.play import benchmark_block
-from bandana.flows.suites.report import assemble, audit_documents
+from bandana.flows.suites.report_document import assemble, audit_documents
 from bandana.flows.suites.work import audit_cell
 
 

@@ -1,0 +1,221 @@
+"""The result of a suite: its numbers as tables, paired differences, one figure, and the report."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from bandana.audits.reporting.intervals import caution, paired_interval
+from bandana.flows.api import tables
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.plan import Cell, played_cells
+from bandana.flows.spec.spec import Spec
+from bandana.flows.suites import comparisons
+from bandana.flows.suites.play import is_played
+from bandana.flows.suites.report_document import assemble, write
+from bandana.flows.suites.summaries import summarize_cell
+from bandana.flows.suites.work import audit_entry, stored_audit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Final regret of one cell minus that of another, paired by replication, with the 95 % interval of its mean.
+
+    Attributes:
+      cell: name of the first.
+      other: name of the second.
+      mean: mean difference, in units of reward.
+      low: lower end of the interval.
+      high: upper end.
+      replications: pairs that it was computed from.
+      caution: why the interval may be too short; None where nothing speaks for it.
+    """
+
+    cell: str
+    other: str
+    mean: float
+    low: float
+    high: float
+    replications: int
+    caution: str | None
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the interval excludes 0; one replication has no interval."""
+        return self.replications > 1 and not self.low <= 0 <= self.high
+
+    def __str__(self) -> str:
+        ends = f" [{self.low:.4g}, {self.high:.4g}]" if self.replications > 1 else " (one replication, no interval)"
+        return f"{self.cell} minus {self.other}: {self.mean:.4g}{ends}"
+
+
+class Result:
+    """A finished suite, read from the data folder when it is asked for.
+
+    Attributes:
+      spec: the experiment.
+      folder: where its results lie.
+    """
+
+    def __init__(self, spec: Spec, text: str, folder: DataFolder) -> None:
+        self.spec, self.folder = spec, folder
+        self._text, self._store = text, Store(folder.results)
+
+    def __repr__(self) -> str:
+        n, of = len(self.names), self.spec.replications
+        return f"<Result of suite {self.spec.name!r}: {n} cells, {of} replications, in {self.folder.root}>"
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all cells: those of the spec, the private ones again without noise, and the reference rows."""
+        return list(self._cells)
+
+    def frame(self) -> pd.DataFrame:
+        """A row for each cell; regrets are final ones, in units of reward.
+
+        Columns: `cell`, `environment`, `algorithm`, `calibration`, `privacy_model`, `guarantee`, `role` (algorithm, twin or
+        reference), `twin_of`, every parameter by its name, `replications`; `regret` with its 95 % interval `regret_low` and
+        `regret_high`, quantiles `regret_q10`, `regret_q50`, `regret_q90`, and `caution`, why the interval may be too short;
+        `mu_claimed`, `mu_accounted`, `mu_measured`, the same three of `epsilon` at `delta`, and `verdict`. What was not
+        audited, is not private, or is withheld, since it is regret on private data, is missing.
+        """
+        return tables.frame(list(self._cells.values()), self._summaries, self._audits)
+
+    def curves(self, *, replicates: bool = False) -> pd.DataFrame:
+        """Regret over rounds: a row for each cell and round of a logarithmic grid.
+
+        Columns: `cell`, `environment`, `role`, `round`, `regret` with its 95 % interval `low` and `high`, and `mu_spent`.
+        With `replicates`, a row for each replication: `cell`, `environment`, `role`, `replication`, `round` and `regret`.
+        Regret that is withheld is missing, and has no rows with `replicates`.
+        """
+        cells = list(self._cells.values())
+        return tables.replicates(cells, self._store) if replicates else tables.curves(cells, self._summaries)
+
+    def compare(self, a: str, b: str) -> Difference:
+        """Final regret of cell `a` minus that of cell `b`, paired by replication, with a 95 % interval.
+
+        Cells on one environment play replication i on the same random numbers, so what makes it easy or hard cancels.
+
+        Raises:
+          SpecError: an unknown cell, which lists the known ones; two environments; regret that is withheld.
+        """
+        first, second = self._cell(a), self._cell(b)
+        if first.environment.label != second.environment.label:
+            raise SpecError(
+                f"compare: {a!r} plays on {first.environment.label} and {b!r} on {second.environment.label}: only cells on "
+                "one environment are paired"
+            )
+        if not first.environment.shows("regret"):
+            raise SpecError(f"compare: regret on {first.environment.label} is withheld, since its data are private")
+        finals = [self._summaries[name]["finals"] for name in (a, b)]
+        mean, low, high = (float(value) for value in paired_interval(*finals))
+        return Difference(a, b, mean, low, high, len(finals[0]), caution(finals[0] - finals[1]))
+
+    def comparisons(self) -> pd.DataFrame:
+        """Every paired comparison that a report shows: with noise and without, calibrations, algorithms and reference rows.
+
+        Columns: `kind` (noise, calibration or reference), `cell`, `other`, `mean`, `low`, `high`.
+        """
+        import pandas as pd
+
+        shown = {
+            name: self._summaries[name]["finals"] for name, cell in self._cells.items() if cell.environment.shows("regret")
+        }
+        found = comparisons.comparisons(list(self._cells.values()), shown)
+        return pd.DataFrame(found, columns=["kind", "cell", "other", "mean", "low", "high"])
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        cells: Sequence[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        scale: Literal["linear", "log"] = "linear",
+        width: float = 3.4,
+        height: float = 2.2,
+    ) -> Figure:
+        """Draws regret over rounds of all cells with their intervals, one panel for each environment.
+
+        Lines differ in marker and dash as well as in color, for print in gray. Twins are thin, reference rows are dashed;
+        on linear axes, what exceeds every listed algorithm by far leaves the panel.
+
+        Args:
+          path: where to save it; its ending says how: .pdf, .svg, .png or .pgf. None: nowhere.
+          cells: names of the cells to draw; None: all.
+          labels: cell's name -> its name in the legend.
+          scale: both axes linear, or both logarithmic.
+          width: of the figure, in inches; a column is about 3.4 wide, a page of one column 5.5.
+          height: of one panel, in inches, legend excluded.
+
+        Returns:
+          The Matplotlib figure, to be shown or changed further.
+
+        Raises:
+          SpecError: an unknown cell, scale or ending; nothing to draw, since all regret is withheld.
+        """
+        from bandana.flows.api import figure
+
+        chosen = [self._cell(name) for name in (cells if cells is not None else self._cells)]
+        for name in labels or {}:
+            self._cell(name)
+        drawn = figure.draw(chosen, self._summaries, dict(labels or {}), scale=scale, width=width, height=height)
+        if path is not None:
+            figure.save(drawn, Path(path))
+        return drawn
+
+    def report(self, path: str | Path) -> list[Path]:
+        """Writes the suite's report, and returns its files.
+
+        Args:
+          path: a file that ends in .html, .pdf or .json; or a folder for all formats of the spec, and for a report of each
+            audit.
+        """
+        self.check_whole()
+        return write(self.spec, assemble(self.spec, self._text, self._store), Path(path))
+
+    def check_whole(self) -> None:
+        """Checks that every block of every cell is in the data folder.
+
+        Raises:
+          SpecError: some are missing, or were made by other code or other versions of libraries.
+        """
+        missing = [name for name, cell in self._cells.items() if not all(is_played(b, self._store) for b in cell.blocks())]
+        if missing:
+            raise SpecError(
+                f"the suite {self.spec.name!r} lacks results of {', '.join(missing)}, or has those of other code or other "
+                "library versions only; run its spec again"
+            )
+
+    @cached_property
+    def _cells(self) -> dict[str, Cell]:
+        return {cell.name: cell for cell in played_cells(self.spec)}
+
+    @cached_property
+    def _summaries(self) -> dict[str, dict[str, Any]]:
+        return {name: summarize_cell(cell, self._store) for name, cell in self._cells.items()}
+
+    @cached_property
+    def _audits(self) -> dict[str, dict[str, Any]]:
+        found = {name: stored_audit(cell, self._store) for name, cell in self._cells.items()}
+        return {
+            name: audit_entry(self._cells[name], outcome, is_anonymous=self._store.is_anonymous)
+            for name, outcome in found.items()
+            if outcome is not None
+        }
+
+    def _cell(self, name: str) -> Cell:
+        if name in self._cells:
+            return self._cells[name]
+        close = difflib.get_close_matches(str(name), self._cells, n=1)
+        hint = f", did you mean {close[0]!r}?" if close else ";"
+        raise SpecError(f"there is no cell {name!r}{hint} known are: {', '.join(map(repr, self._cells))}")

@@ -1,0 +1,113 @@
+"""`bandana.run` plays a suite in this process; `bandana.load` opens a finished one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from bandana.flows.api.reading import read
+from bandana.flows.api.result import Result
+from bandana.flows.running.settings import DataFolder, data_root, n_workers
+from bandana.flows.running.store import write_whole
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_data import pinned
+from bandana.flows.spec.plan import cells_of, is_small, played_cells
+from bandana.flows.spec.spec import Spec, load_spec, standing_alone
+from bandana.flows.suites import in_process, old_results
+from bandana.flows.suites.work import check_audits
+from bandana.flows.tracking.tracker import Tracker
+
+_LOCAL, _PROCESSES = "local", "processes"
+
+
+def run(
+    spec: str | Path | Mapping[str, Any],
+    *,
+    data: str | Path | None = None,
+    audit: bool = False,
+    track: bool = False,
+    executor: Literal["local", "processes"] | None = None,
+    workers: int | None = None,
+) -> Result:
+    """Plays a suite in this process, without any server, and returns its result.
+
+    Results lie in the data folder under the keys of `bandana run`: either continues what the other began, and what is
+    finished is not computed again. Time limits and retries of the spec's field `execution` are for the command alone.
+
+    Args:
+      spec: the place of a YAML file, a YAML text, or the spec's fields as a dict.
+      data: data folder; None: BANDANA_DATA, or ./bandana_data.
+      audit: whether every private cell is audited too, with its planted faults.
+      track: whether cells are written to MLflow, as the command does; `bandana ui` shows them.
+      executor: `local` works in this process, `processes` in several; None: in processes unless the suite is small.
+      workers: how many processes; None: one a core. More than one means `processes`.
+
+    Raises:
+      SpecError: a mistake in an argument or in the spec; the message names the field and what is allowed.
+    """
+    checked, text = read(spec)
+    if executor not in (None, _LOCAL, _PROCESSES):
+        raise SpecError(f"executor: must be 'local' or 'processes', got {executor!r}; `bandana run` knows also dask")
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise SpecError(f"workers: must be a whole number of at least 1, got {workers!r}")
+    if executor == _LOCAL and workers not in (None, 1):
+        raise SpecError(f"workers: {workers} processes need executor='processes', got executor='local'")
+    cells = cells_of(checked)
+    for environment in environments_of(checked):
+        environment.check()
+    if audit:
+        if not any(cell.is_private for cell in cells):
+            raise SpecError("audit: there is nothing to audit, no algorithm here is private")
+        check_audits(cells)
+    folder = _open(data)
+    tracker = _tracker(folder, checked) if track else None
+    folder.sweep()
+    write_whole(folder.suite(checked.name) / "spec.yaml", standing_alone(checked, text).encode())
+    bound = pinned(checked, folder.root)
+    played = played_cells(bound)
+    if folder.results.is_dir():
+        old_results.find_in(played, ["benchmark", *(["audit"] if audit else [])], folder).tell(folder.results)
+    several = 1 if executor == _LOCAL else workers or n_workers()
+    is_quick = executor is None and workers is None and is_small(played)
+    in_process.benchmark(bound, folder, 1 if is_quick else several, tracker)
+    if audit:
+        in_process.audit(bound, folder, several, tracker)
+    return Result(bound, text, folder)
+
+
+def load(suite: str, *, data: str | Path | None = None) -> Result:
+    """Opens a finished suite of a data folder, whoever ran it.
+
+    Args:
+      suite: its name, the spec's field `name`.
+      data: data folder; None: BANDANA_DATA, or ./bandana_data.
+
+    Raises:
+      SpecError: the data folder has no such suite, or lacks results of it; the message lists the suites that there are.
+    """
+    folder = DataFolder(data_root(data))
+    place = folder.suite(suite) / "spec.yaml"
+    if not place.is_file():
+        known = sorted(path.parent.name for path in folder.suite("x").parent.glob("*/spec.yaml"))
+        there = f"it has: {', '.join(known)}" if known else "it has none yet; run a spec first"
+        raise SpecError(f"{folder.root} has no suite {suite!r}; {there}")
+    found = Result(pinned(load_spec(place), folder.root), place.read_text(encoding="utf-8"), folder)
+    found.check_whole()
+    return found
+
+
+def _open(data: str | Path | None) -> DataFolder:
+    try:
+        return DataFolder.open(data)
+    except OSError as error:
+        raise SpecError(f"data: the folder cannot be used: {error}") from error
+
+
+def _tracker(folder: DataFolder, spec: Spec) -> Tracker:
+    Tracker.check(folder.root)
+    found = Tracker.open(folder.root)
+    found.mark_dead_runs()
+    found.experiment(spec.name, spec.description or spec.title)
+    return found

@@ -1,0 +1,115 @@
+"""Tidy tables of a suite's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bandana.audits.reporting.intervals import caution, quantiles
+from bandana.flows.running.store import Store
+from bandana.flows.spec.plan import Cell
+from bandana.flows.spec.roles import Role
+from bandana.flows.spec.spec import is_finite
+from bandana.flows.suites.comparisons import twin_of
+from bandana.flows.suites.play import benchmark_block
+from bandana.privacy_core import GaussianDP, PureDP
+
+_NUMBERS = ("claimed", "accounted", "measured")
+
+
+def frame(
+    cells: Sequence[Cell], summaries: Mapping[str, dict[str, Any]], audits: Mapping[str, dict[str, Any]]
+) -> pd.DataFrame:
+    """A row for each cell, see `Result.frame`."""
+    own = [cell for cell in cells if cell.role is Role.ALGORITHM]
+    whose = {twin.name: cell.name for cell in own if (twin := twin_of(cell, cells)) is not None}
+    rows = []
+    for cell in cells:
+        summary = summaries[cell.name]
+        row: dict[str, Any] = {
+            "cell": cell.name,
+            "environment": cell.environment.label,
+            "algorithm": cell.entry.name,
+            "calibration": cell.settings.calibration,
+            "privacy_model": cell.entry.privacy_model,
+            "guarantee": cell.entry.guarantee,
+            "role": str(cell.role),
+            "twin_of": whose.get(cell.name),
+        }
+        known = (
+            cell.settings.level() if cell.role is Role.TWIN else {}
+        )  # a twin has the widths of a level, and not its privacy
+        given = {name: value for name, value in cell.parameters().items() if name not in known}
+        row |= {name if name not in row else f"parameter_{name}": value for name, value in given.items()}
+        row |= {"replications": cell.spec.replications, **_regret(cell, summary)}
+        rows.append(row | _privacy(cell, summary, audits.get(cell.name)))
+    found = pd.DataFrame(rows)
+    last = ["replications", *_regret_names(), "delta", *_privacy_names(), "verdict"]
+    return found[[name for name in found.columns if name not in last] + last]
+
+
+def curves(cells: Sequence[Cell], summaries: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
+    """A row for each cell and round, see `Result.curves`."""
+    parts = []
+    for cell in cells:
+        summary, is_shown = summaries[cell.name], cell.environment.shows("regret")
+        shown = {name: summary[key] if is_shown else np.nan for name, key in _CURVES.items()}
+        spent = summary["mu_spent"] if cell.is_private else np.nan
+        parts.append(pd.DataFrame({**_about(cell), "round": summary["grid"], **shown, "mu_spent": spent}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def replicates(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
+    """A row for each cell, replication and round, see `Result.curves`."""
+    columns = ["cell", "environment", "role", "replication", "round", "regret"]
+    parts = [pd.DataFrame(columns=columns)]
+    for cell in cells:
+        if not cell.environment.shows("regret"):
+            continue
+        played = [benchmark_block(block, store)[0] for block in cell.blocks()]
+        regret, grid = np.concatenate([arrays["regret"] for arrays in played]), played[0]["grid"]
+        replication, rounds = np.repeat(np.arange(len(regret)), len(grid)), np.tile(grid, len(regret))
+        found = {**_about(cell), "replication": replication, "round": rounds, "regret": regret.ravel()}
+        parts.append(pd.DataFrame(found))
+    return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+_CURVES = {"regret": "mean", "low": "low", "high": "high"}
+
+
+def _about(cell: Cell) -> dict[str, str]:
+    return {"cell": cell.name, "environment": cell.environment.label, "role": str(cell.role)}
+
+
+def _regret_names() -> list[str]:
+    return ["regret", "regret_low", "regret_high", "regret_q10", "regret_q50", "regret_q90", "caution"]
+
+
+def _regret(cell: Cell, summary: Mapping[str, Any]) -> dict[str, Any]:
+    if not cell.environment.shows("regret"):
+        return {**dict.fromkeys(_regret_names()[:-1], np.nan), "caution": "regret is withheld: the data are private"}
+    ends = [float(summary[name][-1]) for name in ("mean", "low", "high")]
+    return dict(zip(_regret_names(), [*ends, *quantiles(summary["finals"]), caution(summary["finals"])], strict=True))
+
+
+def _privacy_names() -> list[str]:
+    return [f"{quantity}_{name}" for quantity in ("mu", "epsilon") for name in _NUMBERS]
+
+
+def _privacy(cell: Cell, summary: Mapping[str, Any], audit: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Claimed, accounted over the whole horizon, and measured by the audit; missing for what is not private."""
+    found: dict[str, Any] = {**dict.fromkeys(_privacy_names(), np.nan), "delta": np.nan, "verdict": None}
+    if not cell.is_private:
+        return found
+    claim, delta = cell.claim(), cell.spec.audit.delta
+    found |= {"delta": delta, "mu_claimed": claim.gaussian.mu, "epsilon_claimed": claim.epsilon_at(delta)}
+    if is_finite(summary["mu"]):
+        derived = GaussianDP(summary["mu"]) if summary["pure"] is None else PureDP(summary["pure"])
+        found |= {"mu_accounted": summary["mu"], "epsilon_accounted": derived.epsilon_at(delta)}
+    if audit is not None:
+        found |= {f"{quantity}_measured": audit[quantity]["measured"] for quantity in ("mu", "epsilon")}
+        found["verdict"] = audit["verdict"]
+    return found

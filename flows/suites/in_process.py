@@ -1,0 +1,85 @@
+"""Plays and audits a suite without Prefect: the same blocks under the same keys as the flows, called from Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from time import perf_counter
+
+from bandana.flows.keys.identity import check_same
+from bandana.flows.running.journal import Journal
+from bandana.flows.running.progress import bar
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.side_by_side import completed
+from bandana.flows.running.store import Store, link
+from bandana.flows.spec.plan import Block, Cell, cells_of, played_cells
+from bandana.flows.spec.spec import Spec
+from bandana.flows.suites.play import benchmark_block, is_played
+from bandana.flows.suites.summaries import audit_record, benchmark_record, summarize_cell
+from bandana.flows.suites.work import audit_cell, audit_entry, audit_key, evidence_of, stored_audit
+from bandana.flows.tracking.tracker import Tracker
+
+
+def benchmark(spec: Spec, folder: DataFolder, workers: int, tracker: Tracker | None = None) -> None:
+    """Plays every missing block of a spec whose data are pinned; finished cells go to the tracker, if there is one."""
+    store, journal, cells = Store(folder.results), Journal(folder.journal(spec.name)), played_cells(spec)
+    blocks = [block for cell in cells for block in cell.blocks()]
+    missing = [block for block in blocks if not is_played(block, store)]
+    journal.write("benchmark started", suite=spec.name, cells=len(cells), blocks=len(blocks), missing=len(missing))
+    waiting = Counter(block.cell.name for block in missing)
+
+    def track(cell: Cell) -> None:
+        if tracker is not None:
+            tracker.log_cell(spec.name, benchmark_record(cell, summarize_cell(cell, store)))
+            journal.write("cell tracked", cell=cell.name, run_key=cell.key)
+
+    with bar("benchmark", len(blocks), done=len(blocks) - len(missing)) as advance:
+        for cell in cells:
+            if not waiting[cell.name]:
+                track(cell)
+        asked = [(block, block.key) for block in missing]
+        for (block, key), seconds in completed(partial(_play, store=store), asked, workers):
+            journal.write("block done", cell=block.cell.name, run_key=block.cell.key, block=block.index,
+                          result=key, n_reps=block.n_reps, seconds=seconds)  # fmt: skip
+            advance(block.cell.name)
+            waiting[block.cell.name] -= 1
+            if not waiting[block.cell.name]:
+                track(block.cell)
+    if tracker is not None:
+        tracker.keep_only(spec.name, {cell.key for cell in cells})
+    journal.write("benchmark done", suite=spec.name)
+
+
+def audit(spec: Spec, folder: DataFolder, workers: int, tracker: Tracker | None = None) -> None:
+    """Audits every private cell of a spec whose data are pinned; finished audits are kept."""
+    store, journal = Store(folder.results), Journal(folder.journal(spec.name))
+    cells = [cell for cell in cells_of(spec) if cell.is_private]
+    missing = [cell for cell in cells if stored_audit(cell, store) is None]
+    journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
+    with bar("audit", len(cells), done=len(cells) - len(missing)) as advance:
+        asked = [(cell, audit_key(cell)) for cell in missing]
+        for (cell, _), (verdict, seconds) in completed(partial(_audit, store=store), asked, workers):
+            journal.write("audit done", cell=cell.name, run_key=cell.key, verdict=verdict, seconds=seconds,
+                          replays=spec.audit.replays)  # fmt: skip
+            advance(f"{cell.name}: {verdict}")
+    for cell in cells:
+        link(evidence_of(cell, store), folder.evidence(spec.name, cell.slug))
+        if tracker is not None:
+            entry = audit_entry(cell, audit_cell(cell, store), is_anonymous=store.is_anonymous)
+            tracker.log_cell(spec.name, audit_record(cell, entry, evidence_of(cell, store)))
+            journal.write("cell tracked", cell=cell.name, run_key=cell.key)
+
+
+def _play(asked: tuple[Block, str], store: Store) -> float:
+    """Plays one block, under the key that the caller knows it by; the seconds that it took."""
+    (block, key), start = asked, perf_counter()
+    check_same(key, block.key)
+    benchmark_block(block, store)
+    return round(perf_counter() - start, 3)
+
+
+def _audit(asked: tuple[Cell, str], store: Store) -> tuple[str, float]:
+    """Audits one cell, under the key that the caller knows it by; the verdict and the seconds that it took."""
+    (cell, key), start = asked, perf_counter()
+    check_same(key, audit_key(cell))
+    return audit_cell(cell, store).verdict.value, round(perf_counter() - start, 3)

@@ -1,0 +1,193 @@
+"""A suite's report as a document, from what is in the store alone: no orchestration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandana.audits.contents import PROVENANCE
+from bandana.audits.reporting.document import REPORT, validate
+from bandana.audits.reporting.intervals import caution, quantiles, words
+from bandana.audits.summary import finite
+from bandana.flows.keys import provenance
+from bandana.flows.running.store import Store, write_whole
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.plan import Cell, cells_of, played_cells
+from bandana.flows.spec.roles import Role
+from bandana.flows.spec.spec import Spec
+from bandana.flows.suites.audit_report import FORMATS, evidence_field, evidence_file, rendered, write_document
+from bandana.flows.suites.comparisons import comparisons, twin_of
+from bandana.flows.suites.play import BENCHMARK, is_played
+from bandana.flows.suites.power_curve import power_curve
+from bandana.flows.suites.summaries import summarize_cell
+from bandana.flows.suites.work import audit_entry, audit_key, evidence_of, stored_audit
+
+_WITHHELD = (
+    "Regret {where} is withheld: the data are private, the spec does not declare their regret public, and no privacy "
+    "claim covers it. The budget spent is shown, since it depends on public parameters and released values alone."
+)
+
+
+def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
+    """The report's document, from what is in the store.
+
+    Raises:
+      SpecError: the store holds nothing of this spec.
+    """
+    cells = played_cells(spec)
+    audited = [(cell, found) for cell in cells if (found := stored_audit(cell, store)) is not None]
+    played = [cell for cell in cells if all(is_played(block, store) for block in cell.blocks())]
+    if not audited and not played:
+        raise SpecError(
+            f"the store has no results of the suite {spec.name!r}, or only results of other code or other library "
+            "versions; run or audit its spec first"
+        )
+    entries = [audit_entry(cell, outcome, is_anonymous=store.is_anonymous) for cell, outcome in audited]
+    evidence = [evidence_of(cell, store) for cell, _ in audited]
+    blocks = [(cell, block) for cell in played for block in cell.blocks()]
+    described = [store.describe(BENCHMARK, block.key) or {} for _, block in blocks]
+    made = provenance.summary(
+        [
+            *(("blocks", provenance.shown(d.get(PROVENANCE), is_anonymous=store.is_anonymous)) for d in described),
+            *(("audits", entry["provenance"]) for entry in entries),
+        ]
+    )
+    # A hash of withheld regret would let whoever knows all rows but one try out that one.
+    hashed = evidence + [store.path(BENCHMARK, block.key) for cell, block in blocks if cell.environment.shows("regret")]
+    return {
+        "schema": REPORT,
+        "kind": "experiment",
+        "title": spec.title or spec.name,
+        "suite": spec.name,
+        "created": made["ended"],
+        "environments": [environment.describe() for environment in environments_of(spec)],
+        "audits": [entry | {"power": power_curve(entry)} for entry in entries],
+        "benchmark": _benchmark(spec, played, store) if played else None,
+        "regressions": None,
+        "related": [{"label": cell.name, "path": f"audits/{cell.slug}.{_linked(spec)}"} for cell, _ in audited],
+        "provenance": made,
+        "seeds": {
+            "root": spec.seed,
+            "benchmark": "one SFC64 generator per purpose and block of replicates: "
+            "SeedSequence(root, spawn_key=(purpose, hash of the cell, block))",
+            "audit": "SeedSequence(root), one child per pair and side, one grandchild per block of replays",
+        },
+        "spec": _without_folders(spec, spec_text),
+        "commands": [f"bandana {command} {spec.name}.yaml" for command in ("check", "run", "audit", "report")]
+        + [f"bandana verify evidence/{cell.slug}.npz" for cell, _ in audited],
+        "evidence": evidence_field(evidence_file(p, f"results/{p.parent.name}/{p.name}") for p in sorted(hashed)),
+    }
+
+
+def _without_folders(spec: Spec, text: str) -> str:
+    """The text of the spec, which names its files without their folders: those say who keeps them, and change no result."""
+    places = [item.file for item in spec.environment if item.file is not None]
+    for place in [*places, *([] if spec.baseline is None else [spec.baseline])]:
+        text = text.replace(str(place.absolute()), place.name)
+    return text
+
+
+def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
+    shown, grid, finals = [], [], {}
+    own = [cell for cell in cells if cell.role is Role.ALGORITHM]
+    whose = {twin.name: cell.name for cell in own if (twin := twin_of(cell, cells)) is not None}
+    for cell in cells:
+        summary = summarize_cell(cell, store)
+        grid = summary["grid"].tolist()
+        is_shown = cell.environment.shows("regret")
+        curves = {name: summary[name].tolist() if is_shown else None for name in ("mean", "low", "high")}
+        spent, bound, least = summary["mu_spent"], cell.regret_bound(summary["grid"]), cell.lower_bound(summary["grid"])
+        if is_shown:
+            finals[cell.name] = summary["finals"]
+        claimed = finite(cell.claim().gaussian.mu) if cell.is_private else None
+        shown.append(
+            {
+                "label": cell.name,
+                "environment": cell.environment.label,
+                "algorithm": cell.entry.name,
+                "calibration": cell.settings.calibration,
+                "privacy_model": cell.entry.privacy_model,
+                "guarantee": cell.entry.guarantee,
+                "epsilon": None if cell.role is Role.TWIN else cell.settings.shown().get("epsilon"),
+                "mu": summary["mu"],
+                "mu_claimed": claimed,
+                "mu_spent": spent.tolist() if cell.is_private and np.isfinite(spent).all() else None,
+                "replications": spec.replications,
+                **curves,
+                **{f"final_{name}": None if values is None else values[-1] for name, values in curves.items()},
+                "bound": None if bound is None else bound.values.tolist(),
+                "bound_text": None if bound is None else bound.text,
+                "role": str(cell.role),
+                "twin_of": whose.get(cell.name),
+                "final_quantiles": quantiles(summary["finals"]) if is_shown else None,
+                "caution": caution(summary["finals"]) if is_shown else None,
+                "lower_bound": None if least is None else least.values.tolist(),
+                "lower_bound_text": None if least is None else least.text,
+            }
+        )
+    hidden = [e.label for e in environments_of(spec) if not e.shows("regret")]
+    return {
+        "grid": grid,
+        "replications": spec.replications,
+        "band": words(spec.replications),
+        "withheld": _WITHHELD.format(where=f"on {', '.join(hidden)}") if hidden else None,
+        "cells": shown,
+        "comparisons": comparisons(cells, finals),
+    }
+
+
+def audit_documents(spec: Spec, document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """A document of each audit of a report, for a reviewer of one: file name -> document."""
+    cells = {cell.name: cell for cell in cells_of(spec)}
+    found = {}
+    for entry in document["audits"]:
+        cell = cells[entry["label"]]
+        evidence = [file for file in document["evidence"]["files"] if audit_key(cell) in file["path"]]
+        whole = f"../report.{_linked(spec)}"
+        made = provenance.summary([("audits", entry["provenance"])])
+        found[cell.slug] = document | {
+            "kind": "audit",
+            "created": made["ended"],
+            "provenance": made,
+            "title": f"Audit of {entry['label']}",
+            "environments": [e for e in document["environments"] if e["label"] == cell.environment.label],
+            "audits": [entry],
+            "benchmark": None,
+            "regressions": None,
+            "related": [{"label": document["title"], "path": whole}],
+            "commands": [
+                f"bandana audit {spec.name}.yaml",
+                *(command for command in document["commands"] if command.endswith(f"/{cell.slug}.npz")),
+            ],
+            "evidence": evidence_field(evidence),
+        }
+    return found
+
+
+def _linked(spec: Spec) -> str:
+    """The format that links lead to."""
+    return next(kind for kind in ("html", "pdf", "json") if kind in spec.report.formats)
+
+
+def write(spec: Spec, document: dict[str, Any], place: Path) -> list[Path]:
+    """Writes a report where a caller wants it, and returns its files.
+
+    Args:
+      spec: the experiment.
+      document: its report, from `assemble`.
+      place: a file, whose ending is its format; or a folder for all formats of the spec, and for a report of each audit.
+    """
+    kind = place.suffix.removeprefix(".").lower()
+    if kind in FORMATS:
+        alone = document | {"related": []}
+        validate(alone)
+        write_whole(place, rendered(alone, kind))
+        return [place]
+    formats = spec.report.formats
+    written = [*write_document(document, place / "report", formats).values()]
+    for name, single in audit_documents(spec, document).items():
+        written += write_document(single, place / "audits" / name, formats).values()
+    return written
