@@ -43,13 +43,16 @@ class Record(NamedTuple):
     """(n_reps, horizon), summed over the records."""
     states: IntArray | None = None
     """In episodes (n_reps, horizon + 1), the state at each step, and the one that the last step leads to."""
+    coins: FloatArray | None = None
+    """(n_reps, horizon, n_coins) in [0, 1), what the decisions were randomized with; None where nothing was."""
 
 
 class Algorithm(Protocol):
     """A frozen dataclass of public parameters: no state, no generator.
 
     One that decides from contexts says their dimension as `context_dimension`, one that plays episodes their length and the
-    number of states as `episode_length` and `n_states`; the loop holds the stream to it.
+    number of states as `episode_length` and `n_states`; the loop holds the stream to it. One that randomizes says how many
+    coins a decision takes as `n_coins`, and its `act` takes them as a fourth argument (`bandana.algorithms.coins`).
     """
 
     @property
@@ -67,18 +70,23 @@ class Algorithm(Protocol):
         ...
 
     def act(self, released: Any, context: Any, step: int) -> IntArray:
-        """(n_reps,) actions, decided from released values and public ones only.
+        """(n_reps,) actions, decided from released values, public ones and coins only.
 
         Args:
           released: the released state.
           context: (n_reps, n_actions, d) what the users are offered; in episodes (n_reps,) their states; None where there is
             neither.
           step: of the episode, from 0; always 0 in a bandit.
+
+        With `n_coins` a fourth argument follows, `coins`: (n_reps, n_coins) numbers in [0, 1).
         """
         ...
 
     def hold(self, released: Any, actions: IntArray) -> IntArray:
-        """(n_reps,) for how many records, at least 1, `act` will keep answering `actions`."""
+        """(n_reps,) for how many records, at least 1, `act` will keep answering `actions`.
+
+        The loop does not ask where users have contexts or episodes, or where coins decide.
+        """
         ...
 
     def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from bandana.algorithms.coins import Coins, coins_of
 from bandana.algorithms.protocol import (
     Algorithm,
     ContextualStream,
@@ -29,6 +30,7 @@ def run(
     observers: Sequence[Observer] = (),
     jump: bool = True,
     labels: IntArray | None = None,
+    coins: Coins | None = None,
 ) -> tuple[Any, Any]:
     """Plays `algorithm` against `stream` in every replicate of `ledger`.
 
@@ -39,18 +41,19 @@ def run(
       horizon: number of users, at most the stream's; None means all of them.
       observers: called with each record.
       jump: absorb a phase with one action at once. False plays record by record, with the same decisions, and on a
-        table with the same numbers bit for bit. Where users have contexts or episodes the loop never jumps.
+        table with the same numbers bit for bit. The loop never jumps where users have contexts or episodes, or coins decide.
       labels: (n_reps, n_actions) a public permutation for each replicate: what the algorithm calls action a is the stream's
         action labels[r, a], and contexts are offered in that order. An algorithm that gives ties to its lowest action then
         gives them to a random one. Observers see the stream's actions. Only for algorithms that know nothing of single
         actions beforehand, and not for episodes; None: both number actions alike.
+      coins: what an algorithm with `n_coins` randomizes with; no other gets any.
 
     Returns:
       the final sensitive and released states.
 
     Raises:
       ValueError: the stream and the algorithm disagree on the number of actions, on the contexts, or on states and length
-        of an episode, or the horizon does not fit.
+        of an episode, the horizon does not fit, or coins are missing or made for another number of replicates.
     """
     total = stream.n_users if horizon is None else horizon
     if stream.n_actions != algorithm.n_actions:
@@ -63,24 +66,28 @@ def run(
         )
     stream = stream.clipped(algorithm.reward_range)
     _check_episodes(algorithm, stream)
+    drawn = _coins(algorithm, coins, ledger.n_reps)
     if isinstance(stream, EpisodicStream):
         if labels is not None:
             raise ValueError("labels cannot be given for episodes: their algorithms know what single actions do")
-        return _play_episodes(algorithm, stream, ledger, total, observers)
+        return _play_episodes(algorithm, stream, ledger, total, observers, drawn)
     offered = stream if isinstance(stream, ContextualStream) else None
     _check_contexts(algorithm, offered)
     sensitive, released = algorithm.init(ledger.n_reps)
     user = np.zeros(ledger.n_reps, dtype=np.int64)
     rows = np.arange(ledger.n_reps)
+    act: Callable[..., IntArray] = algorithm.act
+    can_jump = jump and offered is None and not coins_of(algorithm)
     while True:
         context: FloatArray | None = None if offered is None else offered.contexts(user)
         shown = context if context is None or labels is None else _in_order(context, labels)
-        actions = algorithm.act(released, shown, 0)
+        tossed = drawn(user, 0)
+        actions = act(released, shown, 0, *tossed)
         taken = actions if labels is None else labels[rows, actions]
         left = total - user
-        n_records = np.minimum(algorithm.hold(released, actions) if jump and offered is None else 1, left)
+        n_records = np.minimum(algorithm.hold(released, actions) if can_jump else 1, left)
         rewards = stream.respond(user, n_records, taken)
-        record = Record(user, n_records, context, taken[:, None], rewards[:, None])
+        record = Record(user, n_records, context, taken[:, None], rewards[:, None], coins=_recorded(tossed))
         for observer in observers:
             observer.observe(record)
         own = record if labels is None else record._replace(contexts=shown, actions=actions[:, None])
@@ -98,26 +105,54 @@ def _in_order(contexts: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def _play_episodes(
-    algorithm: Algorithm, stream: EpisodicStream, ledger: Ledger, total: int, observers: Sequence[Observer]
+    algorithm: Algorithm,
+    stream: EpisodicStream,
+    ledger: Ledger,
+    total: int,
+    observers: Sequence[Observer],
+    drawn: _Tosses,
 ) -> tuple[Any, Any]:
     sensitive, released = algorithm.init(ledger.n_reps)
     shape, length = ledger.n_reps, stream.episode_length
     n_records = np.ones(shape, dtype=np.int64)
+    act: Callable[..., IntArray] = algorithm.act
     for episode in range(total):
         user = np.full(shape, episode)
         states: IntArray = np.empty((shape, length + 1), dtype=np.int64)
         actions: IntArray = np.empty((shape, length), dtype=np.int64)
         rewards: FloatArray = np.empty((shape, length))
         states[:, 0] = stream.first(user)
+        tossed = [drawn(user, step) for step in range(length)]
         for step in range(length):
-            actions[:, step] = algorithm.act(released, states[:, step], step)
+            actions[:, step] = act(released, states[:, step], step, *tossed[step])
             answers = stream.advance(user, step, states[:, step], actions[:, step])
             states[:, step + 1], rewards[:, step] = answers
-        record = Record(user, n_records, None, actions, rewards, states)
+        coins = _recorded(tuple(coins for step in tossed for coins in step))
+        record = Record(user, n_records, None, actions, rewards, states, coins)
         for observer in observers:
             observer.observe(record)
         sensitive, released = algorithm.absorb(sensitive, released, record, ledger)
     return sensitive, released
+
+
+_Tosses = Callable[[IntArray, int], tuple[FloatArray, ...]]
+"""(user, step) -> the coins of a decision, (n_reps, n_coins); nothing where no coins decide."""
+
+
+def _coins(algorithm: Algorithm, coins: Coins | None, n_reps: int) -> _Tosses:
+    n_coins = coins_of(algorithm)
+    if not n_coins:
+        return lambda user, step: ()
+    if coins is None or coins.n_reps != n_reps:
+        found = "none" if coins is None else f"those of {coins.n_reps}"
+        raise ValueError(
+            f"the algorithm decides by coins: give coins=Coins(seed, {n_reps}), for its {n_reps} replicates, got {found}"
+        )
+    return lambda user, step: (coins.draw(user, step, n_coins),)
+
+
+def _recorded(tossed: tuple[FloatArray, ...]) -> FloatArray | None:
+    return np.stack(tossed, axis=1) if tossed else None
 
 
 def _check_episodes(algorithm: Algorithm, stream: Stream | EpisodicStream) -> None:

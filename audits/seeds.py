@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm
 from bandana.algorithms.run import run
@@ -12,6 +13,7 @@ from bandana.privacy_core import Event, LiveLedger, ReproducibleNoise
 
 def derive(algorithm: Algorithm, table: Table, seed: int, n_reps: int = 1024) -> tuple[tuple[Event, int], ...]:
     """The events on the worst record over `n_reps` live runs."""
-    ledger = LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(seed)), n_records=table.n_users)
-    run(algorithm, table, ledger)
+    root = np.random.SeedSequence(seed)
+    ledger = LiveLedger(n_reps, ReproducibleNoise(root), n_records=table.n_users)
+    run(algorithm, table, ledger, coins=Coins(root, n_reps))
     return tuple(sorted(ledger.worst_record().items(), key=repr))

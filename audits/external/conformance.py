@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bandana.algorithms.coins import Coins, coins_of
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.run import run
@@ -86,7 +87,12 @@ def _drawn(node: ast.AST) -> str:
 def missing_members(algorithm: Any) -> list[str]:
     """What the protocol asks for and the object lacks, with its form."""
     lacks = []
+    n_coins = getattr(algorithm, "n_coins", 0)
     for name, form in MEMBERS.items():
+        if n_coins and name == "hold":
+            continue
+        if n_coins and name == "act":
+            form = "act(released, context, step, coins) -> (n_reps,) actions"
         found = getattr(algorithm, name, None)
         if found is None or (form.startswith(name) and not callable(found)):
             lacks.append(f"{name}: {form}")
@@ -104,6 +110,10 @@ def check_members(algorithm: Any) -> None:
     n_actions = algorithm.n_actions
     if isinstance(n_actions, bool) or not isinstance(n_actions, int | np.integer) or n_actions < 2:
         raise ProtocolError(f"n_actions must be a whole number of at least 2, got {n_actions!r}")
+    try:
+        coins_of(algorithm)
+    except ValueError as error:
+        raise ProtocolError(str(error)) from error
     if not isinstance(algorithm.reward_range, Interval):
         raise ProtocolError(f"reward_range must be a bandana.privacy_core.Interval, got {algorithm.reward_range!r}")
 
@@ -129,7 +139,8 @@ def check(algorithm: Any, table: Table, seed: int) -> None:
     if not first.equals(second):
         raise ProtocolError(
             "two runs with the same noise from the ledger differ: it draws its own randomness, or keeps something from "
-            "one run to the next; let all noise come from ledger.release, and keep state in what init returns"
+            "one run to the next; let all noise come from ledger.release and all coins from the loop (declare n_coins), and "
+            "keep state in what init returns"
         )
     for rep, own in enumerate(seeds):
         alone = _watch(algorithm, table, [own])
@@ -200,14 +211,15 @@ class _Checked:
         self.n_actions, self.reward_range = algorithm.n_actions, algorithm.reward_range
         self.episode_length: int | None = getattr(algorithm, "episode_length", None)
         self.n_states: int | None = getattr(algorithm, "n_states", None)
+        self.n_coins = coins_of(algorithm)
         self._n_reps = n_reps
         self.played = np.full((n_reps, horizon, self.episode_length or 1), -1, dtype=np.int64)
 
     def init(self, n_reps: int) -> tuple[Any, Any]:
         return self._pair("init", self.honest.init(n_reps))
 
-    def act(self, released: Any, context: FloatArray | None, step: int) -> IntArray:
-        actions = self._whole("act", self.honest.act(released, context, step))
+    def act(self, released: Any, context: FloatArray | None, step: int, *coins: FloatArray) -> IntArray:
+        actions = self._whole("act", self.honest.act(released, context, step, *coins))
         if ((actions < 0) | (actions >= self.n_actions)).any():
             raise ProtocolError(f"act must answer actions in [0, {self.n_actions}), got {actions.tolist()}")
         return actions
@@ -240,5 +252,6 @@ class _Checked:
 def _watch(algorithm: Any, table: Table, seeds: list[int], jump: bool = True) -> _Seen:
     checked = _Checked(algorithm, len(seeds), table.n_users)
     ledger = _OwnNoise(seeds)
-    run(checked, table, ledger, jump=jump)
+    coins = Coins([np.random.SeedSequence(seed) for seed in seeds], len(seeds))
+    run(checked, table, ledger, jump=jump, coins=coins)
     return _Seen(checked.played, ledger.outputs)

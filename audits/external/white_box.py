@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm
@@ -31,8 +32,9 @@ _PROBED = 64
 
 def _recorded(algorithm: Algorithm, table: Table, seed: int) -> LiveLedger:
     """The ledger of some live runs."""
-    ledger = LiveLedger(_PROBED, ReproducibleNoise(np.random.SeedSequence(seed)), keeps_transcript=True)
-    run(algorithm, table, ledger)
+    root = np.random.SeedSequence(seed)
+    ledger = LiveLedger(_PROBED, ReproducibleNoise(root), keeps_transcript=True)
+    run(algorithm, table, ledger, coins=Coins(root, _PROBED))
     return ledger
 
 

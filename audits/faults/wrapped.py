@@ -89,6 +89,7 @@ class WithLedgerWrapper:
     context_dimension, episode_length, n_states = (
         delegated("honest", name, None) for name in ("context_dimension", "episode_length", "n_states")
     )
+    n_coins = delegated("honest", "n_coins", 0)
 
     def empty_memory(self, n_reps: int) -> Any:
         """The wrapper's memory at the start of a run; `answer` changes it in place."""

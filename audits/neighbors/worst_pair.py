@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.environments.data_sets import Change
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.observers import ActionLog
@@ -122,9 +123,10 @@ def losses(
         n_reps = len(context[rows])
         live = LiveLedger(n_reps, ReproducibleNoise(child), keeps_transcript=True, n_records=table.n_users)
         actions, shadow = ActionLog(), ActionLog()
-        run(algorithm, live_side, live, observers=[actions])
+        coins = Coins(child, n_reps)
+        run(algorithm, live_side, live, observers=[actions], coins=coins)
         scripted = LossLedger(n_reps, live.transcript)
-        run(algorithm, scripted_side, scripted, observers=[shadow])
+        run(algorithm, scripted_side, scripted, observers=[shadow], coins=coins)
         scripted.finish()
         hidden = np.where(is_hidden[rows], record[rows], -1)
         is_lost = (scripted.diverged >= 0) | actions_differ(actions, shadow, hidden)

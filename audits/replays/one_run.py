@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.environments.data_sets import DataSet
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm, BoolArray, FloatArray, IntArray, Record
@@ -124,7 +125,8 @@ def examine(
     is_hidden[records] = data.moved(in_)[records]
     tables = data.one_run(in_, records, is_in, is_local)
     ledger = _SharedAnswers(1 if is_local else len(records), is_local, is_hidden, ReproducibleNoise(for_noise))
-    run(algorithm, tables, ledger, observers=[ledger])
+    # One run: all that are compared with the live replicate decide by its coins.
+    run(algorithm, tables, ledger, observers=[ledger], coins=Coins(for_noise, ledger.n_reps, is_shared=True))
     scores = ledger.scores().astype(np.float32).astype(np.float64)
     canaries = f"{len(records)} canaries in one run of {data.n_users} records"
     bounds = _bounds(scores, is_in, canaries, claim, delta, level, is_sequential=is_local and ledger.is_prompt)
@@ -193,7 +195,7 @@ def _in_table(algorithm: Algorithm, data: Table, neighbor: ArrayLike | Table) ->
 def _is_local(algorithm: Algorithm, data: Table, seed: np.random.SeedSequence) -> bool:
     """Whether in the first rounds of a run with noise of its own each release reads one record."""
     ledger = LiveLedger(1, ReproducibleNoise(seed), keeps_transcript=True)
-    run(algorithm, data, ledger, horizon=min(data.n_users, max(_PILOT, 8 * data.n_actions)))
+    run(algorithm, data, ledger, horizon=min(data.n_users, max(_PILOT, 8 * data.n_actions)), coins=Coins(seed, 1))
     return all(
         release.carried is None and int(release.records.stop[0] - release.records.start[0]) == 1
         for release in ledger.transcript

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
@@ -157,10 +158,11 @@ def _replay_block(algorithm: Algorithm, pair: Pair, on_neighbor: bool, found: Re
     live = LiveLedger(n_reps, ReproducibleNoise(seed), keeps_transcript=True, n_records=here.n_users)
     actions = ActionLog()
     later = LaterActions(record, here.n_users, algorithm.n_actions, n_reps, found.actions, here.n_steps)
-    run(algorithm, here, live, observers=[actions, later])
+    coins = Coins(seed, n_reps)  # the same on both sides: the score is that of the releases given the coins
+    run(algorithm, here, live, observers=[actions, later], coins=coins)
     scripted = ScoringLedger(n_reps, live.transcript, record)
     shadow = ActionLog()
-    run(algorithm, there, scripted, observers=[shadow])
+    run(algorithm, there, scripted, observers=[shadow], coins=coins)
     scripted.finish()
     differs = (scripted.diverged >= 0) | actions_differ(actions, shadow, pair.hidden_record)
     sign = -1.0 if on_neighbor else 1.0

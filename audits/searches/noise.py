@@ -40,6 +40,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import chi2
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
@@ -108,7 +109,7 @@ def examine(
     for child in np.random.SeedSequence(seed).spawn(2):
         noise, randomizer = child.spawn(2)
         live = LiveLedger(n_reps // 2, ReproducibleNoise(noise), keeps_transcript=True, n_records=table.n_users)
-        run(algorithm, table, live)
+        run(algorithm, table, live, coins=Coins(noise, n_reps // 2))
         found = _collect(live.transcript, n_reps // 2, np.random.default_rng(randomizer))
         if isinstance(found, NoiseFinding):
             return found

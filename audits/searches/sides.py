@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
@@ -92,15 +93,16 @@ class Sides(NamedTuple):
 
 
 def play(algorithm: Algorithm, case: Case, reward_range: Interval) -> Sides:
-    """Runs the algorithm on D, and then on D' with the noisy outputs of the first run."""
+    """Runs the algorithm on D, and then on D' with the noisy outputs, and the coins, of the first run."""
     pair = case.pair(reward_range)
     data, neighbor = pair.data, pair.neighbor
-    noise = ReproducibleNoise(np.random.SeedSequence(case.seed))
-    live = LiveLedger(REPLICATES, noise, keeps_transcript=True, n_records=data.n_users)
+    seed = np.random.SeedSequence(case.seed)
+    coins = Coins(seed, REPLICATES)
+    live = LiveLedger(REPLICATES, ReproducibleNoise(seed), keeps_transcript=True, n_records=data.n_users)
     first = _Noted(live, ActionLog())
-    run(algorithm, data, first, observers=[first._log])
+    run(algorithm, data, first, observers=[first._log], coins=coins)
     scripted = ScriptedLedger(REPLICATES, live.transcript, keeps_values=True)
     second = _Noted(scripted, ActionLog())
-    run(algorithm, neighbor, second, observers=[second._log])
+    run(algorithm, neighbor, second, observers=[second._log], coins=coins)
     scripted.finish()
     return Sides(Side(first._log, first.calls), Side(second._log, second.calls), live, scripted)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.run import run
 from bandana.flows.running.journal import Journal
 from bandana.flows.spec.environment_kinds import environment_of
@@ -71,5 +72,5 @@ def _trial(cell: Cell, horizon: int, n_reps: int) -> float:
     stream, ledger = tried.environment.stream(seed), LiveLedger(n_reps, ReproducibleNoise(seed), n_records=horizon)
     algorithm = tried.algorithm()
     start = time.perf_counter()
-    run(algorithm, stream, ledger, horizon=horizon)
+    run(algorithm, stream, ledger, horizon=horizon, coins=Coins(seed, n_reps))
     return time.perf_counter() - start

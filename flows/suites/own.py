@@ -115,7 +115,8 @@ def load(reference: str, arms: int | None = None) -> Loaded:
         lines = "\n".join(f"  {path}:{draw.line}: {draw.what}" for draw in drawn)
         raise SpecError(
             f"--algorithm: {path.name} draws its own randomness, which no ledger accounts for:\n{lines}\n"
-            "let all noise come from ledger.release (a plain function may draw, from its seed)"
+            "let all noise come from ledger.release, and coins that a policy decides by from the loop (declare n_coins); a "
+            "plain function may draw, from its seed"
         )
     module = _execute(path, source)
     if not hasattr(module, name):

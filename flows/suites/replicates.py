@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.observers import log_grid
 from bandana.algorithms.run import run
 from bandana.flows.spec.roles import Role
@@ -37,7 +38,8 @@ def play(block: Block) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     ledger = LiveLedger(block.n_reps, noise, n_records=horizon)
     regret = environment.regret(stream, grid, block.n_reps)
     algorithm, labels = with_coins(cell.entry, cell.settings, block.coin_seed, block.n_reps)
-    run(algorithm, stream, ledger, horizon=horizon, observers=[regret], labels=labels)
+    coins = Coins(block.coin_seed, block.n_reps)
+    run(algorithm, stream, ledger, horizon=horizon, observers=[regret], labels=labels, coins=coins)
     spent = [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0).items())) for t in grid]
     worst = ledger.worst_record()
     total, derived = accounted_mu(tuple(worst.items())), account(worst)
