@@ -40,7 +40,7 @@ class Thompson:
 
     Rewards are released in episodes of `length` rounds, as one vector with a sum for each arm. A reward lies in one
     coordinate of one vector, so the whole run is mu-GDP (`docs/privacy.md`, one-touch lemma). The posterior given the noisy
-    sums is that of a flat prior and Gaussian rewards; the noise adds to its variance. Draws are made from coins, one for each
+    sums is that of a flat prior and Gaussian rewards; noise adds to its variance. Draws are made from coins, one for each
     arm and round, which neither cost nor protect privacy.
     """
 

@@ -86,13 +86,12 @@ def _drawn(node: ast.AST) -> str:
 
 def missing_members(algorithm: Any) -> list[str]:
     """What the protocol asks for and the object lacks, with its form."""
+    members = dict(MEMBERS)
+    if getattr(algorithm, "n_coins", 0):
+        members["act"] = "act(released, context, step, coins) -> (n_reps,) actions"
+        del members["hold"]  # decisions by coins are not held
     lacks = []
-    n_coins = getattr(algorithm, "n_coins", 0)
-    for name, form in MEMBERS.items():
-        if n_coins and name == "hold":
-            continue
-        if n_coins and name == "act":
-            form = "act(released, context, step, coins) -> (n_reps,) actions"
+    for name, form in members.items():
         found = getattr(algorithm, name, None)
         if found is None or (form.startswith(name) and not callable(found)):
             lacks.append(f"{name}: {form}")
