@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from bandana.flows.commands import accounting, audits, pages, reports, schedule, suites
+from bandana.flows.commands import accounting, audits, export, pages, reports, schedule, suites
 from bandana.flows.running.settings import use_one_thread
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ for command in (
     audits.audit,
     audits.verify,
     reports.report,
+    export.export,
     schedule.serve,
     schedule.baseline,
     pages.ui,

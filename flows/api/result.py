@@ -76,8 +76,13 @@ class Result:
         return f"<Result of suite {self.spec.name!r}: {n} cells, {of} replications, in {self.folder.root}>"
 
     @property
+    def cells(self) -> list[Cell]:
+        """All cells: those of the spec, the private ones again without noise, and the reference rows."""
+        return list(self._cells.values())
+
+    @property
     def names(self) -> list[str]:
-        """Names of all cells: those of the spec, the private ones again without noise, and the reference rows."""
+        """Names of all cells, in order."""
         return list(self._cells)
 
     def frame(self) -> pd.DataFrame:
@@ -89,7 +94,7 @@ class Result:
         `mu_claimed`, `mu_accounted`, `mu_measured`, the same three of `epsilon` at `delta`, and `verdict`. What was not
         audited, is not private, or is withheld, since it is regret on private data, is missing.
         """
-        return tables.frame(list(self._cells.values()), self._summaries, self._audits)
+        return tables.frame(self.cells, self._summaries, self._audits)
 
     def curves(self, *, replicates: bool = False) -> pd.DataFrame:
         """Regret over rounds: a row for each cell and round of a logarithmic grid.
@@ -98,7 +103,7 @@ class Result:
         With `replicates`, a row for each replication: `cell`, `environment`, `role`, `replication`, `round` and `regret`.
         Regret that is withheld is missing, and has no rows with `replicates`.
         """
-        cells = list(self._cells.values())
+        cells = self.cells
         return tables.replicates(cells, self._store) if replicates else tables.curves(cells, self._summaries)
 
     def compare(self, a: str, b: str) -> Difference:
@@ -131,7 +136,7 @@ class Result:
         shown = {
             name: self._summaries[name]["finals"] for name, cell in self._cells.items() if cell.environment.shows("regret")
         }
-        found = comparisons.comparisons(list(self._cells.values()), shown)
+        found = comparisons.comparisons(self.cells, shown)
         return pd.DataFrame(found, columns=["kind", "cell", "other", "mean", "low", "high"])
 
     def plot(
@@ -182,6 +187,25 @@ class Result:
         """
         self.check_whole()
         return write(self.spec, assemble(self.spec, self._text, self._store), Path(path))
+
+    def export(
+        self, folder: str | Path, *kinds: str, scale: Literal["linear", "log"] = "linear", width: float = 3.4
+    ) -> list[Path]:
+        """Writes the suite for other programs and papers, as `bandana export` does, and returns the files.
+
+        Args:
+          folder: where to.
+          kinds: `csv` and `parquet` (cells, curves, comparisons; Parquet also every replication), `latex` (a table with the
+            rules of `booktabs`), `figure` (PDF, PGF, SVG); none means all.
+          scale: of the figure, see `plot`.
+          width: of the figure, in inches.
+
+        Raises:
+          SpecError: an unknown kind, or Parquet without pyarrow.
+        """
+        from bandana.flows.api.export import export
+
+        return export(self, Path(folder), kinds, scale=scale, width=width)
 
     def check_whole(self) -> None:
         """Checks that every block of every cell is in the data folder.

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-import yaml
-from small_spec import SMALL
 
 import bandana
 from bandana.audits.reporting.intervals import mean_interval, paired_interval
@@ -11,12 +9,6 @@ from bandana.flows.api.latex import escaped
 
 PRIVATE, TWIN = "adar-ucb tight eps=1", "adar-ucb tight eps=1 without noise"
 ENDINGS = ("pdf", "svg", "png", "pgf")
-
-
-@pytest.fixture(scope="module")
-def result(tmp_path_factory):
-    fields = {**yaml.safe_load(SMALL), "horizon": 300, "audit": {"rounds": 8, "replays": 1000, "examples": 5}}
-    return bandana.run(fields, data=tmp_path_factory.mktemp("data"), audit=True, executor="local")
 
 
 def test_a_row_for_each_cell(result):
@@ -152,6 +144,10 @@ def test_regret_on_private_data_is_withheld_everywhere(tmp_path):
     for ask in (found.plot, lambda: found.compare("ucb", found.names[-1])):
         with pytest.raises(bandana.SpecError, match="withheld"):
             ask()
+    assert {path.name for path in found.export(tmp_path / "out")} >= {"cells.csv", "replicates.parquet", "table.tex"}
+    assert "withheld" in (tmp_path / "out" / "table.tex").read_text()
+    with pytest.raises(bandana.SpecError, match="withheld"):
+        found.export(tmp_path / "out", "figure")
 
 
 def test_latex_sets_a_text_as_it_is():

@@ -1,0 +1,71 @@
+"""Writes a finished suite for other programs: tables as CSV and Parquet, a LaTeX table, and the figure of a paper."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bandana.flows.api.latex_table import table
+from bandana.flows.running.store import write_whole
+from bandana.flows.spec.mistakes import SpecError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bandana.flows.api.result import Result
+
+KINDS = ("csv", "parquet", "latex", "figure")
+_FIGURES = ("pdf", "pgf", "svg")
+
+
+def export(result: Result, folder: Path, kinds: Sequence[str], **drawn: Any) -> list[Path]:
+    """Writes files of the named kinds, see `Result.export`; none means all, without a figure where all regret is withheld.
+
+    Raises:
+      SpecError: an unknown kind, or Parquet without its package.
+    """
+    if not kinds:
+        has_regret = any(cell.environment.shows("regret") for cell in result.cells)
+        kinds = [kind for kind in KINDS if has_regret or kind != "figure"]
+    if wrong := [kind for kind in kinds if kind not in KINDS]:
+        raise SpecError(f"export: must be among {', '.join(KINDS)}, got {wrong[0]!r}")
+    if "parquet" in kinds and find_spec("pyarrow") is None:
+        raise SpecError("export: parquet needs one more package: pip install pyarrow")
+    tables = {"cells": result.frame(), "curves": result.curves(), "comparisons": result.comparisons()}
+    written: list[Path] = []
+    if "csv" in kinds:
+        for name, found in tables.items():
+            written.append(_write(folder / f"{name}.csv", found.to_csv(index=False).encode()))
+    if "parquet" in kinds:
+        for name, found in {**tables, "replicates": result.curves(replicates=True)}.items():
+            buffer = io.BytesIO()
+            _of_one_type(found).to_parquet(buffer, engine="pyarrow", index=False)
+            written.append(_write(folder / f"{name}.parquet", buffer.getvalue()))
+    if "latex" in kinds:
+        spec = result.spec
+        unit = {cell.environment.unit for cell in result.cells}
+        heading = f"{spec.title or spec.name}: regret after {spec.horizon:,} {' or '.join(sorted(unit))}, "
+        heading += f"{spec.replications} replications, seed {spec.seed}."
+        written.append(_write(folder / "table.tex", table(tables["cells"], " ".join(heading.split())).encode()))
+    if "figure" in kinds:
+        for ending in _FIGURES:
+            written.append(folder / f"regret.{ending}")
+            result.plot(written[-1], **drawn)
+    return written
+
+
+def _write(path: Path, content: bytes) -> Path:
+    write_whole(path, content)
+    return path
+
+
+def _of_one_type(frame: pd.DataFrame) -> pd.DataFrame:
+    """Parquet knows columns of one type: those that hold text beside something else become text."""
+    found = frame.copy()
+    for name in found.columns:
+        if len({type(value) for value in found[name].dropna()}) > 1:
+            found[name] = found[name].map(str, na_action="ignore")
+    return found

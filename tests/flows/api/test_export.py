@@ -1,0 +1,96 @@
+"""`bandana export`: what other programs and papers read."""
+
+import re
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import bandana
+from bandana.flows.api.latex_table import table
+from bandana.flows.cli import app
+
+FILES = {
+    "csv": ["cells.csv", "curves.csv", "comparisons.csv"],
+    "parquet": ["cells.parquet", "curves.parquet", "comparisons.parquet", "replicates.parquet"],
+    "latex": ["table.tex"],
+    "figure": ["regret.pdf", "regret.pgf", "regret.svg"],
+}
+
+
+def export(*words):
+    return CliRunner().invoke(app, ["export", *map(str, words)])
+
+
+def rows(latex):
+    """Cells of every row of a LaTeX table."""
+    return [re.split(r" *(?<!\\\\)& *", line.removesuffix(r" \\")) for line in latex.splitlines() if line.endswith(r" \\")]
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_format_is_written_alone(result, tmp_path, kind):
+    done = export("small", f"--{kind}", "--data", result.folder.root, "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert done.output.split() == [str(tmp_path / name) for name in FILES[kind]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES[kind])
+
+
+def test_without_a_format_all_are_written_beside_the_report(result):
+    done = export("small", "--data", result.folder.root)
+    assert done.exit_code == 0, done.output
+    written = {path.name for path in (result.folder.suite("small") / "export").iterdir()}
+    assert written == {name for names in FILES.values() for name in names}
+
+
+def test_tables_are_those_of_the_result(result, tmp_path):
+    result.export(tmp_path, "csv", "parquet")
+    for name, expected in (("cells", result.frame()), ("curves", result.curves()), ("comparisons", result.comparisons())):
+        for found in (pd.read_csv(tmp_path / f"{name}.csv"), pd.read_parquet(tmp_path / f"{name}.parquet")):
+            assert list(found.columns) == list(expected.columns)
+            for column in expected.select_dtypes("number"):
+                pd.testing.assert_series_equal(found[column], expected[column], check_dtype=False, rtol=1e-12)
+    assert len(pd.read_parquet(tmp_path / "replicates.parquet")) == len(result.curves(replicates=True))
+
+
+def test_the_latex_table_has_the_numbers_of_the_frame(result, tmp_path):
+    (place,) = result.export(tmp_path, "latex")
+    text = place.read_text()
+    assert text.startswith("% A small experiment: regret after 300 rounds, 6 replications, seed 7.\n")
+    assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+    head, *body = rows(text)[1:]
+    assert head == ["Algorithm", "Regret", r"95\,\% interval", "claimed", "accounted", "measured", "Audit"]
+    assert [row[0] for row in body] == result.names
+    assert all(len(row) == len(head) for row in body)
+    for row, (_, cell) in zip(body, result.frame().iterrows(), strict=True):
+        shown = float(row[1].strip("$").replace("{,}", ""))
+        assert shown == pytest.approx(cell.regret, abs=max(0.06 * (cell.regret_high - cell.regret_low), 1e-3 * cell.regret))
+    private = body[result.names.index("adar-ucb tight eps=1")]
+    assert private[3] == "4.377"
+    assert private[6] == result.frame().set_index("cell").verdict["adar-ucb tight eps=1"]
+
+
+def test_the_latex_table_groups_environments_and_escapes_names():
+    cells = {"environment": ["a_1", "b"], "cell": ["ucb on a_1", "[ucb] on b"], "replications": 3, "verdict": None}
+    numbers = {"regret": [1234.56, -0.5], "regret_low": [1200.0, -1.0], "regret_high": [1270.0, 0.0], "delta": float("nan")}
+    privacy = dict.fromkeys(("epsilon_claimed", "epsilon_accounted", "epsilon_measured"), float("nan"))
+    text = table(pd.DataFrame({**cells, **numbers, **privacy}), "two")
+    assert rows(text) == [
+        ["Algorithm", "Regret", r"95\,\% interval"],
+        [r"\multicolumn{3}{l}{\emph{a\_1}}"],
+        ["ucb", "$1{,}235$", "[$1{,}200$, $1{,}270$]"],
+        [r"\multicolumn{3}{l}{\emph{b}}"],
+        ["{[ucb]}", "$-0.50$", "[$-1.00$, $0.00$]"],
+    ]
+
+
+def test_a_suite_that_is_not_finished_is_refused(result, tmp_path):
+    done = export("smal", "--data", result.folder.root)
+    assert done.exit_code == 2
+    assert "has no suite 'smal'; it has: small" in done.output
+    with pytest.raises(bandana.SpecError, match="export: must be among csv, parquet, latex, figure, got 'excel'"):
+        result.export(tmp_path, "excel")
+
+
+def test_a_suite_is_named_by_its_spec_too(result, tmp_path):
+    spec = result.folder.suite("small") / "spec.yaml"
+    assert export(spec, "--latex", "--data", result.folder.root, "--out", tmp_path).exit_code == 0
