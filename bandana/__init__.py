@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bandana.flows.api.audit import Audit, audit
     from bandana.flows.api.result import Difference, Result
     from bandana.flows.api.run import load, run
     from bandana.flows.spec.mistakes import SpecError
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
 _NAMES: dict[str, str] = {
     "run": "bandana.flows.api.run",
     "load": "bandana.flows.api.run",
+    "audit": "bandana.flows.api.audit",
+    "Audit": "bandana.flows.api.audit",
     "Result": "bandana.flows.api.result",
     "Difference": "bandana.flows.api.result",
     "SpecError": "bandana.flows.spec.mistakes",
 }
 """Public name -> the module that defines it."""
 
-__all__ = ["Difference", "Result", "SpecError", "__version__", "load", "run"]
+__all__ = ["Audit", "Difference", "Result", "SpecError", "__version__", "audit", "load", "run"]
 
 
 def __getattr__(name: str) -> Any:

@@ -229,8 +229,8 @@ def blamed_on(path: Path) -> Iterator[None]:
 # --- the audit -----------------------------------------------------------------------------------------------------
 
 
-def audit_own(request: Request) -> tuple[Loaded, Outcome]:
-    """Loads, checks and audits.
+def audit_own(request: Request, given: Loaded | None = None) -> tuple[Loaded, Outcome]:
+    """Loads, checks and audits; what is `given` is not loaded from the request's file.
 
     Raises:
       SpecError: a mistake in the request or in the file.
@@ -248,7 +248,7 @@ def audit_own(request: Request) -> tuple[Loaded, Outcome]:
         raise SpecError(f"--{error}") from error
     if request.seed < 0:
         raise SpecError(f"--seed must be at least 0, got {request.seed}")
-    making, loaded = Making(), load(request.algorithm, request.arms)
+    making, loaded = Making(), given or load(request.algorithm, request.arms)
     with blamed_on(loaded.path):
         if loaded.kind == FUNCTION:
             outcome = _audit_function(loaded, request, claim, effort, reward_range)

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import sys
 
 import pytest
 from documentation import ROOT, blocks, is_as_shown
@@ -12,6 +13,9 @@ PAGES = [ROOT / "docs/how-to/python.md"]
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_what_a_page_runs_prints_what_it_shows(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "mine", None)
+    del sys.modules["mine"]  # the test's own, afterwards forgotten
     namespace, printed, n_shown = {}, None, 0
     for block in blocks(path.read_text(encoding="utf-8")):
         if block.mark.startswith("file: "):
