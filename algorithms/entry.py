@@ -147,6 +147,9 @@ class Entry:
         combination of the options keeps the claim. Empty where the calibrations cannot be taken apart.
       label: unique words, such as `ucrl-vtr local pure`; the catalog sets it.
       seed_name: the name that seeds are derived from, which never changes; the catalog sets it where it follows a rule.
+      stated: the claim as a user wrote it, of an algorithm of their own; empty in the catalog, whose claims follow from
+        calibration and privacy level.
+      knows_actions: whether it reads the features of linear arms although it also plays without any.
     """
 
     name: str
@@ -167,6 +170,8 @@ class Entry:
     parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     label: str = ""
     seed_name: str = ""
+    stated: str = ""
+    knows_actions: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or self.name)
@@ -217,9 +222,10 @@ class Entry:
             if name not in self.parameters:
                 known = ", ".join(self.parameters) or "none"
                 raise ValueError(f"{self.label} takes no parameter {name}; its parameters are: {known}")
-        if self.promise is None:
+        if self.promise is None or self.stated:
             if calibration is not None or privacy is not None:
-                raise ValueError(f"{self.label} is not private: it takes neither a calibration nor a privacy level")
+                reason = "brings its own claim" if self.stated else "is not private"
+                raise ValueError(f"{self.label} {reason}: it takes neither a calibration nor a privacy level")
         elif calibration is None:
             raise ValueError(f"calibration of {self.label} must be one of {', '.join(self.calibrations)}, got None")
         elif privacy is None:

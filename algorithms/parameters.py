@@ -17,6 +17,7 @@ class Kind(Enum):
     SHARE = "a number strictly between 0 and 1"
     COUNT = "a whole number of at least 1"
     CHOICE = "one of a few names"
+    ANY = "a number, true or false, or a text"
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Parameter:
         match self.kind:
             case Kind.CHOICE:
                 is_taken = value in self.options
+            case Kind.ANY:
+                is_taken = isinstance(value, float | int | str)
             case Kind.COUNT:
                 is_taken = isinstance(value, int) and is_number and value >= 1
             case Kind.SHARE:

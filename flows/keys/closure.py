@@ -162,6 +162,8 @@ def roots_of(value: Any) -> Iterator[Name]:
     """The definitions that a value is made of: functions with what they close over, classes, and objects field by field."""
     if isinstance(value, ModuleType):
         yield Name(value.__name__)
+    elif isinstance(value, Path):
+        yield Name(str(value))  # a user's file, see `own_files`
     elif isinstance(value, partial):
         yield from roots_of((value.func, value.args, tuple(value.keywords.values())))
     elif isinstance(value, MethodType):
@@ -321,7 +323,7 @@ class _Parser:
         for statement in tree.body if self._is_package or _is_menu(self._name) else ():
             match statement:
                 case ast.Import() | ast.ImportFrom():
-                    bound |= dict(_imported(statement, self._package))
+                    bound |= dict(imported_names(statement, self._package))
                     continue
                 case ast.ClassDef(name=name):
                     statement, methods = _opened(statement)
@@ -343,7 +345,7 @@ class _Parser:
         return _Module(self._is_package, self._part(*tree.body), self._part(*rest), found, members, bound)
 
     def _part(self, *statements: ast.stmt) -> _Part:
-        reader = _TreeReader(self._package)
+        reader = TreeReader(self._package)
         reader.block(statements)
         return _Part(
             hashlib.sha256("\0".join(reader.text).encode("utf-8", "surrogatepass")).hexdigest(),
@@ -372,8 +374,16 @@ def _opened(cls: ast.ClassDef) -> tuple[ast.ClassDef, dict[str, list[ast.stmt]]]
     return ast.ClassDef(cls.name, cls.bases, cls.keywords, kept, cls.decorator_list), methods
 
 
-class _TreeReader:
-    """Reads a syntax tree as text without docstrings and positions, and notes what it uses."""
+class TreeReader:
+    """Reads a syntax tree as text without docstrings and positions, and notes what it uses.
+
+    Attributes:
+      text: the tree, piece by piece.
+      uses: bare names.
+      mentions: attributes, and strings that could be names.
+      imports: what import statements name, also inside functions.
+      strings: ends of the paths that string constants could be.
+    """
 
     def __init__(self, package: str) -> None:
         self._package = package
@@ -384,6 +394,7 @@ class _TreeReader:
         self.strings: set[str] = set()
 
     def block(self, statements: Iterable[Any]) -> None:
+        """Reads statements, one after another."""
         self.text.append("[")
         for item in statements:
             if isinstance(item, ast.AST):
@@ -393,13 +404,14 @@ class _TreeReader:
         self.text.append("]")
 
     def node(self, node: ast.AST) -> None:
+        """Reads one node with all that it holds."""
         match node:
             case ast.Expr(value=ast.Constant(value=str())):
                 return  # a docstring, of a module, a class, a function or an attribute
             case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING")):
                 return
             case ast.Import() | ast.ImportFrom():
-                self.imports += [target for _, target in _imported(node, self._package)]
+                self.imports += [target for _, target in imported_names(node, self._package)]
             case ast.Name(id=name):
                 self.uses.add(name)
             case ast.Attribute(attr=name):
@@ -414,7 +426,7 @@ class _TreeReader:
             value: Any = getattr(node, field, None)
             if field in ("annotation", "returns") and isinstance(node, ast.arg | ast.FunctionDef | ast.AsyncFunctionDef):
                 if value is not None:  # never run: it is text, and its names are no uses
-                    reader = _TreeReader(self._package)
+                    reader = TreeReader(self._package)
                     reader.node(value)
                     self.text += reader.text
             elif isinstance(value, list):
@@ -425,7 +437,7 @@ class _TreeReader:
                 self.text.append(repr(value))
 
 
-def _imported(statement: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, Name]]:
+def imported_names(statement: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, Name]]:
     """What each name of an import statement stands for."""
     if isinstance(statement, ast.Import):
         for alias in statement.names:

@@ -12,10 +12,12 @@ import re
 import socket
 from collections.abc import Iterable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from bandana.flows.keys.closure import Code, Name
 from bandana.flows.keys.content import content_key
+from bandana.flows.keys.own_files import own_files
 
 LIBRARIES = ("numpy", "scipy", "numba")
 _HALF = 32
@@ -31,8 +33,18 @@ def libraries() -> dict[str, str]:
 
 
 def made_by(roots: Iterable[Name]) -> dict[str, Any]:
-    """What computes a result: `code`, SHA-256 of all that the roots depend on, and `libraries`."""
-    return {"code": CODE.closure(roots).digest, "libraries": libraries()}
+    """What computes a result: `code`, SHA-256 of all that the roots depend on, and `libraries`.
+
+    Roots that are paths are files of a user, see `bandana.flows.keys.own_files`.
+    """
+    ours = frozenset(roots)
+    files = sorted(root.module for root in ours if root.module.endswith(".py"))
+    if not files:
+        return {"code": CODE.closure(ours).digest, "libraries": libraries()}
+    own = [own_files(Path(file)) for file in files]
+    ours = frozenset(root for root in ours if root.module not in files).union(*(each.uses for each in own))
+    digests = [CODE.closure(ours).digest, *sorted(each.digest for each in own)]
+    return {"code": content_key(digests), "libraries": libraries()}
 
 
 def key_of(facts: Mapping[str, Any], made: Mapping[str, Any]) -> str:

@@ -149,10 +149,14 @@ class AlgorithmSpec(Strict):
         wanted = self.calibrations or list(entry.calibrations)
         return [each for each in wanted if isinstance(each, dict) or each in entry.calibrations]
 
-    def parameters(self, entry: Entry) -> list[dict[str, Any]]:
+    def parameter_grid(self, entry: Entry) -> list[dict[str, Any]]:
         """Every combination of the parameters that are given and that the entry takes."""
         given = {name: values for name in entry.parameters if (values := self._given.get(name)) is not None}
         return [dict(zip(given, values, strict=True)) for values in product(*given.values())]
+
+    def given_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that the spec gives."""
+        return tuple(self._given)
 
     def varied_parameters(self) -> tuple[str, ...]:
         """Parameters with several values, which a cell's label must show; delta as settings call it."""

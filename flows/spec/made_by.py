@@ -23,7 +23,8 @@ def block_roots(cell: Cell) -> frozenset[Name]:
 
 def audit_roots(cell: Cell) -> frozenset[Name]:
     """The audit, what it replays, the algorithm with its promise, and the planted faults."""
-    return _problem_roots(cell) | {Name("bandana.flows.suites.replays"), *_audited(cell.entry)}
+    made = "own_replays" if cell.entry.stated else "replays"
+    return _problem_roots(cell) | {Name(f"bandana.flows.suites.{made}"), *_audited(cell.entry)}
 
 
 def subject_roots(label: str) -> frozenset[Name]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
@@ -18,6 +19,8 @@ def explain(item: Any, tree: yaml.Node | None, source: str) -> str:
     message = item["msg"].removeprefix("Value error, ")
     # A rule between fields names the one to change first: look its line up.
     first = message.split(" ", 1)[0] if item["type"] == "value_error" else ""
+    if ":" in first[:-1] or ".py" in first:
+        first = ""  # the name of a file
     named = [int(part) if part.isdigit() else part for part in first.rstrip(":,").split(".")]
     if first.endswith(":"):
         message = message.removeprefix(first).lstrip()
@@ -41,6 +44,16 @@ def explain(item: Any, tree: yaml.Node | None, source: str) -> str:
     is_told = item["type"] == "value_error" and repr(value) in message
     told = "" if is_told or isinstance(value, dict | list | BaseModel) else f", got {value!r}"
     return f"{source}:{line}: {field}: {message}{told}"
+
+
+def line_of(place: Sequence[str | int], tree: yaml.Node | None, source: str) -> str:
+    """File and line of a field, with a colon and a blank, for mistakes that are found later."""
+    node, line = tree, 1
+    for part in place:
+        if (child := _child(node, part)) is None:
+            break
+        node, line = child
+    return f"{source}:{line}: "
 
 
 def _child(node: yaml.Node | None, part: Any) -> tuple[yaml.Node, int] | None:

@@ -19,6 +19,7 @@ from bandana.flows.spec import made_by
 from bandana.flows.spec.environment_kinds import Environment, environments_of
 from bandana.flows.spec.file_names import file_name
 from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.problems import problem_of
 from bandana.flows.spec.references import references_of
 from bandana.flows.spec.roles import Role
@@ -26,6 +27,8 @@ from bandana.flows.spec.seeds import COINS, NOISE, REWARDS, seed_of
 from bandana.flows.spec.spec import Spec
 
 _FEW_ROUNDS = 1_000_000
+_CHECKED: set[tuple[str, str]] = set()
+"""Keys of the cells of users' algorithms that were found to keep the protocol."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,10 @@ class Cell:
             **noise,
         }
 
+    def stated(self) -> dict[str, Any]:
+        """The claim of a user's own algorithm, for keys of audits: of the catalog's, it follows from settings and code."""
+        return {"claim": self.entry.stated, "named": self.entry.label} if self.entry.stated else {}
+
     @property
     def block_code(self) -> dict[str, Any]:
         """What computes the cell's blocks in this process, see `identity.made_by`; a worker finds out its own."""
@@ -140,7 +147,7 @@ class Cell:
         """The cell's identity as an MLflow run, which holds its benchmark and its audit."""
         facts = {**self.identity(), "suite": self.spec.name, "label": self.environment.label,
                  "horizon": self.spec.horizon, "replications": self.spec.replications,
-                 "audit": self.spec.audit.model_dump(mode="json")}  # fmt: skip
+                 "audit": self.spec.audit.model_dump(mode="json"), **self.stated()}  # fmt: skip
         return key_of(facts, {"blocks": self.block_code, "audit": self.audit_code if self.is_private else None})
 
     def blocks(self) -> list[Block]:
@@ -224,14 +231,16 @@ def cells_of(spec: Spec) -> list[Cell]:
                 problem = problem_of(seen)
                 found = [
                     entry.settings(problem, calibration, level, **parameters)
-                    for parameters in item.parameters(entry)
+                    for parameters in item.parameter_grid(entry)
                     for calibration in item.calibrations_of(entry)
                     for level in item.levels(entry)
                 ]
-                if problem.kernel is not None:
+                if problem.kernel is not None and not isinstance(item, OwnAlgorithmSpec):
                     _check_features(place, seen, entry, found)
                 own = [Cell(spec, seen, entry, settings, item.varied_parameters()) for settings in found]
                 cells += [_with_tuned(cell, value_of) for cell in own]
+                if isinstance(item, OwnAlgorithmSpec):
+                    _check_own(item, own)
     names = [cell.name for cell in cells]
     for name in names:
         if names.count(name) > 1:
@@ -293,6 +302,15 @@ def _check_features(place: int, environment: Environment[Any], entry: Entry, fou
             entry.build(settings)
         except ValueError as error:
             raise SpecError(f"algorithms.{place}: {entry.label} on {environment.label}: {error}") from error
+
+
+def _check_own(item: OwnAlgorithmSpec, cells: Sequence[Cell]) -> None:
+    """Each cell of a user's algorithm is watched once in a process, and again when its file was edited."""
+    for cell in cells:
+        key = (cell.spec.name, cell.key)
+        if key not in _CHECKED:
+            item.check(cell)
+            _CHECKED.add(key)
 
 
 def _text(value: Any) -> str:

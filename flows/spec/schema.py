@@ -16,7 +16,7 @@ _GRIDS = ("environment", "model", "alpha", "epsilon", "delta", "calibrations", "
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema of a spec; an algorithm's fields follow from its entries in the catalog."""
+    """The schema of a spec; the fields of an algorithm of the catalog follow from its entries."""
     schema = Spec.model_json_schema()
     algorithm = schema["$defs"]["AlgorithmSpec"]
     for definition in (schema, *schema["$defs"].values()):
@@ -26,6 +26,7 @@ def json_schema() -> dict[str, Any]:
     shared = algorithm["properties"]
     each = [_schema_of(name, shared) for name in catalog.names()]
     schema["$defs"]["AlgorithmSpec"] = {"description": algorithm["description"], "oneOf": each}
+    _one_or_several(schema["$defs"]["OwnAlgorithmSpec"]["properties"]["parameters"]["additionalProperties"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Bandana experiment", **schema}
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Discriminator, Field, PrivateAttr, Tag, ValidationError, model_validator
 
 from bandana.audits.outcome import MIN_REPLAYS
 from bandana.flows.spec import tuned
 from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.environment_kinds import EnvironmentSpec
 from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Strict
-from bandana.flows.spec.mistakes import SpecError, explain
+from bandana.flows.spec.mistakes import SpecError, explain, line_of
+from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.tuned import TuningSpec
 
 
@@ -52,6 +53,17 @@ class ExecutionSpec(Strict):
     )
 
 
+def _whose(given: Any) -> str:
+    """Whether an entry of `algorithms` names a file of the user's, or an algorithm of the catalog."""
+    has_file = "file" in given if isinstance(given, Mapping) else isinstance(given, OwnAlgorithmSpec)
+    return "own" if has_file else "catalog"
+
+
+AnyAlgorithm = Annotated[
+    Annotated[AlgorithmSpec, Tag("catalog")] | Annotated[OwnAlgorithmSpec, Tag("own")], Discriminator(_whose)
+]
+
+
 class Spec(Strict):
     """One experiment: every environment with every algorithm, calibration and privacy level."""
 
@@ -65,7 +77,7 @@ class Spec(Strict):
     horizon: Count = Field(description="Rounds or episodes, one user each.")
     replications: Count = Field(description="Independent replications of each cell.")
     block_size: Count = Field(100, description="Replicates that are computed and stored together.")
-    algorithms: list[AlgorithmSpec] = Field(min_length=1, description="Algorithms to compare.")
+    algorithms: list[AnyAlgorithm] = Field(min_length=1, description="Algorithms to compare.")
     twins: bool = Field(
         True, description="Whether every private cell is played again without noise, with the same widths and forgetting."
     )
@@ -129,7 +141,7 @@ class Spec(Strict):
         if (self.tuning.horizon or 1) > self.horizon:
             raise ValueError(f"tuning.horizon: must be at most the spec's {self.horizon}, got {self.tuning.horizon}")
         for i, item in enumerate(self.algorithms):
-            if name in (item.__pydantic_extra__ or {}):
+            if name in item.given_parameters():
                 raise ValueError(f"algorithms.{i}.{name}: is tuned; leave it out here or leave tuning out")
         if private := [item.shown_label for item in self.environment if item.file is not None]:
             raise ValueError(
@@ -187,13 +199,16 @@ def parse_spec(text: str, source: str, folder: Path) -> Spec:
     if not isinstance(data, dict):
         raise SpecError(f"{source}: a spec is a mapping with the fields name, seed, environment, horizon, ...")
     try:
-        spec = Spec.model_validate(data)
+        spec = Spec.model_validate(data, context={"folder": folder})
     except ValidationError as error:
         raise SpecError("\n".join(explain(item, tree, source) for item in error.errors())) from error
     places = [item if item.file is None else item.with_file(folder / item.file) for item in spec.environment]
     baseline = None if spec.baseline is None else folder / spec.baseline
     found = spec.model_copy(update={"environment": places, "baseline": baseline})
     found._folder = folder
+    for i, item in enumerate(found.algorithms):
+        if isinstance(item, OwnAlgorithmSpec):
+            item.noted(line_of(("algorithms", i), tree, source))
     return found
 
 
@@ -205,13 +220,16 @@ def is_finite(value: float | None) -> bool:
 def standing_alone(spec: Spec, text: str) -> str:
     """The spec's text with the places of its files made absolute, so that it can be run from anywhere."""
     places = [item.file for item in spec.environment]
-    if not any(places) and spec.baseline is None and spec.tuning is None:
+    own = {i: item.code for i, item in enumerate(spec.algorithms) if isinstance(item, OwnAlgorithmSpec)}
+    if not any(places) and not own and spec.baseline is None and spec.tuning is None:
         return text
     tree = yaml.safe_load(text)
     listed = tree["environment"] if isinstance(tree["environment"], list) else [tree["environment"]]
     for item, place in zip(listed, places, strict=True):
         if place is not None:
             item["path"] = str(place.absolute())
+    for i, code in own.items():
+        tree["algorithms"][i]["file"] = f"{code.path}:{code.name}"
     if spec.baseline is not None:
         tree["baseline"] = str(spec.baseline.absolute())
     if spec.tuning is not None:

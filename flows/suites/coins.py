@@ -6,7 +6,7 @@ environment: no result hangs on which action is listed first, and replications s
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ def with_coins(
     generator = np.random.Generator(np.random.SFC64(seed))
     order = generator.permuted(np.tile(np.arange(algorithm.n_actions), (n_reps, 1)), axis=1)
     own: dict[str, Any] = {"preference": order, "coins": generator.integers(0, _MOST, n_reps)}
-    taken = {field.name: own[field.name] for field in fields(algorithm) if field.name in own}  # type: ignore[arg-type]
+    known: list[str] = [field.name for field in fields(algorithm)] if is_dataclass(algorithm) else []
+    taken = {name: own[name] for name in known if name in own}
     if taken:
         algorithm = replace(algorithm, **taken)  # type: ignore[type-var]
     return algorithm, order if is_relabeled(entry, settings) and "preference" not in taken else None
@@ -43,4 +44,4 @@ def with_coins(
 def is_relabeled(entry: Entry, settings: Settings) -> bool:
     """Whether an algorithm knows nothing of single actions beforehand, so that any order of them is as good."""
     kind = settings.problem.kind
-    return kind in (FINITE, CONTEXTUAL, KERNEL) or (kind == LINEAR and FINITE in entry.plays_on)
+    return kind in (FINITE, CONTEXTUAL, KERNEL) or (kind == LINEAR and FINITE in entry.plays_on and not entry.knows_actions)

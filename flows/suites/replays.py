@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bandana.algorithms.entry import Settings
 from bandana.algorithms.environments.episodes import Table
@@ -16,6 +16,7 @@ from bandana.audits.trial import Trial
 
 if TYPE_CHECKING:
     from bandana.audits.subjects import Subject
+    from bandana.flows.spec.environment import Environment
     from bandana.flows.spec.plan import Cell
 
 About = Callable[[str, tuple[int, ...], int], dict[str, str]]
@@ -28,11 +29,7 @@ def audit_of(cell: Cell, about: About) -> Outcome:
     table, main, near = environment.audit_table(), environment.in_audit(entry, cell.settings), None
     if not is_near_test_budget(entry, main, table):
         near = at_test_budget(entry, main, table)
-    data = (
-        f" of {environment.describe()['name']}" if environment.shows("values") else ", drawn at random: the data are private"
-    )
-    what = "arms" if environment.has_arms else "actions"
-    rounds = f"{asked.rounds} {environment.unit} x {table.n_actions} {what}{data}{_played_with(cell, main, near)}"
+    rounds = f"{data_of(environment, table.n_actions)}{_played_with(cell, main, near)}"
     trial = _trial(cell, main, table)
     return audit(
         trial,
@@ -42,6 +39,14 @@ def audit_of(cell: Cell, about: About) -> Outcome:
         subject={"kind": "catalog", "name": cell.name, "source": entry.source},
         about=about(rounds, trial.probes, cell.spec.seed),
     )
+
+
+def data_of(environment: Environment[Any], n_actions: int) -> str:
+    """What is replayed, in words."""
+    name = environment.describe()["name"]
+    data = f" of {name}" if environment.shows("values") else ", drawn at random: the data are private"
+    what = "arms" if environment.has_arms else "actions"
+    return f"{environment.spec.audit.rounds} {environment.unit} x {n_actions} {what}{data}"
 
 
 def audit_of_subject(subject: Subject, effort: Effort, about: About) -> Outcome:

@@ -15,6 +15,7 @@ from bandana.flows.keys import provenance
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.plan import Cell, cells_of, played_cells
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import Spec
@@ -85,7 +86,8 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
 def _without_folders(spec: Spec, text: str) -> str:
     """The text of the spec, which names its files without their folders: those say who keeps them, and change no result."""
     places = [item.file for item in spec.environment if item.file is not None]
-    for place in [*places, *([] if spec.baseline is None else [spec.baseline])]:
+    own = [item.code.path for item in spec.algorithms if isinstance(item, OwnAlgorithmSpec)]
+    for place in [*places, *own, *([] if spec.baseline is None else [spec.baseline])]:
         text = text.replace(str(place.absolute()), place.name)
     return text
 

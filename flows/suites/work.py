@@ -19,7 +19,7 @@ from bandana.flows.keys.provenance import Making
 from bandana.flows.running.store import Store, write_first
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Cell
-from bandana.flows.suites import replays
+from bandana.flows.suites import own_replays, replays
 from bandana.privacy_core import ReproducibleNoise
 
 AUDIT = "audit"
@@ -27,7 +27,7 @@ AUDIT = "audit"
 
 def audit_facts(cell: Cell) -> dict[str, Any]:
     """All that was asked for of a cell's audit."""
-    facts = {**cell.identity(), "audit": cell.spec.audit.model_dump(mode="json")}
+    facts = {**cell.identity(), "audit": cell.spec.audit.model_dump(mode="json"), **cell.stated()}
     return facts if cell.environment.shows("values") else {**facts, "table": "drawn"}
 
 
@@ -60,7 +60,8 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     if (found := stored_audit(cell, store)) is not None:
         return found
     making = Making()
-    outcome = replays.audit_of(cell, partial(about_audits, made=cell.audit_code))
+    examine = own_replays.audit_of_own if cell.entry.stated else replays.audit_of
+    outcome = examine(cell, partial(about_audits, made=cell.audit_code))
     cell.environment.check_unchanged()
     made_of = {"of": audit_facts(cell), "made": cell.audit_code}
     outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
@@ -81,7 +82,7 @@ def check_audits(cells: Iterable[Cell]) -> None:
       SpecError: replays of a private cell would end before anything is released.
     """
     for cell in cells:
-        if cell.is_private:
+        if cell.is_private and not cell.entry.stated:
             try:
                 cell.entry.in_audit(cell.entry.at_test_budget(cell.in_audit()))
             except ValueError as error:
