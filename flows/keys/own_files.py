@@ -1,8 +1,8 @@
 """A user's Python file and the local files that it imports: what the key of a result depends on, and what runs.
 
 A file is local if it lies beside the user's file and its name is not that of an installed or a standard module. Each counts
-as a whole, as in `bandana.flows.keys.closure`; installed packages count by their minor version, and data files beside it that
-its text names, by their content. Nothing is imported here.
+as a whole, as in `bandana.flows.keys.closure`. Installed packages count by their minor version, and data files beside it by
+their content, if its text names them. Nothing is imported here.
 """
 
 from __future__ import annotations
