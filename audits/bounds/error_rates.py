@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv, ndtri
 
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.audits.bounds.bound import ASSUMES_GDP, Bound, QuantityKind
+from bandana.audits.bounds.bound import ASSUMES_GDP, ASSUMES_NOTHING, REQUIRED, Bound, QuantityKind
 from bandana.audits.bounds.samples import checked_sides, split
 from bandana.privacy_core.checks import probability
 
@@ -161,6 +161,27 @@ def mu_lower_threshold(data: ArrayLike, neighbor: ArrayLike, level: float) -> fl
     train, test = split(data, neighbor, 0.5)
     return mu_lower(Errors.count(*test, choose_threshold(*train, level)), level)
 
+
+def epsilon_lower_threshold(data: ArrayLike, neighbor: ArrayLike, delta: float, level: float) -> float:
+    """`epsilon_lower` from one event, score >= t or score < t, chosen on the first half of each side.
+
+    Where one rare event tells the sides apart and the rest of the scores says little, no other bound is sharper.
+    """
+    data, neighbor = checked_sides(data, neighbor, is_paired=False)
+    probability("level", level)
+    train, test = split(data, neighbor, 0.5)
+    return epsilon_lower(Errors.count(*test, choose_threshold(*train, level, delta)), delta, level)
+
+
+EPSILON_THRESHOLD = Bound(
+    "epsilon-threshold",
+    QuantityKind.EPSILON,
+    epsilon_lower_threshold,
+    {"delta": REQUIRED},
+    theorem="Kairouz, Oh, Viswanath (2015), Theorem 2.1; Clopper and Pearson (1934)",
+    assumption=ASSUMES_NOTHING,
+    words="One threshold, chosen on other replays, and exact limits for its two error rates (Jagielski et al. 2020).",
+)
 
 MU_THRESHOLD = Bound(
     "mu-threshold",

@@ -16,6 +16,7 @@ _ALL: tuple[Bound, ...] = (
     tradeoff_bounds.MU_CURVE,
     tradeoff_bounds.MU_BAND,
     error_rates.MU_THRESHOLD,
+    error_rates.EPSILON_THRESHOLD,
     coin_flips.EPSILON_COINS,
     evalues.EPSILON_E_PROCESS,
     divergence_bounds.PURE_EVENT,

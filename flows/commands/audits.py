@@ -14,7 +14,6 @@ from bandana.flows.commands.options import (
     FAILURE,
     Anonymous,
     AsJson,
-    Data,
     Debug,
     DryRun,
     ExecutorName,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
 _OF_AN_AUDIT = ("claim", "relation", "trust", "replays", "rounds", "arms", "confidence", "delta", "examples", "seed", "low",
                 "high")  # fmt: skip
+_OF_A_RELEASE = ("claim", "replays", "confidence", "seed", "seconds", "timeout", "memory")
 
 
 def audit(
@@ -40,6 +40,15 @@ def audit(
     spec: Annotated[Path | None, typer.Argument(help="The experiment, a YAML file.", show_default=False)] = None,
     algorithm: Annotated[
         str | None, option("Your own, FILE.py:NAME: an algorithm, or a function (rewards, seed) -> actions.")
+    ] = None,
+    mechanism: Annotated[
+        str | None, option("Any release of your own, FILE.py:NAME: a function (data, seed) -> numbers, labels or text.")
+    ] = None,
+    neighbor: Annotated[
+        str | None, option("With --mechanism: the neighbor of --data, a file (.npy, .csv, .json) or a Python literal.")
+    ] = None,
+    samples: Annotated[
+        tuple[Path, Path] | None, option("Two files with outputs of any release on a data set and on its neighbor.")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="The whole catalog and every building block.")] = False,
     only: Annotated[list[str] | None, option("With --all: a label to audit; give it several times.")] = None,
@@ -58,22 +67,37 @@ def audit(
     probe: Annotated[list[int] | None, option("A record to plant a canary at; give it several times.")] = None,
     low: Annotated[float | None, option("Lower end of the rewards that a function is given; 0.")] = None,
     high: Annotated[float | None, option("Upper end of those rewards; 1.")] = None,
+    seconds: Annotated[float | None, option("With --mechanism: time for all its runs; 60.")] = None,
+    timeout: Annotated[float | None, option("Seconds for one call of own code; 120.")] = None,
+    memory: Annotated[float | None, option("Gigabytes for own code; three quarters of this machine's.")] = None,
     executor: ExecutorName = None,
     workers: Workers = None,
     dry_run: DryRun = False,
     anonymous: Anonymous = False,
     as_json: AsJson = False,
-    data: Data = None,
+    data_option: Annotated[
+        str | None, typer.Option("--data", help="Data folder; with --mechanism the data set, as for --neighbor.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
-    """Audit a spec's private algorithms, the whole catalog, or your own algorithm; planted faults prove the power."""
+    """Audit a spec's private algorithms, the whole catalog, your own algorithm, any release, or samples of one."""
     with failures(debug):
         from bandana.flows.spec.mistakes import SpecError
 
         given = {name: context.params[name] for name in _OF_AN_AUDIT if context.params[name] is not None}
         given |= {"probes": tuple(probe)} if probe else {}
-        if sum((spec is not None, algorithm is not None, all_)) != 1:
-            raise SpecError("audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME")
+        if sum((spec is not None, algorithm is not None, mechanism is not None, samples is not None, all_)) != 1:
+            raise SpecError(
+                "audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME, any release "
+                "with --mechanism FILE.py:NAME, or its outputs with --samples P.npy Q.npy"
+            )
+        if mechanism is not None or samples is not None:
+            found = given | {name: context.params[name] for name in _OF_A_RELEASE if context.params[name] is not None}
+            _audit_release(found, mechanism, data_option, neighbor, samples, as_json=as_json)
+            return
+        if neighbor is not None:
+            raise SpecError("--neighbor: only with --mechanism")
+        data = None if data_option is None else Path(data_option)
         if only and not all_:
             raise SpecError("--only: only with --all")
         resources = resources_of(executor, workers)
@@ -93,6 +117,43 @@ def audit(
         if claim is None:
             raise SpecError('--algorithm needs --claim, such as --claim "gdp(mu=1, relation=reward)"')
         _audit_own({"algorithm": algorithm, **given}, data, as_json=as_json)
+
+
+def _audit_release(
+    given: dict[str, Any],
+    mechanism: str | None,
+    data: str | None,
+    neighbor: str | None,
+    samples: tuple[Path, Path] | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Audits one release on one pair of data sets, or samples of it."""
+    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.suites.releases import ReleaseRequest, audit_release
+
+    asked = "--mechanism" if samples is None else "--samples"
+    if wrong := [name for name in given if name not in _OF_A_RELEASE]:
+        raise SpecError(f"{', '.join('--probe' if name == 'probes' else f'--{name}' for name in wrong)}: not with {asked}")
+    if "claim" not in given:
+        raise SpecError(f'{asked} needs --claim, such as --claim "approx(epsilon=1, delta=1e-5)"')
+    if samples is not None:
+        if data is not None or neighbor is not None:
+            raise SpecError("--data, --neighbor: not with --samples, which holds the outputs of both")
+        request = ReleaseRequest(samples=samples, **given)
+    elif data is None or neighbor is None:
+        raise SpecError("--mechanism needs --data and --neighbor: two data sets, files or Python literals")
+    else:
+        request = ReleaseRequest(mechanism=str(mechanism), data=data, neighbor=neighbor, **given)
+    audited = audit_release(request)
+    if audited.note:
+        typer.echo(f"note: {audited.note}", err=True)
+    if as_json:
+        typer.echo(json.dumps(audited.outcome.entry(audited.label), indent=1, allow_nan=False))
+    else:
+        echo(*audited.outcome.lines(audited.label))
+    if audited.outcome.verdict != "NOT REFUTED":
+        raise typer.Exit(FAILURE)
 
 
 def verify(

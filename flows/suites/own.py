@@ -26,6 +26,8 @@ from bandana.audits.claims import ClaimError, parse
 from bandana.audits.external import black_box, conformance, white_box
 from bandana.audits.external.black_box import BrokenFunction
 from bandana.audits.external.conformance import ProtocolError
+from bandana.audits.external.releases.calls import BrokenRelease
+from bandana.audits.external.releases.encoding import NotEncodable
 from bandana.audits.neighbors.candidates import candidate_pairs
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.summary import summarize
@@ -109,7 +111,7 @@ def load(reference: str, arms: int | None = None) -> Loaded:
     Raises:
       SpecError: no such file or name, a syntax error, an import that fails, randomness, or neither kind of thing.
     """
-    path, name, source, tree = _read(reference)
+    path, name, source, tree = read(reference)
     drawn = [] if _is_function(tree, name) else conformance.draws(source)
     if drawn:
         lines = "\n".join(f"  {path}:{draw.line}: {draw.what}" for draw in drawn)
@@ -118,11 +120,7 @@ def load(reference: str, arms: int | None = None) -> Loaded:
             "let all noise come from ledger.release, and coins that a policy decides by from the loop (declare n_coins); a "
             "plain function may draw, from its seed"
         )
-    module = _execute(path, source)
-    if not hasattr(module, name):
-        names = ", ".join(_public_names(tree)) or "nothing"
-        raise SpecError(f"--algorithm: {path} defines no {name!r}; it defines {names}")
-    found = getattr(module, name)
+    found = named(path, name, source, tree)
     if _takes_seed(found):
         return Loaded(FUNCTION, found, path, name, source)
     with blamed_on(path):
@@ -135,20 +133,38 @@ def load(reference: str, arms: int | None = None) -> Loaded:
     return Loaded(ALGORITHM, algorithm, path, name, source)
 
 
-def _read(reference: str) -> tuple[Path, str, str, ast.Module]:
+def read(reference: str, option: str = "--algorithm") -> tuple[Path, str, str, ast.Module]:
+    """Path, name, text and syntax tree of `FILE.py:NAME`.
+
+    Raises:
+      SpecError: no such file, or no Python.
+    """
     file, is_named, name = reference.rpartition(":")
     if not is_named or not file or not name.isidentifier():
-        raise SpecError(f"--algorithm: must be FILE.py:NAME, such as examples/own_bandit.py:bandit, got {reference!r}")
+        raise SpecError(f"{option}: must be FILE.py:NAME, such as examples/own_bandit.py:bandit, got {reference!r}")
     path = Path(file)
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"--algorithm: {path} cannot be read: {error}") from error
+        raise SpecError(f"{option}: {path} cannot be read: {error}") from error
     try:
         return path, name, source, ast.parse(source, str(path))
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
-        raise SpecError(f"--algorithm: {path}:{line}: {getattr(error, 'msg', error)}") from error
+        raise SpecError(f"{option}: {path}:{line}: {getattr(error, 'msg', error)}") from error
+
+
+def named(path: Path, name: str, source: str, tree: ast.Module, option: str = "--algorithm") -> Any:
+    """What the file calls by this name, once it has run.
+
+    Raises:
+      SpecError: the file fails, or has no such name.
+    """
+    module = _execute(path, source, option)
+    if not hasattr(module, name):
+        names = ", ".join(_public_names(tree)) or "nothing"
+        raise SpecError(f"{option}: {path} defines no {name!r}; it defines {names}")
+    return getattr(module, name)
 
 
 def _is_function(tree: ast.Module, name: str) -> bool:
@@ -173,7 +189,7 @@ def _public_names(tree: ast.Module) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
-def _execute(path: Path, source: str) -> ModuleType:
+def _execute(path: Path, source: str, option: str) -> ModuleType:
     """Runs the file as a module of its own; it may import what lies beside it, and leaves no compiled file."""
     module = ModuleType(f"bandana_own_{path.stem}")
     module.__file__ = str(path)
@@ -181,7 +197,7 @@ def _execute(path: Path, source: str) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
-        with blamed_on(path):
+        with blamed_on(path, option):
             exec(compile(source, str(path), "exec"), module.__dict__)
     finally:
         sys.dont_write_bytecode = kept
@@ -208,7 +224,7 @@ def _built(found: Any, name: str, path: Path, arms: int | None) -> Any:
 
 
 @contextmanager
-def blamed_on(path: Path) -> Iterator[None]:
+def blamed_on(path: Path, option: str = "--algorithm") -> Iterator[None]:
     """Whatever the user's file raises is told in one line, with its line in the file; so is a claim that does not fit."""
     try:
         yield
@@ -216,14 +232,16 @@ def blamed_on(path: Path) -> Iterator[None]:
         raise
     except ClaimError as error:
         raise SpecError(f"--claim: {error}") from error
-    except (ProtocolError, BrokenFunction) as error:
-        raise SpecError(f"--algorithm: {path.name}: {error}") from error
+    except (ProtocolError, BrokenFunction, BrokenRelease, NotEncodable) as error:
+        raise SpecError(f"{option}: {path.name}: {error}") from error
+    except MemoryError:
+        raise
     except BaseException as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         if not lines and not isinstance(error, SyntaxError):
             raise
         where = f"{path}:{lines[-1]}" if lines else str(path)
-        raise SpecError(f"--algorithm: {where}: {type(error).__name__}: {error}") from error
+        raise SpecError(f"{option}: {where}: {type(error).__name__}: {error}") from error
 
 
 # --- the audit -----------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from tests.score_pairs import gaussian, laplace, worst_case
 PARAMETERS = {
     "epsilon-coins": {"delta": 0.02},
     "epsilon-e-process": {"delta": 0.02},
+    "epsilon-threshold": {"delta": 0.02},
     "hockey-stick": {"epsilon": 0.3},
     "renyi": {"alpha": 2.0},
 }

@@ -1,0 +1,238 @@
+"""The audit of a release on one pair of data sets: runs, learned scores, one bound, and what it covers.
+
+Runs are split in three. Scores are learned on the first part, the best of them and its bound are chosen on the second, and
+the bound is taken on the third, on which nothing was chosen: it holds at the stated confidence whatever was tried. The claim
+is tested in its own currency: epsilon at delta, mu, or a Renyi divergence.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms.protocol import FloatArray
+from bandana.algorithms.ties import first_largest
+from bandana.audits.bounds import methods
+from bandana.audits.bounds.methods import method_of
+from bandana.audits.claims import Quantity
+from bandana.audits.external.releases.calls import Batch, BrokenRelease, Caller
+from bandana.audits.external.releases.encoding import Encoder, Outputs, Raised, is_numeric, joined
+from bandana.audits.external.releases.outcome import ReleaseOutcome
+from bandana.audits.external.releases.scores import learn
+from bandana.audits.outcome import StatedBound
+from bandana.audits.replays.measure import rounded
+from bandana.privacy_core import Guarantee
+
+LEAST_RUNS = 400
+"""Runs on each side, so that each of the three parts has 100, the least that a bound can be taken from."""
+_LEARN, _CHOOSE, _WARY = 0.25, 0.2, 0.1
+_BATCH, _MOST_NUMBERS = 4096, 4_000_000
+SEEN = 20
+"""Occurrences among all runs of one side without which an event is not learned."""
+_DEPENDENT = 6.5
+"""Standard deviations by which one output may resemble the next; exceeded by chance with probability below 1e-10."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Outputs of both sides, in the order in which they were made.
+
+    Attributes:
+      data: outputs on the data set.
+      neighbor: outputs on its neighbor, as many.
+      seconds: that the runs took.
+      is_cut: whether the time ended before all runs were made.
+      how: how they were made, in words.
+    """
+
+    data: Outputs
+    neighbor: Outputs
+    seconds: float = 0.0
+    is_cut: bool = False
+    how: str = "given as samples, taken to be independent"
+    notes: tuple[str, ...] = field(default=())
+
+
+def draw(caller: Caller, data: Any, neighbor: Any, n_runs: int, seed: int, seconds: float) -> Samples:
+    """Runs the function on both data sets, in an order that coins decide, until all runs or the time are spent.
+
+    Args:
+      caller: the function.
+      data: one data set.
+      neighbor: the other.
+      n_runs: on each side, at most.
+      seed: root of all seeds.
+      seconds: after which no further call begins.
+
+    Raises:
+      BrokenRelease: fewer than `LEAST_RUNS` runs fit into the time.
+    """
+    root = np.random.SeedSequence(seed, spawn_key=(8,))
+    coins = np.random.default_rng(root.spawn(1)[0])
+    seeds = [np.random.default_rng(child) for child in root.spawn(2)]
+    parts: tuple[list[Outputs], list[Outputs]] = ([], [])
+    begun, done, size = time.monotonic(), 0, 16
+    while done < n_runs:
+        if done and time.monotonic() - begun > seconds:
+            break
+        size = min(size, n_runs - done)
+        for side in (0, 1) if coins.random() < 0.5 else (1, 0):
+            numbers = seeds[side].integers(0, 2**32, size).tolist()
+            parts[side].append(caller.runs((data, neighbor)[side], numbers))
+        done += size
+        size = _next_size(caller, parts[0][-1], size, (time.monotonic() - begun) / done)
+    taken = time.monotonic() - begun
+    if done < min(n_runs, LEAST_RUNS):
+        raise BrokenRelease(
+            f"{done} runs a side took {taken:.1f} s, and fewer than {LEAST_RUNS} show nothing: allow more time with "
+            f"--seconds {math.ceil(1.2 * LEAST_RUNS * taken / done)}, or let one call make many runs"
+        )
+    notes = []
+    if caller.seed is None:
+        notes.append("it takes no seed and draws its own randomness: nobody can repeat these runs")
+    elif not caller.is_repeatable:
+        notes.append(
+            "the same seed gave different outputs: it draws more randomness than its seed, and nobody can repeat it"
+        )
+    how = caller.batch.value
+    raised = Counter(item.kind for side in parts for part in side for item in part if isinstance(item, Raised))
+    notes += [f"{count} of {2 * done} runs raised {kind}, which counts as an output" for kind, count in raised.items()]
+    both = joined([*parts[0], *parts[1]])
+    return Samples(both[:done], both[done:], taken, done < n_runs, how, tuple(notes))
+
+
+def _next_size(caller: Caller, last: Outputs, size: int, seconds_a_run: float) -> int:
+    """Runs of the next call, or calls before the sides change: about a quarter of a second, within reach of the memory."""
+    quick = max(1, int(0.25 / max(seconds_a_run, 1e-9)))
+    numbers = np.size(last) / max(1, len(last)) if is_numeric(last) else 64
+    fits = max(1, int(_MOST_NUMBERS / max(1.0, numbers)))
+    return min(_BATCH if caller.batch is not Batch.NONE else quick, 4 * size, fits)
+
+
+def examine(
+    samples: Samples, stated: Guarantee, *, confidence: float = 0.95, seed: int = 0, shuffled: bool = False
+) -> ReleaseOutcome:
+    """Bounds the claim's own quantity from below.
+
+    Args:
+      samples: outputs of both sides.
+      stated: the claim.
+      confidence: of the bound.
+      seed: of the learners and of the auditor's coins.
+      shuffled: whether the order of the samples says nothing, and is changed first.
+
+    Raises:
+      BrokenRelease: too few samples, or runs that depend on each other.
+      NotEncodable: see `Encoder.learn`.
+    """
+    n = min(len(samples.data), len(samples.neighbor))
+    if n < LEAST_RUNS:
+        raise BrokenRelease(f"each side needs at least {LEAST_RUNS} outputs, got {len(samples.data)} and "
+                            f"{len(samples.neighbor)}")  # fmt: skip
+    level, quantity = 1 - confidence, Quantity.of(stated)
+    limit = quantity.limit(stated)
+    sides = [_ordered(side, n, seed + i if shuffled else None) for i, side in enumerate((samples.data, samples.neighbor))]
+    first = math.ceil(_LEARN * n)
+    second = first + max(100, math.ceil(_CHOOSE * n))
+    encoder = Encoder.learn(joined([side[:first] for side in sides]))
+    if not all(is_numeric(side) for side in sides):
+        sides = [list(side) for side in sides]
+    tables = [encoder.table(side) for side in sides]
+    if all(is_numeric(side) and np.isnan(table).all() for side, table in zip(sides, tables, strict=True)):
+        raise BrokenRelease("every output is NaN: return numbers, labels or text")
+    notes = samples.notes
+    if all((table == tables[0][0]).all() for table in tables):
+        notes = (*notes, "every output is the same: nothing depends on the data, or on the noise")
+    parts = [(table[:first], table[first:second], table[second:]) for table in tables]
+    candidates = []
+    for name, scorer in learn(parts[0][0], parts[1][0], seed).items():
+        held = tuple(rounded(scorer(part[1])) for part in parts)
+        for method, parameters in _bounds_on(quantity, seed):
+            promised = methods.bound(method, held[0], held[1], _WARY * level, **parameters)  # wary of what is best by luck
+            candidates.append((promised, name, method, scorer, parameters))
+    best = first_largest(np.array([promised for promised, *_ in candidates]))
+    _, name, method, scorer, parameters = candidates[best]
+    scores = (rounded(scorer(parts[0][2])), rounded(scorer(parts[1][2])))
+    if not shuffled:
+        for score in scores:
+            _check_independence(score)
+    lower = methods.bound(method, *scores, level, **parameters)
+    bound = StatedBound("output", name, "the given pair", quantity, method, parameters, level, lower, "output0")
+    return ReleaseOutcome(
+        stated=stated,
+        quantity=quantity,
+        limit=limit,
+        bound=bound,
+        scores=scores,
+        n_runs=n,
+        confidence=confidence,
+        seed=seed,
+        how=samples.how,
+        is_cut=samples.is_cut,
+        n_columns=tables[0].shape[1] if encoder.columns is None else len(encoder.columns),
+        reach=_reach(quantity, seed, level, len(scores[0])),
+        rarest=_rarest(quantity, limit, seed, level, n, len(scores[0])),
+        notes=notes,
+    )
+
+
+def _ordered(side: Outputs, n: int, seed: int | None) -> Outputs:
+    if seed is None:
+        return side[:n]
+    order = np.random.default_rng([seed, 9]).permutation(len(side))[:n]
+    return side[order] if isinstance(side, np.ndarray) else [side[place] for place in order.tolist()]
+
+
+def _bounds_on(quantity: Quantity, seed: int) -> Sequence[tuple[str, dict[str, Any]]]:
+    """The bounds among which held-out runs choose."""
+    sharpest = method_of(quantity, seed, is_learned=True)
+    if quantity.name == "mu":
+        return (sharpest, ("mu-threshold", {}))
+    if quantity.name != "epsilon":
+        return (sharpest,)
+    return (sharpest, ("epsilon-threshold", {"delta": quantity.delta}) if quantity.delta else ("pure-event", {"seed": seed}))
+
+
+def _reach(quantity: Quantity, seed: int, level: float, n: int, share: float = 1.0) -> float:
+    """The largest bound from n outputs a side of which a share of the neighbor's could not come from the data set."""
+    telltale = np.zeros(n)
+    telltale[np.linspace(0, n - 1, round(share * n)).astype(np.int64)] = np.inf  # spread over all parts
+    data = np.full(n, -np.inf) if share == 1 else np.zeros(n)
+    return max(methods.bound(name, data, telltale, level, **parameters) for name, parameters in _bounds_on(quantity, seed))
+
+
+def _rarest(quantity: Quantity, limit: float, seed: int, level: float, n_runs: int, n_bound: int) -> float | None:
+    """The probability of the rarest telltale event that these runs show and that refutes the claim; None if none does."""
+    shares = np.geomspace(SEEN / n_runs, 1.0, 25)
+    low, high = 0, len(shares)
+    while low < high:  # what a larger share refutes, a smaller one may not
+        middle = (low + high) // 2
+        if _reach(quantity, seed, level, n_bound, float(shares[middle])) > limit:
+            high = middle
+        else:
+            low = middle + 1
+    return float(shares[low]) if low < len(shares) else None
+
+
+def _check_independence(scores: FloatArray) -> None:
+    """Refuses runs of which one resembles the next."""
+    rank = np.argsort(np.argsort(scores, kind="stable"), kind="stable").astype(float)
+    values, where = np.unique(scores, return_inverse=True)
+    if len(values) < 2:
+        return
+    middle = np.bincount(where, rank) / np.bincount(where)  # ties share a rank
+    rank = middle[where] - middle[where].mean()
+    spread = float(rank @ rank)
+    found = float(rank[1:] @ rank[:-1]) / spread * math.sqrt(len(rank)) if spread > 0 else 0.0
+    if abs(found) > _DEPENDENT:
+        raise BrokenRelease(
+            f"its runs are not independent: an output resembles the one before it (correlation "
+            f"{found / math.sqrt(len(rank)):.2g} over {len(rank)} runs); draw fresh noise in each run, and keep nothing "
+            "between calls"
+        )

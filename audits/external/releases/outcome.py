@@ -1,0 +1,123 @@
+"""What the audit of a release found: one bound, its verdict, and what it covers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.claims import Quantity
+from bandana.audits.outcome import StatedBound
+from bandana.privacy_core import Guarantee
+
+FAIL, NOT_REFUTED, INCONCLUSIVE = "FAIL", "NOT REFUTED", "INCONCLUSIVE"
+
+
+@dataclass(frozen=True)
+class ReleaseOutcome:
+    """One audit of a release on one pair.
+
+    Attributes:
+      stated: the claim.
+      quantity: in which it is tested.
+      limit: what the claim allows.
+      bound: the lower confidence bound, and how it was taken.
+      scores: of the runs that it was taken from, the data set's and the neighbor's.
+      n_runs: on each side, those that taught and chose included.
+      confidence: of the bound.
+      seed: root of all seeds.
+      how: how the runs were made.
+      is_cut: whether the time ended before all runs were made.
+      n_columns: numbers and labels in an output.
+      reach: the bound that a release without noise would have given.
+      rarest: probability of the rarest output that, coming from one side alone, would have refuted the claim.
+      notes: what a reader should know of the runs.
+    """
+
+    stated: Guarantee
+    quantity: Quantity
+    limit: float
+    bound: StatedBound
+    scores: tuple[FloatArray, FloatArray]
+    n_runs: int
+    confidence: float
+    seed: int
+    how: str
+    is_cut: bool
+    n_columns: int
+    reach: float
+    rarest: float | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> float:
+        """The lower bound on the claim's quantity."""
+        return self.bound.lower
+
+    @property
+    def verdict(self) -> str:
+        """FAIL: the bound exceeds the claim. INCONCLUSIVE: no leak at all could have. Else NOT REFUTED; never PASS."""
+        if self.measured > self.limit:
+            return FAIL
+        return NOT_REFUTED if self.reach > self.limit else INCONCLUSIVE
+
+    @property
+    def coverage(self) -> tuple[str, ...]:
+        """What the verdict covers, in words."""
+        rarest = "no event" if self.rarest is None else f"events of one side with probability {self.rarest:.2g} or more"
+        lines = [
+            f"covers this pair of data sets alone: {self.n_runs} runs a side, {self.how}; {self.n_columns} "
+            f"number{'s' * (self.n_columns != 1)} an output; {rarest}",
+            "does not cover: other pairs, rarer events, the last bits of floating-point numbers, time",
+        ]
+        if self.is_cut:
+            lines.append("the time ended before all runs were made: more --seconds give more power")
+        return (*lines, *self.notes)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Reasons for the verdict, in words."""
+        confidence = f"at {self.confidence:.6g} confidence"
+        allowed = f"the claim allows {self.limit:.6g}"
+        if self.verdict == FAIL:
+            return (f"measured exceeds claimed: {self.quantity} >= {self.measured:.6g} {confidence}, {allowed}",)
+        shown = f"without any noise, so many runs would measure {self.quantity} >= {self.reach:.6g}"
+        if self.verdict == INCONCLUSIVE:
+            return (f"{self.n_runs} runs a side cannot refute the claim: {shown}, {allowed}; try more --replays",)
+        return (f"claimed >= measured on this pair; {shown}",)
+
+    def lines(self, label: str) -> list[str]:
+        """The verdict, its coverage, the two numbers and the reasons, line by line."""
+        sign = "<" if self.measured > self.limit else ">="
+        return [
+            f"{self.verdict:<13} {label}: {self.stated} on the given pair",
+            *(f"  {line}" for line in self.coverage),
+            f"  {self.quantity}: claimed {self.limit:.4f}  {sign}  measured {self.measured:.4f}  "
+            f"({self.bound.attack}, {self.bound.method})",
+            *(f"  {line}" for line in self.reasons),
+        ]
+
+    def entry(self, label: str) -> dict[str, Any]:
+        """The outcome for machines, in JSON's own types."""
+        return {
+            "label": label,
+            "verdict": self.verdict,
+            "claim": str(self.stated),
+            "quantity": str(self.quantity),
+            "claimed": _finite(self.limit),
+            "measured": _finite(self.measured),
+            "confidence": self.confidence,
+            "runs_per_side": self.n_runs,
+            "rarest_event": self.rarest,
+            "reach": _finite(self.reach),
+            "score": self.bound.attack,
+            "method": self.bound.method,
+            "seed": self.seed,
+            "coverage": list(self.coverage),
+            "reasons": list(self.reasons),
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,219 @@
+"""Own code in a child process: whatever it does to its process, ours says so in one line and goes on.
+
+The child is a fork, so nothing has to be pickled on the way in. It has limits of memory, and of time for one call; what it
+prints to standard output is counted and kept away from ours.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import IO, Any, NoReturn
+
+from bandana.flows.spec.mistakes import SpecError
+
+_PATIENCE = 0.05
+_MOST_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What own code may use.
+
+    Attributes:
+      seconds: for one call; a call that takes longer is taken for one that never ends.
+      gigabytes: of memory; three quarters of this machine's unless given.
+    """
+
+    seconds: float = 120.0
+    gigabytes: float = field(default_factory=lambda: round(0.75 * _physical_gigabytes(), 1))
+
+
+def _physical_gigabytes() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What came back from a child.
+
+    Attributes:
+      value: what the function returned.
+      printed: what it wrote to standard output, the first of it, in one line; empty if nothing.
+    """
+
+    value: Any
+    printed: str
+
+
+@dataclass
+class _Child:
+    """The state of the process that this is, while it is a child."""
+
+    pid: int
+    parent: Connection
+    seconds: float
+
+
+_this: _Child | None = None
+
+
+@contextmanager
+def one_call() -> Iterator[None]:
+    """Around one call of own code: it must return in time, and in the process that it was called in.
+
+    In a process that is no child of `run` this does nothing.
+    """
+    child = _this
+    if child is None:
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, child.seconds)
+    try:
+        yield
+    finally:
+        if os.getpid() != child.pid:  # a fork of the child, which came back too
+            child.parent.send(("forked", None))
+            os._exit(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def run(function: Callable[[], Any], limits: Limits, what: str = "own code") -> Returned:
+    """Calls the function in a child process.
+
+    Args:
+      function: returns something that can be pickled.
+      limits: for own code that it calls within `one_call`.
+      what: how to call own code in messages.
+
+    Raises:
+      SpecError: own code ended its process, crashed, hung, forked, or used too much memory; the message is one line.
+      Exception: what the function raised, if it can be pickled.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    here, there = multiprocessing.Pipe(duplex=False)
+    with tempfile.TemporaryFile() as printed:
+        pid = os.fork()
+        if pid == 0:
+            here.close()
+            _be_child(function, limits, there, printed)
+        there.close()
+        try:
+            found, status = _wait(pid, here)
+        finally:
+            _end(pid)
+        kind, value = found
+        if kind == "returned":
+            return Returned(value, _first_line(printed))
+    if kind == "raised":
+        raise value
+    raise SpecError(f"{what} {_ending(kind, status, limits)}")
+
+
+def _be_child(function: Callable[[], Any], limits: Limits, parent: Connection, printed: IO[bytes]) -> NoReturn:
+    """Runs as the child: never returns."""
+    global _this
+    try:
+        os.setsid()
+        os.dup2(printed.fileno(), 1)
+        sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+        for number in (signal.SIGALRM, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)  # the system ends a call that hangs, whatever it is doing
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # ours is told, and ends this one
+        signal.set_wakeup_fd(-1)
+        faulthandler.disable()  # a crash is told in one line
+        memory = int(limits.gigabytes * 2**30)
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        _this = _Child(os.getpid(), parent, limits.seconds)
+        try:
+            answer = ("returned", function())
+        except MemoryError:
+            answer = ("memory", None)
+        except BaseException as error:
+            answer = ("raised", _picklable(error))
+        sys.stdout.flush()
+        if os.getpid() == _this.pid:
+            parent.send(answer)
+        else:
+            parent.send(("forked", None))
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(70)
+
+
+def _picklable(error: BaseException) -> BaseException:
+    """The error, or one that says the same and can be sent."""
+    import pickle
+
+    if isinstance(error, SystemExit):
+        return SpecError(f"own code ended its process with exit code {error.code}")
+    error.__cause__ = error.__context__ = None
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _wait(pid: int, here: Connection) -> tuple[tuple[str, Any], int]:
+    """What the child sent, or that it ended without a word, and its status."""
+    status = 0
+    while True:
+        if here.poll(_PATIENCE):
+            try:
+                return here.recv(), 0
+            except EOFError:
+                time.sleep(_PATIENCE)
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            try:
+                return (here.recv() if here.poll(0) else ("ended", None)), status
+            except EOFError:
+                return ("ended", None), status
+
+
+def _end(pid: int) -> None:
+    """Ends the child and all that it started in its session."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with suppress(ChildProcessError):  # it was waited for
+        os.waitpid(pid, 0)
+
+
+def _ending(kind: str, status: int, limits: Limits) -> str:
+    """Why nothing came back, in words."""
+    if kind == "forked":
+        return "forked, and both processes returned: one call must give one answer"
+    if kind == "memory":
+        return f"needs more memory than the limit of {limits.gigabytes:g} GB: raise it with --memory"
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGALRM:
+            return f"did not answer within {limits.seconds:g} s: raise the limit for one call with --timeout"
+        return f"crashed its process ({signal.Signals(number).name})"
+    return f"ended its process with exit code {os.waitstatus_to_exitcode(status)} instead of returning"
+
+
+def _first_line(printed: IO[bytes]) -> str:
+    """What was printed, in one line."""
+    printed.seek(0, os.SEEK_END)
+    size = printed.tell()
+    if not size:
+        return ""
+    printed.seek(0)
+    first = printed.read(_MOST_SHOWN).decode("utf-8", "replace").strip().split("\n")[0]
+    return f"printed {size} bytes to standard output, beginning with {first!r}: they are left out"
