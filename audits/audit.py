@@ -83,6 +83,7 @@ def _examine(request: Request, controls: tuple[Control, ...]) -> Outcome:
         events=request.events,
         counterexample=found[DETERMINISTIC].counterexample,
         noise_finding=found[NOISE].noise_finding,
+        coverage=found[DETERMINISTIC].coverage,
         controls=tuple(tried),
         power=sampling.power,
         caveats=sampling.caveats,

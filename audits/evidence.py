@@ -26,6 +26,7 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits import claims
 from bandana.audits.bounds import methods, one_run_methods
 from bandana.audits.claims import Quantity, as_gdp, text_of
+from bandana.audits.coverage import Coverage
 from bandana.audits.outcome import DETERMINISTIC, ONE_RUN, Effort, Outcome, StatedBound, TriedControl, Verdict
 from bandana.audits.replays.attacks import ACTIONS
 from bandana.privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
@@ -176,6 +177,7 @@ def describe(outcome: Outcome) -> dict[str, Any]:
         "inequalities": outcome.inequalities,
         "verdict": outcome.verdict.value,
         "reasons": list(outcome.reasons),
+        "coverage": None if outcome.coverage is None else outcome.coverage.describe(),
         "at_test_budget": None if outcome.at_test_budget is None else describe(outcome.at_test_budget),
     }  # fmt: skip
 
@@ -280,6 +282,7 @@ def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix
         caveats=tuple(stated["caveats"]),
         about=stated["about"],
         provenance=stated.get("provenance"),
+        coverage=Coverage.of(stated.get("coverage")),
         at_test_budget=inner,
     )
 

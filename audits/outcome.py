@@ -17,6 +17,7 @@ import numpy as np
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity, as_gdp, assumes_gaussian_noise
+from bandana.audits.coverage import Coverage
 from bandana.privacy_core import ConcentratedEvent, Event, GaussianDP, Guarantee, LaplaceEvent, PureDP, account
 from bandana.privacy_core.accounting import accounted_mu
 from bandana.privacy_core.checks import probability
@@ -190,6 +191,7 @@ class Outcome:
       caveats: why the audit can say nothing in favor of the claim, in words.
       about: table, seeds, noise source, code: what a reader needs to repeat the audit.
       provenance: how this outcome came to be, in JSON's own types; None where that was not recorded.
+      coverage: what the searches without replays tried; None where that is not known.
       at_test_budget: the same algorithm at a budget at which faults show, with the planted faults; None where the claimed
         budget is such a one.
     """
@@ -208,6 +210,7 @@ class Outcome:
     caveats: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] | None = None
+    coverage: Coverage | None = None
     at_test_budget: Outcome | None = None
 
     @property

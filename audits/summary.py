@@ -71,6 +71,7 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
         },
         "controls": [_control(control) for control in outcome.all_controls],
         "tradeoff": _tradeoff(outcome),
+        "coverage": list(outcome.coverage.lines()) if outcome.coverage else [],
         "verdict": outcome.verdict.value,
         "reasons": list(outcome.reasons),
     }

@@ -91,8 +91,8 @@ class Release(NamedTuple):
     output: FloatArray
     carried: Carried | None = None
 
-    def reads(self, record: int) -> NDArray[np.bool_]:
-        """(n_rows,) whether the exact value may depend on the record."""
+    def reads(self, record: IntArray | int) -> NDArray[np.bool_]:
+        """(n_rows,) whether the exact value may depend on the record; on one of its own, where each row has one."""
         start = self.records.start if self.carried is None else self.carried.start
         return np.asarray((start <= record) & (record < self.records.stop))
 

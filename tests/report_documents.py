@@ -140,6 +140,7 @@ def audit(label="tight eps=1", mu=1.0, verdict="PASS"):
         ],
         "power": power(),
         "tradeoff": tradeoff(mu, 0.99 * mu),
+        "coverage": ["covered: every record of 64 rounds"],
         "verdict": verdict,
         "reasons": ["claimed >= accounted >= measured", "all 2 planted faults were caught at the same effort"],
         "provenance": provenance(),
@@ -421,7 +422,7 @@ def make(audits=None):
     cells = [cell("ucb", None, 90.0), cell("private 1", 1.0, 200.123456)]
     made = {"blocks": 4, "audits": len(audits), **provenance()}
     return {
-        "schema": "bandana/report/8",
+        "schema": "bandana/report/9",
         "kind": "experiment",
         "title": "A title",
         "suite": "demo",

@@ -239,7 +239,7 @@ def _reasons(document: dict[str, Any]) -> list[Block]:
             [
                 audit["label"],
                 verdict_badge(audit["verdict"]),
-                lines_of(audit["reasons"] or [NONE]),
+                lines_of([*audit["coverage"], *audit["reasons"]] or [NONE]),
                 lines_of(order) if (order := broken_order(audit)) else "holds",
             ]
             for audit in audits

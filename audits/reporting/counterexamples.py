@@ -19,6 +19,7 @@ KINDS = {
     "sequence": "Several releases are charged once, as one vector, and together they move further than that vector may.",
     "not a number": "A value is not a number, so nothing bounds what it reveals.",
     "no noise": "A value is released without any noise and reveals everything that it reads.",
+    "released state": "The released state, from which all decisions are made, holds something that no release made public.",
     "book": "One record pays for more releases than the claim allows in total.",
 }
 """What each kind of counterexample means (`bandana.audits.searches.counterexample`)."""
@@ -36,7 +37,7 @@ def deterministic(document: dict[str, Any]) -> list[Block]:
             "outputs. Every release must then come at the same time; its exact value must stay the same if the replaced "
             "record lies outside the declared span, and change by at most the sensitivity if inside; and the charges of "
             "one record must not exceed the claim. This test has no sampling error: one counterexample refutes the code. "
-            "The search over pairs is not exhaustive."
+            "Every record changes in turn, among many values and contexts; the search over data sets is not exhaustive."
         ),
         paragraph(
             "Noise audit: does every released number carry fresh noise of the declared size? Runs are recorded with "

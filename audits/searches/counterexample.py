@@ -16,7 +16,7 @@ from typing import Any
 from bandana.audits.searches.cases import Case, Path
 
 DECISION, SPAN, SENSITIVITY, SEQUENCE = "decision", "span", "sensitivity", "sequence"
-NOT_A_NUMBER, NO_NOISE, BOOK = "not a number", "no noise", "book"
+NOT_A_NUMBER, NO_NOISE, BOOK, STATE = "not a number", "no noise", "book", "released state"
 """What can be wrong: `Counterexample.kind`."""
 
 _WIDTH = 110

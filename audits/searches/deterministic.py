@@ -3,61 +3,26 @@
 Record a run on D, then script the same run on D' (one record replaced): both act alike, as in a proof of adaptive
 composition. Then for every release: the schedule and the actions must be the same; the exact value must be the same if the
 replaced record lies outside the release's span, and may move by at most the mechanism's sensitivity if it lies inside;
-and the events that the ledger holds against the worst record must compose to no more than the claim. A single violation is
-a proof that the privacy argument fails; Hypothesis searches for one and shrinks it.
+the events that the ledger holds against the worst record must compose to no more than the claim; and the released state
+must be the same after every record, to the last bit. A single violation is a proof that the privacy argument fails;
+Hypothesis searches for one among small cases and shrinks it, and `bandana.audits.searches.walk` changes every record.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
-
-import numpy as np
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
-from bandana.algorithms.protocol import Algorithm, FloatArray
-from bandana.audits.neighbors.pairs import Pair, actions_differ
+from bandana.algorithms.protocol import Algorithm
+from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import DETERMINISTIC
+from bandana.audits.searches import checks
 from bandana.audits.searches.cases import SHORT, Case, Menu
-from bandana.audits.searches.counterexample import (
-    BOOK,
-    DECISION,
-    NO_NOISE,
-    NOT_A_NUMBER,
-    SENSITIVITY,
-    SEQUENCE,
-    SPAN,
-    Counterexample,
-    Difference,
-    Move,
-    Total,
-)
+from bandana.audits.searches.counterexample import Counterexample
 from bandana.audits.searches.request import Finding, Request
-from bandana.audits.searches.sides import REPLICATES, Call, Sides, play
-from bandana.privacy_core import (
-    ConcentratedEvent,
-    Event,
-    GaussianDP,
-    GaussianEvent,
-    Guarantee,
-    Interval,
-    LaplaceEvent,
-    LiveLedger,
-    NonPrivateEvent,
-    NoPrivacy,
-    PrivacyCurve,
-    PureDP,
-    Release,
-    ScriptedLedger,
-    account,
-)
-
-_ROUNDING = 1e-9
-
+from bandana.audits.searches.sides import play
+from bandana.audits.searches.walk import n_cases_of, walk
+from bandana.privacy_core import GaussianDP, Interval
 
 # --- one case -------------------------------------------------------------------------------------------------------
 
@@ -75,11 +40,7 @@ def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: Gau
     Returns:
       what breaks first, or None.
     """
-    sides = play(algorithm, case, reward_range)
-    for check in (_decisions, _releases, _sequences):
-        if (found := check(case, sides)) is not None:
-            return found
-    return _book(case, sides, claim)
+    return checks.first_violation(play(algorithm, case, reward_range), claim)
 
 
 def examine_pair(algorithm: Algorithm, pair: Pair, claim: GaussianDP | None, seed: int) -> Counterexample | None:
@@ -92,252 +53,6 @@ def examine_pair(algorithm: Algorithm, pair: Pair, claim: GaussianDP | None, see
       seed: of the noise.
     """
     return examine(algorithm, Case.of(pair, seed), pair.data.reward_range, claim)
-
-
-# --- what can be wrong ----------------------------------------------------------------------------------------------
-
-
-def _decisions(case: Case, sides: Sides) -> Counterexample | None:
-    """Schedules or actions that differ although both runs saw the same released values."""
-    diverged = sides.scripted.diverged
-    parted = (diverged >= 0) | actions_differ(sides.data.log, sides.neighbor.log, case.hidden_record)
-    if not parted.any():
-        return None
-    rep = int(np.argmax(diverged)) if (diverged >= 0).any() else int(np.argmax(parted))
-    return _found(
-        case, sides, DECISION, rep, int(diverged[rep]),
-        "both runs saw the same released values, yet their schedules or actions differ: something "
-        "was decided from values that were not released",
-        difference=_first_difference(sides, rep, case),
-    )  # fmt: skip
-
-
-def _releases(case: Case, sides: Sides) -> Counterexample | None:
-    """An exact value that moved beyond its span, or by more than its sensitivity, or to what is no number."""
-    for call, (release, value) in enumerate(zip(sides.live.transcript, sides.scripted.values, strict=True)):
-        change = _change(release, value)
-        reads = release.reads(case.record)
-        lost, leaking = np.isnan(change), ~reads & (change > _ROUNDING)
-        limit = release.mechanism.sensitivity
-        for kind, wrong in ((NOT_A_NUMBER, lost), (SPAN, leaking), (SENSITIVITY, change > limit * (1 + _ROUNDING))):
-            if not wrong.any():
-                continue
-            row = int(np.argmax(np.where(wrong, np.nan_to_num(change), -1.0)))
-            rep = row if release.reps is None else int(release.reps[row])
-            index = [own for own, _, _ in sides.data.own(rep)].index(call)
-            if kind == NOT_A_NUMBER:
-                reason = f"release {index} has an exact value that is no number on one side, and another on the other"
-            elif kind == SPAN:
-                span = f"[{release.records.start[row]}, {release.records.stop[row]})"
-                reason = f"release {index} declares the records {span}, yet its exact value moved by {change[row]:.6g}"
-            else:
-                times = change[row] / limit
-                reason = f"release {index} moved by {change[row]:.6g}, {times:.4g} times its sensitivity {limit:.6g}"
-            return _found(case, sides, kind, rep, index, reason, lambda move, release: _is_too_far(move))
-    return None
-
-
-def _is_too_far(move: Move) -> bool:
-    return not move.moved <= move.allowed * (1 + _ROUNDING) + (0.0 if move.reads_record else _ROUNDING)
-
-
-def _change(release: Release, value: FloatArray) -> FloatArray:
-    """(n_rows,) how far the exact value moved; 0 where it is the same, also if that is no number; else NaN for those."""
-    change = release.mechanism.change(release.value, value)
-    if np.isfinite(change).all():
-        return change
-    same = (release.value == value) | (np.isnan(release.value) & np.isnan(value))
-    return np.where(same.reshape(len(same), -1).all(axis=1), 0.0, change)
-
-
-def _outgrown(live: LiveLedger, scripted: ScriptedLedger) -> tuple[str, float, float, int] | None:
-    """A sequence of carried rows whose changes together exceed the sensitivity: (label, moved, allowed, replicate).
-
-    A record pays for all rows of a sequence at once, as for one vector, so it is the vector's change that is bounded.
-    """
-    squares: dict[tuple[str, float], np.ndarray] = {}
-    for release, value in zip(live.transcript, scripted.values, strict=True):
-        if release.carried is not None:
-            key = (release.carried.label, release.mechanism.sensitivity)
-            total = squares.setdefault(key, np.zeros(live.n_reps))
-            rows = slice(None) if release.reps is None else release.reps
-            total[rows] += release.mechanism.change(release.value, value) ** 2
-    for (label, limit), total in squares.items():
-        if np.sqrt(total.max()) > limit * (1 + _ROUNDING):
-            return label, float(np.sqrt(total.max())), limit, int(np.argmax(total))
-    return None
-
-
-def _sequences(case: Case, sides: Sides) -> Counterexample | None:
-    """Rows of one sequence that together moved by more than is paid for once."""
-    found = _outgrown(sides.live, sides.scripted)
-    if found is None:
-        return None
-    label, moved, limit, rep = found
-    summary = f"together moved by {moved:.6g}, {moved / limit:.4g} times the sensitivity {limit:.6g} that is paid for once"
-
-    def is_in(move: Move, release: Release) -> bool:
-        return release.carried is not None and release.carried.label == label and move.moved > 0
-
-    return _found(
-        case, sides, SEQUENCE, rep, -1, f"the rows of the sequence {label!r} {summary}", is_in,
-        total=Total(None, moved, limit, f"the rows that are marked, as one vector, {summary}"),
-    )  # fmt: skip
-
-
-def _book(case: Case, sides: Sides, claim: GaussianDP | None) -> Counterexample | None:
-    """Charges on one record that compose to more than the claim, or a release without noise."""
-    derived = account(sides.live.worst_record())
-    if isinstance(derived, NoPrivacy):
-        call = next(call for call, release in enumerate(sides.live.transcript) if _is_bare(release))
-        reps = sides.data.calls[call].reps
-        rep = 0 if reps is None else int(reps[0])
-        index = [own for own, _, _ in sides.data.own(rep)].index(call)
-        return _found(
-            case, sides, NO_NOISE, rep, index, "a value was released without noise", lambda move, release: _is_bare(release)
-        )
-    mu = _as_mu(derived)
-    if claim is None or not mu > claim.mu * (1 + _ROUNDING):
-        return None
-    rep, record = _most_costly(sides.live.transcript, len(case.rewards))
-
-    def holds(move: Move, release: Release) -> bool:
-        return move.start <= record < move.stop
-
-    found = _found(
-        case, sides, BOOK, rep, -1, f"the releases on one record compose to {mu:.6g}-GDP; the claim is {claim}", holds
-    )
-    marked = [call for move, (call, _, _) in zip(found.rows, sides.data.own(rep), strict=True) if move.is_offending]
-    mu = _as_mu(account(Counter(sides.live.transcript[call].mechanism.event for call in marked)))
-    summary = f"record {record} pays for the {len(marked)} releases that are marked: {mu:.6g}-GDP together, "
-    summary += f"the claim is {claim.mu:.6g}-GDP ({mu / claim.mu:.4g} times)"
-    return replace(found, total=Total(record, mu, claim.mu, summary))
-
-
-def _is_bare(release: Release) -> bool:
-    return isinstance(release.mechanism.event, NonPrivateEvent)
-
-
-def _as_mu(derived: Guarantee | PrivacyCurve | None) -> float:
-    if derived is None:
-        return 0.0
-    return derived.gdp().mu if isinstance(derived, GaussianDP | PureDP) else math.inf
-
-
-def _most_costly(transcript: list[Release], n_records: int) -> tuple[int, int]:
-    """The replicate, and the record in it, that pays most."""
-    paid = np.zeros((REPLICATES, n_records + 1))
-    is_pure = all(isinstance(release.mechanism.event, LaplaceEvent) for release in transcript)
-    for release in transcript:
-        event = release.mechanism.event
-        cost = event.epsilon if is_pure and isinstance(event, LaplaceEvent) else event.rho
-        rows = np.arange(REPLICATES) if release.reps is None else release.reps
-        np.add.at(paid, (rows, release.records.start), cost)
-        np.add.at(paid, (rows, release.records.stop), -cost)
-    place = int(np.argmax(np.round(np.cumsum(paid, axis=1), 12)))
-    return place // (n_records + 1), place % (n_records + 1)
-
-
-def _first_difference(sides: Sides, rep: int, case: Case) -> Difference:
-    """Where the runs of one replicate part: an arm, the length of a phase, or a release, whichever comes first."""
-    n_rounds, n, besides = len(case.rewards), case.n_steps, case.hidden_record
-    mine, theirs = (side.arms(rep, n_rounds, n) for side in (sides.data, sides.neighbor))
-    if besides >= 0:
-        theirs[besides * n : (besides + 1) * n] = mine[besides * n : (besides + 1) * n]
-    requests = [[(_request(side.calls[call], row), rounds) for call, row, rounds in side.own(rep)] for side in sides[:2]]
-    other = _first([name for name, _ in requests[0]], [name for name, _ in requests[1]])
-    released = min((side[other][1] for side in requests if other < len(side)), default=n_rounds + 1)
-    place = _first(mine.tolist(), theirs.tolist())
-    arm = place // n
-    lengths = [side.starts(rep) for side in sides[:2]]
-    phase = next((t for t in range(n_rounds) if lengths[0].get(t) != lengths[1].get(t)), n_rounds)
-
-    def at(step: int, summary: str) -> Difference:
-        arms = [int(side[step]) if side[step] >= 0 else None for side in (mine, theirs)]
-        return Difference(step // n, arms[0], arms[1], summary)
-
-    if released <= min(arm, phase, n_rounds):
-        names = [side[other][0] if other < len(side) else "none" for side in requests]
-        parting = f"release {other}, after {released} {case.unit}s, is {names[0]} on D and {names[1]} on D'"
-        return at((released - 1) * n, f"they part at a release: {parting}")
-    if arm <= phase:
-        where = f"round {arm}: arm" if case.episode is None else f"episode {arm}, step {place % n + 1}: action"
-        what = where.split()[-1]
-        return at(place, f"they part in {where} {mine[place]} is played on D, {what} {theirs[place]} on D'")
-    counts = [f"{side.get(phase, 0)} rounds" for side in lengths]
-    return at(phase * n, f"they part in round {phase}: a phase of {counts[0]} begins on D, one of {counts[1]} on D'")
-
-
-def _request(call: Call, row: int) -> str:
-    name = type(call.mechanism).__name__
-    return f"{name} of scale {call.mechanism.scale:.6g} on [{call.records.start[row]}, {call.records.stop[row]})"
-
-
-def _first(mine: Sequence[Any], theirs: Sequence[Any]) -> int:
-    """Index of the first place where two lists differ; the longer length where they do not."""
-    shorter = min(len(mine), len(theirs))
-    return next((i for i in range(shorter) if mine[i] != theirs[i]), shorter)
-
-
-def _found(
-    case: Case,
-    sides: Sides,
-    kind: str,
-    rep: int,
-    release: int,
-    reason: str,
-    is_offending: Callable[[Move, Release], bool] | None = None,
-    *,
-    difference: Difference | None = None,
-    total: Total | None = None,
-) -> Counterexample:
-    """The counterexample, with the releases of one replicate in rows; none where their values cannot be compared."""
-    rows = []
-    for index, (call, row, rounds) in enumerate(sides.data.own(rep) if is_offending else []):
-        made = sides.live.transcript[call]
-        reads = bool(made.reads(case.record)[row])
-        move = Move(
-            release=index,
-            rounds=rounds,
-            mechanism=type(made.mechanism).__name__,
-            norm=made.mechanism.norm,
-            start=int(made.records.start[row]),
-            stop=int(made.records.stop[row]),
-            carried=None if made.carried is None else int(made.carried.start[row]),
-            reads_record=reads,
-            moved=float(_change(made, sides.scripted.values[call])[row]),
-            allowed=float(made.mechanism.sensitivity) if reads else 0.0,
-            cost=_cost(made.mechanism.event),
-            is_offending=False,
-        )
-        rows.append(replace(move, is_offending=bool(is_offending and is_offending(move, made))))
-    arms, neighbor_arms = (tuple(side.arms(rep, len(case.rewards), case.n_steps).tolist()) for side in sides[:2])
-    return Counterexample(
-        case=case,
-        release=release,
-        reason=reason,
-        kind=kind,
-        replicate=rep,
-        n_replicates=REPLICATES,
-        rows=tuple(rows),
-        arms=arms,
-        neighbor_arms=neighbor_arms,
-        states=sides.data.states(rep),
-        neighbor_states=sides.neighbor.states(rep),
-        difference=difference,
-        total=total,
-    )
-
-
-def _cost(event: Event) -> str:
-    match event:
-        case GaussianEvent():
-            return f"{event.mu:.6g}-GDP"
-        case LaplaceEvent():
-            return f"{event.epsilon:.6g}-DP"
-        case ConcentratedEvent():
-            return f"{event.rho:.6g}-zCDP"
-    return "no privacy"
 
 
 # --- the search -----------------------------------------------------------------------------------------------------
@@ -399,7 +114,7 @@ _LONGEST_SEARCHED = 24
 
 
 class Deterministic:
-    """The search for a counterexample, among generated cases and on the least favorable pair."""
+    """The search for a counterexample: among generated cases, every record in turn, and on the least favorable pair."""
 
     name = DETERMINISTIC
 
@@ -409,5 +124,10 @@ class Deterministic:
         rounds, shrinks = min(_LONGEST_SEARCHED, trial.table.n_users), not request.until_caught
         span, examples = trial.table.reward_range, request.effort.examples
         found = search(trial.algorithm, span, limit, examples, rounds, shrinks, trial.private_records)
+        coverage = None
+        if found is None:
+            n_cases, seed = n_cases_of(trial.algorithm, trial.table, request.effort.replays), request.effort.seed
+            found, coverage = walk(trial.algorithm, trial.table, limit, n_cases, seed, trial.private_records)
         found = found or examine_pair(trial.algorithm, request.least_favorable.pair, limit, request.effort.seed)
-        return Finding(found is not None, counterexample=None if found is None else found.describe())
+        described = None if found is None else found.describe()
+        return Finding(found is not None, counterexample=described, coverage=coverage)

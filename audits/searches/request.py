@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from bandana.audits.coverage import Coverage
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import Pair, canary_pairs
 from bandana.audits.outcome import MU, Effort, Scores, StatedBound, accounted_as, main_quantity
@@ -84,6 +85,7 @@ class Finding:
       caveats: why the search can say nothing in favor of the claim, in words.
       counterexample: to the privacy argument, in JSON's own types.
       noise_finding: how the noise differs from its declaration, in words.
+      coverage: what the search tried.
     """
 
     is_caught: bool
@@ -94,6 +96,7 @@ class Finding:
     caveats: tuple[str, ...] = ()
     counterexample: Mapping[str, Any] | None = None
     noise_finding: str | None = None
+    coverage: Coverage | None = None
 
 
 class Search(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from bandana.algorithms.coins import Coins
 from bandana.algorithms.observers import ActionLog
-from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.algorithms.protocol import Algorithm, EpisodicStream, FloatArray, IntArray, Stream
 from bandana.algorithms.run import run
 from bandana.audits.searches.cases import Case
+from bandana.audits.searches.states import Parting, StateLog, first_parting
 from bandana.privacy_core import Carried, Interval, Ledger, LiveLedger, Mechanism, ReproducibleNoise, ScriptedLedger, Span
 
 REPLICATES = 32
@@ -84,25 +86,57 @@ class Side(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """Both runs of a case."""
+    """Both runs of a case, or of many cases at once, one a replicate."""
 
     data: Side
     neighbor: Side
     live: LiveLedger
     scripted: ScriptedLedger
+    case_of: Callable[[int], Case]
+    """What a replicate played."""
+    records: IntArray
+    """(n_reps,) the record that differs."""
+    hidden: IntArray
+    """(n_reps,) the record whose own actions do not count, see `Pair.hidden_record`."""
+    parted: Parting
+    """Where the released states differ first."""
 
 
 def play(algorithm: Algorithm, case: Case, reward_range: Interval) -> Sides:
     """Runs the algorithm on D, and then on D' with the noisy outputs, and the coins, of the first run."""
     pair = case.pair(reward_range)
-    data, neighbor = pair.data, pair.neighbor
-    seed = np.random.SeedSequence(case.seed)
-    coins = Coins(seed, REPLICATES)
-    live = LiveLedger(REPLICATES, ReproducibleNoise(seed), keeps_transcript=True, n_records=data.n_users)
-    first = _Noted(live, ActionLog())
-    run(algorithm, data, first, observers=[first._log], coins=coins)
-    scripted = ScriptedLedger(REPLICATES, live.transcript, keeps_values=True)
-    second = _Noted(scripted, ActionLog())
-    run(algorithm, neighbor, second, observers=[second._log], coins=coins)
+    alike = np.full(REPLICATES, 1)
+    return play_streams(
+        algorithm, (pair.data, pair.neighbor), case.seed, lambda rep: case, case.record * alike, case.hidden_record * alike
+    )
+
+
+def play_streams(
+    algorithm: Algorithm,
+    streams: tuple[Stream | EpisodicStream, Stream | EpisodicStream],
+    seed: int,
+    case_of: Callable[[int], Case],
+    records: IntArray,
+    hidden: IntArray,
+) -> Sides:
+    """Runs the algorithm on one stream, and then on another with the noisy outputs, and the coins, of the first run.
+
+    Args:
+      algorithm: what to audit.
+      streams: D and D', of which each replicate may have its own.
+      seed: of the noise.
+      case_of: what a replicate plays.
+      records: (n_reps,) see `Sides`.
+      hidden: (n_reps,) see `Sides`.
+    """
+    n_reps, (data, neighbor), root = len(records), streams, np.random.SeedSequence(seed)
+    coins = Coins(root, n_reps)
+    live = LiveLedger(n_reps, ReproducibleNoise(root), keeps_transcript=True, n_records=data.n_users)
+    first, mine = _Noted(live, ActionLog()), StateLog(algorithm, n_reps)
+    run(mine, data, first, observers=[first._log], coins=coins)
+    scripted = ScriptedLedger(n_reps, live.transcript, keeps_values=True)
+    second, theirs = _Noted(scripted, ActionLog()), StateLog(algorithm, n_reps)
+    run(theirs, neighbor, second, observers=[second._log], coins=coins)
     scripted.finish()
-    return Sides(Side(first._log, first.calls), Side(second._log, second.calls), live, scripted)
+    sides = Side(first._log, first.calls), Side(second._log, second.calls)
+    return Sides(*sides, live, scripted, case_of, records, hidden, first_parting(mine, theirs, hidden))

@@ -122,7 +122,16 @@ KINDS = (
     ),
     Kind(
         "replay",
-        _AUDITS("replays/*", "searches/sides", "searches/deterministic", "neighbors/worst_pair", "external/rescaled"),
+        _AUDITS(
+            "replays/*",
+            "searches/sides",
+            "searches/deterministic",
+            "searches/checks",
+            "searches/walk",
+            "searches/states",
+            "neighbors/worst_pair",
+            "external/rescaled",
+        ),
         _EVERY,
     ),
     Kind(

@@ -131,6 +131,7 @@ def track(document: dict[str, Any], suite: str, params: dict[str, Any], artifact
 def tell(label: str, outcome: Outcome) -> list[str]:
     """The verdict, the three numbers of each quantity, the planted faults and the reasons, line by line."""
     lines = [f"{outcome.verdict.value:<13} {label}: {outcome.claim.statement} ({outcome.claim.relation.value})"]
+    lines += [f"  {line}" for line in (outcome.coverage.lines() if outcome.coverage else ())]
     parts = [("", outcome)]
     if outcome.at_test_budget is not None:
         parts.append(("at the test budget, ", outcome.at_test_budget))

@@ -10,7 +10,8 @@ import pytest
 
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
-from bandana.audits.searches.deterministic import Case, _outgrown, examine, search
+from bandana.audits.searches.checks import _outgrown
+from bandana.audits.searches.deterministic import Case, examine, search
 from bandana.privacy_core import (
     Carried,
     DoublingSum,

@@ -1,0 +1,112 @@
+"""What an algorithm keeps in its released state, as one number a field, so that two runs can be compared bit by bit.
+
+The released state holds what decisions are made from. Two runs that saw the same released values must have equal released
+states after every phase: what differs was put there by another way than through the ledger, however small it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray, Record
+from bandana.privacy_core import Ledger
+
+_DEEPEST = 6
+_KEY = 0x7374_6174
+Marks = Mapping[str, NDArray[np.uint64]]
+
+
+class StateLog:
+    """An algorithm whose released state is noted after every phase; it plays as the algorithm does.
+
+    Attributes:
+      marks: of each phase, field -> (n_reps,) a number that equal contents share.
+      last: of each phase, (n_reps,) its last record.
+    """
+
+    def __init__(self, algorithm: Algorithm, n_reps: int) -> None:
+        self.marks: list[Marks] = []
+        self.last: list[IntArray] = []
+        self._algorithm, self._n_reps = algorithm, n_reps
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._algorithm, name)
+
+    def absorb(self, sensitive: Any, released: Any, record: Record, ledger: Ledger) -> tuple[Any, Any]:
+        """Absorbs as the algorithm does, and notes the released state."""
+        sensitive, released = self._algorithm.absorb(sensitive, released, record, ledger)
+        self.last.append(record.user + record.n_records - 1)
+        self.marks.append({name: _mark(leaf, self._n_reps) for name, leaf in leaves(released)})
+        return sensitive, released
+
+
+def leaves(state: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, FloatArray | NDArray[Any]]]:
+    """Field -> array, for all numbers in a state, however they are nested; other objects are passed over."""
+    if isinstance(state, np.ndarray | np.generic | int | float | bool):
+        array = np.asarray(state)
+        if array.dtype.kind in "biuf":
+            yield name or "state", array
+    elif depth < _DEEPEST:
+        for part, inner in _parts(state):
+            yield from leaves(inner, f"{name}.{part}" if name else part, depth + 1)
+
+
+def _parts(state: Any) -> list[tuple[str, Any]]:
+    if isinstance(state, tuple) and hasattr(state, "_fields"):
+        return list(zip(state._fields, state, strict=True))
+    if isinstance(state, list | tuple):
+        return [(str(place), inner) for place, inner in enumerate(state)]
+    if isinstance(state, Mapping):
+        return [(str(key), inner) for key, inner in state.items()]
+    if is_dataclass(state):
+        return [(field.name, getattr(state, field.name)) for field in fields(state)]
+    return []
+
+
+def _mark(array: NDArray[Any], n_reps: int) -> NDArray[np.uint64]:
+    """(n_reps,) a number that equal rows share; others share it with probability 2^-32 or so."""
+    is_own = array.ndim > 0 and len(array) == n_reps
+    rows = np.ascontiguousarray(array.reshape(len(array), -1) if is_own else array.reshape(1, -1))
+    # Minus zero becomes zero; a Boolean and a whole number are what they are as floats.
+    bits = (rows.astype(np.float64) + 0.0).view(np.uint64)
+    bits = (bits ^ (bits >> np.uint64(32))) * _weights(bits.shape[1])
+    found = (bits ^ (bits >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
+    return found if is_own else np.broadcast_to(found, n_reps)
+
+
+def _weights(n: int) -> NDArray[np.uint64]:
+    """(n,) odd numbers, the same each time."""
+    return np.random.Generator(np.random.SFC64(_KEY)).integers(0, 1 << 63, n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+class Parting(NamedTuple):
+    """Where the released states of two runs differ first."""
+
+    record: IntArray
+    """(n_reps,) the record after which they do; -1 where they never do."""
+    field: list[str]
+    """One name a replicate, empty where they never differ."""
+
+
+def first_parting(mine: StateLog, theirs: StateLog, hidden: IntArray) -> Parting:
+    """Compares the released states of two runs phase by phase.
+
+    Args:
+      mine: one run.
+      theirs: the other.
+      hidden: (n_reps,) a record whose own actions may differ, -1 for none: until the next record's phase ends, the state may
+        hold what was shown to that user.
+    """
+    found, names = np.full(len(hidden), -1, dtype=np.int64), [""] * len(hidden)
+    for one, other, last in zip(mine.marks, theirs.marks, mine.last, strict=False):
+        open_ = (found < 0) & ((hidden < 0) | (last > hidden))
+        for name in one:
+            if name in other:
+                for rep in np.flatnonzero((one[name] != other[name]) & open_ & (found < 0)):
+                    found[rep], names[rep] = last[rep], name
+    return Parting(found, names)

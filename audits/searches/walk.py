@@ -1,0 +1,261 @@
+"""The exhaustive walk: every record changes in many contexts and by many values, one case a replicate.
+
+`bandana.audits.searches.deterministic` tries a hundred cases, one after the other, and shrinks what it finds. Here each
+replicate of one batch is a case of its own: a table, a record of it, and what that record is on both data sets. So every
+record of a table as long as a replay changes hundreds of times, from and to every value of a menu, and a leak may show at
+any later round: in an action, a schedule, a release, or a field of the released state. Since every replicate also has noise
+of its own, an event of probability p that shows the record is met with probability 1 - (1 - p)^n in n changes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandana.algorithms.environments.data_sets import DataSet
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.audits.coverage import Coverage
+from bandana.audits.neighbors.pairs import Pair
+from bandana.audits.searches import checks
+from bandana.audits.searches.cases import Case, Menu
+from bandana.audits.searches.constants import constants_of
+from bandana.audits.searches.counterexample import Counterexample
+from bandana.audits.searches.sides import Sides, play, play_streams
+from bandana.audits.searches.states import leaves
+from bandana.privacy_core import GaussianDP, Interval
+
+BATCH = 4096
+VIEWS = ("schedules", "releases", "released state", "actions")
+_MOST_CASES, _LARGEST_WORK = 1 << 15, 1 << 31
+_N_TABLES, _MOST_OWN = 128, 16
+_KEY = 0x77_616C_6B
+_ATTEMPTS = 4
+
+
+def values_of(algorithm: Algorithm, table: Table, rounds: int) -> tuple[list[float], list[float]]:
+    """What a record may hold on the data set, and what it may become.
+
+    The ends of the range, its middle and a quarter, the data's own values, and numbers that stand in the algorithm's source
+    or in its fields; on the neighbor also values just and far outside the range.
+    """
+    span = table.reward_range
+    menu = Menu(algorithm.n_actions, span, rounds)
+    own = np.unique(table.rewards)
+    own = own[np.unique(np.linspace(0, len(own) - 1, _MOST_OWN).astype(int))]
+    known = [value for number in constants_of(algorithm) for value in (number, -number) if span.low <= value <= span.high]
+    inside = list(dict.fromkeys([*menu.inside, *own.tolist(), *known]))
+    return inside, list(dict.fromkeys([*menu.anywhere, *inside]))
+
+
+def n_cases_of(algorithm: Algorithm, table: Table, wanted: int) -> int:
+    """How many cases are tried: as many as wanted, unless the released state is so large that this takes too long."""
+    _, released = algorithm.init(1)
+    size = sum(leaf.size for _, leaf in leaves(released)) * table.n_users
+    return max(256, min(wanted, _MOST_CASES, _LARGEST_WORK // max(1, 64 * size)))
+
+
+def walk(
+    algorithm: Algorithm, table: Table, claim: GaussianDP | None, n_cases: int, seed: int, private_records: bool = False
+) -> tuple[Counterexample | None, Coverage]:
+    """Changes every record of a table in many contexts, and checks every replicate.
+
+    Args:
+      algorithm: what to audit.
+      table: its own data are one context, and its covariates are those of all.
+      claim: see `bandana.audits.searches.deterministic.examine`.
+      n_cases: how many cases.
+      seed: of cases and noise.
+      private_records: whether a record is what its user brings and the rewards, or the rewards alone.
+
+    Returns:
+      a counterexample, as short as it could be made, or None; and what was tried.
+    """
+    inside, anywhere = values_of(algorithm, table, table.n_users)
+    coverage = Coverage(
+        VIEWS, tuple(range(table.n_users)), table.n_users, tuple(sorted({*inside, *anywhere})), n_cases,
+        min(1.0, 4 * table.n_users / n_cases), "round" if table.n_steps == 1 else "episode",
+    )  # fmt: skip
+    for place, start in enumerate(range(0, n_cases, BATCH)):
+        n_reps = min(BATCH, n_cases - start)
+        batch = _Batch.drawn(table, n_reps, start, (inside, anywhere), private_records, (seed, place))
+        found = checks.first_violation(batch.play(algorithm), claim)
+        if found is not None:
+            return _shorter(algorithm, found, table.reward_range, claim), coverage
+    return None, coverage
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Cases side by side.
+
+    Attributes:
+      tables: the contexts.
+      table: (n_reps,) which one.
+      record: (n_reps,) which record differs.
+      rows: (2 n_reps,) records as rows of a data set: on D, then on D'.
+      hidden: (n_reps,) the record where its covariates differ, else -1.
+      seed: of the noise.
+    """
+
+    tables: list[Table]
+    table: IntArray
+    record: IntArray
+    rows: Table
+    hidden: IntArray
+    seed: int
+
+    @classmethod
+    def drawn(
+        cls,
+        table: Table,
+        n_reps: int,
+        start: int,
+        values: tuple[list[float], list[float]],
+        private_records: bool,
+        seed: tuple[int, int],
+    ) -> _Batch:
+        """Cases whose records go round and round, in drawn contexts, from one drawn value to another."""
+        sequence = np.random.SeedSequence(seed[0], spawn_key=(_KEY, seed[1]))
+        coin = np.random.Generator(np.random.SFC64(sequence))
+        tables = list(_contexts(table, values[0], coin))
+        record = (start + np.arange(n_reps)) % table.n_users
+        # The data's own context has an eighth of the cases; the others share the rest.
+        chosen = np.where(coin.random(n_reps) < 1 / 8, 0, coin.integers(0, len(tables), n_reps))
+        shape = table.rewards.shape[1:]
+        rewards = np.stack([one.rewards for one in tables])[chosen, record]
+        before = np.where(_each(coin.random(n_reps) < 0.5, shape), _drawn(values[0], n_reps, shape, coin), rewards)
+        after = _drawn(values[1], n_reps, shape, coin)
+        same = (before == after).reshape(n_reps, -1).all(axis=1)
+        low, high = table.reward_range.low, table.reward_range.high
+        after[same] = np.where(before[same] < high, high, low)
+        covariates, hidden = None, np.full(n_reps, -1, dtype=np.int64)
+        if table.covariates is not None:
+            mine, theirs = _covariates(table, record, private_records, coin)
+            hidden = np.where((mine != theirs).reshape(n_reps, -1).any(axis=1), record, -1)
+            covariates = np.concatenate([mine, theirs])
+        both = np.concatenate([before, after])
+        wide = Interval(min(low, float(both.min())), max(high, float(both.max())))
+        rows = table.with_rows(both, covariates, wide)
+        return cls(tables, chosen, record, rows, hidden, int(sequence.generate_state(1)[0]))
+
+    def play(self, algorithm: Algorithm) -> Sides:
+        """Runs all cases at once, on both sides."""
+        n_reps, stack = len(self.record), self.tables[0].stack
+        data, neighbor = (
+            stack(self.tables, self.table, self.record, self.rows, np.arange(n_reps) + first) for first in (0, n_reps)
+        )
+        return play_streams(algorithm, (data, neighbor), self.seed, self.case, self.record, self.hidden)
+
+    def case(self, rep: int) -> Case:
+        """What a replicate plays."""
+        table, record, n_reps = self.tables[self.table[rep]], int(self.record[rep]), len(self.record)
+        rewards, kept = self.rows.rewards[[rep, n_reps + rep]], self.rows.covariates
+        mine, theirs = (None, None) if kept is None else kept[[rep, n_reps + rep]]
+        span = self.rows.reward_range
+        data = table.replaced(record, rewards[0], covariates=mine)
+        return Case.of(Pair(data, data.replaced(record, rewards[1], span, theirs), record, ""), self.seed)
+
+
+def _contexts(table: Table, inside: list[float], coin: np.random.Generator) -> Iterator[Table]:
+    """Tables on which decisions are close, totals take every value, and streaks are long; the first is the data's own."""
+    yield table
+    shape, n_users = table.rewards.shape, table.n_users
+    low, high = table.reward_range.low, table.reward_range.high
+    middle = low + table.reward_range.width / 2
+    turns = np.where(np.arange(n_users) % 2, high, low)
+    columns = [np.full(n_users, low), np.full(n_users, high), np.full(n_users, middle), turns]
+    for column in columns:
+        yield table.with_rewards(np.broadcast_to(_each(column, shape[1:]), shape))
+    for place in range(_N_TABLES):
+        share = coin.random(shape[1:])
+        rewards = np.where(coin.random(shape) < share, high, low)
+        if place % 4 == 1:  # streaks: each reward repeats that of some rounds before
+            length = int(coin.integers(2, 9))
+            rewards = np.repeat(rewards[::length], length, axis=0)[:n_users]
+        if place % 4 == 2:  # all arms alike, so that what is played does not matter
+            rewards = np.broadcast_to(rewards.reshape(n_users, -1)[:, :1].reshape(n_users, *[1] * (len(shape) - 1)), shape)
+        if place % 4 == 3:
+            rewards = np.array(inside)[coin.integers(0, len(inside), shape)]
+        yield table.with_rewards(rewards)
+
+
+def _drawn(values: list[float], n_reps: int, shape: tuple[int, ...], coin: np.random.Generator) -> FloatArray:
+    """(n_reps, *shape) values of a menu: in three cases of four one for the whole record, else one an entry."""
+    menu = np.array(values)
+    whole = _each(menu[coin.integers(0, len(menu), n_reps)], shape)
+    return np.where(_each(coin.random(n_reps) < 0.75, shape), whole, menu[coin.integers(0, len(menu), (n_reps, *shape))])
+
+
+def _each(values: NDArray[np.generic], shape: tuple[int, ...]) -> NDArray[np.generic]:
+    """(n, 1, ...) so that one value a row meets records of the given shape."""
+    return values.reshape(len(values), *[1] * len(shape))
+
+
+def _covariates(
+    table: DataSet, record: IntArray, private_records: bool, coin: np.random.Generator
+) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+    """(n_reps, ...) covariates on both sides: the user's own; for half of the private ones a costly change, or another's."""
+    own = table.covariates
+    assert own is not None
+    mine, theirs = own[record].copy(), own[record].copy()
+    if not private_records:
+        return mine, theirs
+    changes = [change.covariates for change in table.changes() if change.covariates is not None]
+    moves = np.flatnonzero(coin.random(len(record)) < 0.5)
+    for rep in moves:
+        kind = int(coin.integers(0, len(changes) + 1))
+        if kind < len(changes):
+            mine[rep], theirs[rep] = (table.covariates_of(short) for short in changes[kind])
+        else:
+            theirs[rep] = own[int(coin.integers(0, table.n_users))]
+    return mine, theirs
+
+
+# --- what a person reads ------------------------------------------------------------------------------------------------
+
+
+def _shorter(
+    algorithm: Algorithm, found: Counterexample, reward_range: Interval, claim: GaussianDP | None
+) -> Counterexample:
+    """A counterexample on fewer rounds and a plainer table, where a few replicates show it; else what was found."""
+
+    def examine(case: Case) -> Counterexample | None:
+        for seed in range(_ATTEMPTS):
+            again = checks.first_violation(play(algorithm, replace(case, seed=seed), reward_range), claim)
+            if again is not None:
+                return again
+        return None
+
+    small = examine(found.case)
+    if small is None:
+        return found
+    for changed in _plainer(small.case, reward_range):
+        small = examine(changed) or small
+    least = max(small.case.record, algorithm.n_actions) + 1
+    low, high = least, len(small.case.rewards)
+    while low < high:
+        middle = (low + high) // 2
+        if (again := examine(_first(small.case, middle))) is not None:
+            small, high = again, middle
+        else:
+            low = middle + 1
+    return small
+
+
+def _plainer(case: Case, reward_range: Interval) -> Iterator[Case]:
+    """Cases with all other rewards at one end, then with a simpler change."""
+    record, row = case.record, case.rewards[case.record]
+    for value in (reward_range.high, reward_range.low):
+        rows = [(value,) * len(row)] * len(case.rewards)
+        rows[record] = row
+        yield replace(case, rewards=tuple(rows))
+
+
+def _first(case: Case, rounds: int) -> Case:
+    """The first rounds of a case."""
+    covariates = None if case.covariates is None else case.covariates[:rounds]
+    return replace(case, rewards=case.rewards[:rounds], covariates=covariates)
