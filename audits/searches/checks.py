@@ -225,8 +225,7 @@ def _first_difference(sides: Sides, rep: int) -> Difference:
     phase = next((t for t in range(n_rounds) if lengths[0].get(t) != lengths[1].get(t)), n_rounds)
 
     def at(step: int, summary: str) -> Difference:
-        where = f"after {case.unit} {last} the field {name!r} of the released state differs"
-    arms = [int(side[step]) if side[step] >= 0 else None for side in (mine, theirs)]
+        arms = [int(side[step]) if side[step] >= 0 else None for side in (mine, theirs)]
         return Difference(step // n, arms[0], arms[1], summary)
 
     if released <= min(arm, phase, n_rounds):

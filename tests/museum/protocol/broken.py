@@ -13,7 +13,6 @@ import numpy as np
 from bandana.privacy_core import Gaussian, Interval, Laplace, PhaseSum, Relation, Span
 from tests.museum.protocol.bandit import ONE, Bandit, force
 
-
 WIDE = Interval(0.0, 5.0)
 SOFT, NARROW, NARROW_LAPLACE = (
     PhaseSum(mechanism)
