@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import matplotlib
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pgf import RendererPgf
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.textpath import TextPath
+from matplotlib.ticker import MaxNLocator
 
 from bandana.audits.reporting.numbers import number, power_of_ten
 from bandana.flows.api.latex import escaped
@@ -20,10 +28,7 @@ from bandana.flows.spec.roles import Role
 from bandana.flows.suites.comparisons import twin_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#a3407a", "#1f2328", "#e69f00", "#56b4e9", "#8a6d00")
 """Apart for color-blind readers (after Okabe and Ito, 2008); the markers say the same in gray."""
@@ -48,6 +53,16 @@ _STYLE: Any = {
 }  # fmt: skip
 
 
+class Shown(Figure):
+    """A figure that a notebook shows by itself, whether or not pyplot was imported."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        with matplotlib.rc_context(_STYLE):
+            self.savefig(buffer, format="png", dpi=160)
+        return buffer.getvalue()
+
+
 def draw(
     cells: Sequence[Cell],
     summaries: Mapping[str, dict[str, Any]],
@@ -62,11 +77,6 @@ def draw(
     Raises:
       SpecError: an unknown scale, a size that is not positive, or no cell whose regret is shown.
     """
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
     if scale not in ("linear", "log"):
         raise SpecError(f"scale: must be 'linear' or 'log', got {scale!r}")
     for name, value in (("width", width), ("height", height)):
@@ -82,7 +92,7 @@ def draw(
     columns = max(1, min(3, int(width / (0.42 + _CHARACTER * max(map(len, entries))))))
     legend = _LEGEND_LINE * -(-len(entries) // columns) + 0.08
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height * len(panels) + legend), layout="constrained", facecolor="white")
+        figure = Shown(figsize=(width, height * len(panels) + legend), layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)
         every = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         for axes, (environment, members) in zip(every, panels.items(), strict=True):
@@ -105,10 +115,6 @@ def save(figure: Figure, path: Path) -> None:
     Raises:
       SpecError: an ending other than .pdf, .svg, .png and .pgf.
     """
-    import io
-
-    import matplotlib
-
     kind = path.suffix.removeprefix(".").lower()
     nothing: dict[str, dict[str, None]] = {
         "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
@@ -209,8 +215,6 @@ def _panel(
 
 
 def _round_numbers() -> Any:
-    from matplotlib.ticker import MaxNLocator
-
     return MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
 
 
@@ -227,8 +231,6 @@ def _without_latex() -> Iterator[None]:
 
     Texts are measured in Matplotlib's own font. Only the room around them depends on it: the document's font sets them.
     """
-    from matplotlib.backends.backend_pgf import RendererPgf
-    from matplotlib.textpath import TextPath
 
     def measure(self: Any, text: str, font: Any, is_math: Any) -> tuple[float, float, float]:
         if not text.strip():

@@ -76,6 +76,10 @@ def test_a_figure_is_saved_and_the_same_each_time(result, tmp_path, ending):
     assert figure.get_figwidth() == 3.4
 
 
+def test_a_notebook_shows_the_figure(result):
+    assert result.plot()._repr_png_().startswith(b"\x89PNG")
+
+
 def test_the_figure_shows_every_cell_and_draws_no_two_lines_alike(result):
     (axes,) = result.plot().axes
     assert len(axes.lines) == len(axes.collections) == len(result.names)
