@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandana.flows.api.latex_table import table
-from bandana.flows.running.store import write_whole
 from bandana.flows.spec.mistakes import SpecError
 
 if TYPE_CHECKING:
@@ -58,7 +57,8 @@ def export(result: Result, folder: Path, kinds: Sequence[str], **drawn: Any) -> 
 
 
 def _write(path: Path, content: bytes) -> Path:
-    write_whole(path, content)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
     return path
 
 

@@ -21,7 +21,6 @@ from matplotlib.ticker import MaxNLocator
 
 from bandana.audits.reporting.numbers import number, power_of_ten
 from bandana.flows.api.latex import escaped
-from bandana.flows.running.store import write_whole
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Cell
 from bandana.flows.spec.roles import Role
@@ -110,7 +109,7 @@ def draw(
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure, whole or not at all; the same figure gives the same bytes.
+    """Writes a figure; the same figure gives the same bytes.
 
     Raises:
       SpecError: an ending other than .pdf, .svg, .png and .pgf.
@@ -129,7 +128,8 @@ def save(figure: Figure, path: Path) -> None:
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         more: dict[str, Any] = {"metadata": nothing[kind]} if nothing[kind] else {}
         figure.savefig(buffer, format=kind, dpi=300, **more)
-    write_whole(path, buffer.getvalue())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(buffer.getvalue())
 
 
 def _styles(cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
@@ -222,7 +222,7 @@ def _marks(x: np.ndarray, place: int, *, is_log: bool) -> list[int]:
     """Grid points that carry a marker, evenly spread on the axis and shifted from line to line."""
     scaled = np.log(x) if is_log else x
     wanted = scaled[0] + (scaled[-1] - scaled[0]) * ((np.arange(_MARKED) + 0.5 + 0.13 * (place % 4)) / _MARKED)
-    return sorted({int(np.argmin(np.abs(scaled - value))) for value in wanted})
+    return sorted({int(np.argmin(np.abs(scaled[:-1] - value))) for value in wanted})  # none at the edge, which would cut it
 
 
 @contextmanager
