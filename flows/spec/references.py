@@ -30,6 +30,8 @@ _EXPLORERS = {
 """Kind of problem -> the algorithm whose non-private form is greedy without its exploration, and the parameter of that."""
 _NO_EXPLORATION = 1e-9
 """In place of 0, which parameters do not take."""
+_LOOKS = 2000
+"""How often greedy play looks at what it learned, where an algorithm can do so less than once a round: a pool has many points."""
 _KINDS = tuple(_EXPLORERS)
 
 
@@ -55,7 +57,10 @@ def greedy_on(problem: Problem) -> tuple[Entry, Settings] | None:
     except ValueError:
         return None
     claim = f"none: {name} without noise and without exploration, which plays what looks best"
-    parameters = tuple(settings.with_parameters(**{parameter: _NO_EXPLORATION}).parameters.items())
+    chosen: dict[str, Any] = {parameter: _NO_EXPLORATION}
+    if "every" in twin.parameters:
+        chosen["every"] = max(1, problem.horizon // _LOOKS)
+    parameters = tuple(settings.with_parameters(**chosen).parameters.items())
     entry = replace(
         twin, name=GREEDY, label=GREEDY, seed_name=GREEDY, family=FAMILY, parameters={}, claim=claim, bound=None,
         build=partial(_without_exploration, twin.build, parameters),
