@@ -1,9 +1,10 @@
-"""Every algorithm that the product knows, in each trust model and with each guarantee."""
+"""Every algorithm that the product knows, in each trust model and with each guarantee, and those of installed packages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from bandana.algorithms.bandits.capri import entries as capri
 from bandana.algorithms.bandits.contextual import entries as contextual
@@ -11,6 +12,7 @@ from bandana.algorithms.bandits.finite_arm import entries as finite_arm
 from bandana.algorithms.bandits.kernel import entries as kernel
 from bandana.algorithms.bandits.linear import entries as linear
 from bandana.algorithms.entry import Entry
+from bandana.algorithms.plugins import ALGORITHMS, Found, loaded
 from bandana.algorithms.rl.linear_mdp import entries as linear_mdp
 from bandana.algorithms.rl.mixture import entries as mixture
 
@@ -41,9 +43,36 @@ CATALOG: tuple[Entry, ...] = labelled([entry for family in _FAMILIES for entry i
 """Entries of one algorithm stand together, the non-private one first."""
 
 
+@cache
+def added() -> tuple[tuple[Entry, ...], tuple[Found, ...]]:
+    """What installed packages add: their entries, and the entry points that cannot be used.
+
+    An entry point names an `Entry`, or a list or tuple of them; names that are taken already are refused.
+    """
+    entries: list[Entry] = []
+    broken = []
+    for found in loaded(ALGORITHMS):
+        listed = found.thing if isinstance(found.thing, list | tuple) else [found.thing]
+        taken = {entry.name for entry in (*CATALOG, *entries)}
+        if found.error:
+            broken.append(found)
+        elif not listed or not all(isinstance(entry, Entry) for entry in listed):
+            broken.append(found.broken(f"it must be a bandana.algorithms.entry.Entry, or several, got {found.thing!r:.60}"))
+        elif same := [entry.name for entry in listed if entry.name in taken]:
+            broken.append(found.broken(f"the name {same[0]!r} is taken"))
+        else:
+            entries += [replace(entry, package=found.package) for entry in labelled(listed)]
+    return tuple(entries), tuple(broken)
+
+
+def known() -> tuple[Entry, ...]:
+    """The catalog, and what installed packages add."""
+    return (*CATALOG, *added()[0])
+
+
 def names() -> list[str]:
-    """Each algorithm once, in the catalog's order."""
-    return list(dict.fromkeys(entry.name for entry in CATALOG))
+    """Each algorithm once, in the catalog's order, and those of installed packages."""
+    return list(dict.fromkeys(entry.name for entry in known()))
 
 
 def of_name(name: str) -> list[Entry]:
@@ -52,13 +81,14 @@ def of_name(name: str) -> list[Entry]:
     Raises:
       ValueError: there is no such algorithm; an old name is answered with what replaces it.
     """
-    if found := [entry for entry in CATALOG if entry.name == name]:
+    if found := [entry for entry in known() if entry.name == name]:
         return found
     if former := next((entry for entry in CATALOG if entry.seed_name == name), None):
         model = f"`model: {former.privacy_model}`"
         privacy = f" and `privacy: {EXAMPLES[former.guarantee]}`" if former.guarantee else ""
         raise ValueError(f"{name} is now `algorithm: {former.name}` with {model}{privacy}")
-    raise ValueError(f"unknown algorithm {name!r}; known are: {', '.join(names())}")
+    broken = "".join(f"; {found}" for found in added()[1])
+    raise ValueError(f"unknown algorithm {name!r}; known are: {', '.join(names())}{broken}")
 
 
 EXAMPLES = {
@@ -80,7 +110,7 @@ def find(name: str, model: str | None = None, guarantee: str | None = None) -> E
     Raises:
       ValueError: no such entry, or several.
     """
-    if (model, guarantee) == (None, None) and (same := [entry for entry in CATALOG if entry.label == name]):
+    if (model, guarantee) == (None, None) and (same := [entry for entry in known() if entry.label == name]):
         return same[0]
     every = of_name(name)
     wanted = [entry for entry in every if model in (None, entry.privacy_model) and guarantee in (None, entry.guarantee)]

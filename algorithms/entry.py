@@ -149,6 +149,7 @@ class Entry:
       seed_name: the name that seeds are derived from, which never changes; the catalog sets it where it follows a rule.
       stated: the claim as a user wrote it, of an algorithm of their own; empty in the catalog, whose claims follow from
         calibration and privacy level.
+      package: the installed package that adds it; empty for the product's own.
       knows_actions: whether it reads the features of linear arms although it also plays without any.
     """
 
@@ -172,6 +173,7 @@ class Entry:
     seed_name: str = ""
     stated: str = ""
     knows_actions: bool = False
+    package: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or self.name)
@@ -186,6 +188,7 @@ class Entry:
         """The public facts, for `bandana list --json`."""
         shown = ("name", "family", "privacy_model", "guarantee", "calibrations", "claim", "source")
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.name in shown}
+        found |= {"package": self.package} if self.package else {}
         return found | {"plays_on": self.plays_on, "parameters": tuple(self.parameters)}
 
     def seed_parameters(self, settings: Settings) -> dict[str, Any]:

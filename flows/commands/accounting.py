@@ -30,6 +30,8 @@ def list_(
             entries = [entry for entry in catalog.of_name(name) if entry in entries]
             if not entries:
                 raise SpecError(f"{name} has no entry in the trust model and family that were asked for")
+        for line in catalog.broken_plugins():
+            typer.echo(f"warning: {line}", err=True)
         if as_json:
             typer.echo(json.dumps([catalog.facts(entry) for entry in entries], indent=1))
             return

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import MethodType, ModuleType
 from typing import Any, NamedTuple
 
+from bandana.algorithms import plugins
+
 PACKAGES = ("bandana.privacy_core", "bandana.algorithms", "bandana.audits", "bandana.flows")
 
 _KINDS = "holds the fields and the behavior of several kinds of environments; a result uses one kind"
@@ -91,7 +93,7 @@ class Closure(NamedTuple):
 
 
 class Code:
-    """The sources of our packages.
+    """The sources of our packages, and of installed ones that add algorithms or environments.
 
     Args:
       places: package -> its folder; None: where the packages are installed.
@@ -99,6 +101,7 @@ class Code:
 
     def __init__(self, places: Mapping[str, Path] | None = None) -> None:
         self._places = dict(places) if places is not None else {name: _installed(name) for name in PACKAGES}
+        self._knows_plugins = places is None
         self._modules: dict[str, _Module | None] = {}
         self._closures: dict[frozenset[Name], Closure] = {}
         self._data: dict[str, dict[str, Path]] = {}
@@ -138,6 +141,11 @@ class Code:
 
     def _package_of(self, name: str) -> str | None:
         """The package of ours in which a module lies; None where it is not ours."""
+        top = name.partition(".")[0]
+        if self._knows_plugins and top not in self._places and top in plugins.packages():
+            spec = find_spec(top)
+            if spec is not None and spec.submodule_search_locations:
+                self._places[top] = Path(spec.submodule_search_locations[0])
         return next((package for package in self._places if _lies_in(name, package)), None)
 
     def _data_of(self, name: str) -> Mapping[str, Path]:
@@ -195,6 +203,8 @@ def _name_of(value: Any) -> Name:
 def _is_traced(module: str) -> bool:
     """Whether a module is neither of the standard library nor of another package."""
     file = getattr(sys.modules.get(module), "__file__", None) or ""
+    if module.partition(".")[0] in plugins.packages():
+        return True
     return any(_lies_in(module, package) for package in PACKAGES) or (
         file.endswith(".py") and "site-packages" not in file and not file.startswith(sys.base_prefix)
     )

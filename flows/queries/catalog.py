@@ -35,17 +35,22 @@ def selected(model: str | None = None, family: str | None = None) -> list[Entry]
     Raises:
       SpecError: there is no such trust model or family; the message lists them.
     """
-    models = list(dict.fromkeys(entry.privacy_model for entry in catalog.CATALOG))
+    models = list(dict.fromkeys(entry.privacy_model for entry in catalog.known()))
     if model is not None and model not in models:
         raise SpecError(f"--model must be one of {', '.join(models)}, got {model!r}")
-    parts = dict.fromkeys(part for entry in catalog.CATALOG for part in (*entry.family.split("/"), entry.family))
+    parts = dict.fromkeys(part for entry in catalog.known() for part in (*entry.family.split("/"), entry.family))
     if family is not None and family not in parts:
         raise SpecError(f"--family must be one of {', '.join(parts)}, got {family!r}")
     return [
         entry
-        for entry in catalog.CATALOG
+        for entry in catalog.known()
         if model in (None, entry.privacy_model) and (family is None or family in (*entry.family.split("/"), entry.family))
     ]
+
+
+def broken_plugins() -> list[str]:
+    """A line for each entry point of an installed package that cannot be used."""
+    return [str(found) for found in catalog.added()[1]]
 
 
 def of_name(name: str) -> list[Entry]:
@@ -68,14 +73,18 @@ def overview(entries: Iterable[Entry]) -> Table:
         by_name.setdefault(entry.name, []).append(entry)
     for name, forms in by_name.items():
         models, guarantees = _distinct(e.privacy_model for e in forms), _distinct(e.guarantee for e in forms if e.guarantee)
-        table.add_row(name, " ".join(models), " ".join(guarantees) or "-", " ".join(forms[0].plays_on))
+        shown = f"{name} ({forms[0].package})" if forms[0].package else name
+        table.add_row(shown, " ".join(models), " ".join(guarantees) or "-", " ".join(forms[0].plays_on))
     return table
 
 
 def show(entries: Sequence[Entry], console: Console) -> None:
     """All that is known of one algorithm."""
     name = entries[0].name
-    console.print(f"[bold]{name}[/bold]  ({entries[0].family}), plays on {', '.join(entries[0].plays_on)} problems\n")
+    package = f", of the package {entries[0].package}" if entries[0].package else ""
+    console.print(
+        f"[bold]{name}[/bold]  ({entries[0].family}{package}), plays on {', '.join(entries[0].plays_on)} problems\n"
+    )
     for entry in entries:
         kind = f"{entry.privacy_model} trust, {entry.guarantee}" if entry.is_private else "non-private"
         bound = "" if entry.bound is None else "; a regret bound is known"
@@ -99,14 +108,14 @@ def starter(name: str) -> str:
     """A small spec that compares the forms of an algorithm: YAML that `bandana run` takes."""
     entries = of_name(name)
     environment, horizon = _ENVIRONMENTS[entries[0].plays_on[0]]
-    twins = [] if all(entry.is_private for entry in entries) else [f"  - algorithm: {name}"]
+    twins = [] if all(entry.is_private and not entry.stated for entry in entries) else [f"  - algorithm: {name}"]
     if twins and len(entries) > 1:
         twins.append(f"    model: {catalog.NONE}")
     lines = [
         f"name: try-{name}", "seed: 1", f"environment: {environment}", f"horizon: {horizon}", "replications: 20",
         "algorithms:", *twins,
     ]  # fmt: skip
-    for guarantee in _distinct(entry.guarantee for entry in entries if entry.guarantee):
+    for guarantee in _distinct(entry.guarantee for entry in entries if entry.guarantee and not entry.stated):
         models = _distinct(entry.privacy_model for entry in entries if entry.guarantee == guarantee)
         lines += [f"  - algorithm: {name}", f"    model: [{', '.join(models)}]", f"    privacy: {_LEVELS[guarantee]}"]
     return "\n".join([*lines, "audit: {rounds: 32, replays: 20000}"]) + "\n"

@@ -107,7 +107,8 @@ class AlgorithmSpec(Strict):
           ValueError: there is none in a trust model with this guarantee, or it is open which is meant.
         """
         every = catalog.of_name(self.algorithm)
-        private, twins = [e for e in every if e.is_private], [e for e in every if not e.is_private]
+        private = [e for e in every if e.is_private and not e.stated]
+        twins = [e for e in every if e not in private]
         if self.privacy is None:
             return self._without_privacy(private, twins)
         if not private:
@@ -144,7 +145,7 @@ class AlgorithmSpec(Strict):
 
     def calibrations_of(self, entry: Entry) -> list[str | dict[str, str] | None]:
         """Calibrations of one of its entries, by name or as a mixture of parts; None alone for a non-private one."""
-        if not entry.is_private:
+        if not entry.is_private or entry.stated:
             return [None]
         wanted = self.calibrations or list(entry.calibrations)
         return [each for each in wanted if isinstance(each, dict) or each in entry.calibrations]
