@@ -39,6 +39,34 @@ class RegretCurve:
         )  # fmt: skip
 
 
+class DriftingRegretCurve:
+    """Cumulative pseudo-regret on a grid of rounds where means change: against the best arm of each round.
+
+    Args:
+      lost: (n_users + 1, n_actions) regret of playing one arm in all rounds before; the first row is 0.
+      grid: rounds after which the curve is read.
+      n_reps: number of replicates.
+
+    Attributes:
+      curve: (n_reps, n_grid), in units of reward, regret after `grid` rounds.
+    """
+
+    def __init__(self, lost: FloatArray, grid: IntArray, n_reps: int) -> None:
+        self._lost, self._grid = lost, grid
+        self._total = np.zeros(n_reps)
+        self.curve = np.zeros((n_reps, len(grid)))
+
+    def observe(self, record: Record) -> None:
+        """Extends each replicate's curve by the record's rounds."""
+        start, stop, actions = record.user, record.user + record.n_records, record.actions[:, 0]
+        before = self._lost[start, actions]
+        for place in range(*np.searchsorted(self._grid, [int(start.min()) + 1, int(stop.max()) + 1])):
+            now = self._grid[place]
+            rows = np.flatnonzero((start < now) & (now <= stop))
+            self.curve[rows, place] = self._total[rows] + self._lost[now, actions[rows]] - before[rows]
+        self._total += self._lost[stop, actions] - before
+
+
 class HasMeanRewards(Protocol):
     """A stream that knows what its actions are worth."""
 

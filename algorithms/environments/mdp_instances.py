@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bandana.algorithms.environments.mdps import FiniteMDP, checked_start
-from bandana.algorithms.mdp.models import LinearModel, MixtureModel, checked_rewards
+from bandana.algorithms.mdp.models import LinearModel, MixtureModel, checked_rewards, checked_transitions
 from bandana.algorithms.mdp.planning import Plan, plan
 from bandana.algorithms.protocol import FloatArray
 from bandana.privacy_core.checks import at_least, probability
@@ -238,12 +238,38 @@ def one_hot(instance: Instance) -> Instance:
 
     Measures are the rows of the kernel, rewards their own parameters; all norms are in their bounds, as rows sum to 1.
     """
-    length, n_states, n_actions, _ = instance.transitions.shape
+    names = instance.state_names, instance.action_names
+    return tabular(instance.transitions, instance.rewards, instance.start, *names)
+
+
+def tabular(
+    transitions: ArrayLike,
+    rewards: ArrayLike,
+    start: ArrayLike | None = None,
+    state_names: tuple[str, ...] = (),
+    action_names: tuple[str, ...] = (),
+) -> Instance:
+    """A process without structure as a linear one, with a feature of its own for each state and action.
+
+    Args:
+      transitions: (horizon, n_states, n_actions, n_states)
+      rewards: (horizon, n_states, n_actions), means in [0, 1].
+      start: (n_states,) distribution of the first state; None: always state 0.
+      state_names: what the states are called.
+      action_names: what the actions are called.
+
+    Raises:
+      ValueError: a row is no distribution, a mean leaves [0, 1], or shapes disagree.
+    """
+    kernel = checked_transitions(transitions)
+    length, n_states, n_actions, _ = kernel.shape
     d = n_states * n_actions
+    means = checked_rewards(rewards, (n_states, n_actions))
+    if len(means) != length:
+        raise ValueError(f"rewards must be of {length} steps, as transitions are, got {len(means)}")
     model = LinearModel(np.eye(d).reshape(n_states, n_actions, d), length)
-    transitions = model.transitions(instance.transitions.reshape(length, d, n_states).transpose(0, 2, 1))
-    rewards = model.rewards(instance.rewards.reshape(length, d))
-    return _instance(model, transitions, rewards, instance.start, instance.state_names, instance.action_names)
+    law = model.transitions(kernel.reshape(length, d, n_states).transpose(0, 2, 1))
+    return _instance(model, law, model.rewards(means.reshape(length, d)), start, state_names, action_names)
 
 
 def _instance(

@@ -31,9 +31,12 @@ MENUS: Mapping[str, str] = {
     "bandana.flows.spec.environment_kinds": _KINDS,
     "bandana.flows.spec.episodes": _KINDS,
     "bandana.flows.spec.finite_arms": _KINDS,
+    "bandana.flows.spec.gymnasium_environments": _KINDS,
     "bandana.flows.spec.header": _KINDS,
     "bandana.flows.spec.kernel": _KINDS,
     "bandana.flows.spec.linear": _KINDS,
+    "bandana.flows.spec.own_environments": _KINDS,
+    "bandana.flows.spec.real_arms": _KINDS,
     "bandana.flows.spec.spec": "what a spec says stands in a key by value; of the module, results use the error alone",
 }
 """Modules and packages that are entered by name, beside every `__init__`, and why; catalog entries are menus too."""

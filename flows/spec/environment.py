@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
+from pydantic import PrivateAttr
 
 from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.environments.episodes import Table
-from bandana.algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve
+from bandana.algorithms.observers import ContextualRegretCurve, DriftingRegretCurve, EpisodicRegretCurve, RegretCurve
 from bandana.algorithms.problem import ARMS, FINITE, Problem
 from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
 from bandana.flows.spec.fields import Labelled
@@ -30,13 +31,28 @@ class EnvironmentFields(Labelled):
     """Kind of problem, of `bandana.algorithms.problem`."""
     if TYPE_CHECKING:
         kind: str
+    _where: str = PrivateAttr("")
+
+    @property
+    def where(self) -> str:
+        """File and line of the spec that mistakes are reported under; empty where it came from no file."""
+        return self._where
+
+    def noted(self, where: str) -> None:
+        """Remembers file and line of the spec."""
+        self._where = where
+
+    @property
+    def code_reference(self) -> str | None:
+        """`FILE.py:NAME` of the user's code that makes it, with the file's absolute path; None for most kinds."""
+        return None
 
     @property
     def shown_label(self) -> str:
         """Label in cells and reports: the given one, or else the kind, or the name of a file."""
         if self.label is not None:
             return self.label
-        return self.kind if self.file is None else self.file.name
+        return self.kind if self.data_file is None else self.data_file.name
 
     @property
     def played_as(self) -> tuple[str, ...]:
@@ -49,13 +65,18 @@ class EnvironmentFields(Labelled):
         return None
 
     @property
-    def file(self) -> Path | None:
+    def data_file(self) -> Path | None:
         """The user's file that holds the data; None for most kinds."""
         return None
 
     def with_file(self, path: Path) -> Self:
         """The same with its file at another place. Only for kinds that have one."""
         return self.model_copy(update={"path": path})
+
+    @property
+    def made_by(self) -> tuple[Any, ...]:
+        """Code of the user's that makes it, on which keys depend; empty for most kinds."""
+        return ()
 
     def pinned(self, secret: Path) -> EnvironmentFields:
         """The same, bound to the present content of its file; `secret` is where the data folder's secret lies."""
@@ -188,7 +209,9 @@ class Environment(ABC, Generic[Item]):
         """The settings at which replays play: at the audit's rounds, of which some hold a release."""
         return entry.in_audit(replace(settings, problem=self.audit_problem(settings.problem, entry)))
 
-    def regret(self, stream: Any, grid: IntArray, n_reps: int) -> RegretCurve | ContextualRegretCurve | EpisodicRegretCurve:
+    def regret(
+        self, stream: Any, grid: IntArray, n_reps: int
+    ) -> RegretCurve | ContextualRegretCurve | EpisodicRegretCurve | DriftingRegretCurve:
         """What observes a run's regret."""
         return RegretCurve(self.means, grid, n_reps)
 
@@ -202,6 +225,10 @@ class Environment(ABC, Generic[Item]):
           n_reps: replicates of the block.
         """
         return {UNIFORM: np.full(n_reps, (self.means.max() - self.means).mean())}
+
+    def reference_curves(self, stream: Any, grid: IntArray, n_reps: int) -> dict[str, FloatArray]:
+        """(n_reps, n_grid) expected regret of each reference policy on a grid of rounds; see `reference_gaps`."""
+        return {name: gaps[:, None] * grid for name, gaps in self.reference_gaps(stream, n_reps).items()}
 
     def shows(self, what: str) -> bool:
         """Whether `values`, `means` or `regret` may be logged, tracked and reported: of public or made-up data all may."""

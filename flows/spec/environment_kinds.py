@@ -8,11 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from bandana.flows.spec import episodes, finite_arms, functions, kernel, linear
+from bandana.flows.spec import (
+    episodes,
+    finite_arms,
+    functions,
+    gymnasium_environments,
+    kernel,
+    linear,
+    own_environments,
+    real_arms,
+)  # fmt: skip
 from bandana.flows.spec.environment import Environment, EnvironmentFields
 
 __all__ = ["Environment", "EnvironmentSpec", "environment_of", "environments_of"]
-_CLASSES = {**finite_arms.CLASSES, **linear.CLASSES, **kernel.CLASSES, **functions.CLASSES, **episodes.CLASSES}
+_CLASSES = {
+    **finite_arms.CLASSES,
+    **real_arms.CLASSES,
+    **linear.CLASSES,
+    **kernel.CLASSES,
+    **functions.CLASSES,
+    **episodes.CLASSES,
+    **own_environments.CLASSES,
+    **gymnasium_environments.CLASSES,
+}
 if TYPE_CHECKING:
     from bandana.flows.spec.spec import Spec
 

@@ -72,7 +72,7 @@ class _KnownSpec(EpisodesSpec):
 Known = TypeVar("Known", bound=_KnownSpec)
 
 
-class _Episodes(Environment[Item]):
+class Episodes(Environment[Item]):
     """An environment whose users live through episodes."""
 
     unit = "episodes"
@@ -85,16 +85,20 @@ class _Episodes(Environment[Item]):
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the actions."""
         return self.instance.action_names
 
     def problem(self, horizon: int) -> Problem:
+        """Public facts of it: all but the parameters of its model."""
         return Problem(self.n_actions, self.reward_range, horizon, model=self.instance.model)
 
     def stream(self, seed: np.random.SeedSequence) -> FiniteMDP:
+        """Users who live through the process."""
         law: str = self.item.rewards  # type: ignore[attr-defined]
         return self.instance.stream(self.spec.horizon, seed, law)
 
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> EpisodicRegretCurve:
+        """Gaps along each trajectory."""
         return EpisodicRegretCurve(self.instance.best.gaps, grid, n_reps)
 
     def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
@@ -107,6 +111,7 @@ class _Episodes(Environment[Item]):
         return {name: np.full(n_reps, best - value) for name, value in values.items()}
 
     def audit_table(self) -> EpisodeTable:
+        """Episodes that lead anywhere."""
         length, n_states, n_actions, _ = self.instance.transitions.shape
         return random_episodes(self.spec.audit.rounds, length, n_states, n_actions, self.reward_range, self.spec.seed)
 
@@ -116,6 +121,7 @@ class _Episodes(Environment[Item]):
         return replace(super().audit_problem(problem, entry), model=model)
 
     def about(self) -> tuple[str, str, str]:
+        """Kind, description, and what regret means here."""
         found, item = self.instance, self.item
         n_states, best = found.model.n_states, float(found.start @ found.best.values[0])
         law = "are the means" if item.rewards == "exact" else "are 0 or 1"  # type: ignore[attr-defined]
@@ -135,7 +141,7 @@ class _Episodes(Environment[Item]):
         """Where it is from, a sentence or two."""
 
 
-class _Known(_Episodes[Known]):
+class _Known(Episodes[Known]):
     """Episodes whose numbers are all given in the spec."""
 
     @cached_property
@@ -239,7 +245,7 @@ class ModesSpec(EpisodesSpec):
     sharpness: Positive = Field(4.0, description="How near features are to single modes: the larger, the easier.")
 
 
-class _Modes(_Episodes[ModesSpec]):
+class _Modes(Episodes[ModesSpec]):
     @cached_property
     def instance(self) -> Instance:
         item = self.item

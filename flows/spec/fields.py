@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -10,6 +11,7 @@ T = TypeVar("T")
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
+_EXPONENT = re.compile(r"[-+]?[0-9.]+e[-+]?[0-9]+", re.I)
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
@@ -26,6 +28,15 @@ def distinct(values: list[T]) -> list[T]:
 
 
 OneOrSeveral = Annotated[list[T], BeforeValidator(_several), Field(min_length=1), AfterValidator(distinct)]
+
+
+def _number(value: Any) -> Any:
+    """YAML reads 1e-5 as text, because it has no dot."""
+    return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
+
+
+Scalar = Annotated[float | int | bool | str, BeforeValidator(_number)]
+"""A parameter of a user's own code."""
 
 
 class Strict(BaseModel):

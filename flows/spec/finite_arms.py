@@ -119,7 +119,7 @@ class TableSpec(EnvironmentFields):
     _pin: Pin | None = PrivateAttr(None)
 
     @property
-    def file(self) -> Path:
+    def data_file(self) -> Path:
         """The CSV file."""
         return self.path
 

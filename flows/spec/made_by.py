@@ -46,5 +46,6 @@ def _audited(entry: Entry) -> frozenset[Name]:
 
 def _problem_roots(cell: Cell) -> frozenset[Name]:
     environment = cell.environment
-    given = (type(environment), type(environment.item), type(cell.settings), type(cell.settings.privacy))
+    given = (type(environment), type(environment.item), type(cell.settings), type(cell.settings.privacy),
+             *environment.item.made_by)  # fmt: skip
     return frozenset(roots_of(given))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Kind, Parameter
@@ -16,11 +15,11 @@ from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEA
 from bandana.audits.claims import KINDS, ClaimError
 from bandana.audits.external import conformance, white_box
 from bandana.audits.external.conformance import ProtocolError
-from bandana.flows.spec.fields import Labelled, OneOrSeveral
+from bandana.flows.spec.fields import Labelled, OneOrSeveral, Scalar
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_build import build, knows_actions
 from bandana.flows.spec.own_claims import claim_of, held, promise
-from bandana.flows.spec.own_code import OwnCodeError, OwnObject, blamed_on, is_factory
+from bandana.flows.spec.own_code import OwnCodeError, OwnObject, is_factory
 from bandana.privacy_core import Guarantee
 
 if TYPE_CHECKING:
@@ -29,15 +28,6 @@ if TYPE_CHECKING:
 FAMILY = "own"
 _EVERY_KIND = (FINITE, LINEAR, CONTEXTUAL, KERNEL, POOLED, MIXTURE, LINEAR_MDP)
 _WORDS = {"approx": "approximate", "rdp": "renyi"}
-_EXPONENT = re.compile(r"[-+]?[0-9.]+e[-+]?[0-9]+", re.I)
-
-
-def _number(value: Any) -> Any:
-    """YAML reads 1e-5 as text, because it has no dot."""
-    return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
-
-
-_Value = Annotated[float | int | bool | str, BeforeValidator(_number)]
 
 
 class OwnAlgorithmSpec(Labelled):
@@ -49,7 +39,7 @@ class OwnAlgorithmSpec(Labelled):
         description='What it promises, such as "gdp(mu=1, relation=reward)"; {NAME} stands for a parameter. Without a claim '
         "it counts as not private, and is not audited.",
     )
-    parameters: dict[str, OneOrSeveral[_Value]] = Field(
+    parameters: dict[str, OneOrSeveral[Scalar]] = Field(
         {}, description="What the class or function is called with; one value or several of each parameter."
     )
 
@@ -156,7 +146,7 @@ class OwnAlgorithmSpec(Labelled):
         environment, seed = cell.environment, cell.spec.seed
         table, field = environment.audit_table(), "file"
         try:
-            with blamed_on(self._code.path, ClaimError, ProtocolError):
+            with self._code.blamed(ClaimError, ProtocolError):
                 self._check_size(cell)
                 algorithm = cell.entry.build(environment.in_audit(cell.entry, cell.settings))
                 conformance.check(algorithm, table, seed)

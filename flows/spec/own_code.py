@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import sys
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -15,6 +16,7 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
+from bandana.algorithms import plugins
 from bandana.flows.keys.own_files import OwnFiles, is_local, own_files
 
 _LOCK = RLock()
@@ -26,8 +28,72 @@ class OwnCodeError(ValueError):
     """A user's file that cannot be used; the message names file, line and what is wrong."""
 
 
+class Loadable(ABC):
+    """Something of a user's that can be loaded in every process, and called with what it takes."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Readable, and without a folder."""
+
+    @abstractmethod
+    def load(self) -> Any:
+        """The object.
+
+        Raises:
+          OwnCodeError: it cannot be loaded.
+        """
+
+    def blamed(self, *passed: type[Exception]) -> AbstractContextManager[None]:
+        """Where its errors are told as its own; see `blamed_on`."""
+        return blamed_on(None, *passed)
+
+    def made(self, given: Mapping[str, Any], offered: Mapping[str, Any]) -> Any:
+        """What the object makes of parameters, or the object itself with its fields replaced.
+
+        Args:
+          given: the user's parameters; all of them must be taken.
+          offered: what is passed if it is asked for by name; None where the problem has no such thing.
+
+        Raises:
+          OwnCodeError: a parameter is not taken, one that is needed is not there, or the file's code raises an error.
+        """
+        found = self.load()
+        self.check_parameters(given)
+        with self.blamed():
+            if not is_factory(found):
+                return replace(found, **given) if given else found
+            signature = inspect.signature(found).parameters
+            known = {name: offered[name] for name in signature if name in offered and offered[name] is not None}
+            taken = {**known, **given}
+            for name, parameter in signature.items():
+                if parameter.default is parameter.empty and parameter.kind not in _SEVERAL and name not in taken:
+                    hint = "this environment has none" if name in offered else "write it under parameters"
+                    raise OwnCodeError(f"{self.label} needs {name}: {hint}")
+            return found(**taken)
+
+    def check_parameters(self, given: Mapping[str, Any]) -> None:
+        """Whether the object takes these parameters.
+
+        Raises:
+          OwnCodeError: it does not take one of them; the message names it and those that are taken.
+        """
+        found = self.load()
+        if is_factory(found):
+            signature = inspect.signature(found).parameters
+            if any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.values()):
+                return
+            known = [name for name, parameter in signature.items() if parameter.kind not in _SEVERAL]
+        else:
+            known = [field.name for field in fields(found) if field.init] if is_dataclass(found) else []
+        for name in given:
+            if name not in known:
+                takes = f"it takes {', '.join(known)}" if known else "it takes none"
+                raise OwnCodeError(f"{name}: no parameter of {self.label}; {takes}")
+
+
 @dataclass(frozen=True)
-class OwnObject:
+class OwnObject(Loadable):
     """Something in a user's file.
 
     Attributes:
@@ -95,48 +161,40 @@ class OwnObject:
             raise OwnCodeError(f"{self.path.name} defines no {self.name!r}; it defines {', '.join(known) or 'nothing'}")
         return getattr(module, self.name)
 
-    def made(self, given: Mapping[str, Any], offered: Mapping[str, Any]) -> Any:
-        """What the object makes of parameters, or the object itself with its fields replaced.
+    def blamed(self, *passed: type[Exception]) -> AbstractContextManager[None]:
+        """Where its errors are told with the line of its file."""
+        return blamed_on(self.path, *passed)
 
-        Args:
-          given: the user's parameters; all of them must be taken.
-          offered: what is passed if it is asked for by name; None where the problem has no such thing.
 
-        Raises:
-          OwnCodeError: a parameter is not taken, one that is needed is not there, or the file's code raises an error.
-        """
-        found = self.load()
-        self.check_parameters(given)
-        with blamed_on(self.path):
-            if not is_factory(found):
-                return replace(found, **given) if given else found
-            signature = inspect.signature(found).parameters
-            known = {name: offered[name] for name in signature if name in offered and offered[name] is not None}
-            taken = {**known, **given}
-            for name, parameter in signature.items():
-                if parameter.default is parameter.empty and parameter.kind not in _SEVERAL and name not in taken:
-                    hint = "this environment has none" if name in offered else "write it under parameters"
-                    raise OwnCodeError(f"{self.label} needs {name}: {hint}")
-            return found(**taken)
+@dataclass(frozen=True)
+class Registered(Loadable):
+    """An environment that an installed package adds.
 
-    def check_parameters(self, given: Mapping[str, Any]) -> None:
-        """Whether the object takes these parameters.
+    Attributes:
+      name: of its entry point.
+    """
+
+    name: str
+
+    @property
+    def label(self) -> str:
+        """The name."""
+        return self.name
+
+    def load(self) -> Any:
+        """What the entry point names.
 
         Raises:
-          OwnCodeError: it does not take one of them; the message names it and those that are taken.
+          OwnCodeError: there is none of that name, or it cannot be loaded.
         """
-        found = self.load()
-        if is_factory(found):
-            signature = inspect.signature(found).parameters
-            if any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.values()):
-                return
-            known = [name for name, parameter in signature.items() if parameter.kind not in _SEVERAL]
-        else:
-            known = [field.name for field in fields(found) if field.init] if is_dataclass(found) else []
-        for name in given:
-            if name not in known:
-                takes = f"it takes {', '.join(known)}" if known else "it takes none"
-                raise OwnCodeError(f"{name}: no parameter of {self.label}; {takes}")
+        known = plugins.loaded(plugins.ENVIRONMENTS)
+        for found in known:
+            if found.name == self.name:
+                if found.error:
+                    raise OwnCodeError(str(found))
+                return found.thing
+        there = ", ".join(found.name for found in known) or "none"
+        raise OwnCodeError(f"no installed package adds an environment {self.name!r}; there are: {there}")
 
 
 _SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -148,11 +206,11 @@ def is_factory(found: Any) -> bool:
 
 
 @contextmanager
-def blamed_on(path: Path, *passed: type[Exception]) -> Iterator[None]:
+def blamed_on(path: Path | None, *passed: type[Exception]) -> Iterator[None]:
     """Whatever the user's file raises becomes one line that names the file and its line.
 
     Args:
-      path: the file.
+      path: the file; None for code of an installed package.
       *passed: errors that are about the file already, and are left as they are.
 
     Raises:
@@ -164,8 +222,8 @@ def blamed_on(path: Path, *passed: type[Exception]) -> Iterator[None]:
         if isinstance(error, (OwnCodeError, KeyboardInterrupt, *passed)):
             raise
         frames = traceback.extract_tb(error.__traceback__)
-        lines = [f"{Path(f.filename).name}:{f.lineno}" for f in frames if Path(f.filename).is_relative_to(path.parent)]
-        where = lines[-1] if lines else path.name
+        own = frames if path is None else [f for f in frames if Path(f.filename).is_relative_to(path.parent)]
+        where = f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else str(path and path.name)
         said = f": {error}" if str(error) else ""
         raise OwnCodeError(f"{where}: {type(error).__name__}{said}") from error
 

@@ -143,7 +143,7 @@ class Spec(Strict):
         for i, item in enumerate(self.algorithms):
             if name in item.given_parameters():
                 raise ValueError(f"algorithms.{i}.{name}: is tuned; leave it out here or leave tuning out")
-        if private := [item.shown_label for item in self.environment if item.file is not None]:
+        if private := [item.shown_label for item in self.environment if item.data_file is not None]:
             raise ValueError(
                 f"tuning: {private[0]!r} is a file of data; a value that is chosen on it depends on its records, and no "
                 "privacy claim covers that: tune on a made-up environment, and write the value here"
@@ -202,13 +202,16 @@ def parse_spec(text: str, source: str, folder: Path) -> Spec:
         spec = Spec.model_validate(data, context={"folder": folder})
     except ValidationError as error:
         raise SpecError("\n".join(explain(item, tree, source) for item in error.errors())) from error
-    places = [item if item.file is None else item.with_file(folder / item.file) for item in spec.environment]
+    places = [item if (file := item.data_file) is None else item.with_file(folder / file) for item in spec.environment]
     baseline = None if spec.baseline is None else folder / spec.baseline
     found = spec.model_copy(update={"environment": places, "baseline": baseline})
     found._folder = folder
     for i, item in enumerate(found.algorithms):
         if isinstance(item, OwnAlgorithmSpec):
             item.noted(line_of(("algorithms", i), tree, source))
+    is_list = isinstance(data["environment"], list)
+    for i, place in enumerate(found.environment):
+        place.noted(line_of(("environment", i) if is_list else ("environment",), tree, source))
     return found
 
 
@@ -219,17 +222,20 @@ def is_finite(value: float | None) -> bool:
 
 def standing_alone(spec: Spec, text: str) -> str:
     """The spec's text with the places of its files made absolute, so that it can be run from anywhere."""
-    places = [item.file for item in spec.environment]
+    places = [item.data_file for item in spec.environment]
     own = {i: item.code for i, item in enumerate(spec.algorithms) if isinstance(item, OwnAlgorithmSpec)}
-    if not any(places) and not own and spec.baseline is None and spec.tuning is None:
+    made = [item.code_reference for item in spec.environment]
+    if not any(places) and not any(made) and not own and spec.baseline is None and spec.tuning is None:
         return text
     tree = yaml.safe_load(text)
     listed = tree["environment"] if isinstance(tree["environment"], list) else [tree["environment"]]
-    for item, place in zip(listed, places, strict=True):
+    for item, place, code in zip(listed, places, made, strict=True):
         if place is not None:
             item["path"] = str(place.absolute())
-    for i, code in own.items():
-        tree["algorithms"][i]["file"] = f"{code.path}:{code.name}"
+        if code is not None:
+            item["file"] = code
+    for i, found in own.items():
+        tree["algorithms"][i]["file"] = f"{found.path}:{found.name}"
     if spec.baseline is not None:
         tree["baseline"] = str(spec.baseline.absolute())
     if spec.tuning is not None:

@@ -31,8 +31,8 @@ def play(block: Block) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     stream = environment.stream(block.reward_seed)
     grid = log_grid(horizon)
     if cell.is_expected:
-        gaps = environment.reference_gaps(stream, block.n_reps)[cell.entry.name]
-        curves = {"grid": grid, "regret": gaps[:, None] * grid, "mu_spent": np.full(len(grid), np.inf)}
+        found = environment.reference_curves(stream, grid, block.n_reps)[cell.entry.name]
+        curves = {"grid": grid, "regret": found, "mu_spent": np.full(len(grid), np.inf)}
         return curves, {"noise": NoNoise.name, "mu": None, "pure": None}
     noise = NoNoise() if cell.role is Role.TWIN else ReproducibleNoise(block.noise_seed)
     ledger = LiveLedger(block.n_reps, noise, n_records=horizon)

@@ -85,8 +85,9 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
 
 def _without_folders(spec: Spec, text: str) -> str:
     """The text of the spec, which names its files without their folders: those say who keeps them, and change no result."""
-    places = [item.file for item in spec.environment if item.file is not None]
+    places = [item.data_file for item in spec.environment if item.data_file is not None]
     own = [item.code.path for item in spec.algorithms if isinstance(item, OwnAlgorithmSpec)]
+    own += [Path(code.rpartition(":")[0]) for item in spec.environment if (code := item.code_reference) is not None]
     for place in [*places, *own, *([] if spec.baseline is None else [spec.baseline])]:
         text = text.replace(str(place.absolute()), place.name)
     return text

@@ -24,8 +24,8 @@ def dataset_record(cell: Cell) -> dict[str, Any]:
         "highest reward": interval.high,
     }
     item = environment.item
-    if item.file is not None:  # where it lies says who keeps it, and changes with the machine
-        item = item.with_file(Path(item.file.name))
+    if item.data_file is not None:  # where it lies says who keeps it, and changes with the machine
+        item = item.with_file(Path(item.data_file.name))
     source = item.model_dump_json()
     identity = cell.identity()["environment"] if environment.shows("values") else {**declared, "source": source}
     profile = {**declared, "means": environment.describe()["means"]} if environment.shows("means") else declared

@@ -122,10 +122,7 @@ def test_an_installed_algorithm_is_listed_with_its_package(installed):
     done = CliRunner().invoke(app, ["list"])
     assert done.exit_code == 0
     assert "friendly (friendly-bandits)" in done.stdout
-    assert (
-        "warning: absent of the package friendly-bandits cannot be used: friendly_bandits.absent:ENTRY: ModuleNotFoundError: "
-        in (done.stderr)
-    )
+    assert "warning: absent of the package friendly-bandits cannot be used: friendly_bandits.absent:ENTRY: " in done.stderr
     assert "the name 'ucb' is taken" in done.stderr
     assert "seven of the package friendly-bandits cannot be used: it must be a bandana.algorithms.entry.Entry" in done.stderr
     assert done.stderr.count("\n") == 3
