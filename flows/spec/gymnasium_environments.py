@@ -25,7 +25,7 @@ class GymnasiumSpec(EpisodesSpec):
     problem_kind = LINEAR_MDP
     kind: Literal["gymnasium"]
     id: str = Field(description="Name in gymnasium, such as FrozenLake-v1.")
-    steps: Count = Field(20, description="Steps in each episode; whoever ends sooner waits in a state that pays nothing.")
+    steps: Count = Field(20, description="Steps in each episode; one that ends sooner waits in a state that pays nothing.")
     options: dict[str, Scalar] = Field({}, description="What `gymnasium.make` is called with.")
 
 
