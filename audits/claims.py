@@ -144,7 +144,7 @@ def text_of(stated: Guarantee) -> str:
 
 
 def as_gdp(stated: Guarantee) -> tuple[GaussianDP, str]:
-    """The GDP guarantee that a likelihood-ratio test of the transcript is held against, and what that assumes.
+    """The GDP guarantee that the claim is for Gaussian noise, and what that assumes.
 
     Returns:
       the guarantee, and an assumption in words; empty where the claim implies the guarantee.
@@ -161,11 +161,11 @@ def as_gdp(stated: Guarantee) -> tuple[GaussianDP, str]:
             found = GaussianDP.from_epsilon_delta(epsilon, delta, **scope)  # type: ignore[arg-type]
         case _:
             raise ClaimError(f"{stated} promises nothing that can be tested")
-    return found, f"tested as {found}, the same for Gaussian noise (assumed)"
+    return found, f"for Gaussian noise the same as {found}"
 
 
 def assumes_gaussian_noise(stated: Guarantee) -> bool:
-    """Whether the test as GDP is a test of the claim for Gaussian noise only."""
+    """Whether the claim and its GDP guarantee are the same for Gaussian noise only."""
     return not isinstance(stated, GaussianDP | PureDP)
 
 

@@ -18,7 +18,18 @@ from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity, as_gdp, assumes_gaussian_noise
 from bandana.audits.coverage import Coverage
-from bandana.privacy_core import ConcentratedEvent, Event, GaussianDP, Guarantee, LaplaceEvent, PureDP, account
+from bandana.privacy_core import (
+    ConcentratedEvent,
+    Event,
+    GaussianDP,
+    GaussianEvent,
+    Guarantee,
+    LaplaceEvent,
+    NonPrivateEvent,
+    NoSuchConversion,
+    PureDP,
+    account,
+)
 from bandana.privacy_core.accounting import accounted_mu
 from bandana.privacy_core.checks import probability
 
@@ -68,9 +79,54 @@ class Effort:
         probability("delta", self.delta)
 
 
-def main_quantity(stated: Guarantee) -> Quantity:
-    """What an audit of the releases holds a claim against: the pure epsilon of a pure claim, mu of every other."""
-    return Quantity.of(stated) if isinstance(stated, PureDP) else MU
+Events = tuple[tuple[Event, int], ...]
+
+
+def all_gaussian(events: Events) -> bool:
+    """Whether all noise is Gaussian: then mu alone decides the whole privacy curve, and every claim is one on mu."""
+    return all(isinstance(event, GaussianEvent | NonPrivateEvent) for event, _ in events)
+
+
+def main_quantity(stated: Guarantee, events: Events = ()) -> Quantity:
+    """What an audit of the releases holds a claim against.
+
+    Pure and GDP claims are held against their own number. So is every other one, unless all noise is Gaussian: then mu is
+    the same claim, and the number that replays bound best.
+
+    Args:
+      stated: the claim.
+      events: of the ledger's worst record.
+    """
+    return MU if not isinstance(stated, PureDP) and all_gaussian(events) else Quantity.of(stated)
+
+
+def claimed_as(quantity: Quantity, stated: Guarantee, events: Events | None) -> float:
+    """What a claim allows in a quantity, at most; infinite where it promises nothing of the kind.
+
+    Args:
+      quantity: what is bounded.
+      stated: the claim.
+      events: of the ledger's worst record; None where there is no ledger.
+    """
+    if events is not None and assumes_gaussian_noise(stated) and all_gaussian(events) and quantity != Quantity.of(stated):
+        stated = as_gdp(stated)[0]
+    try:
+        return quantity.limit(stated)
+    except NoSuchConversion:
+        return math.inf
+
+
+def is_exactly_accounted(quantity: Quantity, events: Events) -> bool:
+    """Whether the accountant's number is the privacy of these events, and no upper bound on it.
+
+    Renyi divergences of Laplace noise are exact at each order, the rho that follows from its epsilon is not; only Gaussian
+    noise has a mu that is exact; of a discrete Gaussian only rho and divergences are.
+    """
+    if all_gaussian(events) or quantity == Quantity("epsilon"):
+        return True
+    concentrated = any(isinstance(event, ConcentratedEvent) for event, _ in events)
+    laplace = any(isinstance(event, LaplaceEvent) for event, _ in events)
+    return {"mu": False, "epsilon": not concentrated, "divergence": True, "rho": not laplace}[quantity.name]
 
 
 Scores = Mapping[str, tuple[FloatArray, FloatArray]]
@@ -216,7 +272,7 @@ class Outcome:
     @property
     def main(self) -> Quantity:
         """Main quantity of the claim."""
-        return Quantity.of(self.claim.stated) if self.events is None else main_quantity(self.claim.stated)
+        return Quantity.of(self.claim.stated) if self.events is None else main_quantity(self.claim.stated, self.events)
 
     @property
     def all_controls(self) -> tuple[TriedControl, ...]:
@@ -224,10 +280,9 @@ class Outcome:
         return self.controls + (self.at_test_budget.controls if self.at_test_budget else ())
 
     @property
-    def is_tested_as_gdp(self) -> bool:
-        """Whether the claim may be held against mu: it implies GDP, or the ledger's noise is Gaussian as assumed."""
-        other = any(isinstance(event, LaplaceEvent | ConcentratedEvent) for event, _ in self.events or ())
-        return not (assumes_gaussian_noise(self.claim.stated) and other)
+    def is_gaussian(self) -> bool:
+        """Whether there is a ledger, and all its noise is Gaussian."""
+        return self.events is not None and all_gaussian(self.events)
 
     @property
     def strongest(self) -> StatedBound | None:
@@ -241,15 +296,8 @@ class Outcome:
         for quantity in dict.fromkeys(bound.quantity for bound in self.bounds):
             measured = max(bound.lower for bound in self.bounds if bound.quantity == quantity)
             accounted = None if self.events is None else accounted_as(quantity, self.events)
-            found[quantity] = Numbers(self._claimed(quantity), accounted, measured)
+            found[quantity] = Numbers(claimed_as(quantity, self.claim.stated, self.events), accounted, measured)
         return found
-
-    def _claimed(self, quantity: Quantity) -> float:
-        stated = self.claim.stated
-        if self.events is None or isinstance(stated, PureDP) or quantity == Quantity.of(stated):
-            return quantity.limit(stated)
-        gaussian = as_gdp(stated)[0]
-        return gaussian.mu if quantity == MU else gaussian.epsilon(quantity.delta)
 
     @property
     def inequalities(self) -> dict[str, bool]:
@@ -269,12 +317,10 @@ class Outcome:
         confidence = f"at {self.effort.confidence:.6g} confidence"
         for quantity, three in self.numbers.items():
             measured, claimed, accounted = three.measured, three.claimed, three.accounted
-            held = self.is_tested_as_gdp or quantity == Quantity.of(self.claim.stated)
-            is_bare = accounted is not None and math.isinf(accounted)
-            if accounted is not None and accounted > claimed * EQUAL and quantity == self.main and (held or is_bare):
-                derived = f"no finite {quantity}" if is_bare else f"{quantity} = {accounted:.6g}"
+            if accounted is not None and quantity == self.main and self._overspends(quantity, three):
+                derived = f"no finite {quantity}" if math.isinf(accounted) else f"{quantity} = {accounted:.6g}"
                 reasons.append(f"accounted exceeds claimed: the ledger composes to {derived}, the claim is {self._stated}")
-            if measured > claimed and held:
+            if measured > claimed:
                 reasons.append(
                     f"measured exceeds claimed: {quantity} >= {measured:.6g} {confidence}, the claim allows {claimed:.6g}"
                 )
@@ -290,11 +336,20 @@ class Outcome:
             reasons += [f"at the test budget, {self.at_test_budget.claim.stated}: {r}" for r in self.at_test_budget.broken]
         return tuple(reasons)
 
+    def _overspends(self, quantity: Quantity, three: Numbers) -> bool:
+        """Whether the ledger's noise breaks the claim for certain: its number is exact, or something left without noise."""
+        assert self.events is not None
+        assert three.accounted is not None
+        is_certain = is_exactly_accounted(quantity, self.events) or any(
+            isinstance(event, NonPrivateEvent) for event, _ in self.events
+        )
+        return is_certain and three.accounted > three.claimed * EQUAL
+
     @property
     def _stated(self) -> str:
         gaussian: GaussianDP = as_gdp(self.claim.stated)[0]
         stated = str(self.claim.stated)
-        return f"{stated}, as {gaussian}" if assumes_gaussian_noise(self.claim.stated) else stated
+        return f"{stated}, as {gaussian}" if self.is_gaussian and assumes_gaussian_noise(self.claim.stated) else stated
 
     @property
     def all_caveats(self) -> tuple[str, ...]:
@@ -313,15 +368,17 @@ class Outcome:
             caveats.append("some scores are NaN: a bound from them means nothing")
         if not self.bounds:
             caveats.append("no bound was taken")
-        elif (only := self._only_score()) is not None:
+        elif self.events != () and (only := self._only_score()) is not None:
             caveats.append(
                 f"every score is {only:g}: nothing that the adversary sees depends on what the canary answers; plant it "
                 "elsewhere, or play more rounds"
             )
-        if not self.is_tested_as_gdp:
+        three = self.numbers.get(self.main)
+        if three is not None and three.accounted is not None and three.accounted > three.claimed * EQUAL:
+            derived = "none" if math.isinf(three.accounted) else f"{three.accounted:.6g} at most"
             caveats.append(
-                f"{self.claim.stated} is tested as GDP, which is the same for Gaussian noise only, and the ledger holds "
-                "other noise: state the claim as gdp(...) or pure(...)"
+                f"the accountant cannot derive the claim: {self.main} <= {three.claimed:.6g} is claimed, and it derives "
+                f"{derived} from this noise: claim what it derives, or in another definition"
             )
         return caveats
 

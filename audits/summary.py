@@ -92,10 +92,10 @@ def _main(outcome: Outcome) -> dict[str, Any]:
 
 
 def _epsilons(outcome: Outcome) -> dict[str, float | None]:
-    """Epsilon at the audit's delta; measured is the larger of the direct bound and, if it applies, that of mu's bound."""
+    """Epsilon at the audit's delta; measured is the larger of the direct bound and, for Gaussian noise, mu's."""
     delta = outcome.effort.delta
     found = three_of(outcome, Quantity("epsilon", delta))
-    mu = outcome.numbers.get(MU) if outcome.is_tested_as_gdp else None
+    mu = outcome.numbers.get(MU) if outcome.is_gaussian else None
     measured = [found["measured"], None if mu is None else finite(epsilon_of(mu.measured, delta))]
     return {**found, "measured": max((value for value in measured if value is not None), default=None)}
 

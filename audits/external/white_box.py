@@ -6,6 +6,7 @@ Canaries stand where the algorithm's own ledger says that a record pays most, th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -17,15 +18,26 @@ from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
-from bandana.audits.claims import ClaimError, restated
+from bandana.audits.claims import ClaimError, Quantity, restated
 from bandana.audits.external.rescaled import NotRescalable, rescaled
 from bandana.audits.faults.fault import Control
 from bandana.audits.faults.releases import GENERIC
-from bandana.audits.outcome import MU, Effort, Outcome, main_quantity
+from bandana.audits.outcome import MU, Effort, Events, Outcome, accounted_as, claimed_as, main_quantity
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import NEAR_TEST_BUDGET
 from bandana.audits.trial import Trial
-from bandana.privacy_core import GaussianDP, LiveLedger, NoSuchConversion, PureDP, Relation, ReproducibleNoise, TrustModel
+from bandana.privacy_core import (
+    ZCDP,
+    GaussianDP,
+    Guarantee,
+    LaplaceEvent,
+    LiveLedger,
+    NoSuchConversion,
+    PureDP,
+    Relation,
+    ReproducibleNoise,
+    TrustModel,
+)
 
 _PROBED = 64
 
@@ -71,6 +83,11 @@ def check_scope(algorithm: Algorithm, table: Table, claim: Claim, seed: int) -> 
             f"the claim is for {claim.relation.value!r}, the algorithm's mechanisms bound the change for "
             f"{relation.value!r}: give both one relation"
         )
+    if claim.relation is Relation.REPLACE_TRAJECTORY and getattr(algorithm, "episode_length", None) is None:
+        raise ClaimError(
+            "relation=trajectory needs an algorithm that plays episodes; this one plays rounds, of which an audit replaces "
+            "one: claim relation=record, or relation=reward where contexts are public"
+        )
     if claim.trust is TrustModel.LOCAL:
         widest = max((int((r.records.stop - r.records.start).max(initial=0)) for r in ledger.transcript), default=0)
         if widest > 1:
@@ -88,22 +105,42 @@ def foreign_mechanisms(algorithm: Algorithm, table: Table, seed: int) -> tuple[s
 
 
 def at_test_budget(trial: Trial) -> Trial | None:
-    """The same algorithm with noise of another size, so that its claim is 1 in its main quantity, mu or pure epsilon.
+    """The same algorithm with noise of another size, at which factors show.
+
+    A claim that is held against mu or a pure epsilon is tested at 1 unless it is near 1. Any other, on noise that is not
+    Gaussian, is tested where the ledger spends about that: at a pure epsilon of 1 if all noise is Laplace, else at a rho of
+    1/2, which is a mu of 1 for Gaussian noise.
 
     Returns:
       None where the claim is near 1, or a mechanism cannot be rescaled.
     """
-    stated = trial.claim.stated
-    main = main_quantity(stated)
-    claimed = trial.claim.gaussian.mu if main == MU else main.limit(stated)
-    if NEAR_TEST_BUDGET[0] <= claimed <= NEAR_TEST_BUDGET[1]:
+    stated, events = trial.claim.stated, derive(trial.algorithm, trial.table, 0)
+    main = main_quantity(stated, events)
+    goal: Guarantee
+    if main in (MU, Quantity("epsilon")):
+        strength, goal = claimed_as(main, stated, events), GaussianDP(1.0) if main == MU else PureDP(1.0)
+        is_near = NEAR_TEST_BUDGET[0] <= strength <= NEAR_TEST_BUDGET[1]
+    else:
+        strength, goal = _strength(events)
+        spent, claimed = accounted_as(main, events), claimed_as(main, stated, events)
+        is_near = NEAR_TEST_BUDGET[0] <= strength <= NEAR_TEST_BUDGET[1] and claimed <= 2 * spent
+        # At a small delta few replays show a factor in epsilon, unless the noise has a pure epsilon that they show.
+        is_near &= main.name != "epsilon" or isinstance(goal, PureDP)
+    if is_near or not 0 < strength < math.inf:
         return None
     try:
-        algorithm = rescaled(trial.algorithm, claimed)
+        algorithm = rescaled(trial.algorithm, strength)
         derive(algorithm, trial.table, 0, n_reps=1)
     except NotRescalable:
         return None
-    return replace(trial, algorithm=algorithm, claim=restated(trial.claim, GaussianDP(1.0) if main == MU else PureDP(1.0)))
+    return replace(trial, algorithm=algorithm, claim=restated(trial.claim, goal))
+
+
+def _strength(events: Events) -> tuple[float, Guarantee]:
+    """How much the noise spends, 1 at the test budget; and the claim there."""
+    if all(isinstance(event, LaplaceEvent) for event, _ in events):
+        return accounted_as(Quantity("epsilon"), events), PureDP(1.0)
+    return math.sqrt(2 * accounted_as(Quantity("rho"), events)), ZCDP(0.5)
 
 
 def examine(

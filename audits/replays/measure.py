@@ -15,7 +15,7 @@ from bandana.audits.bounds import methods
 from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import Quantity
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import ONE_RUN, Effort, Scores, StatedBound, main_quantity
+from bandana.audits.outcome import ONE_RUN, Effort, Events, Scores, StatedBound, main_quantity
 from bandana.audits.replays import attacks, one_run
 from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
 from bandana.audits.replays.replay import Replays, replay
@@ -45,14 +45,14 @@ class PlannedBound:
     share: float
 
 
-def plan_bounds(stated: Guarantee, delta: float) -> tuple[PlannedBound, ...]:
+def plan_bounds(stated: Guarantee, delta: float, events: Events = ()) -> tuple[PlannedBound, ...]:
     """Plans the bounds that an audit of a claim takes; their shares add to 1.
 
     The sharpest, on the claim's main quantity in the transcript, gets 80 % of the failure probability; the others share the
     rest evenly: epsilon at `delta`, the parameter of the claim's own definition, both seen in the actions too, and under
     local privacy in the message of the one user, and in one run in which every user is a canary.
     """
-    main, epsilon, own = main_quantity(stated), Quantity("epsilon", delta), Quantity.of(stated)
+    main, epsilon, own = main_quantity(stated, events), Quantity("epsilon", delta), Quantity.of(stated)
     others = dict.fromkeys(
         (view, quantity)
         for view, quantity in (

@@ -51,7 +51,7 @@ from bandana.privacy_core.checks import at_least, probability
 
 _EXACT = 1e-9
 _BITS = 2.0**-53
-_REGULAR = 1e-6
+_REGULAR, _FINE = 1e-6, 1e5
 _LEAST_ROWS = 32
 """Columns that fewer replicates reach are not looked at: the tests would be exact, and blind."""
 
@@ -165,6 +165,8 @@ def _standardize(mechanism: Any, whitened: FloatArray, coin: np.random.Generator
     if isinstance(event, ConcentratedEvent) and hasattr(mechanism, "grid"):
         # A discrete law by a uniform draw within the jump of its distribution function.
         steps, ratio = np.rint(whitened / mechanism.grid).astype(np.int64), mechanism.scale / mechanism.grid
+        if ratio > _FINE:  # with a uniform draw within the step, Gaussian up to 1 / ratio^2
+            return np.asarray((steps + coin.random(steps.shape) - 0.5) / ratio)
         reach = max(math.ceil(12 * ratio), int(np.abs(steps).max(initial=0))) + 1
         weight = np.exp(-0.5 * (np.arange(-reach, reach + 1) / ratio) ** 2)
         below = np.concatenate([[0.0], np.cumsum(weight)]) / weight.sum()

@@ -9,13 +9,14 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from bandana.audits.claims import Quantity
 from bandana.audits.coverage import Coverage
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import Pair, canary_pairs
-from bandana.audits.outcome import MU, Effort, Scores, StatedBound, accounted_as, main_quantity
+from bandana.audits.outcome import Effort, Scores, StatedBound, accounted_as, all_gaussian, claimed_as, main_quantity
 from bandana.audits.seeds import derive
 from bandana.audits.trial import Trial
-from bandana.privacy_core import Event, GaussianDP, GaussianEvent
+from bandana.privacy_core import Event, GaussianDP
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,12 @@ class Request:
     @property
     def claimed(self) -> float:
         """The claim in its main quantity."""
-        stated, main = self.trial.claim.stated, main_quantity(self.trial.claim.stated)
-        return self.trial.claim.gaussian.mu if main == MU else main.limit(stated)
+        return claimed_as(self.main, self.trial.claim.stated, self.events)
+
+    @cached_property
+    def main(self) -> Quantity:
+        """Main quantity of the claim."""
+        return main_quantity(self.trial.claim.stated, self.events)
 
     @cached_property
     def events(self) -> tuple[tuple[Event, int], ...]:
@@ -48,7 +53,7 @@ class Request:
     @cached_property
     def accounted(self) -> float:
         """What the events compose to, in the claim's main quantity."""
-        return accounted_as(main_quantity(self.trial.claim.stated), self.events)
+        return accounted_as(self.main, self.events)
 
     @property
     def limit(self) -> float:
@@ -58,7 +63,7 @@ class Request:
     @property
     def book_limit(self) -> GaussianDP | None:
         """What the ledger of a searched case may compose to; None where noise is not Gaussian, and there is no exact mu."""
-        return self.trial.claim.gaussian if all(isinstance(event, GaussianEvent) for event, _ in self.events) else None
+        return self.trial.claim.gaussian if all_gaussian(self.events) else None
 
     @cached_property
     def canaries(self) -> tuple[Pair, ...]:

@@ -11,8 +11,9 @@ import numpy as np
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.bounds import power
 from bandana.audits.bounds.methods import bound, method_of
+from bandana.audits.claims import Quantity
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import MU, ONE_RUN, SAMPLING, Effort, Scores, StatedBound, main_quantity
+from bandana.audits.outcome import MU, ONE_RUN, SAMPLING, Effort, Scores, StatedBound
 from bandana.audits.replays.measure import Measurement, NotANumber, PlannedBound, measure, measure_one_run, plan_bounds
 from bandana.audits.replays.replay import replay
 from bandana.audits.searches.request import Finding, Request
@@ -97,7 +98,7 @@ class Sampling:
 
 def _attempts(request: Request) -> list[tuple[Effort, tuple[PlannedBound, ...]]]:
     """What is measured, in turn: for planted faults a part of the replays, then all, as most are caught with the first."""
-    effort, plan = request.effort, plan_bounds(request.trial.claim.stated, request.effort.delta)
+    effort, plan = request.effort, plan_bounds(request.trial.claim.stated, request.effort.delta, request.events)
     if not request.until_caught:
         return [(effort, plan)]
     plan = tuple(planned for planned in plan if planned.quantity == plan[0].quantity and planned.view != ONE_RUN)
@@ -142,11 +143,20 @@ def _reach(request: Request) -> float:
 
 def _power(request: Request, level: float) -> float:
     """The smallest factor in the main quantity that is caught on the least favorable pair; infinite if it shows nothing."""
-    worst, main, claimed = request.least_favorable, main_quantity(request.trial.claim.stated), request.claimed
-    reached = min(1.0, (worst.mu_analytic if main == MU else worst.epsilon_analytic) / claimed)
+    worst, main, claimed = request.least_favorable, request.main, request.claimed
+    reached = _share_reached(worst.mu_analytic, worst.epsilon_analytic, main, claimed)
     if not reached > 0:
         return math.inf
     method, parameters = method_of(main, request.effort.seed, is_learned=False)
     return power.smallest_factor_caught(
         method, parameters, level, claimed, request.effort.replays, reached=reached, n_trials=_POWER_TRIALS
     )
+
+
+def _share_reached(mu: float, epsilon: float, main: Quantity, claimed: float) -> float:
+    """The share of the claim that the least favorable pair reaches, in the strength of noise that the claim is made for."""
+    if main == MU:
+        return min(1.0, mu / claimed)
+    if main.name == "epsilon":
+        return min(1.0, epsilon / claimed)
+    return min(1.0, mu / math.sqrt(2 * claimed / (main.alpha or 1.0)))

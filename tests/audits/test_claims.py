@@ -54,7 +54,7 @@ def test_what_a_claim_is_tested_as_and_what_that_assumes(text, mu, assumed):
     assert claim.gaussian.mu == pytest.approx(mu, rel=1e-12)
     assert as_gdp(claim.stated)[0] == claim.gaussian
     assert assumes_gaussian_noise(claim.stated) is assumed
-    assert ("assumed" in claim.statement) is assumed
+    assert ("for Gaussian noise the same as" in claim.statement) is assumed
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_honest_adar_ucb_passes_and_every_planted_fault_is_caught_both_ways(tabl
 
 
 def test_a_ledger_from_which_a_cost_is_derived_knows_the_length_of_the_stream(table, monkeypatch):
-    def beyond(algorithm, table, ledger):
+    def beyond(algorithm, table, ledger, coins):
         stop = np.full(ledger.n_reps, table.n_users + 1)
         ledger.release(Gaussian(1.0, 1.0), np.zeros((ledger.n_reps, 1)), records=Span(stop - 1, stop))
 
