@@ -47,7 +47,7 @@ def export(result: Result, folder: Path, kinds: Sequence[str], **drawn: Any) -> 
         spec = result.spec
         unit = {cell.environment.unit for cell in result.cells}
         heading = f"{spec.title or spec.name}: regret after {spec.horizon:,} {' or '.join(sorted(unit))}, "
-        heading += f"{spec.replications} replications, seed {spec.seed}."
+        heading += f"{spec.replications} replication{'s' if spec.replications > 1 else ''}, seed {spec.seed}."
         written.append(_write(folder / "table.tex", table(tables["cells"], " ".join(heading.split())).encode()))
     if "figure" in kinds:
         for ending in _FIGURES:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#a3407a", "#1f2328", "#e69f00", "#56b4e9", "#8a6d00")
 """Apart for color-blind readers (after Okabe and Ito, 2008); the markers say the same in gray."""
 _MARKERS = "osD^vPX*"
+_FILLS = ("full", "left", "top")
+"""For lists that are longer than these."""
 _GRAYS = ("#24292f", "#8c959f")
 _DASHES = ((0, (5, 2)), (0, (2, 1.5)), (0, (9, 2)), (0, (3.5, 3)))
 _TWIN: Any = {"linestyle": (0, (4, 1.2, 1, 1.2)), "linewidth": 0.7, "markerfacecolor": "white", "zorder": 3}
@@ -138,10 +140,12 @@ def _styles(cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
     for members in _panels(cells).values():
         own = [cell for cell in members if cell.role is Role.ALGORITHM]
         for index, cell in enumerate(own):
-            color, marker = _COLORS[index % len(_COLORS)], _MARKERS[(index + index // len(_COLORS)) % len(_MARKERS)]
-            found[cell.name] = {"color": color, "marker": marker, "linestyle": "-", "zorder": 4}
+            cycle, color = index // len(_COLORS), _COLORS[index % len(_COLORS)]
+            marker, fill = _MARKERS[(index + cycle) % len(_MARKERS)], _FILLS[cycle % len(_FILLS)]
+            found[cell.name] = {"color": color, "marker": marker, "fillstyle": fill, "markerfacecoloralt": "white",
+                                "linestyle": "-", "zorder": 4}  # fmt: skip
             if (twin := twin_of(cell, members)) is not None:
-                found[twin.name] = {**found[cell.name], **_TWIN}
+                found[twin.name] = {**found[cell.name], **_TWIN, "markerfacecoloralt": color if cycle else "white"}
         others = [cell for cell in members if cell.name not in found]
         for index, cell in enumerate(others):
             found[cell.name] = {"color": _GRAYS[index % 2], "linestyle": _DASHES[index % 4], "linewidth": 0.9, "zorder": 2}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from bandana.flows.api.reading import read
 from bandana.flows.api.result import Result
 from bandana.flows.running.settings import DataFolder, data_root, n_workers
+from bandana.flows.running.side_by_side import Workers
 from bandana.flows.running.store import write_whole
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
@@ -71,9 +72,10 @@ def run(
         old_results.find_in(played, ["benchmark", *(["audit"] if audit else [])], folder).tell(folder.results)
     several = 1 if executor == _LOCAL else workers or n_workers()
     is_quick = executor is None and workers is None and is_small(played)
-    in_process.benchmark(bound, folder, 1 if is_quick else several, tracker)
-    if audit:
-        in_process.audit(bound, folder, several, tracker)
+    with Workers(several) as pool:
+        in_process.benchmark(bound, folder, pool, tracker, here=is_quick)
+        if audit:
+            in_process.audit(bound, folder, pool, tracker)
     return Result(bound, text, folder)
 
 

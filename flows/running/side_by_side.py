@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from types import ModuleType
-from typing import Any, TypeVar
+from types import ModuleType, TracebackType
+from typing import Any, Self, TypeVar
 
 import cloudpickle
 from threadpoolctl import threadpool_limits
@@ -20,37 +20,51 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def completed(work: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[tuple[T, R]]:
-    """Yields each item with the result of its work, as soon as it is done.
+class Workers:
+    """Processes that work side by side, started when there is work for more than one, and ended with the context.
 
     Linear algebra runs in one thread everywhere, as under the commands: sums of many threads need not agree to the last bit.
-    An exception, Ctrl-C among them, ends all workers.
 
     Args:
-      work: a function of one item; it and the items are sent to workers by value.
-      items: what to work on.
-      workers: processes side by side; 1 works in this process.
-
-    Raises:
-      BrokenProcessPool: a worker was killed.
+      n_workers: at most so many; 1 works in this process.
     """
-    if min(workers, len(items)) <= 1:
-        for item in items:
-            yield item, _alone(work, item)
-        return
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(min(workers, len(items)), multiprocessing.get_context("spawn"), _start)
-    try:
+
+    def __init__(self, n_workers: int) -> None:
+        self._n_workers = n_workers
+        self._pool: ProcessPoolExecutor | None = None
+        self._before = set(multiprocessing.active_children())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Ends the workers, at once after an exception, Ctrl-C among them."""
+        if error is not None:
+            for process in set(multiprocessing.active_children()) - self._before:
+                process.kill()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def completed(self, work: Callable[[T], R], items: Sequence[T], *, here: bool = False) -> Iterator[tuple[T, R]]:
+        """Yields each item with the result of its work, as soon as it is done.
+
+        Args:
+          work: a function of one item; it and the items are sent to workers by value.
+          items: what to work on.
+          here: whether this process works alone, because processes would start no sooner than it is done.
+
+        Raises:
+          BrokenProcessPool: a worker was killed.
+        """
+        if here or min(self._n_workers, len(items)) <= 1:
+            for item in items:
+                yield item, _alone(work, item)
+            return
+        pool = self._pool = self._pool or ProcessPoolExecutor(self._n_workers, multiprocessing.get_context("spawn"), _start)
         with _without_main():
             futures = {pool.submit(_call, cloudpickle.dumps((work, item))): item for item in items}
         for future in as_completed(futures):
             yield futures[future], future.result()
-    except BaseException:
-        for process in set(multiprocessing.active_children()) - before:
-            process.kill()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _alone(work: Callable[[T], R], item: T) -> R:

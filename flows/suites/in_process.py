@@ -10,7 +10,7 @@ from bandana.flows.keys.identity import check_same
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.progress import bar
 from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.side_by_side import completed
+from bandana.flows.running.side_by_side import Workers
 from bandana.flows.running.store import Store, link
 from bandana.flows.spec.plan import Block, Cell, cells_of, played_cells
 from bandana.flows.spec.spec import Spec
@@ -20,8 +20,13 @@ from bandana.flows.suites.work import audit_cell, audit_entry, audit_key, eviden
 from bandana.flows.tracking.tracker import Tracker
 
 
-def benchmark(spec: Spec, folder: DataFolder, workers: int, tracker: Tracker | None = None) -> None:
-    """Plays every missing block of a spec whose data are pinned; finished cells go to the tracker, if there is one."""
+def benchmark(
+    spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | None = None, *, here: bool = False
+) -> None:
+    """Plays every missing block of a spec whose data are pinned; finished cells go to the tracker, if there is one.
+
+    With `here`, this process plays alone.
+    """
     store, journal, cells = Store(folder.results), Journal(folder.journal(spec.name)), played_cells(spec)
     blocks = [block for cell in cells for block in cell.blocks()]
     missing = [block for block in blocks if not is_played(block, store)]
@@ -38,7 +43,7 @@ def benchmark(spec: Spec, folder: DataFolder, workers: int, tracker: Tracker | N
             if not waiting[cell.name]:
                 track(cell)
         asked = [(block, block.key) for block in missing]
-        for (block, key), seconds in completed(partial(_play, store=store), asked, workers):
+        for (block, key), seconds in workers.completed(partial(_play, store=store), asked, here=here):
             journal.write("block done", cell=block.cell.name, run_key=block.cell.key, block=block.index,
                           result=key, n_reps=block.n_reps, seconds=seconds)  # fmt: skip
             advance(block.cell.name)
@@ -50,7 +55,7 @@ def benchmark(spec: Spec, folder: DataFolder, workers: int, tracker: Tracker | N
     journal.write("benchmark done", suite=spec.name)
 
 
-def audit(spec: Spec, folder: DataFolder, workers: int, tracker: Tracker | None = None) -> None:
+def audit(spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> None:
     """Audits every private cell of a spec whose data are pinned; finished audits are kept."""
     store, journal = Store(folder.results), Journal(folder.journal(spec.name))
     cells = [cell for cell in cells_of(spec) if cell.is_private]
@@ -58,7 +63,7 @@ def audit(spec: Spec, folder: DataFolder, workers: int, tracker: Tracker | None 
     journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
     with bar("audit", len(cells), done=len(cells) - len(missing)) as advance:
         asked = [(cell, audit_key(cell)) for cell in missing]
-        for (cell, _), (verdict, seconds) in completed(partial(_audit, store=store), asked, workers):
+        for (cell, _), (verdict, seconds) in workers.completed(partial(_audit, store=store), asked):
             journal.write("audit done", cell=cell.name, run_key=cell.key, verdict=verdict, seconds=seconds,
                           replays=spec.audit.replays)  # fmt: skip
             advance(f"{cell.name}: {verdict}")

@@ -34,6 +34,7 @@ def _here(tmp_path, monkeypatch):
             (tmp_path / block.mark.removeprefix("file: ")).write_text(block.body, encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_here")
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_what_a_page_runs_prints_what_it_shows(path):

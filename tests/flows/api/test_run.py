@@ -51,6 +51,7 @@ def test_every_public_name_is_there():
         _ = bandana.plot
 
 
+@pytest.mark.slow
 def test_a_run_starts_no_server_and_loads_neither_prefect_nor_mlflow(tmp_path):
     text = f"""\
 import os, sys
@@ -66,6 +67,7 @@ print(listening(os.getpid()), sorted({{"prefect", "mlflow", "torch"}} & set(sys.
     assert done.stdout.strip() == "set() [] 5"
 
 
+@pytest.mark.slow
 def test_workers_play_the_same_bytes_and_a_script_without_a_guard_runs_once(tmp_path):
     """`spawn` would run the script again in each worker, which ends in an error of multiprocessing."""
     text = f"import bandana\nprint(bandana.run({FEW!r}, data='several', workers=2))"
@@ -172,6 +174,7 @@ def test_a_suite_that_is_not_there_is_answered_with_those_that_are(tmp_path):
         bandana.load("small", data=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_ends_the_run_and_what_is_finished_stays(tmp_path):
     text = f"""\
 import multiprocessing, os, signal, threading, time
