@@ -19,6 +19,9 @@ from bandana.flows.suites.summaries import audit_record, benchmark_record, summa
 from bandana.flows.suites.work import audit_cell, audit_entry, audit_key, evidence_of, stored_audit
 from bandana.flows.tracking.tracker import Tracker
 
+_PAUSE = 30.0
+"""Seconds between two lines on progress."""
+
 
 def benchmark(
     spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | None = None, *, here: bool = False
@@ -38,7 +41,7 @@ def benchmark(
             tracker.log_cell(spec.name, benchmark_record(cell, summarize_cell(cell, store)))
             journal.write("cell tracked", cell=cell.name, run_key=cell.key)
 
-    with bar("benchmark", len(blocks), done=len(blocks) - len(missing)) as advance:
+    with bar("benchmark", len(blocks), len(blocks) - len(missing), seconds_between_lines=_PAUSE) as advance:
         for cell in cells:
             if not waiting[cell.name]:
                 track(cell)
@@ -61,7 +64,7 @@ def audit(spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | N
     cells = [cell for cell in cells_of(spec) if cell.is_private]
     missing = [cell for cell in cells if stored_audit(cell, store) is None]
     journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
-    with bar("audit", len(cells), done=len(cells) - len(missing)) as advance:
+    with bar("audit", len(cells), len(cells) - len(missing), seconds_between_lines=_PAUSE) as advance:
         asked = [(cell, audit_key(cell)) for cell in missing]
         for (cell, _), (verdict, seconds) in workers.completed(partial(_audit, store=store), asked):
             journal.write("audit done", cell=cell.name, run_key=cell.key, verdict=verdict, seconds=seconds,
