@@ -378,9 +378,10 @@ def _recompute_part(outcome: Outcome, stated: Mapping[str, Any]) -> tuple[list[L
 
 
 def _verdict(outcome: Outcome) -> str:
-    """PASS only where the scores of the bounds that decide are there."""
+    """PASS and NOT REFUTED only where the scores of the bounds that decide are there."""
     found = outcome.verdict
-    return Verdict.INCONCLUSIVE.value if found is Verdict.PASS and not outcome.scores else found.value
+    is_silent = found in (Verdict.PASS, Verdict.NOT_REFUTED)
+    return Verdict.INCONCLUSIVE.value if is_silent and not outcome.scores else found.value
 
 
 def _check_scores(outcome: Outcome) -> list[Line]:

@@ -45,9 +45,14 @@ SAMPLING, DETERMINISTIC, NOISE = "sampling", "deterministic", "noise"
 
 
 class Verdict(StrEnum):
-    """PASS: nothing found, and the audit proved its power. FAIL: the claim is refuted. INCONCLUSIVE: no power."""
+    """What an audit says of a claim.
+
+    PASS: nothing found by any search, and the audit proved its power. NOT REFUTED: the same, where actions alone were seen.
+    FAIL: the claim is refuted. INCONCLUSIVE: no power.
+    """
 
     PASS = "PASS"
+    NOT_REFUTED = "NOT REFUTED"
     FAIL = "FAIL"
     INCONCLUSIVE = "INCONCLUSIVE"
 
@@ -392,10 +397,27 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """FAIL if anything is broken, else INCONCLUSIVE if there is a caveat, else PASS."""
+        """FAIL if anything is broken, else INCONCLUSIVE if there is a caveat, else PASS; NOT REFUTED without a ledger."""
         if self.broken:
             return Verdict.FAIL
-        return Verdict.INCONCLUSIVE if self.all_caveats else Verdict.PASS
+        if self.all_caveats:
+            return Verdict.INCONCLUSIVE
+        return Verdict.PASS if self.events is not None else Verdict.NOT_REFUTED
+
+    @property
+    def coverage_lines(self) -> tuple[str, ...]:
+        """What the verdict is about, in words; of actions alone the pairs that were played, where nothing else is known."""
+        if self.coverage is not None:
+            return self.coverage.lines()
+        if self.events is not None or not self.bounds:
+            return ()
+        pairs = len({bound.neighbor for bound in self.bounds})
+        views = ", ".join(dict.fromkeys(bound.view for bound in self.bounds))
+        n_least = min(len(side) for pair in self.scores.values() for side in pair) if self.scores else 4
+        return (
+            f"covered: {pairs} pairs of data sets, those of the bounds below",
+            f"seen in: {views}; rarest event that could be seen: probability {4 / n_least:.2g}",
+        )
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
         },
         "controls": [_control(control) for control in outcome.all_controls],
         "tradeoff": _tradeoff(outcome),
-        "coverage": list(outcome.coverage.lines()) if outcome.coverage else [],
+        "coverage": list(outcome.coverage_lines),
         "verdict": outcome.verdict.value,
         "reasons": list(outcome.reasons),
     }

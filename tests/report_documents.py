@@ -287,6 +287,8 @@ def black_box(label="their_bandit.py:play"):
         "controls": [control("reward-echoed", fault, 3.41, expected=["sampling"])],
         "power": power(1.62, "divergence of order 2"),
         "tradeoff": None,
+        "coverage": ["covered: 2 pairs of data sets, those of the bounds below"],
+        "verdict": "NOT REFUTED",
         "reasons": ["claimed >= measured, in the actions alone; a function shows no ledger to account"],
     }
     found["claim"] |= {"theorem": "as stated", "source": "the user"}

@@ -81,7 +81,7 @@ def badge(text: str, tone: str) -> Cell:
 
 def verdict_badge(verdict: str) -> Cell:
     """Cell with a verdict."""
-    return badge(verdict, {"PASS": "good", "FAIL": "bad"}.get(verdict, "unsure"))
+    return badge(verdict, {"PASS": "good", "NOT REFUTED": "good", "FAIL": "bad"}.get(verdict, "unsure"))
 
 
 # --- blocks ----------------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ from bandana.audits.reporting.utility import utility
 
 _VERDICTS = {
     "PASS": "the audit found no evidence against the claim, and had the power to find the planted faults",
+    "NOT REFUTED": "the audit saw actions alone and found no evidence against the claim in what it covered; it says nothing of "
+    "other data, and had the power to find the planted faults",
     "FAIL": "the audit found evidence against the claim or against the code",
     "INCONCLUSIVE": "the audit could not decide; it is evidence neither for nor against the claim",
 }
@@ -110,8 +112,8 @@ def headline(document: dict[str, Any]) -> tuple[str, str]:
     more = f" {worse} regression{'s' if worse > 1 else ''} against an earlier run." if worse else ""
     if not total:
         return "NONE", f"No audit: this report makes no statement about privacy.{more}"
-    worst = next(verdict for verdict in ("FAIL", "INCONCLUSIVE", "PASS") if counts[verdict])
-    said = ", ".join(f"{counts[v]} {v}" for v in ("PASS", "INCONCLUSIVE", "FAIL") if counts[v])
+    worst = next(verdict for verdict in ("FAIL", "INCONCLUSIVE", "NOT REFUTED", "PASS") if counts[verdict])
+    said = ", ".join(f"{counts[v]} {v}" for v in ("PASS", "NOT REFUTED", "INCONCLUSIVE", "FAIL") if counts[v])
     return worst, f"{total} audit{'s' if total > 1 else ''}: {said}.{more}"
 
 

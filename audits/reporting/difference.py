@@ -17,7 +17,7 @@ from bandana.audits.reporting.power import factor_of
 
 Document = dict[str, Any]
 _AGREE = 1e-9
-_ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
+_ORDER = ("FAIL", "INCONCLUSIVE", "NOT REFUTED", "PASS")
 _ROLES = ("claimed", "accounted", "measured")
 _ARROW = "→"
 

@@ -172,9 +172,9 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
                 yield f"{path}.power.factors", power["factors"], "must increase"
             yield from _unequal(power, ("caught",), len(power["factors"]), "factors", f"{path}.power")
         yield from _contradictions_in(audit, path)
-        if audit["verdict"] == "PASS":
+        if audit["verdict"] in ("PASS", "NOT REFUTED"):
             for reason in _against_pass(audit):
-                yield f"{path}.verdict", "PASS", f"contradicts the audit: {reason}"
+                yield f"{path}.verdict", audit["verdict"], f"contradicts the audit: {reason}"
 
 
 def _times(document: dict[str, Any]) -> Iterator[tuple[str, str | None]]:

@@ -64,7 +64,7 @@ class Findings:
     @property
     def failed(self) -> list[Mapping[str, Any]]:
         """The audits that did not pass."""
-        return [entry for entry in self.audits if entry["verdict"] != "PASS"]
+        return [entry for entry in self.audits if entry["verdict"] not in ("PASS", "NOT REFUTED")]
 
     @property
     def worse(self) -> list[Row]:

@@ -123,7 +123,10 @@ def rendered(found: dict[str, Any], kind: str) -> bytes:
 def track(document: dict[str, Any], suite: str, params: dict[str, Any], artifacts: list[Path], tracker: Tracker) -> None:
     """Writes the run of a suite's report to MLflow: parameters, counts of verdicts, and the report's files."""
     verdicts = [entry["verdict"] for entry in document["audits"]]
-    counts = {f"audit/{verdict.lower()}": float(verdicts.count(verdict)) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")}
+    counts = {
+        f"audit/{verdict.lower().replace(' ', '-')}": float(verdicts.count(verdict))
+        for verdict in ("PASS", "NOT REFUTED", "FAIL", "INCONCLUSIVE")
+    }
     key = content_key({"suite": suite, "evidence": document["evidence"]["sha256"]})
     tracker.log_suite(suite, key, params, counts, artifacts, provenance.tags("suite", document["provenance"]))
 
@@ -131,7 +134,7 @@ def track(document: dict[str, Any], suite: str, params: dict[str, Any], artifact
 def tell(label: str, outcome: Outcome) -> list[str]:
     """The verdict, the three numbers of each quantity, the planted faults and the reasons, line by line."""
     lines = [f"{outcome.verdict.value:<13} {label}: {outcome.claim.statement} ({outcome.claim.relation.value})"]
-    lines += [f"  {line}" for line in (outcome.coverage.lines() if outcome.coverage else ())]
+    lines += [f"  {line}" for line in outcome.coverage_lines]
     parts = [("", outcome)]
     if outcome.at_test_budget is not None:
         parts.append(("at the test budget, ", outcome.at_test_budget))

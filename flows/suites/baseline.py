@@ -67,7 +67,7 @@ class Audited(_Strict):
     """An audit: its verdict, and how close the certified lower bounds come to the claim."""
 
     setting: str
-    verdict: Literal["PASS", "INCONCLUSIVE", "FAIL"]
+    verdict: Literal["PASS", "NOT REFUTED", "INCONCLUSIVE", "FAIL"]
     tightness: list[Estimate]
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 from bandana.flows.suites.baseline import REGRET, Baseline, CellFacts, Estimate
 
 CONFIDENCE = 0.95
-_VERDICTS = ("FAIL", "INCONCLUSIVE", "PASS")
+_VERDICTS = ("FAIL", "INCONCLUSIVE", "NOT REFUTED", "PASS")
 _SAME = 1e-9
 
 
@@ -50,7 +50,7 @@ def compare(baseline: Baseline, now: Baseline) -> tuple[list[Row], list[str]]:
     makes the difference less uncertain than it is taken for. The means are taken to be normal; regrets with a few very bad
     replications need many replications for that.
 
-    A verdict is worse if it went from PASS to INCONCLUSIVE or FAIL, or from INCONCLUSIVE to FAIL. Cells that only one side
+    A verdict is worse if it went down in the order PASS, NOT REFUTED, INCONCLUSIVE, FAIL. Cells that only one side
     knows, and cells that were run on other data, with other parameters or another effort, are listed but not compared.
 
     Returns:

@@ -70,7 +70,7 @@ def test_accepts_a_document_read_back_from_json():
 @pytest.mark.parametrize(
     ("path", "key", "value", "message"),
     [
-        (("audits", 0), "verdict", "MAYBE", r"\$\.audits\[0\]\.verdict: 'MAYBE' must be one of PASS, FAIL"),
+        (("audits", 0), "verdict", "MAYBE", r"\$\.audits\[0\]\.verdict: 'MAYBE' must be one of PASS, NOT REFUTED, FAIL"),
         (("audits", 1, "mu"), "measured", math.inf, r"\$\.audits\[1\]\.mu\.measured: inf is not finite"),
         (("benchmark", "cells", 0), "final_mean", math.nan, r"cells\[0\]\.final_mean: nan is not finite"),
         (("audits", 0), "delta", "small", r"\$\.audits\[0\]\.delta: 'small' must be of type number"),
@@ -284,7 +284,7 @@ def sample_page():
 
 
 def test_verdicts_stand_beside_their_power(sample_page):
-    assert "5 audits: 3 PASS, 1 INCONCLUSIVE, 1 FAIL." in sample_page
+    assert "5 audits: 2 PASS, 1 NOT REFUTED, 1 INCONCLUSIVE, 1 FAIL." in sample_page
     assert 'class="headline fail"' in sample_page
     for word in ("× 1.021", "× 1.023", "× 1.62", ">none</td>", "D ≥ 0.4127", "µ ≥ 4.612", "0/1", ">FAIL</span>"):
         assert word in sample_page
