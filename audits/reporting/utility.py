@@ -64,8 +64,33 @@ def utility(document: dict[str, Any]) -> list[Block]:
         blocks.append(_table(here, benchmark, grid, on, unit))
         if cautions := [f"{cell['label']}: {cell['caution']}." for cell in here if cell["caution"]]:
             blocks.append(bullets(cautions))
+        blocks += _values(here)
         blocks += _comparisons([cell for cell in here if is_shown(cell)], benchmark["comparisons"], on)
     return blocks
+
+
+def _values(cells: Sequence[Cell]) -> list[Block]:
+    """What the final policies are worth by logged data, where there is a log."""
+    lines = []
+    for cell in cells:
+        if (found := cell.get("values")) is None:
+            continue
+        told = [
+            f"{name.upper()} {number(found[name]['value'])} [{number(found[name]['low'])}, {number(found[name]['high'])}]"
+            for name in ("ips", "snips", "dr")
+            if name in found
+        ]
+        share = f"{number(found['effective'])} of {number(found['rounds'])} rounds are effective"
+        most = number(found["largest_weight"])
+        lines.append(f"{cell['label']}: {', '.join(told)}; {share}, largest weight {most}.")
+    if not lines:
+        return []
+    about = (
+        "Mean reward of the final policies, averaged over replications, on logged rounds that nothing was fitted to, with "
+        "95 % normal intervals over rounds: too narrow where few rounds are effective. IPS: inverse propensity scores; "
+        "SNIPS: self-normalized; DR: doubly robust."
+    )
+    return [paragraph(about), bullets(lines)]
 
 
 def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str) -> list[Block]:

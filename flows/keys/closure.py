@@ -27,6 +27,7 @@ PACKAGES = ("bandana.privacy_core", "bandana.algorithms", "bandana.audits", "ban
 _KINDS = "holds the fields and the behavior of several kinds of environments; a result uses one kind"
 MENUS: Mapping[str, str] = {
     "bandana.audits.subjects": "builds each subject of the audit of everything; a result is made of one of them",
+    "bandana.flows.spec.data_files": _KINDS,
     "bandana.flows.spec.environment": _KINDS,
     "bandana.flows.spec.environment_kinds": _KINDS,
     "bandana.flows.spec.episodes": _KINDS,
@@ -35,6 +36,7 @@ MENUS: Mapping[str, str] = {
     "bandana.flows.spec.header": _KINDS,
     "bandana.flows.spec.kernel": _KINDS,
     "bandana.flows.spec.linear": _KINDS,
+    "bandana.flows.spec.logged_data": _KINDS,
     "bandana.flows.spec.own_environments": _KINDS,
     "bandana.flows.spec.real_arms": _KINDS,
     "bandana.flows.spec.spec": "what a spec says stands in a key by value; of the module, results use the error alone",

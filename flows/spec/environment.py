@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from pydantic import PrivateAttr
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.observers import ContextualRegretCurve, DriftingRegretCurve, EpisodicRegretCurve, RegretCurve
 from bandana.algorithms.problem import ARMS, FINITE, Problem
-from bandana.algorithms.protocol import EpisodicStream, FloatArray, IntArray, Stream
+from bandana.algorithms.protocol import Algorithm, EpisodicStream, FloatArray, IntArray, Stream
 from bandana.flows.spec.fields import Labelled
 from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core import Interval
@@ -229,6 +231,27 @@ class Environment(ABC, Generic[Item]):
     def reference_curves(self, stream: Any, grid: IntArray, n_reps: int) -> dict[str, FloatArray]:
         """(n_reps, n_grid) expected regret of each reference policy on a grid of rounds; see `reference_gaps`."""
         return {name: gaps[:, None] * grid for name, gaps in self.reference_gaps(stream, n_reps).items()}
+
+    def final_policy(
+        self, algorithm: Algorithm, released: Any, labels: IntArray | None, coins: Coins
+    ) -> dict[str, FloatArray]:
+        """Arrays of a block that say what its replicates would do next, where that can be judged by logged data.
+
+        Args:
+          algorithm: that played the block.
+          released: its last state.
+          labels: as for `bandana.algorithms.run.run`.
+          coins: of the block.
+        """
+        return {}
+
+    def reference_policy(self, name: str, n_reps: int) -> dict[str, FloatArray]:
+        """The same of a reference policy."""
+        return {}
+
+    def values(self, blocks: Sequence[FloatArray]) -> dict[str, Any]:
+        """What the policies of all blocks are worth by logged data."""
+        return {}
 
     def shows(self, what: str) -> bool:
         """Whether `values`, `means` or `regret` may be logged, tracked and reported: of public or made-up data all may."""

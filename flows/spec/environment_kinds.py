@@ -15,6 +15,7 @@ from bandana.flows.spec import (
     gymnasium_environments,
     kernel,
     linear,
+    logged_data,
     own_environments,
     real_arms,
 )  # fmt: skip
@@ -30,6 +31,7 @@ _CLASSES = {
     **episodes.CLASSES,
     **own_environments.CLASSES,
     **gymnasium_environments.CLASSES,
+    **logged_data.CLASSES,
 }
 if TYPE_CHECKING:
     from bandana.flows.spec.spec import Spec

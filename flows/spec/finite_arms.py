@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic import Field
 
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.environments.logged import ARM_NAMES, people_table, resampled_arms, thornton_hiv
 from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.algorithms.protocol import FloatArray, Stream
 from bandana.flows.spec import own_data
+from bandana.flows.spec.data_files import DataFile, DataFileSpec
 from bandana.flows.spec.environment import PSEUDO, Environment, EnvironmentFields, Purpose
-from bandana.flows.spec.fields import distinct
 from bandana.flows.spec.header import read_header
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.own_data import Pin
 from bandana.privacy_core import Interval
 
 
@@ -101,7 +100,7 @@ class _Thornton(Environment[ThorntonSpec]):
         )
 
 
-class TableSpec(EnvironmentFields):
+class TableSpec(DataFileSpec):
     """A CSV file: a header of action names, then one user a row, one potential reward an action.
 
     The file is private: of what it holds, only what `public` names is ever logged, tracked or reported.
@@ -109,50 +108,9 @@ class TableSpec(EnvironmentFields):
 
     kind: Literal["table"]
     path: Path = Field(description="Path of the CSV file, relative to the spec.")
-    low: float = Field(0.0, description="Lower end of the declared reward range.")
-    high: float = Field(1.0, description="Upper end of the declared reward range.")
-    public: Annotated[list[Literal["values", "means", "regret"]], AfterValidator(distinct)] = Field(
-        [],
-        description="What may be shown: `values` (the rows; audits replay them), `means` of the arms, `regret` curves. "
-        "Nothing, if the file is about people who did not agree.",
-    )
-    _pin: Pin | None = PrivateAttr(None)
-
-    @property
-    def data_file(self) -> Path:
-        """The CSV file."""
-        return self.path
-
-    @property
-    def pin(self) -> Pin | None:
-        """The content that this run plays on; None before it began."""
-        return self._pin
-
-    def with_pin(self, pin: Pin) -> TableSpec:
-        """The same, bound to a content."""
-        found = self.model_copy()
-        found._pin = pin
-        return found
-
-    def pinned(self, secret: Path) -> TableSpec:
-        """The same, bound to the present content of its file."""
-        return own_data.bound(self, secret)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> TableSpec:
-        if not self.low < self.high:
-            raise ValueError(f"low must be below high, got low = {self.low}, high = {self.high}")
-        return self
 
 
-class _Table(Environment[TableSpec]):
-    """A user's file. Of a private one only what its field `public` names may be shown.
-
-    Regret and means are computed from the rows, and no claim covers them; whoever shows the rows shows the rest too.
-    """
-
-    is_drawn = False
-
+class _Table(DataFile[TableSpec]):
     @cached_property
     def _read(self) -> tuple[RewardTable, str]:
         """What is played, and the digest of the bytes that it was read from."""
@@ -163,23 +121,13 @@ class _Table(Environment[TableSpec]):
     def table(self) -> RewardTable:
         return self._read[0]
 
-    def facts(self) -> dict[str, Any]:
-        """The file is known by its content, wherever it lies: a public one by a hash, a private one by an HMAC."""
-        pin = self.item.pin
-        digest = self._read[1] if pin is None else pin.digest
-        private = {"path": "private", "content": digest}
-        return super().facts() | ({"path": digest} if self.shows("values") else private)
-
-    def check_unchanged(self) -> None:
-        own_data.check_unchanged(self.item)
+    @property
+    def digest(self) -> str:
+        return self._read[1]
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.table.names
-
-    @property
-    def reward_range(self) -> Interval:
-        return self.table.reward_range
 
     @property
     def means(self) -> FloatArray:
@@ -197,9 +145,6 @@ class _Table(Environment[TableSpec]):
         if not self.shows("values"):
             return random_table(rounds, self.n_actions, self.reward_range, self.spec.seed)
         return RewardTable(self.table.rewards[:rounds], self.reward_range, self.names)
-
-    def shows(self, what: str) -> bool:
-        return what in self.item.public or "values" in self.item.public
 
     @property
     def most_users(self) -> dict[str, int]:

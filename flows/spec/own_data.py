@@ -18,14 +18,16 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bandana.flows.keys.content import content_key
 from bandana.flows.spec.mistakes import SpecError
 
 if TYPE_CHECKING:
-    from bandana.flows.spec.finite_arms import TableSpec
+    from bandana.flows.spec.data_files import DataFileSpec
     from bandana.flows.spec.spec import Spec
+
+    Bound = TypeVar("Bound", bound=DataFileSpec)
 
 SECRET = "secret"
 """Name of the secret's file in a data folder."""
@@ -69,7 +71,7 @@ def pinned(spec: Spec, root: Path) -> Spec:
     return spec if is_bound else spec.model_copy(update={"environment": items})
 
 
-def bound(item: TableSpec, place: Path) -> TableSpec:
+def bound(item: Bound, place: Path) -> Bound:
     """The item, bound to the present content of its file; `place` is where the data folder's secret lies."""
     if item.pin is not None and item.pin.secret == place:
         return item
@@ -81,7 +83,7 @@ def bound(item: TableSpec, place: Path) -> TableSpec:
     return found
 
 
-def content_of(item: TableSpec) -> tuple[bytes, str]:
+def content_of(item: DataFileSpec) -> tuple[bytes, str]:
     """The file's content and its digest: SHA-256 of a public file, an HMAC of a private one.
 
     Raises:
@@ -98,7 +100,7 @@ def content_of(item: TableSpec) -> tuple[bytes, str]:
     return held.content, pin.digest
 
 
-def check_unchanged(item: TableSpec) -> None:
+def check_unchanged(item: DataFileSpec) -> None:
     """Checks once more that a pinned file is what was played; it is read again only if it looks otherwise.
 
     Raises:
@@ -113,22 +115,22 @@ def check_unchanged(item: TableSpec) -> None:
         _hold(item.path, item.pin, now)
 
 
-def _check(item: TableSpec, content: bytes) -> None:
+def _check(item: DataFileSpec, content: bytes) -> None:
     assert item.pin is not None
     secret = b"" if _is_public(item) else _secret_of(item.pin.secret, is_made=False)
     if not hmac.compare_digest(_digest(item, content, secret), item.pin.digest):
         raise SpecError(f"environment.path: {item.path} changed while the run played it; run again")
 
 
-def _is_public(item: TableSpec) -> bool:
+def _is_public(item: DataFileSpec) -> bool:
     return "values" in item.public
 
 
-def _digest(item: TableSpec, content: bytes, secret: bytes) -> str:
+def _digest(item: DataFileSpec, content: bytes, secret: bytes) -> str:
     return content_key(content.hex()) if _is_public(item) else hmac.new(secret, content, sha256).hexdigest()
 
 
-def _read(item: TableSpec) -> _Held:
+def _read(item: DataFileSpec) -> _Held:
     try:
         with item.path.open("rb") as file:
             looks = _looks_of(os.fstat(file.fileno()))
@@ -137,7 +139,7 @@ def _read(item: TableSpec) -> _Held:
         raise SpecError(f"environment.path: {item.path} cannot be read: {error}") from error
 
 
-def _looks(item: TableSpec) -> tuple[int, ...] | None:
+def _looks(item: DataFileSpec) -> tuple[int, ...] | None:
     try:
         return _looks_of(item.path.stat())
     except OSError:

@@ -56,7 +56,7 @@ class Cell:
         """Readable: `linucb joint tight eps=1`; with what else differs in the spec."""
         shown = self.settings.shown()
         parts = [self.entry.label, self.settings.calibration or ""]
-        parts.append(f"eps={shown['epsilon']:g}" if "epsilon" in shown else "")
+        parts.append(f"eps={shown['epsilon']:g}" if "epsilon" in self.settings.level() else "")
         parts += [f"{name.removeprefix('privacy_')}={_text(shown[name])}" for name in shown if name in self.varied]
         parts.append("without noise" if self.role is Role.TWIN else "")
         parts.append(f"on {self.environment.label}" if len(self.spec.environment) > 1 else "")

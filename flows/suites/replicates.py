@@ -33,19 +33,21 @@ def play(block: Block) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     if cell.is_expected:
         found = environment.reference_curves(stream, grid, block.n_reps)[cell.entry.name]
         curves = {"grid": grid, "regret": found, "mu_spent": np.full(len(grid), np.inf)}
+        curves |= environment.reference_policy(cell.entry.name, block.n_reps)
         return curves, {"noise": NoNoise.name, "mu": None, "pure": None}
     noise = NoNoise() if cell.role is Role.TWIN else ReproducibleNoise(block.noise_seed)
     ledger = LiveLedger(block.n_reps, noise, n_records=horizon)
     regret = environment.regret(stream, grid, block.n_reps)
     algorithm, labels = with_coins(cell.entry, cell.settings, block.coin_seed, block.n_reps)
     coins = Coins(block.coin_seed, block.n_reps)
-    run(algorithm, stream, ledger, horizon=horizon, observers=[regret], labels=labels, coins=coins)
+    _, released = run(algorithm, stream, ledger, horizon=horizon, observers=[regret], labels=labels, coins=coins)
     spent = [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0).items())) for t in grid]
     worst = ledger.worst_record()
     # Where nothing is claimed, what lies in the ledger says nothing: exact values may decide beside it.
     total = accounted_mu(tuple(worst.items())) if cell.entry.is_private else np.inf
     derived = account(worst)
     arrays = {"grid": grid, "regret": regret.curve, "mu_spent": np.array(spent)}
+    arrays |= environment.final_policy(algorithm, released, labels, coins)
     description = {
         "noise": ledger.noise.name,
         "mu": total if np.isfinite(total) else None,

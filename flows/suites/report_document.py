@@ -93,6 +93,14 @@ def _without_folders(spec: Spec, text: str) -> str:
     return text
 
 
+def _epsilon(cell: Cell) -> float | None:
+    """The level that a cell states; of a claim without an epsilon, such as GDP, that at the suite's delta."""
+    if not cell.is_private:
+        return None
+    stated = cell.settings.level().get("epsilon", getattr(cell.claim().stated, "epsilon", None))
+    return float(cell.claim().epsilon_at(cell.spec.audit.delta) if stated is None else stated)
+
+
 def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
     shown, grid, finals = [], [], {}
     own = [cell for cell in cells if cell.role is Role.ALGORITHM]
@@ -114,7 +122,7 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
                 "calibration": cell.settings.calibration,
                 "privacy_model": cell.entry.privacy_model,
                 "guarantee": cell.entry.guarantee,
-                "epsilon": None if cell.role is Role.TWIN else cell.settings.shown().get("epsilon"),
+                "epsilon": _epsilon(cell),
                 "mu": summary["mu"],
                 "mu_claimed": claimed,
                 "mu_spent": spent.tolist() if cell.is_private and np.isfinite(spent).all() else None,
@@ -129,6 +137,7 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
                 "caution": caution(summary["finals"]) if is_shown else None,
                 "lower_bound": None if least is None else least.values.tolist(),
                 "lower_bound_text": None if least is None else least.text,
+                "values": summary["values"] if is_shown and summary["values"] else None,
             }
         )
     hidden = [e.label for e in environments_of(spec) if not e.shows("regret")]

@@ -42,6 +42,7 @@ def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
         "mu": None if None in mus else max(mus),
         "pure": None if None in pures else max(pures),
         "noise": results[0][1]["noise"],
+        "values": cell.environment.values([arrays["policy"] for arrays, _ in results if "policy" in arrays]),
         "provenance": provenance.summary(("blocks", described) for described in made),
     }
 
@@ -52,6 +53,9 @@ def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
     metrics: dict[str, float] = {}
     curves: dict[str, Any] = {}
     if cell.environment.shows("regret"):
+        for name in ("ips", "snips", "dr"):
+            if (found := summary["values"].get(name)) is not None:
+                metrics |= {f"value/{name}": found["value"], f"value/{name}_half_width": (found["high"] - found["low"]) / 2}
         metrics["regret/final"] = float(summary["mean"][-1])
         shown = ["mean"]
         if cell.spec.replications > 1:  # one replication has no interval

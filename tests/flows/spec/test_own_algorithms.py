@@ -18,6 +18,7 @@ from bandana.flows.spec.plan import cells_of, played_cells
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.schema import json_schema
 from bandana.flows.spec.spec import load_spec, parse_spec, standing_alone
+from bandana.flows.suites import report_document
 from bandana.flows.suites.play import benchmark_block
 from bandana.flows.suites.work import audit_cell, audit_key
 
@@ -125,6 +126,17 @@ def test_parameters_are_a_grid_and_the_claim_may_name_them(mine):
     assert [cell.algorithm().n_actions for cell in cells] == [2, 2], "it is given what the environment says"
     roles = [cell.role for cell in played_cells(spec)]
     assert [roles.count(role) for role in Role] == [2, 2, 2], "its twins, uniform play and greedy stand beside it"
+
+
+def test_reports_know_its_level(mine):
+    private, bare, pure = cells_of(
+        spec_of(
+            mine, ITEM | {"parameters": {"mu": 0.5}}, {"file": "mine.py:Follow", "label": "bare"},
+            ITEM | {"label": "pure", "claim": "pure(epsilon=2, relation=reward)"},
+        )
+    )  # fmt: skip
+    assert report_document._epsilon(private) == pytest.approx(private.claim().gaussian.epsilon(1e-5))
+    assert (report_document._epsilon(bare), report_document._epsilon(pure)) == (None, 2.0)
 
 
 def test_it_is_played_and_audited_like_an_entry_of_the_catalog(mine, tmp_path):
