@@ -73,7 +73,7 @@ def _values(cells: Sequence[Cell]) -> list[Block]:
     """What the final policies are worth by logged data, where there is a log."""
     lines = []
     for cell in cells:
-        if (found := cell.get("values")) is None:
+        if (found := cell["values"]) is None:
             continue
         told = [
             f"{name.upper()} {number(found[name]['value'])} [{number(found[name]['low'])}, {number(found[name]['high'])}]"

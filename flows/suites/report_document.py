@@ -25,6 +25,7 @@ from bandana.flows.suites.play import BENCHMARK, is_played
 from bandana.flows.suites.power_curve import power_curve
 from bandana.flows.suites.summaries import summarize_cell
 from bandana.flows.suites.work import audit_entry, audit_key, evidence_of, stored_audit
+from bandana.privacy_core import ApproxDP, PureDP, RenyiDP
 
 _WITHHELD = (
     "Regret {where} is withheld: the data are private, the spec does not declare their regret public, and no privacy "
@@ -97,8 +98,10 @@ def _epsilon(cell: Cell) -> float | None:
     """The level that a cell states; of a claim without an epsilon, such as GDP, that at the suite's delta."""
     if not cell.is_private:
         return None
-    stated = cell.settings.level().get("epsilon", getattr(cell.claim().stated, "epsilon", None))
-    return float(cell.claim().epsilon_at(cell.spec.audit.delta) if stated is None else stated)
+    claim = cell.claim()
+    if isinstance(claim.stated, PureDP | ApproxDP | RenyiDP):
+        return claim.stated.epsilon
+    return claim.epsilon_at(cell.spec.audit.delta)
 
 
 def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
