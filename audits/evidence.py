@@ -29,7 +29,16 @@ from bandana.audits.claims import Quantity, as_gdp, text_of
 from bandana.audits.coverage import Coverage
 from bandana.audits.outcome import DETERMINISTIC, ONE_RUN, Effort, Outcome, StatedBound, TriedControl, Verdict
 from bandana.audits.replays.attacks import ACTIONS
-from bandana.privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from bandana.privacy_core import (
+    BoundedRangeEvent,
+    ConcentratedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    NonPrivateEvent,
+    PureEvent,
+    ResponseEvent,
+)
 
 SCHEMA, _OLD = "bandana/evidence/3", "bandana/evidence/2"
 _RENAMED = {"flaw": "noise_finding", "doubts": "caveats"}
@@ -46,6 +55,9 @@ _EVENTS: dict[str, type[Event]] = {
     "Laplace": LaplaceEvent,
     "Concentrated": ConcentratedEvent,
     "NonPrivate": NonPrivateEvent,
+    "Pure": PureEvent,
+    "BoundedRange": BoundedRangeEvent,
+    "Response": ResponseEvent,
 }
 
 
@@ -307,7 +319,10 @@ def _control(item: Mapping[str, Any]) -> TriedControl:
 
 def _event(item: Mapping[str, Any]) -> Event:
     kind = _EVENTS[item["event"]]
-    return kind(**{name: float(value) for name, value in item.items() if name not in ("event", "count")})
+    parameters: dict[str, Any] = {name: float(value) for name, value in item.items() if name not in ("event", "count")}
+    if kind is ResponseEvent:
+        parameters["n_options"] = int(parameters["n_options"])
+    return kind(**parameters)
 
 
 # --- the recomputation ---------------------------------------------------------------------------------------------

@@ -19,15 +19,17 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity, as_gdp, assumes_gaussian_noise
 from bandana.audits.coverage import Coverage
 from bandana.privacy_core import (
+    BoundedEvent,
+    BoundedRangeEvent,
     ConcentratedEvent,
     Event,
     GaussianDP,
     GaussianEvent,
     Guarantee,
-    LaplaceEvent,
     NonPrivateEvent,
     NoSuchConversion,
     PureDP,
+    PureEvent,
     account,
 )
 from bandana.privacy_core.accounting import accounted_mu
@@ -125,13 +127,18 @@ def is_exactly_accounted(quantity: Quantity, events: Events) -> bool:
     """Whether the accountant's number is the privacy of these events, and no upper bound on it.
 
     Renyi divergences of Laplace noise are exact at each order, the rho that follows from its epsilon is not; only Gaussian
-    noise has a mu that is exact; of a discrete Gaussian only rho and divergences are.
+    noise has a mu that is exact; of a discrete Gaussian only rho and divergences are; of selections that are known
+    by their worst case, only the pure epsilon.
     """
     if all_gaussian(events) or quantity == Quantity("epsilon"):
         return True
     concentrated = any(isinstance(event, ConcentratedEvent) for event, _ in events)
-    laplace = any(isinstance(event, LaplaceEvent) for event, _ in events)
-    return {"mu": False, "epsilon": not concentrated, "divergence": True, "rho": not laplace}[quantity.name]
+    bounded = any(isinstance(event, BoundedEvent) for event, _ in events)
+    worst_case = any(isinstance(event, PureEvent | BoundedRangeEvent) for event, _ in events)
+    is_exact = {
+        "mu": False, "epsilon": not (concentrated or worst_case), "divergence": not worst_case, "rho": not bounded
+    }  # fmt: skip
+    return is_exact[quantity.name]
 
 
 Scores = Mapping[str, tuple[FloatArray, FloatArray]]

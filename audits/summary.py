@@ -11,7 +11,7 @@ import numpy as np
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity
 from bandana.audits.outcome import MU, ONE_RUN, Outcome, StatedBound, TriedControl
-from bandana.privacy_core import Event, GaussianDP, GaussianEvent, LaplaceEvent
+from bandana.privacy_core import BoundedEvent, Event, GaussianDP, GaussianEvent, LaplaceEvent
 
 _POINTS = 101
 _VIEW_OF_ADVERSARY = "every released value and every action"
@@ -117,7 +117,7 @@ def _event(event: Event, count: int) -> dict[str, Any]:
         "event": type(event).__name__.removesuffix("Event"),
         "noise_multiplier": event.noise_multiplier if isinstance(event, GaussianEvent | LaplaceEvent) else None,
         "mu": event.mu if isinstance(event, GaussianEvent) else None,
-        "epsilon": event.epsilon if isinstance(event, LaplaceEvent) else None,
+        "epsilon": event.epsilon if isinstance(event, BoundedEvent) else None,
         "count": count,
     }
 

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from bandana.privacy_core.checks import at_least, positive, probability
 from bandana.privacy_core.curve import PrivacyCurve
-from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from bandana.privacy_core.events import BoundedEvent, ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
 from bandana.privacy_core.guarantees import (
     ZCDP,
     ApproxDP,
@@ -26,7 +26,7 @@ from bandana.privacy_core.guarantees import (
     RenyiDP,
     TrustModel,
 )
-from bandana.privacy_core.spending import cost_of, limit_of
+from bandana.privacy_core.spending import cost_of, gdp_of, limit_of
 from bandana.privacy_core.structures import Releases, Structure
 
 _NEVER_LESS = 1 + 1e-12
@@ -46,7 +46,7 @@ def account(
       trust: who sees the data.
 
     Returns:
-      `GaussianDP` if all events are Gaussian, `PureDP` if all are Laplace (basic composition), `ZCDP` if Gaussian and
+      `GaussianDP` if all events are Gaussian, `PureDP` if all are of pure DP (basic composition), `ZCDP` if Gaussian and
       concentrated ones meet, `NoPrivacy` if one is non-private, a `PrivacyCurve` otherwise; None without any event.
 
     Raises:
@@ -61,8 +61,8 @@ def account(
     if all(isinstance(event, GaussianEvent) for event in events):
         mu = math.sqrt(math.fsum(2 * event.rho * count for event, count in events.items()))
         return GaussianDP(mu, relation=relation, trust=trust)
-    if all(isinstance(event, LaplaceEvent) for event in events):
-        pure = sum(event.epsilon * count for event, count in events.items() if isinstance(event, LaplaceEvent))
+    if all(isinstance(event, BoundedEvent) for event in events):
+        pure = sum(event.epsilon * count for event, count in events.items() if isinstance(event, BoundedEvent))
         return PureDP(pure, relation=relation, trust=trust)
     if all(isinstance(event, GaussianEvent | ConcentratedEvent) for event in events):
         return ZCDP(sum(event.rho * count for event, count in events.items()), relation=relation, trust=trust)
@@ -103,7 +103,7 @@ def calibrate(guarantee: Guarantee, structure: Structure | int = 1) -> float:
     # Prices of Gaussian noise fall with the square of its multiplier, pure epsilons with the multiplier itself.
     if isinstance(guarantee, PureDP):
         return spent(1.0) / limit * _NEVER_LESS
-    if isinstance(guarantee, ZCDP) or not any(isinstance(event, LaplaceEvent) for event in unit):
+    if isinstance(guarantee, ZCDP) or not any(isinstance(event, BoundedEvent) for event in unit):
         return math.sqrt(spent(1.0) / limit) * _NEVER_LESS
     return _solve(spent, limit)
 
@@ -143,16 +143,13 @@ def _solve(spent: Callable[[float], float], limit: float) -> float:
 def accounted_mu(events: tuple[tuple[Event, int], ...]) -> float:
     """The mu-GDP that these events compose to: 0 if there are none, infinite if no GDP guarantee follows.
 
-    GDP composes by the root of the sum of squares (Dong, Roth, Su 2022, Corollary 2); a pure event implies a GDP one, and so
-    does the pure composition of all, whichever is smaller. Only of Gaussian events it is the smallest.
+    GDP composes by the root of the sum of squares (Dong, Roth, Su 2022, Corollary 2); a pure event implies a GDP one, and
+    so does the pure composition of all, whichever is smaller. It is the smallest for Gaussian events and for a single
+    selection.
     """
     if any(isinstance(event, ConcentratedEvent | NonPrivateEvent) for event, _ in events):
         return math.inf
-    parts = [
-        count * (event.mu if isinstance(event, GaussianEvent) else PureDP(event.epsilon).gdp().mu) ** 2
-        for event, count in events
-        if isinstance(event, GaussianEvent | LaplaceEvent)
-    ]
+    parts = [count * gdp_of(event) ** 2 for event, count in events]
     composed = math.sqrt(math.fsum(parts))
     derived = account(dict(events))
     return min(composed, derived.gdp().mu) if isinstance(derived, PureDP) else composed

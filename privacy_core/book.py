@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandana.privacy_core.arrays import IntArray
-from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
+from bandana.privacy_core.events import (
+    BoundedEvent,
+    BoundedRangeEvent,
+    ConcentratedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    ResponseEvent,
+)
 
 _EVERY = -1
 _ROW = np.dtype([("kind", np.int32), ("rep", np.int32), ("start", np.int64), ("stop", np.int64)])
@@ -103,16 +112,18 @@ class Book:
 
     def most_costly(self) -> list[Counter[Event]]:
         """What `worst` answers if no record was charged twice: of each family of events the most costly, once."""
-        families = ((GaussianEvent,), (ConcentratedEvent,), (LaplaceEvent,))
-        kept = ([event for event in self._kinds if isinstance(event, family)] for family in families)
+        families = (GaussianEvent, ConcentratedEvent, LaplaceEvent, PureEvent, BoundedRangeEvent)
+        kept: list[list[Event]] = [[event for event in self._kinds if isinstance(event, family)] for family in families]
+        # Of two randomized responses with different numbers of options neither need be the more costly one.
+        kept += [[event] for event in self._kinds if isinstance(event, ResponseEvent)]
         return [Counter({max(events, key=lambda event: event.rho): 1}) for events in kept if events]
 
     def worst(self, before: int | None = None, rep: int | None = None) -> list[Counter[Event]]:
         """The events on each record that no other record outdoes.
 
         A sweep over both ends of every span. Gaussian events count by their mu^2 together, concentrated ones by their rho
-        together, Laplace events each by themselves; a record is outdone if another has paid at least as much of each. With
-        one family of events there is one worst record.
+        together, events of pure DP each by themselves; a record is outdone if another has paid at least as much of each.
+        With one family of events there is one worst record.
 
         Args:
           before: leave out charges to spans that end after this record.
@@ -180,13 +191,13 @@ class Book:
 
 
 def _families(events: Sequence[Event]) -> list[NDArray[np.longdouble]]:
-    """What each event adds to each family of noise: all Gaussian events are one, and each kind of Laplace noise another."""
+    """What each event adds to each family of noise: all Gaussian events are one, and each event of pure DP another."""
     families: list[list[float]] = [
         [event.rho if isinstance(event, GaussianEvent) else 0.0 for event in events],
         [event.rho if isinstance(event, ConcentratedEvent) else 0.0 for event in events],
     ]
-    laplace = dict.fromkeys(event for event in events if isinstance(event, LaplaceEvent))
-    families += [[float(event == one) for event in events] for one in laplace]
+    bounded = dict.fromkeys(event for event in events if isinstance(event, BoundedEvent))
+    families += [[float(event == one) for event in events] for one in bounded]
     return [np.array(family, dtype=np.longdouble) for family in families if any(family)]
 
 

@@ -23,7 +23,7 @@ from scipy.special import gammaln, logsumexp
 
 from bandana.privacy_core import gaussian
 from bandana.privacy_core.arrays import FloatArray
-from bandana.privacy_core.events import Event, GaussianEvent, LaplaceEvent
+from bandana.privacy_core.events import BoundedEvent, Event, GaussianEvent, LaplaceEvent
 from bandana.privacy_core.guarantees import PureDP
 
 Events = tuple[tuple[Event, int], ...]
@@ -31,18 +31,19 @@ Events = tuple[tuple[Event, int], ...]
 PLD_DELTA = 1e-8
 _MOST_OUTCOMES = 200_000
 _LARGEST_LOSS = 100.0
+_GRID = 1e-4
 _ALMOST = 1 + 1e-12
 
 
 def split(events: Events) -> tuple[float, float]:
-    """The mu that all Gaussian events compose to, and the sum of the pure epsilons of all Laplace ones."""
+    """The mu that all Gaussian events compose to, and the sum of the epsilons of all events of pure DP."""
     mu = math.sqrt(sum(2 * event.rho * count for event, count in events if isinstance(event, GaussianEvent)))
-    return mu, sum(event.epsilon * count for event, count in events if isinstance(event, LaplaceEvent))
+    return mu, sum(event.epsilon * count for event, count in events if isinstance(event, BoundedEvent))
 
 
 def basic_epsilon(events: Events, delta: float) -> float:
     """Gaussian events exactly, plus the sum of all pure epsilons; infinite where another event stands among them."""
-    if not all(isinstance(event, GaussianEvent | LaplaceEvent) for event, _ in events):
+    if not all(isinstance(event, GaussianEvent | BoundedEvent) for event, _ in events):
         return math.inf
     mu, pure = split(events)
     if not mu:
@@ -52,7 +53,7 @@ def basic_epsilon(events: Events, delta: float) -> float:
 
 def basic_delta(events: Events, epsilon: float) -> float:
     """The same, solved for delta; 1 where it says nothing."""
-    if not all(isinstance(event, GaussianEvent | LaplaceEvent) for event, _ in events):
+    if not all(isinstance(event, GaussianEvent | BoundedEvent) for event, _ in events):
         return 1.0
     mu, pure = split(events)
     if not mu:
@@ -107,7 +108,7 @@ def _responses(events: Events) -> tuple[FloatArray, FloatArray] | None:
     """
     loss, log_probability = np.zeros(1), np.zeros(1)
     for event, count in events:
-        if not isinstance(event, LaplaceEvent) or len(loss) * (count + 1) > _MOST_OUTCOMES:
+        if not isinstance(event, BoundedEvent) or len(loss) * (count + 1) > _MOST_OUTCOMES:
             return None
         e, false = event.epsilon, np.arange(count + 1)
         log_binomial = gammaln(count + 1) - gammaln(false + 1) - gammaln(count - false + 1)
@@ -149,34 +150,47 @@ def optimal_epsilon(events: Events, delta: float) -> float:
 
 @lru_cache(maxsize=16)
 def _distribution(events: Events) -> Any:
-    """The library's accountant of these events, or None where it has none, or one too large for memory.
+    """The privacy loss distribution of these events, or None where there is none, or one too large for memory.
 
-    Its grid has 1e4 points a unit of privacy loss; beyond a loss of 100 nobody asks for the fifth digit.
+    Its grid has 1e4 points a unit of privacy loss; beyond a loss of 100 nobody asks for the fifth digit. Events that the
+    library does not know are put on the grid by their own curve: the chords between its points, as functions of e^epsilon,
+    lie above it (Doroshenko et al., Connect the Dots, 2022), so that the discrete loss dominates the event.
     """
-    if not all(isinstance(event, GaussianEvent | LaplaceEvent) for event, _ in events):
+    if not all(isinstance(event, GaussianEvent | BoundedEvent) for event, _ in events):
         return None
     mu, pure = split(events)
     if pure + mu**2 / 2 + 8 * mu > _LARGEST_LOSS:
         return None
-    from dp_accounting import dp_event
-    from dp_accounting.pld import pld_privacy_accountant
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-    accountant = pld_privacy_accountant.PLDAccountant()
+    found = privacy_loss_distribution.identity(value_discretization_interval=_GRID)
     if mu:  # all Gaussian events are one
-        accountant.compose(dp_event.GaussianDpEvent(1 / mu))
+        gaussian_loss = privacy_loss_distribution.from_gaussian_mechanism(1 / mu, value_discretization_interval=_GRID)
+        found = found.compose(gaussian_loss)
     for event, count in events:
         if isinstance(event, LaplaceEvent):
-            accountant.compose(dp_event.LaplaceDpEvent(event.noise_multiplier), count)
-    return accountant
+            one = privacy_loss_distribution.from_laplace_mechanism(
+                event.noise_multiplier, value_discretization_interval=_GRID
+            )
+        elif isinstance(event, BoundedEvent):
+            last = math.ceil(event.epsilon / _GRID)
+            deltas = event.delta(np.arange(-last, last + 1) * _GRID)
+            one = privacy_loss_distribution.PrivacyLossDistribution(
+                pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(_GRID, -last, last, deltas)
+            )
+        else:
+            continue
+        found = found.compose(one.self_compose(count))
+    return found
 
 
 def pld_epsilon(events: Events, delta: float) -> float:
     """Epsilon by the privacy loss distribution; infinite where that is not to be relied on."""
-    accountant = _distribution(events) if delta >= PLD_DELTA else None
-    return math.inf if accountant is None else max(0.0, float(accountant.get_epsilon(delta)))
+    found = _distribution(events) if delta >= PLD_DELTA else None
+    return math.inf if found is None else max(0.0, float(found.get_epsilon_for_delta(delta)))
 
 
 def pld_delta(events: Events, epsilon: float) -> float:
     """The same for delta, never below the smallest at which it is relied on; 1 where there is no distribution."""
-    accountant = _distribution(events)
-    return 1.0 if accountant is None else max(PLD_DELTA, float(accountant.get_delta(epsilon)))
+    found = _distribution(events)
+    return 1.0 if found is None else max(PLD_DELTA, float(found.get_delta_for_epsilon(epsilon)))

@@ -14,11 +14,21 @@ from bandana.privacy_core import composition, gaussian
 from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.checks import at_least, non_negative, order, probability, rates
 from bandana.privacy_core.composition import Events
-from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from bandana.privacy_core.events import (
+    BoundedRangeEvent,
+    ConcentratedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    NonPrivateEvent,
+    PureEvent,
+    ResponseEvent,
+)
 from bandana.privacy_core.guarantees import ZCDP, GaussianDP, Relation, TrustModel
 
 _EVENT_NAMES: dict[str, type[Any]] = {
     "gaussian": GaussianEvent, "laplace": LaplaceEvent, "concentrated": ConcentratedEvent, "non-private": NonPrivateEvent,
+    "response": ResponseEvent, "pure": PureEvent, "bounded-range": BoundedRangeEvent,
 }  # fmt: skip
 _N_SLOPES = 400
 
@@ -27,10 +37,10 @@ _N_SLOPES = 400
 class PrivacyCurve:
     """The privacy of a run: that of the worst of some records, at every point of the curve.
 
-    Gaussian events alone: exact. Laplace events alone: the smallest of basic composition, optimal composition of pure DP,
-    and the privacy loss distribution. Gaussian with Laplace events: the privacy loss distribution, or where delta is below
-    1e-8 the smaller of Renyi and "Gaussian exactly, plus pure". With concentrated events: Renyi. All but the first are
-    upper bounds; see `bandana.privacy_core.composition`.
+    Gaussian events alone: exact. One randomized response or bounded-range event: exact. Events of pure DP alone: the
+    smallest of basic composition, optimal composition of pure DP, and the privacy loss distribution. Gaussian with pure
+    events: the privacy loss distribution, or where delta is below 1e-8 the smaller of Renyi and "Gaussian exactly, plus
+    pure". With concentrated events: Renyi. All but the first are upper bounds; see `bandana.privacy_core.composition`.
 
     Attributes:
       books: for each record that may be the worst, its events and their counts, sorted.
@@ -171,6 +181,13 @@ def _is_gaussian(events: Events) -> bool:
     return all(isinstance(event, GaussianEvent) for event, _ in events)
 
 
+def _alone(events: Events) -> ResponseEvent | PureEvent | BoundedRangeEvent | None:
+    """The only event on a record, if its own curve is known."""
+    (event, count), *others = events
+    is_known = isinstance(event, ResponseEvent | PureEvent | BoundedRangeEvent) and count == 1 and not others
+    return event if is_known else None  # type: ignore[return-value]
+
+
 def _is_concentrated(events: Events) -> bool:
     return all(isinstance(event, GaussianEvent | ConcentratedEvent) for event, _ in events)
 
@@ -182,6 +199,8 @@ def _epsilon(events: Events, delta: float) -> float:
         return gaussian.epsilon_of(composition.split(events)[0], delta)
     if _is_concentrated(events):
         return ZCDP(sum(event.rho * count for event, count in events)).epsilon_at(delta)
+    if (one := _alone(events)) is not None:
+        return one.epsilon_of(delta)
     ways = (composition.basic_epsilon, composition.optimal_epsilon, composition.renyi_epsilon, composition.pld_epsilon)
     return min(way(events, delta) for way in ways)
 
@@ -191,5 +210,7 @@ def _delta(events: Events, epsilon: float) -> float:
         return 1.0
     if _is_gaussian(events):
         return gaussian.delta_of(composition.split(events)[0], epsilon)
+    if (one := _alone(events)) is not None:
+        return float(one.delta(epsilon))
     ways = (composition.basic_delta, composition.optimal_delta, composition.renyi_delta, composition.pld_delta)
     return min(way(events, epsilon) for way in ways)

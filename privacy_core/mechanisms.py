@@ -74,6 +74,17 @@ def _flat(array: FloatArray) -> FloatArray:
     return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
+def is_selection(mechanism: Mechanism) -> bool:
+    """Whether the output is the number of a score, not a noisy value (`bandana.privacy_core.selections`)."""
+    return hasattr(mechanism, "without_noise")
+
+
+def without_noise(mechanism: Mechanism, value: FloatArray) -> FloatArray:
+    """What the mechanism would release without noise: a copy of the value, or what a selection selects from it."""
+    selected = getattr(mechanism, "without_noise", None)
+    return value.copy() if selected is None else np.asarray(selected(value))
+
+
 class Scaled(ABC):
     """Mechanisms whose noise is their sensitivity times a noise multiplier, which alone fixes the cost."""
 

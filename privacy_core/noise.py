@@ -14,10 +14,22 @@ import numpy as np
 
 from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import positive
-from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from bandana.privacy_core.events import (
+    BoundedRangeEvent,
+    ConcentratedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    NonPrivateEvent,
+    PureEvent,
+    ResponseEvent,
+)
 
 Shape = int | tuple[int, ...]
 Scale = float | FloatArray
+
+GUMBEL, EXPONENTIAL = "gumbel", "exponential"
+"""Noise that a selection adds to scores."""
 
 
 class NoiseSource(Protocol):
@@ -39,6 +51,9 @@ class NoiseSource(Protocol):
 
     def add_laplace(self, value: FloatArray, scale: float, noise_multiplier: float) -> FloatArray:
         """`value` plus Laplace noise of the given scale; see `add_gaussian`."""
+
+    def select(self, value: FloatArray, scale: float, kind: str) -> IntArray:
+        """(n_rows,) number of the largest of the scores (n_rows, k) with Gumbel or exponential noise of the given scale."""
 
     def discrete_gaussian(self, scale: float, shape: Shape) -> IntArray:
         """Independent draws of probability proportional to exp(-k^2 / (2 scale^2)) on the whole numbers k."""
@@ -77,6 +92,18 @@ class ContinuousNoise(ABC):
         drawn *= scale
         drawn += value
         return drawn
+
+    def standard(self, shape: Shape, kind: str) -> FloatArray:
+        """Independent exponential or Gumbel variables of scale 1."""
+        waiting = np.abs(self.laplace(shape))
+        return waiting if kind == EXPONENTIAL else -np.log(np.maximum(waiting, np.finfo(float).tiny))
+
+    def select(self, value: FloatArray, scale: float, kind: str) -> IntArray:
+        """(n_rows,) number of the largest score with noise; of equal ones, the first."""
+        drawn = self.standard(value.shape, kind)
+        drawn *= scale
+        drawn += value
+        return np.asarray(np.argmax(drawn, axis=1))
 
     def cost(self, event: Event) -> Event:
         """The cost of a release: the event itself, as in real numbers."""
@@ -136,6 +163,10 @@ class NoNoise(ContinuousNoise):
         """Zeros."""
         return np.zeros(shape)
 
+    def standard(self, shape: Shape, kind: str) -> FloatArray:
+        """Zeros."""
+        return np.zeros(shape)
+
     def discrete_gaussian(self, scale: float, shape: Shape) -> IntArray:
         """Zeros."""
         return np.zeros(shape, dtype=np.int64)
@@ -157,6 +188,11 @@ class SecureNoise:
 
     the sensitivity grows by a factor of at most 1 + 2^-13 min(1, m). A discrete Gaussian of scale s has the same zCDP
     bound as the continuous one, rho = D^2 / (2 s^2), so rho grows by a factor of at most 1.00025.
+
+    A selection by Gumbel or exponential noise is opendp's, which compares numbers of unlimited precision: there is no grid.
+    A noisy maximum and AboveThreshold compare values on grids: rounding moves a difference of two values by at most two
+    steps, and a shift that is no multiple of the step is rounded up, so that epsilon grows by at most 4 x 2^-13 min(1,
+    epsilon).
 
     What it does not cover: the exact value itself is a floating-point sum. Where records are multiples of a power of
     two (`RewardTable`: 2^-30) sums are exact; elsewhere a sum of n terms has a rounding error of its own.
@@ -190,6 +226,14 @@ class SecureNoise:
         whole += _opendp("laplace", 1 / step, value.shape)
         return np.asarray(whole * (step * scale))
 
+    def select(self, value: FloatArray, scale: float, kind: str) -> IntArray:
+        """(n_rows,) number of the largest score with noise, from opendp.
+
+        Raises:
+          ValueError: a score is not finite.
+        """
+        return _opendp_select(value, positive("scale", scale), kind)
+
     def discrete_gaussian(self, scale: float, shape: Shape) -> IntArray:
         """Independent draws from the discrete Gaussian, from OpenDP."""
         return _opendp("gaussian", positive("scale", scale), shape)
@@ -204,6 +248,12 @@ class SecureNoise:
                 return ConcentratedEvent(self._with_grid(multiplier) ** 2 / 2 * (1 + 1e-12))
             case LaplaceEvent(multiplier):
                 return LaplaceEvent(1 / self._with_grid(multiplier) * (1 - 1e-12))
+            case PureEvent(epsilon):
+                return PureEvent(epsilon + 4 * self._STEP * min(1.0, epsilon) * self._ROUNDING)
+            case BoundedRangeEvent(epsilon):
+                return BoundedRangeEvent(epsilon * (1 + 1e-12))
+            case ResponseEvent(epsilon, n_options):
+                return ResponseEvent(epsilon * (1 + 1e-12), n_options)
         return event
 
     def _with_grid(self, noise_multiplier: float) -> float:
@@ -250,3 +300,16 @@ def _opendp(kind: str, scale: float, shape: Shape) -> IntArray:
     n_draws = math.prod(shape) if isinstance(shape, tuple) else shape
     drawn = sampler([0] * n_draws) if n_draws else []
     return np.asarray(drawn, dtype=np.int64).reshape(shape)
+
+
+def _opendp_select(value: FloatArray, scale: float, kind: str) -> IntArray:
+    """(n_rows,) selected by opendp."""
+    import opendp.prelude as dp
+
+    if not np.isfinite(value).all():
+        raise ValueError(f"scores must be finite, got {value[~np.isfinite(value)][0]!r}")
+    dp.enable_features("contrib")
+    measure = dp.zero_concentrated_divergence() if kind == GUMBEL else dp.max_divergence()
+    space = dp.vector_domain(dp.atom_domain(T="f64", nan=False)), dp.linf_distance(T="f64")
+    selector = dp.m.make_noisy_max(*space, measure, scale=scale)
+    return np.array([selector(row) for row in value.tolist()], dtype=np.int64)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.ledger import Carried, Release, Span
-from bandana.privacy_core.mechanisms import Mechanism
+from bandana.privacy_core.mechanisms import Mechanism, without_noise
 
 
 class ScriptedLedger:
@@ -18,7 +18,7 @@ class ScriptedLedger:
 
     A replicate *diverges* when it asks for a release that the recorded run did not make (another mechanism, span, or
     number of releases). An honest algorithm never does: its schedule is a function of what was released. From there
-    on it is answered with its exact value and its score is of no use; `diverged` tells which, and at which release.
+    on it is answered without noise, and its score is of no use; `diverged` tells which, and at which release.
 
     Attributes:
       diverged: (n_reps,) index of the first release that does not match, or -1.
@@ -74,7 +74,7 @@ class ScriptedLedger:
         ids = np.arange(self.n_reps) if reps is None else reps
         calls, rows = self._index.locate(ids, self._answered[ids])
         self._answered[ids] += 1
-        output = value.copy()
+        output = without_noise(mechanism, value)
         for call in np.unique(calls):
             mine = np.flatnonzero(calls == call)
             if call >= 0:

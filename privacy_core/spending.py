@@ -15,6 +15,7 @@ general trade-off functions, is not valid (arXiv 2602.06756), so none is offered
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from copy import deepcopy
 
@@ -22,7 +23,16 @@ import numpy as np
 
 from bandana.privacy_core.arrays import IntArray
 from bandana.privacy_core.book import Book
-from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
+from bandana.privacy_core.events import (
+    BoundedEvent,
+    BoundedRangeEvent,
+    ConcentratedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    ResponseEvent,
+)
 from bandana.privacy_core.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 
 _ROUNDING = 1 + 1e-9
@@ -53,24 +63,40 @@ def limit_of(budget: Guarantee) -> float:
     raise ValueError(f"no filter counts {budget}")
 
 
+def gdp_of(event: Event) -> float:
+    """The mu-GDP that one event implies; infinite if none does.
+
+    For Laplace noise it is what pure DP implies, for a selection its own.
+    """
+    match event:
+        case GaussianEvent():
+            return event.mu
+        case LaplaceEvent():
+            return PureDP(event.epsilon).gdp().mu
+        case ResponseEvent() | PureEvent() | BoundedRangeEvent():
+            return event.mu
+    return math.inf
+
+
 def cost_of(event: Event, budget: Guarantee) -> float:
     """What one event adds.
 
-    For Laplace noise under a GDP budget this is the mu that pure DP implies, 1.23 at epsilon = 1, squared.
+    Under a GDP budget it is the square of `gdp_of`: for Laplace noise of epsilon = 1, 1.23 squared.
 
     Raises:
       ValueError: the event has no finite cost in that currency.
     """
-    match budget, event:
-        case GaussianDP(), GaussianEvent():
+    is_bounded = isinstance(event, BoundedEvent)
+    match budget:
+        case GaussianDP() if isinstance(event, GaussianEvent):
             return 2 * event.rho
-        case GaussianDP(), LaplaceEvent():
-            return PureDP(event.epsilon).gdp().mu ** 2
-        case ZCDP(), GaussianEvent() | LaplaceEvent() | ConcentratedEvent():
+        case GaussianDP() if is_bounded:
+            return gdp_of(event) ** 2
+        case ZCDP() if is_bounded or isinstance(event, GaussianEvent | ConcentratedEvent):
             return event.rho
-        case RenyiDP(alpha), GaussianEvent() | LaplaceEvent() | ConcentratedEvent():
+        case RenyiDP(alpha) if is_bounded or isinstance(event, GaussianEvent | ConcentratedEvent):
             return event.rdp(alpha)
-        case PureDP(), LaplaceEvent():
+        case PureDP() if isinstance(event, BoundedEvent):
             return event.epsilon
     raise ValueError(f"a budget of {budget} cannot count {event}; state the budget as zCDP or RDP, or change the mechanism")
 

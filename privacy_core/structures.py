@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bandana.privacy_core.checks import at_least, positive
-from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
+from bandana.privacy_core.events import (
+    BoundedEvent,
+    BoundedRangeEvent,
+    ConcentratedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    ResponseEvent,
+)
 
 Noise = type[GaussianEvent] | type[LaplaceEvent]
 
@@ -95,7 +104,7 @@ class Mixture:
             raise ValueError("parts must hold at least one event")
         for event, count in self.parts.items():
             at_least(f"the count of {event}", count, 1)
-            if not isinstance(event, GaussianEvent | LaplaceEvent | ConcentratedEvent):
+            if not isinstance(event, GaussianEvent | BoundedEvent | ConcentratedEvent):
                 raise ValueError(f"{event} cannot be scaled: no noise makes it private")
 
     def events(self, multiplier: float, noise: Noise) -> dict[Event, int]:
@@ -112,4 +121,10 @@ def _scaled(event: Event, factor: float) -> Event:
             return LaplaceEvent(multiplier * factor)
         case ConcentratedEvent(rho):
             return ConcentratedEvent(rho / factor**2)
+        case PureEvent(epsilon):
+            return PureEvent(epsilon / factor)
+        case BoundedRangeEvent(epsilon):
+            return BoundedRangeEvent(epsilon / factor)
+        case ResponseEvent(epsilon, n_options):
+            return ResponseEvent(epsilon / factor, n_options)
     raise ValueError(f"{event} cannot be scaled")

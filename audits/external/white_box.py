@@ -20,23 +20,25 @@ from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.claims import ClaimError, Quantity, restated
 from bandana.audits.external.rescaled import NotRescalable, rescaled
-from bandana.audits.faults.fault import Control
-from bandana.audits.faults.releases import GENERIC
+from bandana.audits.faults.fault import Control, without
+from bandana.audits.faults.releases import GENERIC, NOT_CLIPPED, REUSED, NotClipped
 from bandana.audits.outcome import MU, Effort, Events, Outcome, accounted_as, claimed_as, main_quantity
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import NEAR_TEST_BUDGET
 from bandana.audits.trial import Trial
 from bandana.privacy_core import (
     ZCDP,
+    BoundedEvent,
     GaussianDP,
     Guarantee,
-    LaplaceEvent,
+    Interval,
     LiveLedger,
     NoSuchConversion,
     PureDP,
     Relation,
     ReproducibleNoise,
     TrustModel,
+    is_selection,
 )
 
 _PROBED = 64
@@ -104,12 +106,34 @@ def foreign_mechanisms(algorithm: Algorithm, table: Table, seed: int) -> tuple[s
     return tuple(sorted(kind.__name__ for kind in kinds if not kind.__module__.startswith("bandana.privacy_core.")))
 
 
+def plantable(trial: Trial, controls: tuple[Control, ...], seed: int) -> tuple[Control, ...]:
+    """The faults that the algorithm can have.
+
+    Selections show no noise, so none can be used twice. If no released value depends on rewards outside the range where
+    nobody clips them, as in a response to a bit, not to clip is no fault.
+    """
+    transcript = _recorded(trial.algorithm, trial.table, seed).transcript
+    if transcript and all(is_selection(release.mechanism) for release in transcript):
+        controls = without(controls, REUSED.name)
+    names = {control.name for control in controls}
+    return controls if NOT_CLIPPED.name not in names or _needs_clipping(trial, seed) else without(controls, NOT_CLIPPED.name)
+
+
+def _needs_clipping(trial: Trial, seed: int) -> bool:
+    span = trial.table.reward_range
+    outside = np.full(trial.table.rewards.shape, span.high + span.width)
+    table = trial.table.with_rewards(outside, Interval(span.low, span.high + span.width))
+    sides = [_recorded(algorithm, table, seed) for algorithm in (trial.algorithm, NotClipped(trial.algorithm))]
+    values = [[release.value for release in ledger.transcript] for ledger in sides]
+    return len(values[0]) != len(values[1]) or not all(map(np.array_equal, *values))
+
+
 def at_test_budget(trial: Trial) -> Trial | None:
     """The same algorithm with noise of another size, at which factors show.
 
     A claim that is held against mu or a pure epsilon is tested at 1 unless it is near 1. Any other, on noise that is not
-    Gaussian, is tested where the ledger spends about that: at a pure epsilon of 1 if all noise is Laplace, else at a rho of
-    1/2, which is a mu of 1 for Gaussian noise.
+    Gaussian, is tested where the ledger spends about that: at a pure epsilon of 1 if all noise is of pure DP, else at a rho
+    of 1/2, which is a mu of 1 for Gaussian noise.
 
     Returns:
       None where the claim is near 1, or a mechanism cannot be rescaled.
@@ -138,7 +162,7 @@ def at_test_budget(trial: Trial) -> Trial | None:
 
 def _strength(events: Events) -> tuple[float, Guarantee]:
     """How much the noise spends, 1 at the test budget; and the claim there."""
-    if all(isinstance(event, LaplaceEvent) for event, _ in events):
+    if all(isinstance(event, BoundedEvent) for event, _ in events):
         return accounted_as(Quantity("epsilon"), events), PureDP(1.0)
     return math.sqrt(2 * accounted_as(Quantity("rho"), events)), ZCDP(0.5)
 
@@ -165,5 +189,6 @@ def examine(
             f"it releases through {', '.join(foreign)}, which is none of privacy_core's mechanisms: the likelihood ratio "
             "believes what a mechanism declares of its noise, and nobody has checked that it draws so",
         )
+    controls = plantable(trial, controls, effort.seed)
     near_test_budget = at_test_budget(trial)
     return audit(trial, controls, effort, at_test_budget=near_test_budget, subject=subject, about=about, caveats=caveats)

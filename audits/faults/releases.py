@@ -24,7 +24,16 @@ from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.audits.faults.fault import ALL, DRAWN, Control, fault_of
 from bandana.audits.faults.wrapped import ReleaseRequest, WithLedgerWrapper, delegated
 from bandana.audits.outcome import NOISE, SAMPLING
-from bandana.privacy_core import Exact, Interval, LaplaceEvent, NoiseSource, ReproducibleNoise, Span
+from bandana.privacy_core import (
+    Exact,
+    Interval,
+    LaplaceEvent,
+    NoiseSource,
+    ReproducibleNoise,
+    Span,
+    is_selection,
+    without_noise,
+)
 
 BoolArray = NDArray[np.bool_]
 Drawing = Callable[[Any, NoiseSource, FloatArray], FloatArray]
@@ -102,6 +111,7 @@ class Pretending:
             "relation", "norm", "sensitivity", "scale", "deviation", "event", "whiten", "color", "change", "grid",
         )
     )  # fmt: skip
+    without_noise, log_probabilities = (delegated("declared", name) for name in ("without_noise", "log_probabilities"))
 
     def __eq__(self, other: object) -> bool:
         """Whether both declare the same; what they hide does not count, as schedules are compared."""
@@ -161,13 +171,17 @@ def exact_in_some(declared: Any, is_exact: BoolArray) -> Pretending:
         honest = declared.log_density_ratio(output, value, neighbor)
         if len(is_exact) != len(output):  # rows of schedules that part: any score is valid, this one shows less
             return np.asarray(honest)
-        return np.where(is_exact, Exact().log_density_ratio(output, value, neighbor), honest)
+        if is_selection(declared):
+            exact = np.where(without_noise(declared, neighbor) == output, 0.0, -np.inf)
+        else:
+            exact = Exact().log_density_ratio(output, value, neighbor)
+        return np.where(is_exact, exact, honest)
 
-    return Pretending(
-        declared,
-        lambda declared, noise, value: np.where(_rows(is_exact, value), value, declared.draw(noise, value)),
-        law,
-    )
+    def drawing(declared: Any, noise: NoiseSource, value: FloatArray) -> FloatArray:
+        exact, drawn = without_noise(declared, value), declared.draw(noise, value)
+        return np.where(_rows(is_exact, exact), exact, drawn)
+
+    return Pretending(declared, drawing, law)
 
 
 def repeating(declared: Any, kept: FloatArray, knows_law: bool = True) -> Pretending:
@@ -292,9 +306,14 @@ def scaled_by(factor: float) -> Callable[[Any], Any]:
 
 
 def reusing(key: Callable[[ReleaseRequest, Memory], Hashable], knows_law: bool = False) -> Callable[[Any], Any]:
-    """Plants noise that is drawn once for all releases of a key, and added again; `knows_law` as in `repeating`."""
+    """Plants noise that is drawn once for all releases of a key, and added again; `knows_law` as in `repeating`.
+
+    A selection shows no noise that could be added again: it stays as it is.
+    """
 
     def fault(request: ReleaseRequest, memory: Memory) -> FloatArray:
+        if is_selection(request.mechanism):
+            return request.release()
         kept, value = memory.kept(key(request, memory), request), request.value.copy()  # it may be an algorithm's own memory
         known = kept[request.rows]
         output = request.release(mechanism=repeating(request.mechanism, known.copy(), knows_law), value=value)
@@ -334,7 +353,7 @@ def noise_one_late(request: ReleaseRequest, memory: Memory) -> FloatArray:
 
 def decides_from_exact(request: ReleaseRequest, memory: Memory) -> FloatArray:
     """The noisy value is released, and decisions are made from the exact one (no privacy)."""
-    exact = request.value.copy()
+    exact = without_noise(request.mechanism, request.value)
     request.release()
     return exact
 

@@ -30,7 +30,16 @@ from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
 from bandana.audits.neighbors.candidates import Candidate, early_probes, even_rewards, reward_changes
 from bandana.audits.neighbors.pairs import Pair, actions_differ
-from bandana.privacy_core import Interval, LaplaceEvent, LiveLedger, Mechanism, Release, ReproducibleNoise, ScriptedLedger
+from bandana.privacy_core import (
+    BoundedEvent,
+    Interval,
+    LiveLedger,
+    Mechanism,
+    Release,
+    ReproducibleNoise,
+    ScriptedLedger,
+    is_selection,
+)
 from bandana.privacy_core.checks import at_least
 
 _SEED = 0x7061_6972
@@ -51,7 +60,7 @@ class LossLedger(ScriptedLedger):
 
     Attributes:
       mu_squared: (n_reps,) sum of squared changes in standard deviations, infinite where an output is impossible.
-      epsilon: (n_reps,) sum of what Laplace releases may lose at most, in nats.
+      epsilon: (n_reps,) sum of what releases of pure DP may lose at most, or what selections lose, in nats.
     """
 
     def __init__(self, n_reps: int, transcript: list[Release]) -> None:
@@ -63,15 +72,18 @@ class LossLedger(ScriptedLedger):
     ) -> None:
         recorded = self._transcript[call]
         exact = recorded.value[there]
-        is_lost = np.isneginf(mechanism.log_density_ratio(recorded.output[there], exact, value))
+        ratio = mechanism.log_density_ratio(recorded.output[there], exact, value)
+        is_lost = np.isneginf(ratio)
         moved = mechanism.change(exact, value) > 0
         if not (is_lost | moved).any():
             return
         # At its own exact value an output is e^(d^2/2) times likelier than on a side that is d deviations away; with Laplace
         # noise, e^(d/scale) times. So the mechanism itself says what it leaves, also one that declares another price.
-        peak = np.where(moved, -mechanism.log_density_ratio(exact, exact, value), 0.0)
+        # What a selection leaves is what its outcome tells: some replays show the largest loss.
+        peak = np.abs(ratio) if is_selection(mechanism) else -mechanism.log_density_ratio(exact, exact, value)
+        peak = np.where(moved, peak, 0.0)
         peak = np.where(is_lost, np.inf, peak)
-        if isinstance(mechanism.event, LaplaceEvent):
+        if isinstance(mechanism.event, BoundedEvent):
             self.epsilon[reps] += peak
         else:
             self.mu_squared[reps] += 2 * peak

@@ -39,7 +39,17 @@ from bandana.audits.bounds.one_run import LEAST
 from bandana.audits.bounds.one_run_methods import bound, n_guesses_for
 from bandana.audits.claims import Quantity
 from bandana.audits.outcome import ONE_RUN, StatedBound
-from bandana.privacy_core import Carried, GaussianDP, LiveLedger, Mechanism, PureDP, ReproducibleNoise, Span
+from bandana.privacy_core import (
+    Carried,
+    GaussianDP,
+    LiveLedger,
+    Mechanism,
+    PureDP,
+    ReproducibleNoise,
+    Span,
+    is_selection,
+    without_noise,
+)
 from bandana.privacy_core.checks import at_least, probability
 
 CERTAIN = 1e9
@@ -265,7 +275,7 @@ class _SharedAnswers:
             ids = np.arange(self.n_reps) if reps is None else reps
             rows = np.flatnonzero(~self.parted[ids])
             if not len(rows):
-                return np.array(value)
+                return without_noise(mechanism, value)
             if not np.array_equal(ids[rows], np.flatnonzero(~self.parted)):
                 rows = np.empty(0, dtype=np.int64)
         if self._is_in_step and len(same := spans[rows]) and (same == same[0]).all():
@@ -284,7 +294,7 @@ class _SharedAnswers:
             output[1:] = live
             self._score(mechanism, span, slice(None), output[1 : k + 1], value[1 : k + 1], value[k + 1 :])
             return
-        output[:] = value
+        output[:] = without_noise(mechanism, value)
         output[rows] = live
         place = np.full(self.n_reps, -1)
         place[~self.parted] = rows
@@ -310,7 +320,7 @@ class _SharedAnswers:
             same = release is not None and release.mechanism == mechanism and release.span == span
             self.parted[rep] |= not same
             if release is None or self.parted[rep]:
-                output[row] = value[row]
+                output[row] = without_noise(mechanism, value[row : row + 1])[0]
                 continue
             output[row] = release.output
             pair, is_in_side = (rep - 1) % self.n_pairs, rep > self.n_pairs
@@ -373,7 +383,7 @@ def _log_ratio(mechanism: Mechanism, output: FloatArray, out: FloatArray, in_: F
     A value without noise has no density: there a ratio says only that the values differ, and the nearer one is taken.
     """
     ratio = np.asarray(mechanism.log_density_ratio(output, out, in_), dtype=float)
-    if not np.isfinite(ratio).all():
+    if not np.isfinite(ratio).all() and not is_selection(mechanism):
         back = np.asarray(mechanism.log_density_ratio(output, in_, out), dtype=float)
         with np.errstate(invalid="ignore"):
             nearer = np.sign(mechanism.change(output, out) - mechanism.change(output, in_))

@@ -33,12 +33,12 @@ from bandana.audits.searches.counterexample import (
 )
 from bandana.audits.searches.sides import Call, Sides
 from bandana.privacy_core import (
+    BoundedEvent,
     ConcentratedEvent,
     Event,
     GaussianDP,
     GaussianEvent,
     Guarantee,
-    LaplaceEvent,
     LiveLedger,
     NonPrivateEvent,
     NoPrivacy,
@@ -198,10 +198,10 @@ def _as_mu(derived: Guarantee | PrivacyCurve | None) -> float:
 def _most_costly(live: LiveLedger, n_records: int) -> tuple[int, int]:
     """The replicate, and the record in it, that pays most."""
     paid = np.zeros((live.n_reps, n_records + 1))
-    is_pure = all(isinstance(release.mechanism.event, LaplaceEvent) for release in live.transcript)
+    is_pure = all(isinstance(release.mechanism.event, BoundedEvent) for release in live.transcript)
     for release in live.transcript:
         event = release.mechanism.event
-        cost = event.epsilon if is_pure and isinstance(event, LaplaceEvent) else event.rho
+        cost = event.epsilon if is_pure and isinstance(event, BoundedEvent) else event.rho
         rows = np.arange(live.n_reps) if release.reps is None else release.reps
         np.add.at(paid, (rows, release.records.start), cost)
         np.add.at(paid, (rows, release.records.stop), -cost)
@@ -304,10 +304,10 @@ def _cost(event: Event) -> str:
     match event:
         case GaussianEvent():
             return f"{event.mu:.6g}-GDP"
-        case LaplaceEvent():
-            return f"{event.epsilon:.6g}-DP"
         case ConcentratedEvent():
             return f"{event.rho:.6g}-zCDP"
+    if isinstance(event, BoundedEvent):
+        return f"{event.epsilon:.6g}-DP"
     return "no privacy"
 
 

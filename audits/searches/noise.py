@@ -19,6 +19,10 @@ it is 0 the noise is a linear combination of earlier noise, and that combination
 run in two halves of different seeds, and a column of one is compared with that of the other: noise that an algorithm draws
 from a seed of its own repeats.
 
+A selection (`bandana.privacy_core.selections`) adds nothing to its value; what is looked at is its outcome, whose declared
+probabilities given the value and everything before are known: a uniform draw within the outcome's share of [0, 1] is
+uniform.
+
 What a clean result proves: together with the deterministic audit, the hypotheses of the composition theorem for the
 runs that were looked at. Each exact value moves within its sensitivity; each noise is fresh and as large as declared, up to
 correlations of about z/sqrt(N) and relative errors of z sqrt(2/N) in the variance, z = 6 or so. What it cannot see: noise
@@ -46,7 +50,15 @@ from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.algorithms.run import run
 from bandana.audits.outcome import NOISE
 from bandana.audits.searches.request import Finding, Request
-from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, LiveLedger, Release, ReproducibleNoise
+from bandana.privacy_core import (
+    ConcentratedEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    LiveLedger,
+    Release,
+    ReproducibleNoise,
+    is_selection,
+)
 from bandana.privacy_core.checks import at_least, probability
 
 _EXACT = 1e-9
@@ -130,6 +142,12 @@ def _collect(transcript: list[Release], n_reps: int, coin: np.random.Generator) 
     for release in transcript:
         rows = np.arange(n_reps) if release.reps is None else release.reps
         turn = int(n_done[rows].max(initial=0))
+        if is_selection(release.mechanism):
+            parts.append((rows, width[rows], _standardize_selection(release, coin)))
+            turns.append(n_done[rows])
+            n_done[rows] += 1
+            width[rows] += 1
+            continue
         added = release.output - release.value
         whitened = release.mechanism.whiten(added)
         if release.mechanism.scale == 0 or (whitened == 0).all(axis=0).any():
@@ -148,6 +166,22 @@ def _collect(transcript: list[Release], n_reps: int, coin: np.random.Generator) 
         z[rows[:, None], columns] = part
         owner[columns] = turn_of[:, None]
     return _Columns(z, owner)
+
+
+def _standardize_selection(release: Release, coin: np.random.Generator) -> FloatArray:
+    """(n_rows, 1) N(0, 1) if outcomes have the declared probabilities: a uniform draw within the outcome's share.
+
+    Outcomes are ordered by their probability, the likeliest first, so that a selection with too little noise has a mean
+    below 0, and one with too much above, whatever the scores are.
+    """
+    mechanism: Any = release.mechanism
+    probabilities = np.exp(mechanism.log_probabilities(release.value))
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    ordered = np.take_along_axis(probabilities, order, axis=1)
+    place = np.argmax(order == np.asarray(release.output, dtype=np.int64)[:, None], axis=1)[:, None]
+    own = np.take_along_axis(ordered, place, axis=1)
+    share = np.take_along_axis(np.cumsum(ordered, axis=1), place, axis=1) - own * coin.random(own.shape)
+    return np.asarray(ndtri(np.clip(share, _BITS, 1 - _BITS)))
 
 
 def _standardize(mechanism: Any, whitened: FloatArray, coin: np.random.Generator) -> FloatArray:
