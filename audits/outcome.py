@@ -42,6 +42,8 @@ MU = Quantity("mu")
 
 ONE_RUN = "one_run"
 """View of an adversary who guesses the coins of many canaries in one run."""
+DRAWN = "drawn"
+"""Beginning of the name of scores from runs on drawn rewards: coins decide how many there are of each side."""
 SAMPLING, DETERMINISTIC, NOISE = "sampling", "deterministic", "noise"
 """The three searches: replays, the search for a counterexample, the noise audit."""
 

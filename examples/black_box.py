@@ -30,6 +30,7 @@ def leaky(rewards, seed):
 
 def _greedy(rewards, seed, noise, exploration=0.1):
     rng = np.random.default_rng(seed)
+    rewards = np.clip(rewards, 0.0, 1.0)
     n_reps, n_rounds, n_arms = rewards.shape
     rows = np.arange(n_reps)
     total, pulls = np.zeros((n_reps, n_arms)), np.zeros((n_reps, n_arms))

@@ -1,20 +1,18 @@
 """The audit of a plain function: rewards and a seed go in, actions come out, and nothing else is seen.
 
-The function plays a data set and its neighbor many times. A score for "this was the neighbor" is learned from the actions
-after the canary on one part of the replays; another part chooses the best of three learners and its threshold; the rest,
-which nothing was chosen on, gives the bound. Such an audit sees less than one of the ledger, so that its bounds are lower;
-they hold for any function whose replicates are independent, and assume nothing about its noise.
+The function plays drawn rewards, which show the record that later play depends on most (`screening`), and then a data set
+and its neighbor many times. A score for "this was the neighbor" is learned from the actions on one part of the replays;
+another part chooses the best of four learners and its bound; the rest, which nothing was chosen on, gives the bound. Such an
+audit sees less than one of the ledger, so that its bounds are lower; they hold for any function whose replicates are
+independent, and assume nothing about its noise.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr
 from scipy.stats import chi2
 
 from bandana.algorithms.entry import Claim
@@ -24,126 +22,25 @@ from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.ties import first_largest
 from bandana.audits.bounds import methods, power
 from bandana.audits.bounds.methods import method_of
-from bandana.audits.claims import ClaimError, Quantity, binary_divergence, binary_rho
+from bandana.audits.claims import ClaimError, Quantity
+from bandana.audits.coverage import Coverage
+from bandana.audits.external.drawn import Menu
+from bandana.audits.external.drawn_bounds import Screened, measure_drawn
+from bandana.audits.external.function_faults import planted_faults
+from bandana.audits.external.plays import BrokenFunction, Play, play_rewards, play_rows
+from bandana.audits.external.releases.audit import rarest_event
+from bandana.audits.neighbors.candidates import Candidate, candidate_pairs, reward_changes
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import SAMPLING, Effort, Outcome, StatedBound, TriedControl
 from bandana.audits.replays.attacks import ACTIONS
 from bandana.audits.replays.classifiers import features, learn_codes, learn_logistic, learn_stumps
 from bandana.audits.replays.measure import Measurement, PlannedBound, rounded, state
 from bandana.audits.searches.sampling import too_few
-from bandana.privacy_core import ZCDP, GaussianDP, Guarantee, Interval, RenyiDP, TrustModel
+from bandana.privacy_core import Interval, Relation, TrustModel
 
 BLOCK = 4096
-_MAIN_SHARE = 0.8
+_MAIN_SHARE, _DRAWN_SHARE = 0.8, 0.4
 _DEPENDENT = 1e-9
-
-Play = Callable[..., Any]
-
-
-class BrokenFunction(ValueError):  # noqa: N818  (it says what the function is)
-    """A function whose answers cannot be audited; the message says why, and what to change."""
-
-
-class RewardStream:
-    """Rewards that are read as they are earned: each round once, the played arm only.
-
-    Attributes:
-      n_reps: replicates, each of which plays on its own.
-      n_rounds: rounds.
-      n_arms: arms.
-    """
-
-    def __init__(self, rewards: FloatArray) -> None:
-        self._rewards = rewards
-        self.n_reps, self.n_rounds, self.n_arms = rewards.shape
-        self.actions = np.full((self.n_reps, self.n_rounds), -1, dtype=np.int64)
-        self._round = 0
-
-    def pull(self, actions: Any) -> FloatArray:
-        """(n_reps,) rewards of the given arms in the next round.
-
-        Raises:
-          BrokenFunction: the rounds are over, or the actions are no arms, one a replicate.
-        """
-        if self._round == self.n_rounds:
-            raise BrokenFunction(f"it pulls after the last of {self.n_rounds} rounds")
-        self.actions[:, self._round] = _checked_actions(np.asarray(actions), (self.n_reps,), self.n_arms, "pull takes")
-        earned = self._rewards[np.arange(self.n_reps), self._round, self.actions[:, self._round]]
-        self._round += 1
-        return np.asarray(earned)
-
-
-def _checked_actions(actions: np.ndarray, shape: tuple[int, ...], n_arms: int, who: str) -> IntArray:
-    if actions.shape != shape or not np.issubdtype(actions.dtype, np.integer):
-        raise BrokenFunction(f"{who} whole numbers of shape {shape}, got shape {actions.shape} of {actions.dtype}")
-    if actions.size and (actions.min() < 0 or actions.max() >= n_arms):
-        raise BrokenFunction(f"{who} arms in [0, {n_arms}), got {int(actions.min())} to {int(actions.max())}")
-    return actions.astype(np.int64)
-
-
-def takes_stream(play: Play) -> bool:
-    """Whether the function's first parameter is called `stream`: then it pulls, and need not return its actions."""
-    return next(iter(inspect.signature(play).parameters), "") == "stream"
-
-
-def play_rows(play: Play, table: Table, n_reps: int, seed: int) -> IntArray:
-    """(n_reps, n_rounds) actions of independent replicates on one table.
-
-    Raises:
-      BrokenFunction: what comes back are no actions, one a replicate and round.
-    """
-    rewards = np.broadcast_to(table.rewards, (n_reps, *table.rewards.shape))  # read-only
-    actions = _played(play, rewards, seed)
-    if not takes_stream(play):
-        return _checked_actions(actions, (n_reps, table.n_users), table.n_actions, "it must return")
-    if (actions[:, -1] < 0).any():
-        raise BrokenFunction(f"it must pull once in each of {table.n_users} rounds, got {int((actions[0] >= 0).sum())}")
-    return actions
-
-
-def _played(play: Play, rewards: FloatArray, seed: int) -> IntArray:
-    """What the function returns, or the arms that it pulls, unchecked."""
-    if not takes_stream(play):
-        return np.asarray(play(rewards, seed))
-    stream = RewardStream(rewards)
-    play(stream, seed)
-    return stream.actions
-
-
-def even_table(rounds: int, n_arms: int, reward_range: Interval) -> RewardTable:
-    """Every reward at the lower end: all arms are equal, so that a single reward can tip a decision."""
-    return RewardTable(np.full((rounds, n_arms), reward_range.low), reward_range)
-
-
-def check(play: Play, table: RewardTable, seed: int, n_reps: int = 64) -> None:
-    """Refuses a function whose replays would not be what the bounds take them for.
-
-    Raises:
-      BrokenFunction: wrong shape, another answer to the same seed, the same answer to every seed, or one draw of noise for
-        all replicates.
-    """
-    seeds = np.random.SeedSequence(seed, spawn_key=(2,)).generate_state(8, np.uint32).tolist()
-    plays = [play_rows(play, table, n_reps, number) for number in seeds]
-    if not np.array_equal(play_rows(play, table, n_reps, seeds[0]), plays[0]):
-        raise BrokenFunction(
-            f"two calls with the seed {seeds[0]} return different actions: draw all randomness from the seed, as in "
-            "numpy.random.default_rng(seed), and keep nothing between calls; else nobody can repeat the audit"
-        )
-    if all(np.array_equal(played, plays[0]) for played in plays):
-        if all((played == played[0]).all() for played in plays):
-            raise BrokenFunction(
-                f"it returns the same actions for each of {len(seeds)} seeds and in each replicate: it draws no noise on "
-                "this data set, so that nothing can hide a record that matters; is the seed unused?"
-            )
-        raise BrokenFunction(
-            f"it returns the same actions for each of {len(seeds)} seeds: it ignores its seed, so that more calls give no "
-            "new replays; draw all randomness from it"
-        )
-    if all((played == played[0]).all() for played in plays):
-        raise BrokenFunction(
-            f"all {n_reps} replicates of a call play the same, and other seeds play otherwise: one draw of noise serves all "
-            "replicates; draw noise of shape (n_reps, ...), as each row is a run of its own"
-        )
 
 
 @dataclass(frozen=True)
@@ -173,10 +70,11 @@ def replay(play: Play, table: Table, n_replays: int, seed: np.random.SeedSequenc
 # --- scores learned from actions -----------------------------------------------------------------------------------
 
 Scorer = Callable[[IntArray], FloatArray]
+_MOST_LEARNED = 40_000
 
 
 def learn(data: IntArray, neighbor: IntArray, record: int, n_arms: int) -> dict[str, Scorer]:
-    """Three scores, larger where the neighbor is likelier, taught on the given replays."""
+    """Four scores, larger where the neighbor is likelier, taught on the given replays."""
     x = np.concatenate([features(side, record, n_arms) for side in (data, neighbor)])
     y = np.concatenate([np.zeros(len(data)), np.ones(len(neighbor))])
     logistic, stumps = learn_logistic(x, y), learn_stumps(x, y)
@@ -185,16 +83,33 @@ def learn(data: IntArray, neighbor: IntArray, record: int, n_arms: int) -> dict[
         "counted log odds": lambda actions: codes(actions[:, record + 1 :]),
         "logistic regression": lambda actions: logistic(features(actions, record, n_arms)),
         "boosted stumps": lambda actions: stumps(features(actions, record, n_arms)),
+        "boosted trees": _trees(data[:_MOST_LEARNED], neighbor[:_MOST_LEARNED], record),
     }
+
+
+def _trees(data: IntArray, neighbor: IntArray, record: int) -> Scorer:
+    """Boosted histogram trees on all actions but the record's own: several actions in turn decide."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    def columns(actions: IntArray) -> FloatArray:
+        others = np.delete(actions, record, axis=1)
+        return np.concatenate([others, actions[:, record + 1 :] == actions[:, [record]]], axis=1).astype(np.float32)
+
+    model = HistGradientBoostingClassifier(
+        max_iter=40, max_leaf_nodes=16, min_samples_leaf=16, l2_regularization=0.5, early_stopping=False, random_state=0
+    )
+    model.fit(np.concatenate([columns(data), columns(neighbor)]), np.repeat([0, 1], [len(data), len(neighbor)]))
+    return lambda actions: np.asarray(model.decision_function(columns(actions)), dtype=float)
 
 
 # --- the audit -----------------------------------------------------------------------------------------------------
 
 
-def levels(confidence: float, n_pairs: int) -> tuple[float, float]:
-    """Shares of the failure probability: for the claim's own quantity on each pair, and for epsilon at delta."""
+def levels(confidence: float, n_pairs: int) -> tuple[float, float, float]:
+    """Levels of the bounds: the claim's own quantity on each pair, epsilon at delta on each, and on drawn rewards."""
     failure = 1 - confidence
-    return failure * _MAIN_SHARE / n_pairs, failure * (1 - _MAIN_SHARE) / n_pairs
+    on_pairs = failure * (1 - _DRAWN_SHARE)
+    return on_pairs * _MAIN_SHARE / n_pairs, on_pairs * (1 - _MAIN_SHARE) / n_pairs, failure * _DRAWN_SHARE
 
 
 def promised(data: FloatArray, neighbor: FloatArray, quantity: Quantity, level: float, seed: int) -> float:
@@ -216,7 +131,7 @@ def measure(play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n
     Raises:
       BrokenFunction: see `play_rows`, or the replays of a call are not independent.
     """
-    main, rest = levels(effort.confidence, n_pairs or len(pairs))
+    main, rest, _ = levels(effort.confidence, n_pairs or len(pairs))
     own, epsilon = Quantity.of(claim.stated), Quantity("epsilon", effort.delta)
     found: list[StatedBound] = []
     scores: dict[str, tuple[FloatArray, FloatArray]] = {}
@@ -257,6 +172,22 @@ def _check_independence(scores: FloatArray, block: IntArray) -> None:
         )
 
 
+def tried_pairs(shape: tuple[int, int], span: Interval, records: tuple[int, ...], seed: int, outside: bool) -> list[Pair]:
+    """Pairs worth a pilot: `candidate_pairs`, and each record to the middle and, if asked for, far outside of the range."""
+    n_rounds, n_arms = shape
+    changes = [
+        change
+        for change in reward_changes(span)[1:]
+        if outside or (span.low <= change.before <= span.high and span.low <= change.after <= span.high)
+    ]
+    even = RewardTable(np.full(shape, span.low), span)
+    words = f"all other rewards {span.low:g}"
+    return [
+        *candidate_pairs(n_rounds, n_arms, span, records, seed),
+        *(Candidate(record, change, words).pair(even) for record in records[:2] for change in changes),
+    ]
+
+
 def find_pairs(play: Play, tried: list[Pair], seed: int, n_replays: int = 2048, n_pairs: int = 2) -> tuple[Pair, ...]:
     """The pairs on which a pilot tells most; its replays are used for nothing else, so that bounds stay valid.
 
@@ -281,72 +212,30 @@ def find_pairs(play: Play, tried: list[Pair], seed: int, n_replays: int = 2048, 
     return tuple(tried[index] for index in order[:n_pairs])
 
 
-def echo_error(stated: Guarantee, factor: float) -> float:
-    """How often a randomized echo of one bit must lie to leak `factor` times what the claim allows."""
-    match stated:
-        case GaussianDP(mu=mu):
-            return float(ndtr(-factor * mu / 2))
-        case RenyiDP(alpha=alpha, epsilon=epsilon):
-            return _lie_of(lambda lie: binary_divergence(lie, lie, alpha), factor * epsilon)
-        case ZCDP(rho=rho):
-            return _lie_of(lambda lie: binary_rho(lie, lie), factor * rho)
-    return float(1 / (1 + np.exp(factor * stated.epsilon)))  # type: ignore[union-attr]
+_PART, _FEWEST_OF_PART = 4, 4000
 
 
-def _lie_of(leak: Callable[[float], float], target: float) -> float:
-    low, high = 1e-300, 0.5
-    for _ in range(100):
-        middle = np.sqrt(low * high) if low < 1e-3 else (low + high) / 2
-        low, high = (middle, high) if leak(float(middle)) > target else (low, middle)
-    return float(low)
+def _caught(play: Play, menu: Menu, shape: tuple[int, int], claim: Claim, effort: Effort, key: int) -> float:
+    """What is measured of a planted fault: on a part of the replays, and on all of them where that is too little."""
+    quantity, worst = Quantity.of(claim.stated), 0.0
+    for part in (_PART, 1):
+        if part > 1 and effort.replays < part * _FEWEST_OF_PART:
+            continue
+        tried = replace(effort, replays=effort.replays // part)
+        worst = max(worst, screened_by(play, menu, shape, claim, tried, key).measurement.lower(quantity))
+        if worst > quantity.limit(claim.stated):
+            break
+    return worst
 
 
-def echoing(play: Play, record: int, lie: float, reward_range: Interval) -> Play:
-    """The function with a leak: the action after the record repeats that record's reward, but for a lie now and then."""
-    middle = (reward_range.low + reward_range.high) / 2
-
-    def planted(rewards: FloatArray, seed: int) -> IntArray:
-        actions = np.array(_played(play, rewards, seed))
-        rows = np.arange(len(actions))
-        bit = rewards[rows, record, actions[:, record]] > middle
-        coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(4,)))).random(len(actions))
-        actions[:, record + 1] = np.where(coins < lie, ~bit, bit).astype(np.int64)
-        return actions
-
-    return planted
-
-
-def counting_again(play: Play, record: int, times: int) -> Play:
-    """The function with a fault in its data: the record enters several times, in place of those after it."""
-
-    def planted(rewards: FloatArray, seed: int) -> IntArray:
-        row = np.array(rewards[0])  # replicates are given the same data
-        row[record : record + times] = row[record]
-        return _played(play, np.broadcast_to(row, np.shape(rewards)), seed)
-
-    return planted
-
-
-_TIMES = 8
-
-
-def planted_faults(play: Play, claim: Claim, pair: Pair) -> tuple[tuple[str, str, Play], ...]:
-    """Name, fault in words, and the faulty function; each keeps the claim."""
-    span = pair.data.reward_range
-    doubled = echo_error(claim.stated, 2.0)
-    return (
-        (
-            "reward-echoed", "the action after the record repeats the record's reward (no privacy)",
-            echoing(play, pair.record, 0.0, span),
-        ),
-        (
-            "leak-doubled", "the same, but it lies as often as leaks twice what is claimed",
-            echoing(play, pair.record, doubled, span),
-        ),
-        (
-            "record-counted-8-times", "the record enters eight times, in place of those after it",
-            counting_again(play, pair.record, _TIMES),
-        ),
+def screened_by(
+    play: Play, menu: Menu, shape: tuple[int, int], claim: Claim, effort: Effort, key: int = 0, block: int = BLOCK
+) -> Screened:
+    """What a batch of runs on drawn rewards shows; see `drawn_bounds.measure_drawn`."""
+    level = levels(effort.confidence, 1)[2]
+    return measure_drawn(
+        lambda rewards, seed: play_rewards(play, rewards, seed), menu, shape, claim, effort, level, block=block, key=key,
+        check=_check_independence,
     )  # fmt: skip
 
 
@@ -357,20 +246,23 @@ def examine(
     effort: Effort,
     subject: Mapping[str, str],
     about: Mapping[str, str],
+    screened: Screened | None = None,
+    menu: Menu | None = None,
 ) -> Outcome:
     """Audits a function that `check` accepts, in the actions alone.
 
-    Nobody looks into the function, so that faults are planted at its two ends: leaks in what it returns, and a record that
-    is counted several times in what it is given. The latter passes through the function's own noise: where it is missed,
-    the actions show too little for a PASS.
+    Nobody looks into the function, so that faults are planted in what it returns, at random places, and are searched for as
+    the function's own: where one is missed, silence says nothing.
 
     Args:
       play: (rewards, seed) -> actions, see `play_rows`.
       claim: what it promises.
-      pairs: data sets and neighbors whose rewards lie in their declared range; the first one is where faults are planted.
+      pairs: data sets and neighbors.
       effort: replays and confidence; `examples` does not matter here.
       subject: see `Outcome`.
       about: see `Outcome`.
+      screened: what runs on drawn rewards showed; None: they are made here.
+      menu: values of drawn rewards; None: see `Menu.of`.
 
     Raises:
       ClaimError: a claim of local privacy.
@@ -384,13 +276,18 @@ def examine(
         )
     quantity = Quantity.of(claim.stated)
     limit = quantity.limit(claim.stated)
+    span, shape = pairs[0].data.reward_range, (pairs[0].data.n_users, pairs[0].data.n_actions)
+    menu = menu or Menu.of(span)
+    screened = screened or screened_by(play, menu, shape, claim, effort)
     found = measure(play, pairs, claim, effort)
     level = levels(effort.confidence, len(pairs))[0]
     n = effort.replays - effort.replays // 2
     caveats = too_few(limit, level, n, effort, PlannedBound(ACTIONS, quantity, 1.0))
     tried = []
-    for name, fault, faulty in planted_faults(play, claim, pairs[0]):
-        worst = measure(faulty, pairs[:1], claim, effort, len(pairs)).lower(quantity)
+    for key, (name, fault, faulty) in enumerate(
+        planted_faults(play, claim, shape[0], span, effort, levels(effort.confidence, 1)[2]), start=1
+    ):
+        worst = _caught(faulty, menu, shape, claim, effort, key)
         tried.append(TriedControl(name, fault, (SAMPLING,), (SAMPLING,) if worst > limit else (), worst, limit))
     method, parameters = method_of(quantity, effort.seed, is_learned=True)
     return Outcome(
@@ -398,8 +295,8 @@ def examine(
         claim=claim,
         effort=effort,
         failure=1 - effort.confidence,
-        bounds=found.bounds,
-        scores=found.scores,
+        bounds=(*screened.measurement.bounds, *found.bounds),
+        scores={**screened.measurement.scores, **found.scores},
         events=None,
         counterexample=None,
         noise_finding=None,
@@ -407,14 +304,31 @@ def examine(
         power=power.smallest_factor_caught(method, parameters, level, limit, n),
         caveats=caveats,
         about=about,
+        coverage=_coverage(menu, shape, quantity, limit, effort),
+    )
+
+
+def _coverage(menu: Menu, shape: tuple[int, int], quantity: Quantity, limit: float, effort: Effort) -> Coverage:
+    """What runs on drawn rewards cover: every record but the last, each value of the menu, and not too rare events."""
+    level, n_bound = levels(effort.confidence, 1)[2], max(100, effort.replays // 4)
+    rarest = rarest_event(quantity, limit, effort.seed, level, effort.replays, n_bound)
+    return Coverage(
+        views=("actions",),
+        records=tuple(range(shape[0] - 1)),
+        rounds=shape[0],
+        values=tuple(sorted(menu.values.tolist())),
+        cases=(shape[0] - 1) * (len(menu) - 1),
+        rarest=1.0 if rarest is None else rarest,
     )
 
 
 def check_trust(claim: Claim) -> None:
-    """Refuses a claim of local privacy.
+    """Refuses a claim of local privacy, and one on trajectories.
 
     Raises:
       ClaimError: it is one.
     """
     if claim.trust is TrustModel.LOCAL:
         raise ClaimError("a function shows its actions only, and local privacy is a promise on messages: audit its ledger")
+    if claim.relation is Relation.REPLACE_TRAJECTORY:
+        raise ClaimError("a function plays rounds and no episodes, and one reward is replaced: claim relation=reward")

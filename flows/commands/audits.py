@@ -67,7 +67,9 @@ def audit(
     probe: Annotated[list[int] | None, option("A record to plant a canary at; give it several times.")] = None,
     low: Annotated[float | None, option("Lower end of the rewards that a function is given; 0.")] = None,
     high: Annotated[float | None, option("Upper end of those rewards; 1.")] = None,
-    seconds: Annotated[float | None, option("With --mechanism: time for all its runs; 60.")] = None,
+    seconds: Annotated[
+        float | None, option("Time for runs of own code: 60 with --mechanism, 3600 with --algorithm.")
+    ] = None,
     timeout: Annotated[float | None, option("Seconds for one call of own code; 120.")] = None,
     memory: Annotated[float | None, option("Gigabytes for own code; three quarters of this machine's.")] = None,
     executor: ExecutorName = None,
@@ -116,7 +118,8 @@ def audit(
             raise SpecError("--executor, --workers: not with --algorithm, which audits in this process")
         if claim is None:
             raise SpecError('--algorithm needs --claim, such as --claim "gdp(mu=1, relation=reward)"')
-        _audit_own({"algorithm": algorithm, **given}, data, as_json=as_json)
+        more = {} if seconds is None else {"seconds": seconds}
+        _audit_own({"algorithm": algorithm, **given, **more}, timeout, memory, data, as_json=as_json)
 
 
 def _audit_release(
@@ -176,25 +179,41 @@ def verify(
             raise typer.Exit(FAILURE)
 
 
-def _audit_own(asked: dict[str, Any], data: Path | None, *, as_json: bool) -> None:
-    """Audits one file of the user's, and says where the evidence lies."""
+def _audit_own(
+    asked: dict[str, Any], timeout: float | None, memory: float | None, data: Path | None, *, as_json: bool
+) -> None:
+    """Audits one file of the user's in a child process, and says where the evidence lies."""
+    from bandana.flows.running import child
     from bandana.flows.suites.audit_report import tell
     from bandana.flows.suites.own import Request, audit_own, write_files
 
-    request = Request(**asked)
-    loaded, outcome = audit_own(request)
-    files = write_files(loaded, outcome, request, open_data(data).root / "own")
+    request, folder = Request(**asked), open_data(data).root / "own"
+
+    def work() -> tuple[str, str, list[str], dict[str, Path]]:
+        loaded, outcome = audit_own(request)
+        return (
+            outcome.verdict.value,
+            loaded.label,
+            tell(loaded.label, outcome),
+            write_files(loaded, outcome, request, folder),
+        )
+
+    name = Path(request.algorithm).name
+    returned = child.run(work, child.limits(timeout, memory, request.seconds), f"--algorithm: {name}")
+    verdict, label, lines, files = returned.value
+    if returned.printed:
+        typer.echo(f"note: {name} {returned.printed}", err=True)
     if as_json:
         entries = json.loads(files["json"].read_text(encoding="utf-8"))["audits"]
-        typer.echo(for_machines(loaded.label, entries, {kind: str(path) for kind, path in files.items()}))
+        typer.echo(for_machines(label, entries, {kind: str(path) for kind, path in files.items()}))
     else:
-        echo(*tell(loaded.label, outcome))
+        echo(*lines)
         here = Path.cwd()
         shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
         for kind, place in shown.items():
             typer.echo(f"{kind:<9} {place}")
         typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")
-    if outcome.verdict not in ("PASS", "NOT REFUTED"):
+    if verdict not in ("PASS", "NOT REFUTED"):
         raise typer.Exit(FAILURE)
 
 

@@ -7,6 +7,7 @@ prints to standard output is counted and kept away from ours.
 from __future__ import annotations
 
 import faulthandler
+import math
 import multiprocessing
 import os
 import resource
@@ -34,10 +35,26 @@ class Limits:
     Attributes:
       seconds: for one call; a call that takes longer is taken for one that never ends.
       gigabytes: of memory; three quarters of this machine's unless given.
+      total: seconds for everything; infinite unless given.
     """
 
     seconds: float = 120.0
     gigabytes: float = field(default_factory=lambda: round(0.75 * _physical_gigabytes(), 1))
+    total: float = math.inf
+
+
+def limits(seconds: float | None, gigabytes: float | None, total: float = math.inf) -> Limits:
+    """The limits that a user asked for, where they did.
+
+    Raises:
+      SpecError: one that is not positive.
+    """
+    given = {"timeout": seconds, "memory": gigabytes, "seconds": total}
+    for name, value in given.items():
+        if value is not None and not value > 0:
+            raise SpecError(f"--{name} must be above 0, got {value!r}")
+    asked = {"seconds": seconds, "gigabytes": gigabytes, "total": total}
+    return Limits(**{name: value for name, value in asked.items() if value is not None})
 
 
 def _physical_gigabytes() -> float:
@@ -111,7 +128,7 @@ def run(function: Callable[[], Any], limits: Limits, what: str = "own code") -> 
             _be_child(function, limits, there, printed)
         there.close()
         try:
-            found, status = _wait(pid, here)
+            found, status = _wait(pid, here, time.monotonic() + limits.total)
         finally:
             _end(pid)
         kind, value = found
@@ -169,10 +186,10 @@ def _picklable(error: BaseException) -> BaseException:
     return error
 
 
-def _wait(pid: int, here: Connection) -> tuple[tuple[str, Any], int]:
-    """What the child sent, or that it ended without a word, and its status."""
+def _wait(pid: int, here: Connection, deadline: float) -> tuple[tuple[str, Any], int]:
+    """What the child sent, or that it ended without a word or not in time, and its status."""
     status = 0
-    while True:
+    while time.monotonic() < deadline:
         if here.poll(_PATIENCE):
             try:
                 return here.recv(), 0
@@ -184,6 +201,7 @@ def _wait(pid: int, here: Connection) -> tuple[tuple[str, Any], int]:
                 return (here.recv() if here.poll(0) else ("ended", None)), status
             except EOFError:
                 return ("ended", None), status
+    return ("late", None), status
 
 
 def _end(pid: int) -> None:
@@ -198,6 +216,8 @@ def _ending(kind: str, status: int, limits: Limits) -> str:
     """Why nothing came back, in words."""
     if kind == "forked":
         return "forked, and both processes returned: one call must give one answer"
+    if kind == "late":
+        return f"was not done within {limits.total:g} s: allow more with --seconds"
     if kind == "memory":
         return f"needs more memory than the limit of {limits.gigabytes:g} GB: raise it with --memory"
     if os.WIFSIGNALED(status):

@@ -24,16 +24,18 @@ from bandana.algorithms.environments.tables import random_table
 from bandana.audits import evidence
 from bandana.audits.claims import ClaimError, parse
 from bandana.audits.external import black_box, conformance, white_box
-from bandana.audits.external.black_box import BrokenFunction
 from bandana.audits.external.conformance import ProtocolError
+from bandana.audits.external.drawn import Menu
+from bandana.audits.external.play_calls import accepts_outside, adapted, affordable, constants
+from bandana.audits.external.plays import BrokenFunction, check, even_table
 from bandana.audits.external.releases.calls import BrokenRelease
 from bandana.audits.external.releases.encoding import NotEncodable
-from bandana.audits.neighbors.candidates import candidate_pairs
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.summary import summarize
 from bandana.audits.trial import Trial
 from bandana.flows.keys import provenance
 from bandana.flows.keys.provenance import Making
+from bandana.flows.running.child import one_call
 from bandana.flows.running.settings import is_anonymous
 from bandana.flows.running.store import write_whole
 from bandana.flows.spec.mistakes import SpecError
@@ -65,6 +67,7 @@ class Request:
       probes: records to plant canaries at; empty: found from the ledger.
       low: least reward of a function.
       high: largest one.
+      seconds: for all runs; a slow function gets fewer replays, and an algorithm that takes longer is stopped.
     """
 
     algorithm: str
@@ -81,6 +84,7 @@ class Request:
     probes: tuple[int, ...] = ()
     low: float = 0.0
     high: float = 1.0
+    seconds: float = 3600.0
 
 
 @dataclass(frozen=True)
@@ -112,16 +116,15 @@ def load(reference: str, arms: int | None = None) -> Loaded:
       SpecError: no such file or name, a syntax error, an import that fails, randomness, or neither kind of thing.
     """
     path, name, source, tree = read(reference)
-    drawn = [] if _is_function(tree, name) else conformance.draws(source)
-    if drawn:
+    if not _may_be_play(tree, name) and (drawn := conformance.draws(source)):
         lines = "\n".join(f"  {path}:{draw.line}: {draw.what}" for draw in drawn)
         raise SpecError(
             f"--algorithm: {path.name} draws its own randomness, which no ledger accounts for:\n{lines}\n"
-            "let all noise come from ledger.release, and coins that a policy decides by from the loop (declare n_coins); a "
-            "plain function may draw, from its seed"
+            "let all noise come from ledger.release (a plain function may draw, from its seed)"
         )
-    found = named(path, name, source, tree)
-    if _takes_seed(found):
+    with one_call():
+        found = named(path, name, source, tree)
+    if _is_play(found):
         return Loaded(FUNCTION, found, path, name, source)
     with blamed_on(path):
         algorithm = _built(found, name, path, arms)
@@ -167,14 +170,36 @@ def named(path: Path, name: str, source: str, tree: ast.Module, option: str = "-
     return getattr(module, name)
 
 
-def _is_function(tree: ast.Module, name: str) -> bool:
-    """Whether the text defines a function of that name that takes a seed."""
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    return bool(found) and "seed" in [argument.arg for argument in found[-1].args.args]
+def _may_be_play(tree: ast.Module, name: str) -> bool:
+    """Whether the text defines a function of that name, a lambda, a bound function, or an object that is called."""
+    for node in reversed(tree.body):
+        match node:
+            case ast.FunctionDef(name=found, args=arguments) if found == name:
+                taken = [*arguments.posonlyargs, *arguments.args]
+                return bool(taken) and taken[0].arg not in _ARM_NAMES
+            case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
+                return isinstance(value, ast.Lambda) or (isinstance(value, ast.Call) and _makes_play(tree, value.func))
+    return False
 
 
-def _takes_seed(found: Any) -> bool:
-    return callable(found) and not inspect.isclass(found) and "seed" in inspect.signature(found).parameters
+def _makes_play(tree: ast.Module, made_by: ast.expr) -> bool:
+    """Whether a call of this gives a function: `functools.partial`, or a class of the file with `__call__`."""
+    called = made_by.attr if isinstance(made_by, ast.Attribute) else getattr(made_by, "id", "")
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == called:
+            return any(isinstance(part, ast.FunctionDef) and part.name == "__call__" for part in node.body)
+    return called == "partial"
+
+
+def _is_play(found: Any) -> bool:
+    """Whether it is a plain function of rewards: callable, no algorithm, and nothing that builds one."""
+    if not callable(found) or inspect.isclass(found) or not conformance.missing_members(found):
+        return False
+    try:
+        first = next(iter(inspect.signature(found).parameters.values()), None)
+    except (TypeError, ValueError):
+        return True
+    return first is not None and first.default is first.empty and first.name not in _ARM_NAMES
 
 
 def _public_names(tree: ast.Module) -> list[str]:
@@ -308,15 +333,26 @@ def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effo
         raise SpecError(f"--arms must be at least 2, got {arms}")
     _check_rounds(request, arms + 2)
     black_box.check_trust(claim)
-    black_box.check(loaded.subject, black_box.even_table(request.rounds, arms, reward_range), request.seed)
     if max(request.probes, default=0) > request.rounds - 2:
         raise SpecError(f"--probe must lie before the last of {request.rounds} rounds for a function, got {request.probes}")
-    tried = candidate_pairs(request.rounds, arms, reward_range, request.probes, request.seed)
-    pairs = black_box.find_pairs(loaded.subject, tried, request.seed)
-    probes = tuple(pair.record for pair in pairs)
-    told = f"{request.rounds} rounds x {arms} arms; the best {len(pairs)} of {len(tried)} pairs"
-    about = about_audits(told, probes, request.seed)
-    return black_box.examine(loaded.subject, claim, pairs, effort, _subject(loaded), about)
+    shape = (request.rounds, arms)
+    play = adapted(loaded.subject, shape, reward_range, one_call)
+    check(play, even_table(request.rounds, arms, reward_range), request.seed)
+    menu = Menu.of(reward_range, constants(loaded.source), accepts_outside(play, shape, reward_range))
+    effort = replace(effort, replays=affordable(play, shape, reward_range, effort.replays, request.seconds))
+    screened = black_box.screened_by(play, menu, shape, claim, effort)
+    records = request.probes or tuple(
+        sorted({suspect.record for suspect in screened.suspects} | {0, min(arms, shape[0] - 2)})
+    )
+    tried = black_box.tried_pairs(shape, reward_range, records, request.seed, len(menu) > len(menu.within))
+    pilot = max(256, min(2048, effort.replays // len(tried)))
+    pairs = black_box.find_pairs(play, tried, request.seed, pilot, n_pairs=1)
+    told = (
+        f"{request.rounds} rounds x {arms} arms; {screened.n_runs} runs on drawn rewards ({menu.words()}) screened for "
+        f"every record, then the best {len(pairs)} of {len(tried)} pairs"
+    )
+    about = about_audits(told, tuple(pair.record for pair in pairs), request.seed)
+    return black_box.examine(play, claim, pairs, effort, _subject(loaded), about, screened, menu)
 
 
 def _check_rounds(request: Request, least: int) -> None:

@@ -19,7 +19,6 @@ from bandana.audits.external.releases.encoding import NotEncodable, is_numeric
 from bandana.audits.external.releases.outcome import ReleaseOutcome
 from bandana.audits.outcome import MIN_REPLAYS
 from bandana.flows.running import child
-from bandana.flows.running.child import Limits
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites import own
 from bandana.privacy_core import Guarantee
@@ -76,17 +75,15 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
     stated = _guarantee(request.claim)
     if not 0 < request.confidence < 1:
         raise SpecError(f"--confidence must lie strictly between 0 and 1, got {request.confidence!r}")
-    for name in ("seconds", "timeout", "memory"):
-        value = getattr(request, name)
-        if value is not None and not (value > 0 and math.isfinite(value)):
-            raise SpecError(f"--{name} must be a finite number above 0, got {value!r}")
+    limits = child.limits(request.timeout, request.memory)
+    if not (request.seconds > 0 and math.isfinite(request.seconds)):
+        raise SpecError(f"--seconds must be a finite number above 0, got {request.seconds!r}")
     if request.samples is None and request.replays < MIN_REPLAYS:
         raise SpecError(f"--replays must be at least {MIN_REPLAYS}, got {request.replays}: fewer certify nothing")
     if request.seed < 0:
         raise SpecError(f"--seed must be at least 0, got {request.seed}")
     if request.samples is not None:
         return _audit_samples(request, request.samples, stated)
-    limits = Limits(request.timeout) if request.memory is None else Limits(request.timeout, request.memory)
     data, neighbor = read_data("--data", request.data), read_data("--neighbor", request.neighbor)
     path, name, source, tree = own.read(request.mechanism, "--mechanism")
 

@@ -153,7 +153,7 @@ def examine(
     candidates = []
     for name, scorer in learn(parts[0][0], parts[1][0], seed).items():
         held = tuple(rounded(scorer(part[1])) for part in parts)
-        for method, parameters in _bounds_on(quantity, seed):
+        for method, parameters in bounds_on(quantity, seed):
             promised = methods.bound(method, held[0], held[1], _WARY * level, **parameters)  # wary of what is best by luck
             candidates.append((promised, name, method, scorer, parameters))
     best = first_largest(np.array([promised for promised, *_ in candidates]))
@@ -177,7 +177,7 @@ def examine(
         is_cut=samples.is_cut,
         n_columns=tables[0].shape[1] if encoder.columns is None else len(encoder.columns),
         reach=_reach(quantity, seed, level, len(scores[0])),
-        rarest=_rarest(quantity, limit, seed, level, n, len(scores[0])),
+        rarest=rarest_event(quantity, limit, seed, level, n, len(scores[0])),
         notes=notes,
     )
 
@@ -189,7 +189,7 @@ def _ordered(side: Outputs, n: int, seed: int | None) -> Outputs:
     return side[order] if isinstance(side, np.ndarray) else [side[place] for place in order.tolist()]
 
 
-def _bounds_on(quantity: Quantity, seed: int) -> Sequence[tuple[str, dict[str, Any]]]:
+def bounds_on(quantity: Quantity, seed: int) -> Sequence[tuple[str, dict[str, Any]]]:
     """The bounds among which held-out runs choose."""
     sharpest = method_of(quantity, seed, is_learned=True)
     if quantity.name == "mu":
@@ -204,11 +204,20 @@ def _reach(quantity: Quantity, seed: int, level: float, n: int, share: float = 1
     telltale = np.zeros(n)
     telltale[np.linspace(0, n - 1, round(share * n)).astype(np.int64)] = np.inf  # spread over all parts
     data = np.full(n, -np.inf) if share == 1 else np.zeros(n)
-    return max(methods.bound(name, data, telltale, level, **parameters) for name, parameters in _bounds_on(quantity, seed))
+    return max(methods.bound(name, data, telltale, level, **parameters) for name, parameters in bounds_on(quantity, seed))
 
 
-def _rarest(quantity: Quantity, limit: float, seed: int, level: float, n_runs: int, n_bound: int) -> float | None:
-    """The probability of the rarest telltale event that these runs show and that refutes the claim; None if none does."""
+def rarest_event(quantity: Quantity, limit: float, seed: int, level: float, n_runs: int, n_bound: int) -> float | None:
+    """The probability of the rarest event that tells one side for sure and refutes the claim; None if none does.
+
+    Args:
+      quantity: of the claim.
+      limit: what it allows.
+      seed: of the auditor's coins.
+      level: of the bound.
+      n_runs: on each side, those that teach included.
+      n_bound: on each side, those that the bound is taken from.
+    """
     shares = np.geomspace(SEEN / n_runs, 1.0, 25)
     low, high = 0, len(shares)
     while low < high:  # what a larger share refutes, a smaller one may not

@@ -123,7 +123,7 @@ def inspect_call(function: Any, data: Any, neighbor: Any, seed: int, guard: Guar
     """
     if not callable(function):
         raise BrokenRelease(f"it is no function of (data, seed), but {type(function).__name__}")
-    caller = replace(_by_signature(function), guard=guard)
+    caller = replace(by_signature(function), guard=guard)
     seeds = np.random.SeedSequence(seed, spawn_key=(7,)).generate_state(_TRIED, np.uint32).astype(np.int64).tolist()
     caller = _as_list_or_array(caller, data, seeds)
     one = 1 if caller.size is not None and _is_required(caller, caller.size) else None
@@ -138,7 +138,12 @@ def inspect_call(function: Any, data: Any, neighbor: Any, seed: int, guard: Guar
     return caller
 
 
-def _by_signature(function: Any) -> Caller:
+def by_signature(function: Any) -> Caller:
+    """What the names of its parameters say: where the seed goes, and whether it takes a number of runs.
+
+    Raises:
+      BrokenRelease: it takes no data, or needs more than data and a seed.
+    """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # compiled code without a signature

@@ -10,20 +10,17 @@ from bandana.audits.bounds.methods import bound
 from bandana.audits.claims import ClaimError, Quantity, binary_divergence, binary_rho, parse
 from bandana.audits.evidence import verify, write
 from bandana.audits.external.black_box import (
-    BrokenFunction,
     Played,
     _check_independence,
-    check,
-    echo_error,
-    even_table,
     examine,
     features,
     find_pairs,
     learn,
     measure,
-    play_rows,
     replay,
 )
+from bandana.audits.external.function_faults import echo_error
+from bandana.audits.external.plays import BrokenFunction, check, even_table, play_rows
 from bandana.audits.neighbors.candidates import candidate_pairs
 from bandana.audits.outcome import MU, Effort, Verdict
 
@@ -103,7 +100,6 @@ def _long(stream, seed):
             lambda rewards, seed: np.random.default_rng().integers(0, 2, rewards.shape[:2]),
             "draw all randomness from the seed",
         ),
-        (lambda rewards, seed: np.zeros(rewards.shape[:2], dtype=int), "draws no noise on this data set"),
         (lambda rewards, seed: _ignoring(rewards, 0), "ignores its seed"),
         (
             lambda rewards, seed: np.broadcast_to(_ignoring(rewards[:1], seed), rewards.shape[:2]),
@@ -166,7 +162,7 @@ def test_features_look_at_later_actions_only():
     assert not np.array_equal(features(actions, 4, 3), features(other, 4, 3))
 
 
-@pytest.mark.parametrize("learner", ["counted log odds", "logistic regression", "boosted stumps"])
+@pytest.mark.parametrize("learner", ["counted log odds", "logistic regression", "boosted stumps", "boosted trees"])
 def test_each_learner_finds_a_planted_signal(learner):
     """A share of 0.7 against 0.3 in one early action: mu = 2 * 0.524; the learned score certifies most of it."""
     rng, n = np.random.default_rng(1), 8000
@@ -244,22 +240,12 @@ def test_the_pilot_finds_the_record_that_matters():
     assert _pairs(play, (2, 3, 5), n_pairs=1)[0].record == 3
 
 
-def test_a_function_that_hides_too_well_is_inconclusive_and_says_so():
-    outcome = examine(_ignoring, CLAIM, _pairs(_ignoring), EFFORT, SUBJECT, {})
-    assert outcome.verdict is Verdict.INCONCLUSIVE
-    assert "missed the planted fault record-counted-8-times: 0 was measured" in " ".join(outcome.reasons)
-
-
-def test_scores_that_are_constant_are_inconclusive_and_say_so():
-    def quiet(rewards, seed):
-        actions = np.zeros(rewards.shape[:2], dtype=int)
-        actions[:, 0] = np.random.default_rng(seed).integers(0, 2, len(actions))
-        return actions
-
-    check(quiet, TABLE, 0)
-    outcome = examine(quiet, CLAIM, _pairs(quiet, (0,)), EFFORT, SUBJECT, {})
-    assert outcome.verdict is Verdict.INCONCLUSIVE
-    assert any(reason.startswith("every score is 0") for reason in outcome.reasons)
+def test_data_independent_play_is_accepted_and_not_refuted():
+    for play in (_ignoring, lambda rewards, seed: np.zeros(rewards.shape[:2], dtype=int)):
+        check(play, TABLE, 0)
+        outcome = examine(play, CLAIM, _pairs(PLAY), EFFORT, SUBJECT, {})
+        assert not outcome.broken
+        assert outcome.numbers[MU].measured < 0.5
 
 
 def test_too_few_replays_are_inconclusive():
@@ -269,9 +255,11 @@ def test_too_few_replays_are_inconclusive():
     assert "1000 replays are too few" in outcome.reasons[0]
 
 
-def test_local_claims_and_late_canaries_are_refused():
+def test_local_claims_trajectories_and_late_canaries_are_refused():
     with pytest.raises(ClaimError, match="a promise on messages"):
         examine(PLAY, parse("gdp(mu=1, relation=reward, trust=local)"), _pairs(PLAY), EFFORT, SUBJECT, {})
+    with pytest.raises(ClaimError, match="one reward is replaced"):
+        examine(PLAY, parse("gdp(mu=1, relation=trajectory)"), _pairs(PLAY), EFFORT, SUBJECT, {})
     with pytest.raises(ValueError, match=r"a canary must lie in \[0, 15\), before the last round, got 15"):
         examine(PLAY, CLAIM, (candidate_pairs(16, 2, UNIT, (15,), 0)[0],), EFFORT, SUBJECT, {})
 

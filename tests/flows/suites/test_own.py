@@ -278,10 +278,9 @@ def test_a_mistake_ends_with_2_and_one_clear_message(bandana, tmp_path, argument
         ("bandit = 1\n", "it lacks n_actions: number of actions, an attribute reward_range"),
         ("\n\nimport random\nbandit = 1\n", "mine.py:3: import random"),
         ("import numpy as np\nZ = np.random.normal()\nbandit = Z\n", "mine.py:2: np.random"),
-        ("def bandit(rewards):\n    return rewards\n", "mine.py:bandit needs rewards"),
+        ("def bandit(rewards):\n    return rewards\n", "it must return whole numbers of shape (5, 32)"),
         ("def bandit(rewards, seed):\n    return rewards.nothing\n", "mine.py:2: AttributeError"),
-        ("def bandit(rewards, seed):\n    return None\n", "it must return whole numbers of shape (64, 32)"),
-        ("import numpy as np\ndef bandit(r, seed):\n    return np.zeros(r.shape[:2], int)\n", "is the seed unused?"),
+        ("def bandit(rewards, seed):\n    return None\n", "it must return whole numbers of shape (5, 32)"),
         ("x = 'a\x00'\n", "mine.py:1: source code string cannot contain null bytes"),
     ],
 )

@@ -1,0 +1,113 @@
+"""The bound from runs on drawn rewards: screened and learned on some, chosen on others, taken on the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bandana.algorithms.entry import Claim
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.ties import first_largest
+from bandana.audits.bounds import methods
+from bandana.audits.claims import Quantity
+from bandana.audits.external.drawn import Drawn, Menu, draw
+from bandana.audits.external.drawn_scores import learn
+from bandana.audits.external.releases.audit import bounds_on
+from bandana.audits.external.screening import Suspect, screen
+from bandana.audits.outcome import DRAWN, Effort, StatedBound
+from bandana.audits.replays.attacks import ACTIONS
+from bandana.audits.replays.measure import Measurement, rounded
+
+_LEARN, _CHOOSE, _WARY = 0.4, 0.2, 0.1
+_LEAST = 100
+_ATTACK = "boosted trees on all actions and all other rewards"
+
+
+@dataclass(frozen=True)
+class Screened:
+    """What a batch of runs on drawn rewards showed.
+
+    Attributes:
+      measurement: one bound, on the claim's own quantity, and its scores.
+      suspects: the records that later play depends on most, the strongest first.
+      n_runs: of the batch.
+    """
+
+    measurement: Measurement
+    suspects: tuple[Suspect, ...]
+    n_runs: int
+
+
+def measure_drawn(
+    play: Callable[[FloatArray, int], IntArray],
+    menu: Menu,
+    shape: tuple[int, int],
+    claim: Claim,
+    effort: Effort,
+    level: float,
+    *,
+    block: int,
+    key: int,
+    check: Callable[[FloatArray, IntArray], None],
+) -> Screened:
+    """Plays twice the effort's replays on drawn rewards, and bounds the claim's own quantity at the worst record.
+
+    Args:
+      play: (rewards, seed) -> actions.
+      menu: values of rewards.
+      shape: rounds and arms.
+      claim: whose quantity is bounded.
+      effort: replays and seed.
+      level: probability with which the bound exceeds the truth, at most.
+      block: runs of one call, at most.
+      key: of the seeds, another one for each function of an audit.
+      check: refuses scores of dependent runs, given the call of each.
+    """
+    quantity = Quantity.of(claim.stated)
+    seed = np.random.SeedSequence(effort.seed, spawn_key=(10, key))
+    drawn = draw(play, menu, shape, 2 * effort.replays, block, seed)
+    n = len(drawn)
+    first, second = math.ceil(_LEARN * n), math.ceil((_LEARN + _CHOOSE) * n)
+    taught, held, rest = drawn[:first], drawn[first:second], drawn[second:]
+    suspects = screen(taught)
+    promises, tried = [], []
+    for suspect in suspects:
+        scorer = learn(taught, suspect, effort.seed)
+        sides = _sides(scorer, held, suspect)
+        for method, parameters in bounds_on(quantity, effort.seed):
+            tried.append((suspect, scorer, method, parameters))
+            promises.append(0.0 if sides is None else methods.bound(method, *sides, _WARY * level, **parameters))
+    suspect, scorer, method, parameters = tried[first_largest(np.array(promises))]
+    sides = _sides(scorer, rest, suspect, check)
+    if sides is None:
+        return Screened(Measurement((), {}), suspects, n)
+    lower = methods.bound(method, *sides, level, **parameters)
+    bound = StatedBound(ACTIONS, _ATTACK, _words(menu, suspect), quantity, method, parameters, level, lower, f"{DRAWN}0")
+    return Screened(Measurement((bound,), {f"{DRAWN}0": sides}), suspects, n)
+
+
+def _words(menu: Menu, suspect: Suspect) -> str:
+    first, second = (f"{menu.values[code]:g}" for code in (suspect.first, suspect.second))
+    return f"record {suspect.record}: every reward {first} becomes {second}; all other rewards drawn and known"
+
+
+def _sides(
+    scorer: Callable[[Drawn], FloatArray],
+    drawn: Drawn,
+    suspect: Suspect,
+    check: Callable[[FloatArray, IntArray], None] | None = None,
+) -> tuple[FloatArray, FloatArray] | None:
+    """Equally many scores of both values, in the order of the runs; None where there are too few."""
+    runs = drawn.sides(suspect.record, suspect.first, suspect.second)
+    scores = rounded(scorer(runs))
+    is_second = runs.codes[:, suspect.record] == suspect.second
+    n = min(int(is_second.sum()), int((~is_second).sum()))
+    if n < _LEAST:
+        return None
+    if check is not None:
+        for side in (is_second, ~is_second):
+            check(scores[side], runs.block[side])
+    return scores[~is_second][:n], scores[is_second][:n]

@@ -1,0 +1,123 @@
+"""Which record leaks: the dependence of every later action on every record, from one batch of runs on drawn rewards.
+
+A reward of its own coin can be related to a later action only through the function. Correlations of all records with all
+later actions, switches and repetitions, one by one and in pairs of neighboring records, are a few products of matrices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.external.drawn import Drawn
+
+_MOST_ARMS = 4
+_LAGS = (1, 2)
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A record, two of its values, and how strongly later play depends on which it is.
+
+    Attributes:
+      record: the record.
+      first: place in the menu of its value in the data set.
+      second: and in the neighbor.
+      strength: standard deviations of the strongest correlation.
+      correlation: that correlation.
+    """
+
+    record: int
+    first: int
+    second: int
+    strength: float
+    correlation: float
+
+
+def screen(drawn: Drawn, n_suspects: int = 2) -> tuple[Suspect, ...]:
+    """The records that later play depends on most, each with the two values that show it.
+
+    Args:
+      drawn: runs that are used for nothing else but to choose and to learn.
+      n_suspects: how many to return of those that all runs show; one more is what unusual runs show.
+    """
+    ends = drawn[~drawn.is_wide]
+    signs = 1.0 - 2.0 * ends.codes
+    found = _ranked(ends, signs, 0, 1)
+    for lag in _LAGS:
+        products = np.zeros_like(signs)
+        products[:, lag:] = signs[:, lag:] * signs[:, :-lag]
+        found += _ranked(ends, products, 0, 1)
+    wide = drawn[drawn.is_wide]
+    for code in range(2, len(drawn.menu)):
+        is_value = (wide.codes == code).astype(np.float64)
+        far = 0 if drawn.menu.values[code] > (drawn.menu.low + drawn.menu.high) / 2 else 1
+        found += _ranked(wide, is_value - is_value.mean(), far, code)
+    unusual = [one for rows in _unusual(ends) for one in _ranked(ends[rows], signs[rows], 0, 1)]
+    common = _strongest(found, n_suspects)
+    known = {(one.record, one.first, one.second) for one in common}
+    return (*common, *(one for one in _strongest(unusual, 1) if (one.record, one.first, one.second) not in known))
+
+
+def _strongest(found: list[Suspect], n: int) -> list[Suspect]:
+    """The strongest, of which no two have one record and the same values."""
+    chosen: dict[tuple[int, int, int], Suspect] = {}
+    for suspect in sorted(found, key=lambda one: (-round(one.strength, 6), one.record)):
+        chosen.setdefault((suspect.record, suspect.first, suspect.second), suspect)
+    return list(chosen.values())[:n]
+
+
+def _unusual(drawn: Drawn) -> list[np.ndarray]:
+    """Rows of a twentieth of the runs: those that switch most or least, and those that repeat earlier rewards most.
+
+    A leak in few runs hardly moves a correlation over all, but these runs often look like no other.
+    """
+    actions, n = drawn.actions, len(drawn)
+    few = max(16, n // 20)
+    switches = (actions[:, 1:] != actions[:, :-1]).sum(axis=1).astype(np.float64)
+    oddities = [switches, -switches]
+    for lag in _LAGS:
+        oddities.append((actions[:, lag:] == 1 - drawn.codes[:, :-lag]).mean(axis=1))
+        oddities.append((actions[:, lag:] == drawn.codes[:, :-lag]).mean(axis=1))
+    return [np.argsort(-oddity, kind="stable")[:few] for oddity in oddities]
+
+
+def _ranked(drawn: Drawn, x: FloatArray, first: int, second: int) -> list[Suspect]:
+    """A suspect for each record but the last, for one function x of the rewards, (n, n_rounds) with mean near 0."""
+    n, n_rounds = x.shape
+    if n < 16:
+        return []
+    later = np.triu(np.ones((n_rounds, n_rounds), dtype=bool), 1)
+    best = np.zeros(n_rounds)
+    pooled = np.zeros(n_rounds)
+    for events, weights in _events(drawn, x):
+        correlation = _correlations(weights, events)
+        best = np.maximum(best, (np.abs(correlation) * later).max(axis=1))
+        for lag in range(1, min(n_rounds, 33)):  # a small leak at every record adds up over records
+            along = np.diagonal(correlation, lag)
+            z = abs(float(along.sum())) * np.sqrt(n / len(along))
+            pooled[: n_rounds - lag] = np.maximum(pooled[: n_rounds - lag], 0.5 * z)
+    strength = np.maximum(best * np.sqrt(n), pooled)
+    return [Suspect(r, first, second, float(strength[r]), float(best[r])) for r in range(n_rounds - 1)]
+
+
+def _events(drawn: Drawn, x: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+    """Pairs of later events, (n, n_rounds), and functions of the record, (n, n_rounds), that may be related."""
+    actions = drawn.actions
+    switch = np.zeros(actions.shape)
+    switch[:, 1:] = actions[:, 1:] != actions[:, :-1]
+    found = [(switch, x)]
+    for arm in range(min(drawn.n_arms, _MOST_ARMS)):
+        played = (actions == arm).astype(np.float64)
+        found.append((played, x))
+        found.append((played, x * played))
+    return found
+
+
+def _correlations(x: FloatArray, y: FloatArray) -> FloatArray:
+    """(rounds, rounds) correlations of the columns; 0 where a column is constant."""
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    spread = np.sqrt((x**2).sum(axis=0))[:, None] * np.sqrt((y**2).sum(axis=0))[None]
+    return np.where(spread > 0, x.T @ y / np.where(spread > 0, spread, 1.0), 0.0)
