@@ -309,12 +309,12 @@ def examine(
 
 
 def _coverage(menu: Menu, shape: tuple[int, int], quantity: Quantity, limit: float, effort: Effort) -> Coverage:
-    """What runs on drawn rewards cover: every record but the last, each value of the menu, and not too rare events."""
+    """What runs on drawn rewards cover: every record, each value of the menu, and events that are not too rare."""
     level, n_bound = levels(effort.confidence, 1)[2], max(100, effort.replays // 4)
     rarest = rarest_event(quantity, limit, effort.seed, level, effort.replays, n_bound)
     return Coverage(
         views=("actions",),
-        records=tuple(range(shape[0] - 1)),
+        records=tuple(range(shape[0])),  # after the last one nothing is played
         rounds=shape[0],
         values=tuple(sorted(menu.values.tolist())),
         cases=(shape[0] - 1) * (len(menu) - 1),

@@ -107,7 +107,7 @@ _RUNS_OF_AN_AUDIT = 7
 
 
 def affordable(play: Play, shape: tuple[int, int], span: Interval, replays: int, seconds: float) -> int:
-    """As many replays as fit into the time, at most those that were asked for.
+    """Replays that fit into the time, at most those that were asked for.
 
     Raises:
       BrokenFunction: not even the fewest that show anything fit.

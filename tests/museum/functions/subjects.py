@@ -92,6 +92,10 @@ def is_one(place):
     return lambda actions: actions[:, place] == 1
 
 
+def mostly(arm):
+    return lambda actions: (actions[:, 8:] == arm).mean(axis=1) > 0.6
+
+
 # --- broken -----------------------------------------------------------------------------------------------------------
 
 
@@ -237,17 +241,11 @@ BROKEN: dict[str, Subject] = {
     "shows a reward above 0.7": shows_value(lambda paid: paid > 0.7, 0.0, 1.0),
     "two equal rewards in a row": in_a_row(2),
     "three high rewards in a row": in_a_row(3, 1.0),
-    "never clipped": Subject(
-        _greedy(clips=(-1e9, 1e9)), witness=Witness(5, 0, 50, LOW, lambda a: (a[:, 8:] == 1).mean(axis=1) > 0.6)
-    ),
-    "clipped above only": Subject(
-        _greedy(clips=(-1e9, 1.0)), witness=Witness(5, 0, -50, LOW, lambda a: (a[:, 8:] == 0).mean(axis=1) > 0.6)
-    ),
+    "never clipped": Subject(_greedy(clips=(-1e9, 1e9)), witness=Witness(5, 0, 50, LOW, mostly(1))),
+    "clipped above only": Subject(_greedy(clips=(-1e9, 1.0)), witness=Witness(5, 0, -50, LOW, mostly(0))),
     "no noise": Subject(_greedy(noise=0.0), witness=Witness(5, 0, 1, LOW, is_one(8))),
     "half of the noise": Subject(_greedy(noise=0.5), witness=Witness(5, 0, 1, LOW, is_one(8))),
-    "a tenth of the noise, approximate": Subject(
-        _greedy(noise=0.1), APPROX, Witness(5, 0, 1, LOW, lambda a: (a[:, 8:] == 1).mean(axis=1) > 0.6)
-    ),
+    "a tenth of the noise, approximate": Subject(_greedy(noise=0.1), APPROX, Witness(5, 0, 1, LOW, mostly(1))),
     "a quarter of the noise, pure": Subject(_greedy(noise=0.25, law="laplace"), PURE, Witness(5, 0, 1, LOW, is_one(8))),
     "one draw of noise for all sums": Subject(_greedy(reuses=True), witness=Witness(5, 0, 1, LOW, is_one(8))),
     "first sums without noise": Subject(_greedy(exact_first=True), witness=Witness(5, 0, 1, LOW, is_one(8))),

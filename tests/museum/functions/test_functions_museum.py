@@ -1,6 +1,6 @@
 """A museum of plain functions: what each audit with default options must find, and must not.
 
-The audits' failure probability is 0.05 for an honest function, at fixed seeds; the leaks of broken ones are proved by a witness.
+An audit fails an honest function with probability at most 0.05; seeds are fixed. A witness proves each leak.
 """
 
 from __future__ import annotations
