@@ -91,6 +91,7 @@ class Result:
         Columns: `cell`, `environment`, `algorithm`, `calibration`, `privacy_model`, `guarantee`, `role` (algorithm, twin or
         reference), `twin_of`, every parameter by its name, `replications`; `regret` with its 95 % interval `regret_low` and
         `regret_high`, quantiles `regret_q10`, `regret_q50`, `regret_q90`, and `caution`, why the interval may be too short;
+        on logged data what the final policy is worth, `value_ips`, `value_snips`, `value_dr`, with `_low` and `_high`;
         `mu_claimed`, `mu_accounted`, `mu_measured`, the same three of `epsilon` at `delta`, and `verdict`. What was not
         audited, is not private, or is withheld, since it is regret on private data, is missing.
         """

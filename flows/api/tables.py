@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bandana.algorithms.environments.off_policy import DR, IPS, SNIPS
 from bandana.audits.reporting.intervals import caution, quantiles
 from bandana.flows.running.store import Store
 from bandana.flows.spec.plan import Cell
@@ -17,6 +18,7 @@ from bandana.flows.suites.comparisons import twin_of
 from bandana.flows.suites.play import benchmark_block
 from bandana.privacy_core import GaussianDP, PureDP
 
+_ESTIMATES = (IPS, SNIPS, DR)
 _NUMBERS = ("claimed", "accounted", "measured")
 
 
@@ -45,9 +47,10 @@ def frame(
         given = {name: value for name, value in cell.parameters().items() if name not in known}
         row |= {name if name not in row else f"parameter_{name}": value for name, value in given.items()}
         row |= {"replications": cell.spec.replications, **_regret(cell, summary)}
-        rows.append(row | _privacy(cell, summary, audits.get(cell.name)))
+        rows.append(row | _values(cell, summary) | _privacy(cell, summary, audits.get(cell.name)))
     found = pd.DataFrame(rows)
-    last = ["replications", *_regret_names(), "delta", *_privacy_names(), "verdict"]
+    values = [name for name in _value_names() if name in found.columns]
+    last = ["replications", *_regret_names(), *values, "delta", *_privacy_names(), "verdict"]
     return found[[name for name in found.columns if name not in last] + last]
 
 
@@ -93,6 +96,24 @@ def _regret(cell: Cell, summary: Mapping[str, Any]) -> dict[str, Any]:
         return {**dict.fromkeys(_regret_names()[:-1], np.nan), "caution": "regret is withheld: the data are private"}
     ends = [float(summary[name][-1]) for name in ("mean", "low", "high")]
     return dict(zip(_regret_names(), [*ends, *quantiles(summary["finals"]), caution(summary["finals"])], strict=True))
+
+
+def _value_names() -> list[str]:
+    names = [f"value_{estimate}{end}" for estimate in _ESTIMATES for end in ("", "_low", "_high")]
+    return [*names, "value_effective_rounds"]
+
+
+def _values(cell: Cell, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What the final policy is worth by logged data; nothing elsewhere."""
+    values = summary["values"] if cell.environment.shows("regret") else {}
+    if not values:
+        return {}
+    found = {"value_effective_rounds": values["effective"]}
+    for estimate in _ESTIMATES:
+        if estimate in values:
+            ends = [values[estimate][name] for name in ("value", "low", "high")]
+            found |= dict(zip([f"value_{estimate}{end}" for end in ("", "_low", "_high")], ends, strict=True))
+    return found
 
 
 def _privacy_names() -> list[str]:

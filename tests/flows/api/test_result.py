@@ -154,6 +154,19 @@ def test_regret_on_private_data_is_withheld_everywhere(tmp_path):
         found.export(tmp_path / "out", "figure")
 
 
+def test_logged_data_show_what_final_policies_are_worth(tmp_path):
+    rows = "".join(f"{'call' if i % 2 else 'letter'},0.5,{int(i % 3 == 0 or i % 2)}\n" for i in range(120))
+    (tmp_path / "log.csv").write_text(f"action,propensity,reward\n{rows}")
+    environment = {"kind": "logged", "path": str(tmp_path / "log.csv"), "actions": ["letter", "call"], "low": 0, "high": 1}
+    spec = {"name": "log", "seed": 1, "environment": {**environment, "public": ["regret"]}, "horizon": 60, "replications": 3,
+            "algorithms": [{"algorithm": "ucb"}], "audit": {"rounds": 8}}  # fmt: skip
+    frame = bandana.run(spec, data=tmp_path / "data").frame().set_index("cell")
+    for name in ("value_ips", "value_snips", "value_dr"):
+        assert frame.loc["ucb", f"{name}_low"] <= frame.loc["ucb", name] <= frame.loc["ucb", f"{name}_high"]
+    hidden = bandana.run({**spec, "environment": environment}, data=tmp_path / "data").frame()
+    assert not [name for name in hidden if name.startswith("value_")]
+
+
 def test_latex_sets_a_text_as_it_is():
     assert escaped("100 % of a_b # {x} ~ ^") == r"100 \% of a\_b \# \{x\} \textasciitilde{} \textasciicircum{}"
     assert escaped("ε = −1.2 × 10⁻⁵") == (
