@@ -20,6 +20,7 @@ from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_build import build, knows_actions
 from bandana.flows.spec.own_claims import claim_of, held, promise
 from bandana.flows.spec.own_code import OwnCodeError, OwnObject, is_factory
+from bandana.flows.spec.own_trial import try_out
 from bandana.privacy_core import Guarantee
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class OwnAlgorithmSpec(Labelled):
     @classmethod
     def _names_an_algorithm(cls, given: str, info: ValidationInfo) -> str:
         code = OwnObject.parse(given, _folder(info))
+        if not code.is_loaded():
+            try_out(code.load, f"{code.path.name}, while it was loaded,")
         found = code.load()
         for path in code.files().modules.values():
             for draw in conformance.draws(path.read_text(encoding="utf-8")):
@@ -145,13 +148,18 @@ class OwnAlgorithmSpec(Labelled):
         """
         environment, seed = cell.environment, cell.spec.seed
         table, field = environment.audit_table(), "file"
-        try:
+
+        def watch() -> None:
             with self._code.blamed(ClaimError, ProtocolError):
                 self._check_size(cell)
                 algorithm = cell.entry.build(environment.in_audit(cell.entry, cell.settings))
                 conformance.check(algorithm, table, seed)
                 if cell.is_private:
                     white_box.check_scope(algorithm, table, cell.claim(), seed)
+
+        try:
+            try_out(watch, f"{self._code.label}, while it was checked,")
+            watch()
         except ClaimError as error:
             field, said = "claim", str(error)
         except (OwnCodeError, ProtocolError) as error:

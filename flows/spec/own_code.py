@@ -44,6 +44,10 @@ class Loadable(ABC):
           OwnCodeError: it cannot be loaded.
         """
 
+    def digest(self) -> str:
+        """A hash of the user's files that it depends on; empty for an installed package, whose code does not change."""
+        return ""
+
     def blamed(self, *passed: type[Exception]) -> AbstractContextManager[None]:
         """Where its errors are told as its own; see `blamed_on`."""
         return blamed_on(None, *passed)
@@ -142,6 +146,18 @@ class OwnObject(Loadable):
                 "top of the file"
             )
         return found
+
+    def digest(self) -> str:
+        """A hash of the file and of the local files that it imports."""
+        return self.files().digest
+
+    def is_loaded(self) -> bool:
+        """Whether the file, as it is now, has run in this process.
+
+        Raises:
+          OwnCodeError: as for `files`.
+        """
+        return (self.path, self.digest()) in _LOADED
 
     def load(self) -> Any:
         """The object; the file runs once in a process until it, or a file that it imports, is edited.

@@ -17,14 +17,18 @@ from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.algorithms.observers import ContextualRegretCurve, RegretCurve
 from bandana.algorithms.problem import CONTEXTUAL, FINITE, LINEAR_MDP, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.flows.keys.content import content_key
 from bandana.flows.spec.environment import CONTEXTUAL_PSEUDO, PSEUDO, UNIFORM, Environment, Item, Purpose
 from bandana.flows.spec.episodes import Episodes, EpisodesSpec
 from bandana.flows.spec.fields import Scalar
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_code import Loadable, OwnCodeError, OwnObject, Registered
+from bandana.flows.spec.own_trial import try_out
 from bandana.privacy_core import Interval
 
 _FEW = 16
+_CHECKED: set[str] = set()
+"""Keys of environments that were seen to answer well in this process."""
 _TYPICAL_USERS = 4096
 """Users of whom uniform play's expected regret is the average, where they bring their actions."""
 
@@ -93,7 +97,10 @@ class PythonSpec(_MadeSpec):
     @field_validator("file")
     @classmethod
     def _can_be_loaded(cls, given: str, info: ValidationInfo) -> str:
-        OwnObject.parse(given, Path((info.context or {}).get("folder", ""))).load()
+        code = OwnObject.parse(given, Path((info.context or {}).get("folder", "")))
+        if not code.is_loaded():
+            try_out(code.load, f"{code.path.name}, while it was loaded,")
+        code.load()
         return given
 
     @property
@@ -150,10 +157,17 @@ class _Made(Environment[Item]):
         return super().facts() | ({"file": self.item.code.label} if "file" in type(self.item).model_fields else {})
 
     def check(self) -> None:
-        try:
+        def watch() -> None:
             with self.item.code.blamed(BrokenStream):
                 check_repeatable(self.stream(np.random.SeedSequence(1)), self.stream(np.random.SeedSequence(1)))
                 self._check_fixed(self.stream(np.random.SeedSequence(2)))
+
+        key = content_key([self.facts(), self.item.code.digest(), self.spec.horizon])
+        try:
+            if key not in _CHECKED:
+                try_out(watch, f"{self.item.code.label}, while it was checked,")
+                watch()
+                _CHECKED.add(key)
         except (BrokenStream, OwnCodeError) as error:
             raise SpecError(f"{self.item.where}environment: {self.label}: {error}") from error
         super().check()

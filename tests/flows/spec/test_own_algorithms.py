@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from bandana.flows.cli import app
 from bandana.flows.running.store import Store
+from bandana.flows.spec import own_trial
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of, played_cells
 from bandana.flows.spec.roles import Role
@@ -264,6 +265,27 @@ def test_what_breaks_the_protocol_is_refused_before_any_work(mine, item, message
     with pytest.raises(SpecError, match=message) as found:
         cells_of(spec)
     assert str(found.value).startswith(f"spec.yaml:{line_of(item, 'file')}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import os\nos._exit(0)\n", "quits.py, while it was loaded, ended its process with exit code 0"),
+        ("import os\nos.abort()\n", r"quits.py, while it was loaded, crashed its process \(SIGABRT\)"),
+        ("while True:\n    pass\n", "quits.py, while it was loaded, did not end within 0.5 s"),
+        (MINE.replace("return phase, Released", "import os; os._exit(0)\n        return phase, Released"),
+         "quits.py:Follow, while it was checked, ended its process with exit code 0"),
+    ],
+    ids=["exit", "crash", "hang", "exit in a method"],
+)  # fmt: skip
+def test_code_that_ends_its_process_is_one_line(mine, monkeypatch, text, message):
+    monkeypatch.setattr(own_trial.threading, "active_count", lambda: 1)
+    if "while True" in text:
+        monkeypatch.setattr(own_trial, "SECONDS", 0.5)
+    (mine / "quits.py").write_text(text)
+    with pytest.raises(SpecError, match=message) as found:
+        cells_of(spec_of(mine, {"file": "quits.py:Follow"}))
+    assert "\n" not in str(found.value)
 
 
 def test_a_spec_that_stands_alone_finds_the_file_from_anywhere(mine, tmp_path, monkeypatch):

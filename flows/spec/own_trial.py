@@ -1,0 +1,65 @@
+"""A first try of a user's code in a fork: code that ends, crashes or hangs its process is told in one line.
+
+What the code returns or raises is left to the call proper, which follows. The fork is made only where no other thread runs,
+since a lock that another thread holds would stay locked in it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from bandana.flows.spec.own_code import OwnCodeError
+
+SECONDS = 60.0
+"""Time limit of one try."""
+_CAME_BACK = 97
+_PAUSE = 0.002
+_LONGEST_PAUSE = 0.05
+
+
+def try_out(function: Callable[[], object], what: str) -> None:
+    """Calls the function in a fork, whose result, errors and output are dropped.
+
+    Raises:
+      OwnCodeError: the fork did not come back; the message begins with `what`.
+    """
+    if threading.active_count() > 1:
+        return
+    pid = os.fork()
+    if pid == 0:
+        _be_child(function)
+    end, pause, status = time.monotonic() + SECONDS, _PAUSE, 0
+    try:
+        while not (found := os.waitpid(pid, os.WNOHANG))[0]:
+            if time.monotonic() > end:
+                raise OwnCodeError(f"{what} did not end within {SECONDS:g} s")
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        status = found[1]
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+    if os.WIFSIGNALED(status):
+        raise OwnCodeError(f"{what} crashed its process ({signal.Signals(os.WTERMSIG(status)).name})")
+    if (code := os.waitstatus_to_exitcode(status)) != _CAME_BACK:
+        raise OwnCodeError(f"{what} ended its process with exit code {code}")
+
+
+def _be_child(function: Callable[[], object]) -> None:
+    """Runs as the fork, and never returns."""
+    mine = os.getpid()
+    try:
+        silent = os.open(os.devnull, os.O_WRONLY)
+        for number in (1, 2):
+            os.dup2(silent, number)
+        with suppress(BaseException):
+            function()
+    finally:
+        os._exit(_CAME_BACK if os.getpid() == mine else 0)
