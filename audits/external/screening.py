@@ -15,6 +15,8 @@ from bandana.audits.external.drawn import Drawn
 
 _MOST_ARMS = 4
 _LAGS = (1, 2)
+_PLAIN = 8.0
+"""Standard deviations above which one correlation needs no support by those of other records."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,8 @@ def _ranked(drawn: Drawn, x: FloatArray, first: int, second: int) -> list[Suspec
         for lag in range(1, min(n_rounds, 33)):  # a small leak at every record adds up over records
             along = np.diagonal(correlation, lag)
             z = abs(float(along.sum())) * np.sqrt(n / len(along))
-            pooled[: n_rounds - lag] = np.maximum(pooled[: n_rounds - lag], 0.5 * z)
-    strength = np.maximum(best * np.sqrt(n), pooled)
+            pooled[: n_rounds - lag] = np.maximum(pooled[: n_rounds - lag], z)
+    strength = np.maximum(best * np.sqrt(n), np.minimum(pooled, _PLAIN))  # what stands out by itself comes first
     return [Suspect(r, first, second, float(strength[r]), float(best[r])) for r in range(n_rounds - 1)]
 
 
