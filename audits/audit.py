@@ -68,9 +68,9 @@ def _examine(request: Request, controls: tuple[Control, ...]) -> Outcome:
     for control in controls:
         faulty = replace(request.trial, algorithm=control.plant(request.trial.algorithm))
         planted = replace(request, trial=faulty, until_caught=True)
-        findings = _search(planted, (SAMPLING, *control.caught_by))
+        findings = _search(planted, (*((SAMPLING,) if control.is_sampled else ()), *control.caught_by))
         caught_by = tuple(name for name, finding in findings.items() if finding.is_caught)
-        measured = findings[SAMPLING].measured
+        measured = findings[SAMPLING].measured if SAMPLING in findings else 0.0
         tried.append(TriedControl(control.name, control.fault, control.caught_by, caught_by, measured, planted.limit))
     sampling = found[SAMPLING]
     return Outcome(

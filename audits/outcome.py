@@ -203,9 +203,10 @@ class TriedControl:
         """What was expected and not seen, in words."""
         missing = []
         if SAMPLING in self.expected and SAMPLING not in self.caught_by:
-            missing.append(f"{self.measured:.4g} was measured, and more than {self.limit:.4g} must be; try more replays")
+            advice = "try more replays" if self.measured > 0 else "replays show nothing of it; try more rounds"
+            missing.append(f"{self.measured:.4g} was measured, and more than {self.limit:.4g} must be; {advice}")
         if DETERMINISTIC in self.expected and DETERMINISTIC not in self.caught_by:
-            missing.append("no counterexample was found; try more examples")
+            missing.append("no counterexample was found; try more replays, which also change every record more often")
         if NOISE in self.expected and NOISE not in self.caught_by:
             missing.append("its noise looked as declared")
         return f"the audit missed the planted fault {self.name}: {'; '.join(missing)}"

@@ -21,8 +21,10 @@ from bandana.audits.audit import audit
 from bandana.audits.claims import ClaimError, Quantity, restated
 from bandana.audits.external.rescaled import NotRescalable, rescaled
 from bandana.audits.faults.fault import Control, without
+from bandana.audits.faults.places import planted_at_random
 from bandana.audits.faults.releases import GENERIC, NOT_CLIPPED, REUSED, NotClipped
 from bandana.audits.outcome import MU, Effort, Events, Outcome, accounted_as, claimed_as, main_quantity
+from bandana.audits.searches.walk import n_cases_of, rarest_of, values_of
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import NEAR_TEST_BUDGET
 from bandana.audits.trial import Trial
@@ -172,7 +174,7 @@ def examine(
     effort: Effort,
     subject: Mapping[str, str],
     about: Mapping[str, str],
-    controls: tuple[Control, ...] = GENERIC,
+    controls: tuple[Control, ...] | None = None,
 ) -> Outcome:
     """Audits an algorithm that keeps the protocol (`bandana.audits.external.conformance` says whether it does), and faults.
 
@@ -181,7 +183,7 @@ def examine(
       effort: how hard to look; too little for the claim is INCONCLUSIVE.
       subject: who is audited, for the evidence.
       about: what the evidence says of the table, the seeds and the code.
-      controls: the planted faults.
+      controls: the planted faults; None: those of releases, if there are any, and some at random places.
     """
     caveats: tuple[str, ...] = ()
     if foreign := foreign_mechanisms(trial.algorithm, trial.table, effort.seed):
@@ -189,6 +191,17 @@ def examine(
             f"it releases through {', '.join(foreign)}, which is none of privacy_core's mechanisms: the likelihood ratio "
             "believes what a mechanism declares of its noise, and nobody has checked that it draws so",
         )
-    controls = plantable(trial, controls, effort.seed)
     near_test_budget = at_test_budget(trial)
+    controls = plantable(trial, _planted(trial, effort) if controls is None else controls, effort.seed)
     return audit(trial, controls, effort, at_test_budget=near_test_budget, subject=subject, about=about, caveats=caveats)
+
+
+def _planted(trial: Trial, effort: Effort) -> tuple[Control, ...]:
+    """Faults of the releases, where there are any, and faults at random places."""
+    inside, _ = values_of(trial.algorithm, trial.table)
+    n_cases = n_cases_of(trial.algorithm, trial.table, 2 * effort.replays)
+    has_releases = bool(derive(trial.algorithm, trial.table, effort.seed, n_reps=64))
+    places = planted_at_random(
+        trial.table.n_users, tuple(inside), rarest_of(trial.table, n_cases), effort.seed, has_releases=has_releases
+    )
+    return (*GENERIC, *places) if has_releases else places

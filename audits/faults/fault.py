@@ -28,6 +28,7 @@ class Control:
       caught_by: the audits that must catch it.
       factor: true mu over the claimed one on the pairs of a building block; infinite if unknown or without privacy.
       replays: on each side, with which the sampling audit catches it at mu0 = 1 and 95 %, if it must.
+      is_sampled: whether replays look for it too, beside what must catch it.
       is_fault: honest algorithm -> whether it is a fault of this one; a planted one that changes nothing proves no power.
     """
 
@@ -37,6 +38,7 @@ class Control:
     caught_by: tuple[str, ...] = BOTH
     factor: float = math.inf
     replays: int = LITTLE
+    is_sampled: bool = field(default=True, kw_only=True)
     is_fault: Callable[[Any], bool] = field(default=lambda honest: True, kw_only=True)
 
     def caught(self, *audits: str) -> Control:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.fault import Control
 from bandana.audits.faults.linear_mdp import LSVI_UTILITY
+from bandana.audits.faults.places import SELDOM, planted_at_random
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS, UTILITY_FAULTS
 from bandana.audits.outcome import SAMPLING
@@ -40,6 +41,8 @@ def markdown() -> str:
     for name, controls in CONTROLS.items():
         parts += [f"\n## Of {name}\n", *_table(controls)]
     parts += ["\n## Of anybody's algorithm, planted in its ledger\n", *_table(GENERIC)]
+    places = planted_at_random(32, (0.0, 1.0, 0.5), SELDOM, 0, has_releases=True)
+    parts += ["\n## Of anybody's algorithm, at places that the seed draws (here those of seed 0)\n", *_table(places)]
     for name, of_bed in CONTROLS_OF_SUMS.items():
         parts += [f"\n## Of the building block {name}\n", *_table(of_bed)]
     parts += [

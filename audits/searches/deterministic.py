@@ -126,7 +126,7 @@ class Deterministic:
         found = search(trial.algorithm, span, limit, examples, rounds, shrinks, trial.private_records)
         coverage = None
         if found is None:
-            n_cases, seed = n_cases_of(trial.algorithm, trial.table, request.effort.replays), request.effort.seed
+            n_cases, seed = n_cases_of(trial.algorithm, trial.table, 2 * request.effort.replays), request.effort.seed
             found, coverage = walk(trial.algorithm, trial.table, limit, n_cases, seed, trial.private_records)
         found = found or examine_pair(trial.algorithm, request.least_favorable.pair, limit, request.effort.seed)
         described = None if found is None else found.describe()

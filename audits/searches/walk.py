@@ -36,14 +36,14 @@ _KEY = 0x77_616C_6B
 _ATTEMPTS = 4
 
 
-def values_of(algorithm: Algorithm, table: Table, rounds: int) -> tuple[list[float], list[float]]:
+def values_of(algorithm: Algorithm, table: Table) -> tuple[list[float], list[float]]:
     """What a record may hold on the data set, and what it may become.
 
     The ends of the range, its middle and a quarter, the data's own values, and numbers that stand in the algorithm's source
     or in its fields; on the neighbor also values just and far outside the range.
     """
     span = table.reward_range
-    menu = Menu(algorithm.n_actions, span, rounds)
+    menu = Menu(algorithm.n_actions, span, table.n_users)
     own = np.unique(table.rewards)
     own = own[np.unique(np.linspace(0, len(own) - 1, _MOST_OWN).astype(int))]
     known = [value for number in constants_of(algorithm) for value in (number, -number) if span.low <= value <= span.high]
@@ -56,6 +56,11 @@ def n_cases_of(algorithm: Algorithm, table: Table, wanted: int) -> int:
     _, released = algorithm.init(1)
     size = sum(leaf.size for _, leaf in leaves(released)) * table.n_users
     return max(256, min(wanted, _MOST_CASES, _LARGEST_WORK // max(1, 64 * size)))
+
+
+def rarest_of(table: Table, n_cases: int) -> float:
+    """The probability of an event at one record that four of its changes meet on average."""
+    return min(1.0, 4 * table.n_users / n_cases)
 
 
 def walk(
@@ -74,10 +79,10 @@ def walk(
     Returns:
       a counterexample, as short as it could be made, or None; and what was tried.
     """
-    inside, anywhere = values_of(algorithm, table, table.n_users)
+    inside, anywhere = values_of(algorithm, table)
     coverage = Coverage(
         VIEWS, tuple(range(table.n_users)), table.n_users, tuple(sorted({*inside, *anywhere})), n_cases,
-        min(1.0, 4 * table.n_users / n_cases), "round" if table.n_steps == 1 else "episode",
+        rarest_of(table, n_cases), "round" if table.n_steps == 1 else "episode",
     )  # fmt: skip
     for place, start in enumerate(range(0, n_cases, BATCH)):
         n_reps = min(BATCH, n_cases - start)

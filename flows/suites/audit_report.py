@@ -153,7 +153,12 @@ def tell(label: str, outcome: Outcome) -> list[str]:
             lines += [f"  {line}" for line in part.counterexample["lines"]]
     for control in outcome.all_controls:
         caught = "caught" if control.is_caught else "missed"
-        lines.append(f"  {caught:<7} {control.name:<22} measured {_number(control.measured)}: {control.fault}")
+        seen = (
+            f"measured {_number(control.measured)}"
+            if control.measured
+            else f"by {' and '.join(control.caught_by) or 'none'}"
+        )
+        lines.append(f"  {caught:<7} {control.name:<22} {seen}: {control.fault}")
     return [*lines, f"  {_power_in_words(outcome)}"]
 
 

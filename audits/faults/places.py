@@ -1,0 +1,168 @@
+"""Faults at random places: a record, a lag, a value or a probability that no search knows.
+
+A fault that shows in the very next action of the first record proves nothing of the others. These run the algorithm as it
+is, keep beside it what they must not, and let it out somewhere: an audit that claims to cover every record, lag, value and
+event down to some probability must find them. Each leaves some event possible on one data set and impossible on the neighbor, so
+it exceeds every finite mu, and every (epsilon, delta) whose delta is below the event's probability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.audits.faults.fault import Control
+from bandana.audits.faults.wrapped import ReleaseRequest, WithLedgerWrapper
+from bandana.audits.outcome import DETERMINISTIC
+from bandana.privacy_core import Ledger
+
+_KEY = 0x706C_6163
+_DIGITS, _CLOSE = 2.0**20, 1e-6
+SELDOM = 0.01
+
+
+class Kept(NamedTuple):
+    """What a fault remembers of a run; sensitive, and changed in place."""
+
+    rewards: FloatArray
+    """(n_reps, 2) of the record and of the next one."""
+    digits: FloatArray
+    """(n_reps,) low-order digits of the last release, in [0, 1): a coin that both data sets share; 1 before it."""
+
+
+class Shown(NamedTuple):
+    """The released state of an algorithm beside which something is let out."""
+
+    inner: Any
+    """The algorithm's own."""
+    forced: IntArray
+    """(n_reps,) the action that must come next, or -1."""
+    shown: FloatArray
+    """(n_reps,)"""
+
+
+@dataclass(frozen=True)
+class _Beside(WithLedgerWrapper):
+    """An algorithm that plays round by round, and what a subclass lets out after each of them.
+
+    Attributes:
+      record: whose reward is kept.
+      last: the round after which it is let out.
+      value: that a reward is compared with.
+      share: of the runs in which it is let out.
+    """
+
+    record: int
+    last: int
+    value: float
+    share: float = 1.0
+
+    def empty_memory(self, n_reps: int) -> Kept:
+        """Nothing kept."""
+        return Kept(np.full((n_reps, 2), np.nan), np.ones(n_reps))
+
+    def answer(self, request: ReleaseRequest, memory: Kept) -> FloatArray:
+        """The honest answer, whose digits are kept."""
+        output = request.release()
+        memory.digits[request.rows] = np.abs(output.reshape(len(output), -1).sum(axis=1)) * _DIGITS % 1
+        return output
+
+    def init(self, n_reps: int) -> tuple[Any, Any]:
+        """The algorithm's states, and nothing let out."""
+        sensitive, released = super().init(n_reps)
+        return sensitive, Shown(released, np.full(n_reps, -1), np.zeros(n_reps))
+
+    def act(self, released: Shown, context: Any, step: int, *coins: FloatArray) -> IntArray:
+        """The algorithm's actions, unless one is forced."""
+        actions = self.honest.act(released.inner, context, step, *coins)
+        return np.where(released.forced >= 0, released.forced, actions)
+
+    def hold(self, released: Shown, actions: IntArray) -> IntArray:
+        """One round."""
+        return np.ones(len(actions), dtype=np.int64)
+
+    def absorb(self, sensitive: Any, released: Shown, record: Record, ledger: Ledger) -> tuple[Any, Any]:
+        """Absorbs as the algorithm does, keeps rewards, and lets something out."""
+        reward, kept = record.rewards.sum(axis=1), sensitive.memory
+        for place in range(2):
+            kept.rewards[:, place] = np.where(record.user == self.record + place, reward, kept.rewards[:, place])
+        sensitive, inner = super().absorb(sensitive, released.inner, record, ledger)
+        none = np.full(len(reward), -1)
+        return sensitive, self.let_out(Shown(inner, none, released.shown), kept, reward, record.user == self.last)
+
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+        """The released state with what is let out after a round."""
+        raise NotImplementedError
+
+
+class _ShownLater(_Beside):
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+        return released._replace(forced=np.where(is_last, (kept.rewards[:, 0] > self.value).astype(np.int64), -1))
+
+
+class _OneValue(_Beside):
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+        return released._replace(forced=np.where(np.abs(reward - self.value) < _CLOSE, 1, -1))
+
+
+class _BothHigh(_Beside):
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+        both = (kept.rewards > self.value).all(axis=1)
+        return released._replace(forced=np.where(is_last, both.astype(np.int64), -1))
+
+
+class _Seldom(_Beside):
+    def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
+        is_told = is_last & (kept.digits < self.share)
+        return released._replace(shown=np.where(is_told, kept.rewards[:, 0], released.shown))
+
+
+def planted_at_random(
+    n_records: int, values: tuple[float, ...], rarest: float, seed: int, *, has_releases: bool
+) -> tuple[Control, ...]:
+    """Faults at places that are drawn anew for each seed.
+
+    Args:
+      n_records: of a replay, at least 3.
+      values: that a record takes in the search; the first two are the ends of the range.
+      rarest: the probability down to which the search claims to see events.
+      seed: of the places.
+      has_releases: whether the algorithm releases anything, from whose digits a rare event could be drawn.
+    """
+    coin = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(_KEY,))))
+    middle = (values[0] + values[1]) / 2
+
+    def place() -> tuple[int, int]:
+        record = int(coin.integers(0, n_records - 2))
+        return record, int(coin.integers(record + 1, n_records - 1))
+
+    share = max(SELDOM, 2 * rarest)
+    (late, last), (pair, after), (seldom, _) = place(), place(), place()
+    value = float(coin.choice(values[2:] or values))
+    found = [
+        _control(
+            "reward-shown-later", f"The raw reward of record {late} decides the action {last - late + 1} rounds later",
+            _ShownLater, late, last, middle,
+        ),
+        _control("value-shown", f"A reward of {value:g} decides the next action", _OneValue, 0, 0, value),
+        _control(
+            "two-rewards-shown", f"Records {pair} and {pair + 1}, if both are high, decide the action of round {after + 1}",
+            _BothHigh, pair, after, middle,
+        ),
+    ]  # fmt: skip
+    if has_releases:
+        words = f"With probability {share:.2g} the released state ends with the reward of record {seldom}"
+        found.append(_control("reward-shown-seldom", words, _Seldom, seldom, n_records - 1, middle, share))
+    return tuple(found)
+
+
+def _control(
+    name: str, words: str, kind: type[_Beside], record: int, last: int, value: float, share: float = 1.0
+) -> Control:
+    def plant(honest: Any) -> Any:
+        return kind(honest, record, last, value, share)
+
+    return Control(name, f"{words} (no privacy)", plant, (DETERMINISTIC,), is_sampled=False)
