@@ -2,8 +2,8 @@
 
 A fault that shows in the very next action of the first record proves nothing of the others. These run the algorithm as it
 is, keep beside it what they must not, and let it out somewhere: an audit that claims to cover every record, lag, value and
-event down to some probability must find them. Each leaves some event possible on one data set and impossible on the neighbor, so
-it exceeds every finite mu, and every (epsilon, delta) whose delta is below the event's probability.
+event down to some probability must find them. Each leaves some event possible on one data set and impossible on the neighbor,
+so it exceeds every finite mu, and every (epsilon, delta) whose delta is below the event's probability.
 """
 
 from __future__ import annotations
