@@ -200,8 +200,9 @@ def _planted(trial: Trial, effort: Effort) -> tuple[Control, ...]:
     """Faults of the releases, where there are any, and faults at random places."""
     inside, _ = values_of(trial.algorithm, trial.table)
     n_cases = n_cases_of(trial.algorithm, trial.table, 2 * effort.replays)
-    has_releases = bool(derive(trial.algorithm, trial.table, effort.seed, n_reps=64))
+    transcript = _recorded(trial.algorithm, trial.table, effort.seed).transcript
+    has_digits = any(not is_selection(release.mechanism) for release in transcript)
     places = planted_at_random(
-        trial.table.n_users, tuple(inside), rarest_of(trial.table, n_cases), effort.seed, has_releases=has_releases
+        trial.table.n_users, tuple(inside), rarest_of(trial.table, n_cases), effort.seed, has_digits=has_digits
     )
-    return (*GENERIC, *places) if has_releases else places
+    return (*GENERIC, *places) if transcript else places

@@ -41,7 +41,7 @@ def markdown() -> str:
     for name, controls in CONTROLS.items():
         parts += [f"\n## Of {name}\n", *_table(controls)]
     parts += ["\n## Of anybody's algorithm, planted in its ledger\n", *_table(GENERIC)]
-    places = planted_at_random(32, (0.0, 1.0, 0.5), SELDOM, 0, has_releases=True)
+    places = planted_at_random(32, (0.0, 1.0, 0.5), SELDOM, 0, has_digits=True)
     parts += ["\n## Of anybody's algorithm, at places that the seed draws (here those of seed 0)\n", *_table(places)]
     for name, of_bed in CONTROLS_OF_SUMS.items():
         parts += [f"\n## Of the building block {name}\n", *_table(of_bed)]

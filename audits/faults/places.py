@@ -2,8 +2,8 @@
 
 A fault that shows in the very next action of the first record proves nothing of the others. These run the algorithm as it
 is, keep beside it what they must not, and let it out somewhere: an audit that claims to cover every record, lag, value and
-event down to some probability must find them. Each leaves some event possible on one data set and impossible on the neighbor,
-so it exceeds every finite mu, and every (epsilon, delta) whose delta is below the event's probability.
+event down to some probability must find them. Each leaves some event possible on one data set and impossible on its
+neighbor, so it exceeds every finite mu, and every (epsilon, delta) whose delta is below the event's probability.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class _Seldom(_Beside):
 
 
 def planted_at_random(
-    n_records: int, values: tuple[float, ...], rarest: float, seed: int, *, has_releases: bool
+    n_records: int, values: tuple[float, ...], rarest: float, seed: int, *, has_digits: bool
 ) -> tuple[Control, ...]:
     """Faults at places that are drawn anew for each seed.
 
@@ -130,7 +130,7 @@ def planted_at_random(
       values: that a record takes in the search; the first two are the ends of the range.
       rarest: the probability down to which the search claims to see events.
       seed: of the places.
-      has_releases: whether the algorithm releases anything, from whose digits a rare event could be drawn.
+      has_digits: whether the algorithm releases numbers with digits, from which a rare event can be told.
     """
     coin = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(_KEY,))))
     middle = (values[0] + values[1]) / 2
@@ -153,7 +153,7 @@ def planted_at_random(
             _BothHigh, pair, after, middle,
         ),
     ]  # fmt: skip
-    if has_releases:
+    if has_digits:
         words = f"With probability {share:.2g} the released state ends with the reward of record {seldom}"
         found.append(_control("reward-shown-seldom", words, _Seldom, seldom, n_records - 1, middle, share))
     return tuple(found)

@@ -21,7 +21,7 @@ NAMES = ("reward-shown-later", "value-shown", "two-rewards-shown", "reward-shown
 
 def _planted(seed, n_cases=N_CASES):
     inside, _ = values_of(BANDIT, TABLE)
-    return planted_at_random(32, tuple(inside), rarest_of(TABLE, n_cases), seed, has_releases=True)
+    return planted_at_random(32, tuple(inside), rarest_of(TABLE, n_cases), seed, has_digits=True)
 
 
 @pytest.mark.parametrize("seed", first(2, range(10)))
@@ -45,7 +45,7 @@ def test_with_few_cases_the_rare_fault_is_as_rare_as_what_is_covered():
 
 
 def test_without_releases_no_digits_tell_when():
-    controls = planted_at_random(32, (0.0, 1.0), 0.01, 0, has_releases=False)
+    controls = planted_at_random(32, (0.0, 1.0), 0.01, 0, has_digits=False)
     assert tuple(control.name for control in controls) == NAMES[:3]
 
 
