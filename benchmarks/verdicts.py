@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from bandana.audits.reporting.intervals import Mean, unpaired_interval
 
 PLACE = Path(__file__).parents[1] / "docs" / "verdicts.yaml"
-Outcome = Literal["better", "worse", "equal within 5 %", "not resolved"]
-_EQUAL = 0.05
+Outcome = Literal["better", "worse", "equal within 5 %", "equal within 10 %", "not resolved"]
+_EQUAL: dict[str, float] = {"equal within 5 %": 0.05, "equal within 10 %": 0.1}
 
 
 class Verdict(BaseModel):
@@ -64,11 +64,12 @@ def rows_of(root: Path, wanted: Sequence[Verdict]) -> Iterator[Row]:
         report = json.loads((root / "suites" / verdict.suite / "report.json").read_text(encoding="utf-8"))
         for cell in verdict.cells:
             difference, regret = _difference(report["benchmark"], cell, verdict)
-            yield Row(verdict, cell, difference, _outcome(difference, _EQUAL * regret, verdict.outcome))
+            yield Row(verdict, cell, difference, _outcome(difference, regret, verdict.outcome))
 
 
-def _outcome(difference: Mean, slack: float, wanted: Outcome) -> Outcome:
-    if wanted == "equal within 5 %" and -slack <= difference.low and difference.high <= slack:
+def _outcome(difference: Mean, regret: float, wanted: Outcome) -> Outcome:
+    slack = _EQUAL.get(wanted, 0.0) * regret
+    if wanted in _EQUAL and -slack <= difference.low and difference.high <= slack:
         return wanted
     return "worse" if difference.low > 0 else "better" if difference.high < 0 else "not resolved"
 

@@ -54,6 +54,8 @@ def test_equal_means_that_the_whole_interval_is_near(tmp_path):
     (near,) = rows_of(report(tmp_path, 0.1, 1.4), [verdict("printed", "equal within 5 %")])
     (far,) = rows_of(report(tmp_path, -0.1, 1.6), [verdict("printed", "equal within 5 %")])
     assert (near.holds, far.holds, far.found) == (True, False, "not resolved")
+    (wide,) = rows_of(report(tmp_path, -0.1, 1.6), [verdict("printed", "equal within 10 %")])
+    assert wide.holds
 
 
 def test_the_command_fails_where_a_verdict_does_not_hold(tmp_path, monkeypatch, capsys):
