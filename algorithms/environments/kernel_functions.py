@@ -96,7 +96,7 @@ class PooledFunction(DrawnContexts):
 
     Attributes:
       pool: contexts, points and law.
-      values: (n_contexts, n_actions) of the function; with a function for each replicate (n_functions, n_contexts, n_actions).
+      values: (n_contexts, n_actions) of the function; (n_functions, n_contexts, n_actions) where each replicate has its own.
       n_users: rounds that can be asked for.
       n_actions: of each user.
       context_dimension: d.
@@ -189,7 +189,7 @@ class PooledFunction(DrawnContexts):
 
     @property
     def action_gaps(self) -> FloatArray:
-        """(..., n_actions) expected regret of a round in which an action is played whatever the context, for each function."""
+        """(..., n_actions) expected regret of a round in which an action is played whatever the context."""
         return np.asarray(self.pool.law @ (self.values.max(axis=-1, keepdims=True) - self.values))
 
 

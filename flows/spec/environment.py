@@ -249,7 +249,7 @@ class Environment(ABC, Generic[Item]):
         """The same of a reference policy."""
         return {}
 
-    def values(self, blocks: Sequence[FloatArray]) -> dict[str, Any]:
+    def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, Any]:
         """What the policies of all blocks are worth by logged data."""
         return {}
 

@@ -43,7 +43,8 @@ else:
 
 def environment_of(spec: Spec, item: EnvironmentFields) -> Environment[Any]:
     """An environment of a spec."""
-    return _CLASSES[type(item)](spec, item)
+    found: Environment[Any] = _CLASSES[type(item)](spec, item)
+    return found
 
 
 def environments_of(spec: Spec) -> list[Environment[Any]]:

@@ -428,9 +428,10 @@ class _Rkhs(Pooled[RkhsSpec]):
                 f"have normal noise of deviation {self._noise:g} and are clipped to the range, which moves means by at most "
                 f"{bias:.2g}"
             )
+        each = ", one for each replication" if item.functions == "each" else ""
         text = (
             f"A random function of norm {item.norm:g} in the space of the kernel ({item.public_kernel()}), with "
-            f"{item.n_centers} centers{', one for each replication' if item.functions == 'each' else ''}. Each user brings one of {item.contexts} contexts, {drawn}, "
+            f"{item.n_centers} centers{each}. Each user brings one of {item.contexts} contexts, {drawn}, "
             f"and {item.actions} actions: points of the unit ball in {self.pool.dimension} dimensions. Rewards {law}. "
             f"Audits replay {self.audit_pool.n_contexts} contexts of {FEW_ACTIONS} actions, one of which is never drawn "
             "and hides a record least, and rewards drawn at random."

@@ -157,7 +157,7 @@ class _Logged(DataFile[LoggedSpec]):
             found[row] = np.bincount(taken, minlength=self.n_actions)
         return {POLICY: found}
 
-    def values(self, blocks: Sequence[FloatArray]) -> dict[str, Any]:
+    def policy_values(self, blocks: Sequence[FloatArray]) -> dict[str, Any]:
         """What the final policies are worth on the rounds that are held out, on average over all replications.
 
         Args:

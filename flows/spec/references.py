@@ -31,7 +31,7 @@ _EXPLORERS = {
 _NO_EXPLORATION = 1e-9
 """In place of 0, which parameters do not take."""
 _LOOKS = 2000
-"""How often greedy play looks at what it learned, where an algorithm can do so less than once a round: a pool has many points."""
+"""How often greedy play looks at what it learned, at most, where an algorithm need not do so in every round."""
 _KINDS = tuple(_EXPLORERS)
 
 
@@ -59,7 +59,7 @@ def greedy_on(problem: Problem) -> tuple[Entry, Settings] | None:
     claim = f"none: {name} without noise and without exploration, which plays what looks best"
     chosen: dict[str, Any] = {parameter: _NO_EXPLORATION}
     if "every" in twin.parameters:
-        chosen["every"] = max(1, problem.horizon // _LOOKS)
+        chosen["every"] = max(1, problem.known_horizon // _LOOKS)
     parameters = tuple(settings.with_parameters(**chosen).parameters.items())
     entry = replace(
         twin, name=GREEDY, label=GREEDY, seed_name=GREEDY, family=FAMILY, parameters={}, claim=claim, bound=None,

@@ -42,7 +42,7 @@ def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
         "mu": None if None in mus else max(mus),
         "pure": None if None in pures else max(pures),
         "noise": results[0][1]["noise"],
-        "values": cell.environment.values([arrays["policy"] for arrays, _ in results if "policy" in arrays]),
+        "values": cell.environment.policy_values([arrays["policy"] for arrays, _ in results if "policy" in arrays]),
         "provenance": provenance.summary(("blocks", described) for described in made),
     }
 

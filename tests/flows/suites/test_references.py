@@ -90,7 +90,9 @@ def test_greedy_play_is_the_index_without_its_width():
 def test_expected_regret_is_what_simulated_policies_lose(environment, names):
     """2,000 users of uniform play and of each constant action; five standard errors are allowed."""
     algorithm = {"sphere": "linucb"}.get(environment["kind"], "gp-ucb")
-    spec = spec_of(environment=[environment], algorithms=[{"algorithm": algorithm}], horizon=4000, replications=8, block_size=8)
+    spec = spec_of(
+        environment=[environment], algorithms=[{"algorithm": algorithm}], horizon=4000, replications=8, block_size=8
+    )
     (found,) = environments_of(spec)
     seed, n_reps, generator = np.random.SeedSequence(5), 8, np.random.default_rng(1)
     gaps = found.reference_gaps(found.stream(seed), n_reps)
