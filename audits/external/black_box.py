@@ -29,6 +29,7 @@ from bandana.audits.external.drawn_bounds import Screened, measure_drawn
 from bandana.audits.external.function_faults import planted_faults
 from bandana.audits.external.plays import BrokenFunction, Play, play_rewards, play_rows
 from bandana.audits.external.releases.audit import rarest_event
+from bandana.audits.external.trees import learn_trees
 from bandana.audits.neighbors.candidates import Candidate, candidate_pairs, reward_changes
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import SAMPLING, Effort, Outcome, StatedBound, TriedControl
@@ -89,17 +90,13 @@ def learn(data: IntArray, neighbor: IntArray, record: int, n_arms: int) -> dict[
 
 def _trees(data: IntArray, neighbor: IntArray, record: int) -> Scorer:
     """Boosted histogram trees on all actions but the record's own: several actions in turn decide."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
 
     def columns(actions: IntArray) -> FloatArray:
         others = np.delete(actions, record, axis=1)
         return np.concatenate([others, actions[:, record + 1 :] == actions[:, [record]]], axis=1).astype(np.float32)
 
-    model = HistGradientBoostingClassifier(
-        max_iter=40, max_leaf_nodes=16, min_samples_leaf=16, l2_regularization=0.5, early_stopping=False, random_state=0
-    )
-    model.fit(np.concatenate([columns(data), columns(neighbor)]), np.repeat([0, 1], [len(data), len(neighbor)]))
-    return lambda actions: np.asarray(model.decision_function(columns(actions)), dtype=float)
+    trees = learn_trees(columns(data), columns(neighbor), rounds=40, least_in_leaf=16, shrinkage=0.5)
+    return lambda actions: trees(columns(actions))
 
 
 # --- the audit -----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.external.drawn import Drawn
 from bandana.audits.external.screening import Suspect
+from bandana.audits.external.trees import learn_trees
 
 _MOST_LEARNED = 40_000
 _NEAR = 24
@@ -58,18 +59,10 @@ def features(drawn: Drawn, record: int) -> FloatArray:
 
 def learn(drawn: Drawn, suspect: Suspect, seed: int) -> Callable[[Drawn], FloatArray]:
     """Log odds of the record's second value, taught on runs in which it has one of the two."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
     taught = drawn.sides(suspect.record, suspect.first, suspect.second)[:_MOST_LEARNED]
     is_second = taught.codes[:, suspect.record] == suspect.second
     if is_second.all() or not is_second.any():
         return lambda runs: np.zeros(len(runs))
-    model = HistGradientBoostingClassifier(
-        max_iter=50, max_leaf_nodes=16, min_samples_leaf=16, l2_regularization=0.5, early_stopping=False, random_state=seed
-    )
-    model.fit(features(taught, suspect.record), is_second)
-
-    def score(runs: Drawn) -> FloatArray:
-        return np.asarray(model.decision_function(features(runs, suspect.record)), dtype=float)
-
-    return score
+    known = features(taught, suspect.record)
+    trees = learn_trees(known[~is_second], known[is_second], rounds=50, least_in_leaf=16, shrinkage=0.5, seed=seed)
+    return lambda runs: trees(features(runs, suspect.record))

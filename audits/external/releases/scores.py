@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
+from bandana.audits.external.trees import learn_trees
 from bandana.audits.replays.classifiers import learn_logistic
 
 Scorer = Callable[[FloatArray], FloatArray]
@@ -156,8 +157,6 @@ def _logistic(data: FloatArray, neighbor: FloatArray, columns: np.ndarray) -> Sc
 
 def _trees(data: FloatArray, neighbor: FloatArray, columns: np.ndarray, seed: int) -> Scorer:
     """Boosted histogram trees on the columns and on their atoms, so that interactions of several columns count."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
     half = len(data) // 2
     atoms = Atoms.learn(data[:half], neighbor[:half])
     is_listed = [len(np.unique(data[:, column])) > _FEW_VALUES for column in range(data.shape[1])]
@@ -168,13 +167,10 @@ def _trees(data: FloatArray, neighbor: FloatArray, columns: np.ndarray, seed: in
         clipped = np.where(np.isnan(x), np.nan, np.clip(x, -1e100, 1e100))
         return np.column_stack([clipped, atoms.table(x)[:, extra]])
 
-    x = np.concatenate([features(data[half:]), features(neighbor[half:])])
-    y = np.repeat([0, 1], [len(data) - half, len(neighbor) - half])
-    model = HistGradientBoostingClassifier(
-        max_iter=60, max_leaf_nodes=16, min_samples_leaf=8, l2_regularization=0.2, early_stopping=False, random_state=seed
+    trees = learn_trees(
+        features(data[half:]), features(neighbor[half:]), rounds=60, least_in_leaf=8, shrinkage=0.2, seed=seed
     )
-    model.fit(x, y)
-    return lambda rows: np.asarray(model.decision_function(features(rows[:, columns])), dtype=float)
+    return lambda rows: trees(features(rows[:, columns]))
 
 
 def _whole_outputs(data: FloatArray, neighbor: FloatArray, columns: np.ndarray) -> Scorer | None:
