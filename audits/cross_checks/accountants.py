@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from bandana.privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent
+from bandana.privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, PureEvent, ResponseEvent
 
 Events = tuple[tuple[Event, int], ...]
 _SMALLEST_DELTA, _SMALLEST_DELTA_COMPOSED = 1e-11, 1e-8
@@ -63,8 +63,8 @@ def _optimistic(events: Events, delta: float) -> float:
 
 
 def _pld_epsilon(events: Events, delta: float, pessimistic: bool, dots: bool) -> float:
-    if not all(isinstance(event, GaussianEvent | LaplaceEvent) for event, _ in events):
-        raise DoesNotApply("it knows Gaussian and Laplace noise only")
+    if not all(isinstance(event, GaussianEvent | LaplaceEvent | ResponseEvent | PureEvent) for event, _ in events):
+        raise DoesNotApply("it knows Gaussian and Laplace noise and randomized responses only")
     composed = sum(count for _, count in events) > 1
     smallest = _SMALLEST_DELTA_COMPOSED if composed else _SMALLEST_DELTA
     if delta < smallest:
@@ -89,9 +89,14 @@ def _compose(events: Events, pessimistic: bool, dots: bool) -> Any:
     }  # fmt: skip
     total = None
     for event, count in events:
-        make = pld.from_gaussian_mechanism if isinstance(event, GaussianEvent) else pld.from_laplace_mechanism
-        assert isinstance(event, GaussianEvent | LaplaceEvent)
-        own = make(event.noise_multiplier, **options).self_compose(count)
+        if isinstance(event, ResponseEvent | PureEvent):
+            response = event if isinstance(event, ResponseEvent) else ResponseEvent(event.epsilon)
+            n, rounding = response.n_options, {name: options[name] for name in options if name != "use_connect_dots"}
+            own = pld.from_randomized_response(n * response.other, n, **rounding).self_compose(count)
+        else:
+            make = pld.from_gaussian_mechanism if isinstance(event, GaussianEvent) else pld.from_laplace_mechanism
+            assert isinstance(event, GaussianEvent | LaplaceEvent)
+            own = make(event.noise_multiplier, **options).self_compose(count)
         total = own if total is None else total.compose(own)
     return total
 
@@ -101,7 +106,7 @@ def _width(event: Event, count: int) -> float:
     if isinstance(event, GaussianEvent):
         mu = math.sqrt(count) * event.mu
         return mu * mu + 20 * mu
-    return 2 * count * event.epsilon if isinstance(event, LaplaceEvent) else 0.0
+    return 2 * count * event.epsilon if isinstance(event, LaplaceEvent | ResponseEvent | PureEvent) else 0.0
 
 
 def _dp_accounting_rdp(events: Events, delta: float) -> float:

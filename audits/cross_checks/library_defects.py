@@ -167,6 +167,14 @@ def _opacus_zero() -> float:
     return float(eps_from_mu(mu=0.02, delta=1e-2))
 
 
+def _repeated_response() -> float:
+    import dp_accounting
+    from dp_accounting.pld import PLDAccountant
+
+    accountant = PLDAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
+    return float(accountant.compose(dp_accounting.RandomizedResponseDpEvent(0.5, 2), 100).get_epsilon(1e-5))
+
+
 _dp_accounting_defect = partial(Defect, "dp-accounting", "0.5.0, 0.6.0")
 _opacus_defect = partial(Defect, "opacus", "1.5.4, 1.6.0")
 
@@ -176,6 +184,10 @@ KNOWN_DEFECTS: tuple[Defect, ...] = (
     _dp_accounting_defect(Kind.TOO_LOW,
         "REPLACE_ONE: ignored by the RDP accountant, doubled by the PLD accountant; here RDP, sigma 1, delta 1e-5",
         9.997256146434300, lambda: _dp_accounting_rdp(1e-5, "GaussianDpEvent", 1.0, relation="REPLACE_ONE"),
+    ),
+    Defect("dp-accounting", "0.6.0", Kind.TOO_LOW,
+        "the PLD accountant counts a repeated randomized response once; here 100 of 2 options, p 3/4, delta 1e-5",
+        90.781538508301018124, _repeated_response,
     ),
     _dp_accounting_defect(Kind.TOO_LOW,
         "a PLD composed numerically is not pessimistic at very small delta; here the lowest of 20 grids, 4900 Gaussians, "

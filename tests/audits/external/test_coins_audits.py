@@ -32,9 +32,10 @@ def _examine(algorithm, controls, replays=6000):
     return examine(trial, effort, {"name": "x"}, {}, controls=controls)
 
 
-def test_thompson_sampling_keeps_the_protocol():
-    check(Thompson(), TABLE, 0)
-    assert missing_members(Thompson()) == []
+@pytest.mark.parametrize("bandit", [Thompson(), example("own_exp3").bandit], ids=lambda bandit: type(bandit).__name__)
+def test_policies_that_randomize_keep_the_protocol(bandit):
+    check(bandit, TABLE, 0)
+    assert missing_members(bandit) == []
 
 
 def test_what_a_randomized_policy_lacks_is_listed_with_its_form():
