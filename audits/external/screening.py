@@ -1,7 +1,7 @@
 """Which record leaks: the dependence of every later action on every record, from one batch of runs on drawn rewards.
 
 A reward of its own coin can be related to a later action only through the function. Correlations of all records with all
-later actions, switches and repetitions, one by one and in pairs of neighboring records, are a few products of matrices.
+later actions, switches and repetitions, one by one and in pairs of records, are a few products of matrices.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from bandana.audits.external.drawn import Drawn
 
 _MOST_ARMS = 4
 _LAGS = (1, 2)
+_LONGEST_LAG = 32
 _PLAIN = 8.0
 """Standard deviations above which one correlation needs no support by those of other records."""
 
@@ -48,7 +49,7 @@ def screen(drawn: Drawn, n_suspects: int = 2) -> tuple[Suspect, ...]:
     ends = drawn[~drawn.is_wide]
     signs = 1.0 - 2.0 * ends.codes
     found = _ranked(ends, signs, 0, 1)
-    for lag in _LAGS:
+    for lag in range(1, min(signs.shape[1], _LONGEST_LAG + 1)):  # what two records say together, and neither alone
         products = np.zeros_like(signs)
         products[:, lag:] = signs[:, lag:] * signs[:, :-lag]
         found += _ranked(ends, products, 0, 1)
@@ -97,7 +98,7 @@ def _ranked(drawn: Drawn, x: FloatArray, first: int, second: int) -> list[Suspec
     for events, weights in _events(drawn, x):
         correlation = _correlations(weights, events)
         best = np.maximum(best, (np.abs(correlation) * later).max(axis=1))
-        for lag in range(1, min(n_rounds, 33)):  # a small leak at every record adds up over records
+        for lag in range(1, min(n_rounds, _LONGEST_LAG + 1)):  # a small leak at every record adds up over records
             along = np.diagonal(correlation, lag)
             z = abs(float(along.sum())) * np.sqrt(n / len(along))
             pooled[: n_rounds - lag] = np.maximum(pooled[: n_rounds - lag], z)
