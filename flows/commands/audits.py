@@ -184,23 +184,21 @@ def _audit_own(
 ) -> None:
     """Audits one file of the user's in a child process, and says where the evidence lies."""
     from bandana.flows.running import child
-    from bandana.flows.suites.audit_report import tell
-    from bandana.flows.suites.own import Request, audit_own, write_files
+    from bandana.flows.suites.audit_report import tell, write_document
+    from bandana.flows.suites.own import Request, audit_own, write_evidence
 
     request, folder = Request(**asked), open_data(data).root / "own"
 
-    def work() -> tuple[str, str, list[str], dict[str, Path]]:
+    def work() -> tuple[str, str, list[str], Path, dict[str, Any]]:
         loaded, outcome = audit_own(request)
-        return (
-            outcome.verdict.value,
-            loaded.label,
-            tell(loaded.label, outcome),
-            write_files(loaded, outcome, request, folder),
-        )
+        told = tell(loaded.label, outcome)
+        return outcome.verdict.value, loaded.label, told, *write_evidence(loaded, outcome, request, folder)
 
     name = Path(request.algorithm).name
     returned = child.run(work, child.limits(timeout, memory, request.seconds), f"--algorithm: {name}")
-    verdict, label, lines, files = returned.value
+    verdict, label, lines, evidence, document = returned.value
+    stem = evidence.with_name(evidence.name.removesuffix(".evidence.npz"))
+    files = {"evidence": evidence, **write_document(document, stem)}
     if returned.printed:
         typer.echo(f"note: {name} {returned.printed}", err=True)
     if as_json:

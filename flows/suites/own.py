@@ -370,13 +370,14 @@ def _subject(loaded: Loaded) -> dict[str, str]:
 # --- what is written -----------------------------------------------------------------------------------------------
 
 
-def write_files(loaded: Loaded, outcome: Outcome, request: Request, folder: Path) -> dict[str, Path]:
-    """The evidence and the report: kind -> where it lies."""
-    name = f"{loaded.path.stem}-{loaded.name}"
-    place = folder / f"{name}.evidence.npz"
+def write_evidence(loaded: Loaded, outcome: Outcome, request: Request, folder: Path) -> tuple[Path, dict[str, Any]]:
+    """Writes the evidence; where it lies, and the document of the report beside it.
+
+    It may be called in a fork: reports are rendered elsewhere, as what renders them has threads that no fork takes along.
+    """
+    place = folder / f"{loaded.path.stem}-{loaded.name}.evidence.npz"
     write_whole(place, evidence.to_bytes(outcome))
-    document = report_document(loaded, outcome, request, place)
-    return {"evidence": place, **audit_report.write_document(document, folder / name)}
+    return place, report_document(loaded, outcome, request, place)
 
 
 def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: Path) -> dict[str, Any]:
