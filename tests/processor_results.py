@@ -28,7 +28,9 @@ from bandana.algorithms.rl.linear_mdp.forms import LSVI
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.claims import parse
-from bandana.audits.external.black_box import even_table, examine
+from bandana.audits.external.black_box import examine, screened_by
+from bandana.audits.external.drawn import Menu
+from bandana.audits.external.plays import even_table
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import SAMPLING, Effort, Outcome
@@ -117,7 +119,9 @@ def black_box() -> tuple[list[Any], list[float]]:
     table = even_table(6, 2, UNIT)
     pair = canary_pairs(table, (0,), False)[0]
     claim = parse("rdp(alpha=2, epsilon=1, relation=reward)")
-    return _told(examine(_function, claim, (pair,), Effort(4000, 0.95, 1e-5, 1, 3), {"kind": "function"}, {}))
+    effort, menu = Effort(4000, 0.95, 1e-5, 1, 3), Menu.of(UNIT)
+    screened = screened_by(_function, menu, (6, 2), claim, effort)
+    return _told(examine(_function, claim, (pair,), effort, {"kind": "function"}, {}, screened, menu))
 
 
 def calibrations() -> list[float]:

@@ -154,11 +154,12 @@ def test_honest_algorithms_pass_and_every_generic_fault_is_caught(algorithm, cla
     check_scope(algorithm, TABLE, claim, 0)
     outcome = _examine(algorithm, claim)
     assert outcome.verdict is Verdict.PASS, outcome.reasons
-    assert len(outcome.all_controls) == len(GENERIC)
+    assert {control.name for control in GENERIC} <= {control.name for control in outcome.all_controls}
     for control in outcome.all_controls:
         assert control.is_caught, control
-        assert SAMPLING in control.expected
-    assert {c.name for c in outcome.all_controls if DETERMINISTIC in c.expected} == {"released-again", "not-clipped"}
+    generic = [control for control in outcome.all_controls if control.name in {known.name for known in GENERIC}]
+    assert all(SAMPLING in control.expected for control in generic)
+    assert {c.name for c in generic if DETERMINISTIC in c.expected} == {"released-again", "not-clipped"}
 
 
 def test_the_example_that_never_forgets_fails_in_all_three_ways():
@@ -187,22 +188,17 @@ def test_gaussian_noise_keeps_no_pure_claim():
     assert "the ledger composes to no finite epsilon, the claim is 2-DP" in outcome.reasons[0]
 
 
-def test_other_noise_under_an_assumed_claim_is_inconclusive_and_says_what_to_claim():
+def test_laplace_noise_under_an_approximate_claim_is_held_against_that_claim():
     laplace = EveryRound(LocalSum(Laplace(1.0, 0.5, Relation.REPLACE_REWARD)))
     claim = parse("approx(epsilon=2, delta=1e-5, relation=reward)")
     outcome = _examine(laplace, claim, controls=(FAULTS["noise-halved"],))
-    assert outcome.verdict is Verdict.INCONCLUSIVE
-    assert "state the claim as gdp(...) or pure(...)" in " ".join(outcome.reasons)
+    assert outcome.verdict is Verdict.PASS
 
 
-def test_an_algorithm_that_never_releases_is_inconclusive():
-    silent = type(BANDIT)(length=100)
-    outcome = _examine(silent)
-    assert outcome.verdict is Verdict.INCONCLUSIVE
-    assert "every score is 0: nothing that the adversary sees depends on what the canary answers" in " ".join(
-        outcome.reasons
-    )
-    assert sum("missed the planted fault" in reason for reason in outcome.reasons) >= 5
+def test_an_algorithm_that_never_releases_depends_on_no_record():
+    outcome = _examine(type(BANDIT)(length=100))
+    assert outcome.verdict is Verdict.PASS, outcome.reasons
+    assert outcome.bounds == () or all(bound.lower == 0 for bound in outcome.bounds)
 
 
 def test_scores_that_are_nan_are_inconclusive():

@@ -307,9 +307,10 @@ NOT_IN_KEYS = {
     "bandana.audits.reporting.origin": "says how the result came to be",
     "bandana.flows.spec.environment:Environment.facts": "asks: stands in the key by value",
     "bandana.flows.spec.environment:Environment.check_unchanged": "checks, or fails",
-    "bandana.flows.spec.finite_arms:_Table.facts": "asks: stands in the key by value",
+    "bandana.flows.spec.environment:EnvironmentFields.made_by": "names code of the user's, which is a root",
+    "bandana.flows.spec.data_files:DataFile.facts": "asks: stands in the key by value",
+    "bandana.flows.spec.data_files:DataFile.check_unchanged": "checks, or fails",
     "bandana.flows.spec.kernel:_Rkhs.facts": "asks: stands in the key by value",
-    "bandana.flows.spec.finite_arms:_Table.check_unchanged": "checks, or fails",
     "bandana.flows.spec.finite_arms:_Table.shows": "decides how a key knows the rows",
 }
 """Code of ours that run while a result is made, and why they change no number of it."""
