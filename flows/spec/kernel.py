@@ -46,8 +46,6 @@ from bandana.privacy_core import Interval
 _MOST_LISTED, FEW_ACTIONS = 32, 2
 MARGIN = 2.0
 """Deviations of normal noise by which a reward range is wider than the means."""
-
-
 _ROUNDING = 1e-12
 Stationary = Literal[
     "squared-exponential", "matern-1/2", "matern-3/2", "matern-5/2", "product-matern-1/2", "product-matern-3/2",
