@@ -51,7 +51,8 @@ SAMPLING, DETERMINISTIC, NOISE = "sampling", "deterministic", "noise"
 class Verdict(StrEnum):
     """What an audit says of a claim.
 
-    PASS: nothing found by any search, and the audit proved its power. NOT REFUTED: the same, where actions alone were seen.
+    PASS: nothing found by any search, and the audit proved its power. NOT REFUTED: the same, where no release was seen: of a
+    function, and of an algorithm that releases nothing in the audited rounds, whatever it does after them.
     FAIL: the claim is refuted. INCONCLUSIVE: no power.
     """
 
@@ -407,12 +408,12 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """FAIL if anything is broken, else INCONCLUSIVE if there is a caveat, else PASS; NOT REFUTED without a ledger."""
+        """FAIL if anything is broken, INCONCLUSIVE if there is a caveat, NOT REFUTED if no release was seen, else PASS."""
         if self.broken:
             return Verdict.FAIL
         if self.all_caveats:
             return Verdict.INCONCLUSIVE
-        return Verdict.PASS if self.events is not None else Verdict.NOT_REFUTED
+        return Verdict.PASS if self.events else Verdict.NOT_REFUTED
 
     @property
     def coverage_lines(self) -> tuple[str, ...]:
@@ -440,7 +441,7 @@ class Outcome:
             held: tuple[str, ...] = ("claimed >= measured, in the actions alone; a function shows no ledger to account",)
         else:
             held = (
-                "claimed >= accounted >= measured",
+                "claimed >= accounted >= measured" if self.events else "nothing was released in the audited rounds",
                 f"no counterexample among {self.effort.examples} searched cases, and all noise matches its declaration",
             )
         where = "" if self.at_test_budget is None else f", at the test budget {self.at_test_budget.claim.stated}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
@@ -12,7 +14,7 @@ from bandana.privacy_core import Interval
 from bandana.privacy_core.checks import at_least, positive
 
 
-class _OneByOne(Drawn):
+class _OneByOne(Drawn, ABC):
     """Arms whose rewards are drawn one by one, and summed over a phase.
 
     Attributes:
@@ -35,9 +37,9 @@ class _OneByOne(Drawn):
         rewards = self.drawn(user[rows] + place, actions[rows])
         return np.asarray(np.bincount(rows, rewards, minlength=len(actions)), dtype=float)
 
+    @abstractmethod
     def drawn(self, users: IntArray, actions: IntArray) -> FloatArray:
         """(n,) one reward of each user."""
-        raise NotImplementedError
 
 
 class GaussianArms(_OneByOne):

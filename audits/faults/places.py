@@ -8,6 +8,7 @@ neighbor, so it exceeds every finite mu, and every (epsilon, delta) whose delta 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -45,7 +46,7 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Beside(WithLedgerWrapper):
+class _Beside(WithLedgerWrapper, ABC):
     """An algorithm that plays round by round, and what a subclass lets out after each of them.
 
     Attributes:
@@ -93,9 +94,9 @@ class _Beside(WithLedgerWrapper):
         none = np.full(len(reward), -1)
         return sensitive, self.let_out(Shown(inner, none, released.shown), kept, reward, record.user == self.last)
 
+    @abstractmethod
     def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
         """The released state with what is let out after a round."""
-        raise NotImplementedError
 
 
 class _ShownLater(_Beside):

@@ -36,8 +36,8 @@ from bandana.audits.reporting.utility import utility
 
 _VERDICTS = {
     "PASS": "the audit found no evidence against the claim, and had the power to find the planted faults",
-    "NOT REFUTED": "the audit saw actions alone and found no evidence against the claim in what it covered; it had the "
-    "power to find the planted faults, and says nothing of other data",
+    "NOT REFUTED": "the audit saw no release, only actions, and found no evidence against the claim in what it covered; "
+    "it had the power to find the planted faults, and says nothing of other data",
     "FAIL": "the audit found evidence against the claim or against the code",
     "INCONCLUSIVE": "the audit could not decide; it is evidence neither for nor against the claim",
 }

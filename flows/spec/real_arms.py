@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -89,8 +90,9 @@ class _Arms(Environment[Item]):
     def stream(self, seed: np.random.SeedSequence) -> GaussianArms | BetaArms | DriftingArms:
         return self._arms(self.spec.horizon, seed)
 
+    @abstractmethod
     def _arms(self, n_users: int, seed: np.random.SeedSequence) -> GaussianArms | BetaArms | DriftingArms:
-        raise NotImplementedError
+        """What answers in the first `n_users` rounds."""
 
     @cached_property
     def _means(self) -> FloatArray:

@@ -195,10 +195,11 @@ def test_laplace_noise_under_an_approximate_claim_is_held_against_that_claim():
     assert outcome.verdict is Verdict.PASS
 
 
-def test_an_algorithm_that_never_releases_depends_on_no_record():
+def test_an_algorithm_that_never_releases_does_not_pass():
     outcome = _examine(type(BANDIT)(length=100))
-    assert outcome.verdict is Verdict.PASS, outcome.reasons
-    assert outcome.bounds == () or all(bound.lower == 0 for bound in outcome.bounds)
+    assert outcome.verdict is Verdict.NOT_REFUTED, outcome.reasons
+    assert "nothing was released in the audited rounds" in outcome.reasons
+    assert all(bound.lower == 0 for bound in outcome.bounds)
 
 
 def test_scores_that_are_nan_are_inconclusive():
