@@ -14,7 +14,8 @@ def learn_trees(
 ) -> Callable[[FloatArray], FloatArray]:
     """Log odds of the neighbor, learned from rows of both sides.
 
-    One thread: several gain little on some thousand rows, and wait for each other where a processor is shared.
+    One thread learns and scores: several gain little on some thousand rows, wait for each other where a processor is shared,
+    and those of a process are gone in its forks, which would wait for them forever.
 
     Args:
       data: (n, d), nan where a number is missing.
@@ -34,6 +35,11 @@ def learn_trees(
         max_iter=rounds, max_leaf_nodes=16, min_samples_leaf=least_in_leaf, l2_regularization=shrinkage,
         early_stopping=False, random_state=seed,
     )  # fmt: skip
+
+    def scores(rows: FloatArray) -> FloatArray:
+        with threadpool_limits(1, "openmp"):
+            return np.asarray(model.decision_function(rows), dtype=float)
+
     with threadpool_limits(1, "openmp"):
         model.fit(np.concatenate([data, neighbor]), np.repeat([0, 1], [len(data), len(neighbor)]))
-    return lambda rows: np.asarray(model.decision_function(rows), dtype=float)
+    return scores

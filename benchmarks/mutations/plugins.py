@@ -165,5 +165,6 @@ def arguments(files: Sequence[str], marker: str, folder: Path) -> list[str]:
         "no:cacheprovider",
         "-p",
         "no:xdist",
+        "--timeout=0",  # the limits are those of `Chosen`, by the same timer
     ]
     return [*files, *words, *(["-m", marker] if marker else [])]
