@@ -83,6 +83,6 @@ def test_the_fixture_and_the_summary_work_in_a_suite(pytester):
         def test_it(private):
             private(lambda data, seed: 1.0, [0], [1], "pure(epsilon=1)", runs=1024)
     """)
-    done = pytester.runpytest_inprocess("-p", "bandana.testing", "-p", "no:cacheprovider")  # as its entry point loads it
+    done = pytester.runpytest_inprocess("-p", "no:cacheprovider")  # its entry point loads it
     done.assert_outcomes(passed=1)
     done.stdout.fnmatch_lines(["bandana: * assertions of privacy; an honest suite fails with probability at most 0.05"])
