@@ -6,13 +6,14 @@ import ast
 import csv
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bandana.audits.claims import ClaimError, parse
+from bandana.audits.external.foreign import frozen
 from bandana.audits.external.releases.audit import Samples, draw, examine
 from bandana.audits.external.releases.calls import BrokenRelease, inspect_call
 from bandana.audits.external.releases.encoding import NotEncodable, is_numeric
@@ -92,8 +93,9 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
             function = own.named(path, name, source, tree, "--mechanism")
         with own.blamed_on(path, "--mechanism"):
             caller = inspect_call(function, data, neighbor, request.seed, child.one_call)
+            found = frozen.examine(caller.tried, data, neighbor, stated, request.seed)
             samples = draw(caller, data, neighbor, request.replays, request.seed, request.seconds)
-            return examine(samples, stated, confidence=request.confidence, seed=request.seed)
+            return replace(examine(samples, stated, confidence=request.confidence, seed=request.seed), frozen=found)
 
     returned = child.run(work, limits, f"--mechanism: {path.name}:{name}")
     note = f"{path.name}:{name} {returned.printed}" if returned.printed else ""

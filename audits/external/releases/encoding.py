@@ -63,7 +63,7 @@ def joined(parts: Sequence[Outputs]) -> Outputs:
     return items
 
 
-def _leaves(output: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
+def leaves(output: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
     """The parts of one output that are not made of others, each with its place."""
     if depth > 16:
         raise NotEncodable("an output is nested more than 16 levels deep")
@@ -71,13 +71,13 @@ def _leaves(output: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]
         output = output.tolist()
     if isinstance(output, dict):
         for key in output:
-            yield from _leaves(output[key], f"{path}.{key}", depth + 1)
+            yield from leaves(output[key], f"{path}.{key}", depth + 1)
         yield f"{path}#keys", " ".join(map(str, output))
     elif isinstance(output, list | tuple | set | frozenset):
         items = sorted(output, key=repr) if isinstance(output, set | frozenset) else output
         yield f"{path}#length", len(items)
         for place, item in enumerate(items):
-            yield from _leaves(item, f"{path}[{place}]", depth + 1)
+            yield from leaves(item, f"{path}[{place}]", depth + 1)
     elif isinstance(output, complex):
         yield f"{path}.real", output.real
         yield f"{path}.imag", output.imag
@@ -131,7 +131,7 @@ class Encoder:
             return cls(None)
         seen: dict[str, Counter[str]] = {}
         for output in outputs:
-            for path, leaf in _leaves(output, ""):
+            for path, leaf in leaves(output, ""):
                 labels = seen.setdefault(path, Counter()) if len(seen) < _MOST_COLUMNS or path in seen else Counter()
                 if not _is_number(leaf):
                     labels[_label(leaf)] += 1
@@ -149,7 +149,7 @@ class Encoder:
         found = np.full((len(outputs), 2 * len(places)), np.nan)
         found[:, 1::2] = _MISSING
         for row, output in enumerate(outputs):
-            for path, leaf in _leaves(output, ""):
+            for path, leaf in leaves(output, ""):
                 if path not in places:
                     continue
                 if _is_number(leaf):

@@ -8,7 +8,8 @@ from typing import Any
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity
-from bandana.audits.outcome import StatedBound
+from bandana.audits.external.foreign.frozen import Frozen
+from bandana.audits.outcome import EQUAL, StatedBound
 from bandana.privacy_core import Guarantee
 
 FAIL, NOT_REFUTED, INCONCLUSIVE = "FAIL", "NOT REFUTED", "INCONCLUSIVE"
@@ -33,6 +34,7 @@ class ReleaseOutcome:
       reach: the bound that a release without noise would have given.
       rarest: probability of the rarest output that, coming from one side alone, would have refuted the claim.
       notes: what a reader should know of the runs.
+      frozen: what runs with frozen primitives showed; None where no primitive is priced.
     """
 
     stated: Guarantee
@@ -49,6 +51,7 @@ class ReleaseOutcome:
     reach: float
     rarest: float | None
     notes: tuple[str, ...] = ()
+    frozen: Frozen | None = None
 
     @property
     def measured(self) -> float:
@@ -57,10 +60,23 @@ class ReleaseOutcome:
 
     @property
     def verdict(self) -> str:
-        """FAIL: the bound exceeds the claim. INCONCLUSIVE: no leak at all could have. Else NOT REFUTED; never PASS."""
-        if self.measured > self.limit:
+        """FAIL: the bound exceeds the claim, or frozen primitives break it. INCONCLUSIVE: no bound could have exceeded it.
+
+        Else NOT REFUTED; never PASS.
+        """
+        if self.measured > self.limit or self._broken:
             return FAIL
         return NOT_REFUTED if self.reach > self.limit else INCONCLUSIVE
+
+    @property
+    def _broken(self) -> tuple[str, ...]:
+        """What frozen primitives showed against the claim."""
+        return () if self.frozen is None else self.frozen.findings
+
+    @property
+    def accounted(self) -> float | None:
+        """What the prices of primitives compose to, in the claim's quantity; None where nothing is accounted."""
+        return None if self.frozen is None else self.frozen.accounted
 
     @property
     def coverage(self) -> tuple[str, ...]:
@@ -73,6 +89,8 @@ class ReleaseOutcome:
         ]
         if self.is_cut:
             lines.append("the time ended before all runs were made: more --seconds give more power")
+        if self.frozen is not None:
+            lines.append(self.frozen.line)
         return (*lines, *self.notes)
 
     @property
@@ -81,7 +99,8 @@ class ReleaseOutcome:
         confidence = f"at {self.confidence:.6g} confidence"
         allowed = f"the claim allows {self.limit:.6g}"
         if self.verdict == FAIL:
-            return (f"measured exceeds claimed: {self.quantity} >= {self.measured:.6g} {confidence}, {allowed}",)
+            exceeds = f"measured exceeds claimed: {self.quantity} >= {self.measured:.6g} {confidence}, {allowed}"
+            return ((exceeds,) if self.measured > self.limit else ()) + self._broken
         shown = f"without any noise, so many runs would measure {self.quantity} >= {self.reach:.6g}"
         if self.verdict == INCONCLUSIVE:
             return (f"{self.n_runs} runs a side cannot refute the claim: {shown}, {allowed}; try more --replays",)
@@ -90,10 +109,14 @@ class ReleaseOutcome:
     def lines(self, label: str) -> list[str]:
         """The verdict, its coverage, the two numbers and the reasons, line by line."""
         sign = "<" if self.measured > self.limit else ">="
+        accounted = ""
+        if self.accounted is not None:
+            accounted = f"  {'<' if self.accounted > self.limit * EQUAL else '>='}  accounted {self.accounted:.4f}"
+            sign = "<" if self.measured > self.accounted * EQUAL else ">="
         return [
             f"{self.verdict:<13} {label}: {self.stated} on the given pair",
             *(f"  {line}" for line in self.coverage),
-            f"  {self.quantity}: claimed {self.limit:.4f}  {sign}  measured {self.measured:.4f}  "
+            f"  {self.quantity}: claimed {self.limit:.4f}{accounted}  {sign}  measured {self.measured:.4f}  "
             f"({self.bound.attack}, {self.bound.method})",
             *(f"  {line}" for line in self.reasons),
         ]
@@ -106,6 +129,7 @@ class ReleaseOutcome:
             "claim": str(self.stated),
             "quantity": str(self.quantity),
             "claimed": _finite(self.limit),
+            "accounted": None if self.accounted is None else _finite(self.accounted),
             "measured": _finite(self.measured),
             "confidence": self.confidence,
             "runs_per_side": self.n_runs,

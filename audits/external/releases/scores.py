@@ -1,6 +1,6 @@
 """Scores for "this output is of the neighbor": learned on some runs, larger where the neighbor is likelier.
 
-Five learners look for different leaks. Whatever they learn, a bound from other runs is valid; they decide power alone.
+Learners look for different leaks. Whatever they learn, a bound from other runs is valid; they decide power alone.
 """
 
 from __future__ import annotations
@@ -95,6 +95,8 @@ def learn(data: FloatArray, neighbor: FloatArray, seed: int) -> dict[str, Scorer
     wide, narrow = told[:_MOST_LOGISTIC_COLUMNS], told[:_MOST_TREE_COLUMNS]
     if data.shape[1] > 1:
         found["difference of means"] = _linear(data, neighbor)
+        found["Gaussian densities"] = densities = _gaussian(data, neighbor)
+        found["likelier Gaussian"] = lambda x: np.sign(densities(x))  # two values are bounded best where they tell all
         found["logistic regression"] = _logistic(data[:, wide], neighbor[:, wide], wide)
     found["boosted trees"] = _trees(data[:, narrow], neighbor[:, narrow], narrow, seed)
     counted = _whole_outputs(data[:, wide], neighbor[:, wide], wide)
@@ -147,6 +149,18 @@ def _linear(data: FloatArray, neighbor: FloatArray) -> Scorer:
     variance = (data.var(axis=0) + neighbor.var(axis=0)) / 2
     weights = np.where(variance > 0, (neighbor.mean(axis=0) - data.mean(axis=0)) / np.where(variance > 0, variance, 1), 0.0)
     return lambda x: _filled(x) @ weights
+
+
+def _gaussian(data: FloatArray, neighbor: FloatArray) -> Scorer:
+    """The best score where columns are independent and Gaussian, with means and spreads of their own on either side."""
+    data, neighbor = _filled(data), _filled(neighbor)
+    varying = (data.var(axis=0) > 0) & (neighbor.var(axis=0) > 0)
+    means, spreads = ([f(side[:, varying], axis=0) for side in (data, neighbor)] for f in (np.mean, np.std))
+
+    def log_density(rows: FloatArray, side: int) -> FloatArray:
+        return np.asarray((-0.5 * ((rows - means[side]) / spreads[side]) ** 2 - np.log(spreads[side])).sum(axis=1))
+
+    return lambda x: log_density(_filled(x[:, varying]), 1) - log_density(_filled(x[:, varying]), 0)
 
 
 def _logistic(data: FloatArray, neighbor: FloatArray, columns: np.ndarray) -> Scorer:
