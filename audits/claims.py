@@ -27,13 +27,20 @@ RELATIONS = {
     "reward": Relation.REPLACE_REWARD,
     "record": Relation.REPLACE_RECORD,
     "trajectory": Relation.REPLACE_TRAJECTORY,
+    "add-remove": Relation.ADD_REMOVE,
+    "user": Relation.USER,
+    "pair": Relation.GIVEN_PAIR,
 }
 TRUST = {trust.value: trust for trust in TrustModel}
 _UNITS = {
     Relation.REPLACE_REWARD: "one reward (one round)",
     Relation.REPLACE_RECORD: "one record (all that one user gives)",
     Relation.REPLACE_TRAJECTORY: "one trajectory (one episode)",
+    Relation.ADD_REMOVE: "one record",
+    Relation.USER: "all records of one user",
+    Relation.GIVEN_PAIR: "what the two given data sets differ in",
 }
+_PAIR = re.compile(r"\bpair\s*=\s*\(")
 _ORDERS = np.concatenate([np.linspace(1.05, 2, 20), np.geomspace(2.1, 128, 60)])
 
 
@@ -46,7 +53,7 @@ def parse(text: str, *, relation: str | None = None, trust: str | None = None, s
 
     Args:
       text: such as `rdp(alpha=2, epsilon=1, relation=reward, trust=central)`.
-      relation: reward, record or trajectory, where the text leaves it out.
+      relation: one of `RELATIONS`, where the text leaves it out.
       trust: central, joint or local, where the text leaves it out; central if both do.
       source: who promises it.
 
@@ -69,7 +76,7 @@ def parse(text: str, *, relation: str | None = None, trust: str | None = None, s
     if "relation" not in parts:
         raise ClaimError(
             f"claim {text!r}: it does not say which data sets are neighbors: add relation=reward, relation=record or "
-            f"relation=trajectory, as in {_example(kind)}"
+            f"relation=trajectory, as in {_example(kind)}; or name both with pair=(DATA, NEIGHBOR)"
         )
     numbers = {name: _number(text, name, parts[name]) for name in names}
     scope = {"relation": RELATIONS[parts["relation"]], "trust": TRUST[parts.get("trust", "central")]}
@@ -88,6 +95,34 @@ def parse(text: str, *, relation: str | None = None, trust: str | None = None, s
         trust=stated.trust,
         unit=_UNITS[stated.relation],
     )
+
+
+def split_pair(text: str) -> tuple[str, tuple[str, str] | None]:
+    """Takes the neighbors that a claim names, as in `gdp(mu=1, pair=(a.npy, b.npy))`, out of it.
+
+    Returns:
+      the claim with relation=pair in their place, and how both are written; where it names none, the text, and None.
+
+    Raises:
+      ClaimError: the part is no pair, is given twice, or stands beside another relation.
+    """
+    begin = _PAIR.search(text)
+    if begin is None:
+        return text, None
+    parts, last, depth = [], begin.end(), 0
+    for place in range(begin.end(), len(text)):
+        depth += (text[place] in "([{") - (text[place] in ")]}")
+        if depth < 0 or (text[place] == "," and not depth):
+            parts.append(text[last:place].strip())
+            last = place + 1
+        if depth < 0:
+            break
+    if depth >= 0 or len(parts) != 2 or not all(parts):
+        raise ClaimError(f"claim {text!r}: pair must be two data sets in parentheses, as in pair=(a.npy, b.npy)")
+    rest = text[: begin.start()] + "relation=pair" + text[last:]
+    if rest.count("relation") > 1 or _PAIR.search(rest):
+        raise ClaimError(f"claim {text!r}: the pair is the relation: give it once, and no other relation")
+    return rest, (parts[0], parts[1])
 
 
 def restated(claim: Claim, stated: Guarantee) -> Claim:

@@ -22,6 +22,7 @@ class Coverage:
       rarest: probability of the rarest event that would have been seen, about 4 over the number of runs in which it could
         have happened.
       unit: what one record is: round or episode.
+      words: of a release, what was covered; the other fields then say nothing.
     """
 
     views: tuple[str, ...]
@@ -31,14 +32,22 @@ class Coverage:
     cases: int
     rarest: float
     unit: str = "round"
+    words: tuple[str, ...] = ()
 
     @property
     def longest_lag(self) -> int:
         """How many rounds after the first changed record a leak could still be seen."""
         return max(0, self.rounds - 1 - min(self.records, default=self.rounds - 1))
 
-    def lines(self) -> tuple[str, str]:
-        """The coverage in two lines of plain words."""
+    @classmethod
+    def in_words(cls, words: tuple[str, ...]) -> Coverage:
+        """The coverage of a release, which has no records that a search could count."""
+        return cls((), (), 0, (), 0, 1.0, words=words)
+
+    def lines(self) -> tuple[str, ...]:
+        """The coverage in lines of plain words."""
+        if self.words:
+            return self.words
         if len(self.records) == self.rounds:
             changed = f"every record of {self.rounds} {self.unit}s"
         else:
@@ -52,12 +61,13 @@ class Coverage:
 
     def describe(self) -> dict[str, Any]:
         """The same as plain JSON; `of` reads it."""
-        return {**asdict(self), "views": list(self.views), "records": list(self.records), "values": list(self.values)}
+        stated = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return stated if self.words else {name: value for name, value in stated.items() if name != "words"}
 
     @classmethod
     def of(cls, stated: Mapping[str, Any] | None) -> Coverage | None:
         """The coverage that `describe` wrote; None of None."""
         if stated is None:
             return None
-        lists = {name: tuple(stated[name]) for name in ("views", "records", "values")}
+        lists = {name: tuple(stated.get(name, ())) for name in ("views", "records", "values", "words")}
         return cls(**{**stated, **lists, "rarest": float(stated["rarest"])})

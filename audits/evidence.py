@@ -27,7 +27,7 @@ from bandana.audits import claims
 from bandana.audits.bounds import methods, one_run_methods
 from bandana.audits.claims import Quantity, as_gdp, text_of
 from bandana.audits.coverage import Coverage
-from bandana.audits.outcome import DETERMINISTIC, DRAWN, ONE_RUN, Effort, Outcome, StatedBound, TriedControl, Verdict
+from bandana.audits.outcome import DETERMINISTIC, DRAWN, ONE_RUN, OUTPUT, Effort, Outcome, StatedBound, TriedControl, Verdict
 from bandana.audits.replays.attacks import ACTIONS
 from bandana.privacy_core import (
     BoundedRangeEvent,
@@ -407,6 +407,8 @@ def _check_scores(outcome: Outcome) -> list[Line]:
     for name, pair in outcome.scores.items():
         view = views.get(name)
         expected = {ACTIONS: replays - replays // 2, ONE_RUN: len(pair[0])}.get(str(view), replays)
+        if view == OUTPUT:  # most runs teach the score and choose it, and what was given may be fewer than were asked for
+            expected = min(len(pair[0]), replays)
         if name.startswith(DRAWN):  # coins decided how many runs have one value of the record, and how many the other
             expected = min(len(pair[0]), 2 * replays)
         for side, scores in zip(("data", "neighbor"), pair, strict=True):

@@ -42,6 +42,8 @@ MU = Quantity("mu")
 
 ONE_RUN = "one_run"
 """View of an adversary who guesses the coins of many canaries in one run."""
+OUTPUT = "output"
+"""View of an adversary who sees what a release returns, on one pair of data sets."""
 DRAWN = "drawn"
 """Beginning of the name of scores from runs on drawn rewards: coins decide how many there are of each side."""
 SAMPLING, DETERMINISTIC, NOISE = "sampling", "deterministic", "noise"
@@ -291,6 +293,11 @@ class Outcome:
         return Quantity.of(self.claim.stated) if self.events is None else main_quantity(self.claim.stated, self.events)
 
     @property
+    def is_release(self) -> bool:
+        """Whether the outputs of a release on one pair of data sets were seen."""
+        return any(bound.view == OUTPUT for bound in self.bounds)
+
+    @property
     def all_controls(self) -> tuple[TriedControl, ...]:
         """The planted faults, at whichever budget they were tried."""
         return self.controls + (self.at_test_budget.controls if self.at_test_budget else ())
@@ -347,7 +354,7 @@ class Outcome:
         if self.counterexample is not None:
             reasons.append(f"counterexample: {self.counterexample['summary']}")
         if self.noise_finding is not None:
-            reasons.append(f"the noise is not what is declared: {self.noise_finding}")
+            reasons.append(("" if self.is_release else "the noise is not what is declared: ") + self.noise_finding)
         if self.at_test_budget is not None:
             reasons += [f"at the test budget, {self.at_test_budget.claim.stated}: {r}" for r in self.at_test_budget.broken]
         return tuple(reasons)
@@ -437,6 +444,8 @@ class Outcome:
             return self.broken
         if self.all_caveats:
             return self.all_caveats
+        if self.is_release:
+            return ("claimed >= measured on this pair of data sets; a release shows no ledger to account",)
         if self.events is None:
             held: tuple[str, ...] = ("claimed >= measured, in the actions alone; a function shows no ledger to account",)
         else:

@@ -30,7 +30,7 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
         **about,
         "unit": claim.unit,
         "relation": claim.relation.value,
-        "view_of_adversary": _VIEW_OF_ADVERSARY if outcome.events is not None else "the actions of all other users",
+        "view_of_adversary": _view(outcome),
         "claim": {
             "statement": claim.statement,
             "theorem": claim.theorem,
@@ -75,6 +75,12 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
         "verdict": outcome.verdict.value,
         "reasons": list(outcome.reasons),
     }
+
+
+def _view(outcome: Outcome) -> str:
+    if outcome.is_release:
+        return "the output of one run"
+    return _VIEW_OF_ADVERSARY if outcome.events is not None else "the actions of all other users"
 
 
 def three_of(outcome: Outcome, quantity: Quantity) -> dict[str, float | None]:

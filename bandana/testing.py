@@ -64,8 +64,9 @@ def assert_private(
     Runs are watched block by block: a broken release fails after a few hundred runs, an honest one ends at its budget.
 
     Args:
-      function: of (data, seed), or any other form that `bandana audit --mechanism` takes.
-      data: a data set.
+      function: of (data, seed), or any other form that `bandana audit --mechanism` takes; or an algorithm that keeps the
+        protocol, whose releases are seen.
+      data: a data set; of a bandit a table of rewards, (n_rounds, n_arms).
       neighbor: its neighbor.
       claim: such as `approx(epsilon=1, delta=1e-5)`.
       runs: on each side, at most; at least 1024.
@@ -79,17 +80,18 @@ def assert_private(
     Raises:
       AssertionError: the claim is refuted.
       ClaimError: the claim cannot be read.
-      BrokenRelease: the function cannot be called.
+      BrokenRelease: the function cannot be called; of a bandit BrokenFunction or ProtocolError.
     """
     from bandana.audits.claims import parse
-    from bandana.audits.external.releases.calls import inspect_call
+    from bandana.audits.external.releases.bandits import prepared
     from bandana.audits.external.releases.watch import watch
+    from bandana.privacy_core import Interval
 
     __tracebackhide__ = True
-    stated = parse(claim, relation=None if "relation" in claim else "record").stated
-    caller = inspect_call(function, data, neighbor, seed)
+    stated = parse(claim, relation=None if "relation" in claim else "pair").stated
+    ready = prepared(function, data, neighbor, Interval(0.0, 1.0), seed)
     level = (budget or _budget).next()
-    found = watch(caller, data, neighbor, stated, level=level, most_runs=runs, seed=seed, seconds=seconds)
+    found = watch(ready.caller, ready.data, ready.neighbor, stated, level=level, most_runs=runs, seed=seed, seconds=seconds)
     if found.is_refuted:
         raise AssertionError(str(found))
     return found

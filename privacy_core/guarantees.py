@@ -30,6 +30,8 @@ class Relation(StrEnum):
     REPLACE_RECORD = "replace one record"
     REPLACE_TRAJECTORY = "replace one trajectory"
     ADD_REMOVE = "add or remove one record"
+    USER = "all records of one user"
+    GIVEN_PAIR = "the given pair"
 
 
 class TrustModel(StrEnum):

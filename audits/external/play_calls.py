@@ -58,6 +58,17 @@ def adapted(function: Any, shape: tuple[int, int], span: Interval, guard: Guard 
     return all_at_once if _is_batched(call, shape, span) else one_by_one
 
 
+def plays_many(function: Any, shape: tuple[int, int], span: Interval, guard: Guard = nullcontext) -> bool:
+    """Whether it is called with the rewards of many runs, or pulls arms of many at once; see `adapted`."""
+    if takes_stream(function):
+        return True
+    try:
+        play = adapted(function, shape, span, guard)
+    except Exception:  # whatever it says of rewards of many runs
+        return False
+    return play.__name__ == "all_at_once"
+
+
 def _with_seed(caller: Caller, data: Any, seed: int) -> Any:
     assert caller.seed is not None
     coin = np.random.default_rng(seed) if caller.is_generator else seed

@@ -29,6 +29,7 @@ VIEWS = {
     "actions": "Sees only the actions of the other users, and knows all other records.",
     "report": "Sees the message of one user; under local privacy nobody else is trusted.",
     "one_run": "Sees a single run with many canaries, each included or excluded by its own fair coin.",
+    "output": "Sees what one run returns, and knows both data sets.",
 }
 """Description of each view of the adversary."""
 

@@ -94,6 +94,7 @@ def audit(
     probes: Sequence[int] = (),
     low: float = 0.0,
     high: float = 1.0,
+    pair: tuple[Any, Any] | None = None,
 ) -> Audit:
     """Audits an algorithm or a function of your own in this process, as `bandana audit --algorithm` does.
 
@@ -112,6 +113,8 @@ def audit(
       probes: records to plant canaries at; none: found from the ledger.
       low: least reward of a function.
       high: largest one.
+      pair: two data sets on which the claim is made, in place of a neighboring relation: tables of rewards
+        (n_rounds, n_arms) for a bandit, anything for another function of (data, seed).
 
     Raises:
       SpecError: a mistake in an argument, or in what is audited; the message says which and what to do.
@@ -120,7 +123,7 @@ def audit(
     given = None if is_named else _given(algorithm)
     request = Request(
         algorithm if is_named else _label(given), claim, relation, trust, replays, rounds, arms, confidence, delta,
-        examples, seed, tuple(probes), low, high,
+        examples, seed, tuple(probes), low, high, pair=pair,
     )  # fmt: skip
     with _arguments_named(), threadpool_limits(1):
         loaded, outcome = audit_own(request, given)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _OF_AN_AUDIT = ("claim", "relation", "trust", "replays", "rounds", "arms", "confidence", "delta", "examples", "seed", "low",
                 "high")  # fmt: skip
-_OF_A_RELEASE = ("claim", "replays", "confidence", "seed", "seconds", "timeout", "memory")
+_OF_A_RELEASE = ("claim", "pair", "replays", "confidence", "seed", "seconds", "timeout", "memory")
 
 
 def audit(
@@ -52,6 +52,10 @@ def audit(
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="The whole catalog and every building block.")] = False,
     only: Annotated[list[str] | None, option("With --all: a label to audit; give it several times.")] = None,
+    pair: Annotated[
+        tuple[str, str] | None,
+        option("The two data sets that the claim is about, files or literals; also pair=(A, B) in it."),
+    ] = None,
     claim: Annotated[str | None, option("What it promises, such as gdp(mu=1, relation=reward).")] = None,
     relation: Annotated[
         str | None, option("Neighboring relation, if the claim names none: reward, record or trajectory.")
@@ -88,6 +92,7 @@ def audit(
 
         given = {name: context.params[name] for name in _OF_AN_AUDIT if context.params[name] is not None}
         given |= {"probes": tuple(probe)} if probe else {}
+        given |= {"pair": pair} if pair is not None else {}
         if sum((spec is not None, algorithm is not None, mechanism is not None, samples is not None, all_)) != 1:
             raise SpecError(
                 "audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME, any release "
@@ -133,7 +138,7 @@ def _audit_release(
 ) -> None:
     """Audits one release on one pair of data sets, or samples of it."""
     from bandana.flows.spec.mistakes import SpecError
-    from bandana.flows.suites.releases import ReleaseRequest, audit_release
+    from bandana.flows.suites.releases import ReleaseRequest, audit_release, write_release
 
     asked = "--mechanism" if samples is None else "--samples"
     if wrong := [name for name in given if name not in _OF_A_RELEASE]:
@@ -144,17 +149,21 @@ def _audit_release(
         if data is not None or neighbor is not None:
             raise SpecError("--data, --neighbor: not with --samples, which holds the outputs of both")
         request = ReleaseRequest(samples=samples, **given)
-    elif data is None or neighbor is None:
+    elif (data is None) is not (neighbor is None):
         raise SpecError("--mechanism needs --data and --neighbor: two data sets, files or Python literals")
     else:
-        request = ReleaseRequest(mechanism=str(mechanism), data=data, neighbor=neighbor, **given)
+        request = ReleaseRequest(mechanism=str(mechanism), data=data or "", neighbor=neighbor or "", **given)
+    folder = open_data(None).root / "own"
     audited = audit_release(request)
+    files = write_release(audited, request, folder)
     if audited.note:
         typer.echo(f"note: {audited.note}", err=True)
     if as_json:
-        typer.echo(json.dumps(audited.outcome.entry(audited.label), indent=1, allow_nan=False))
+        entry = audited.outcome.entry(audited.label) | {"files": {kind: str(place) for kind, place in files.items()}}
+        typer.echo(json.dumps(entry, indent=1, allow_nan=False))
     else:
         echo(*audited.outcome.lines(audited.label))
+        _say_files(files)
     if audited.outcome.verdict != "NOT REFUTED":
         raise typer.Exit(FAILURE)
 
@@ -206,13 +215,18 @@ def _audit_own(
         typer.echo(for_machines(label, entries, {kind: str(path) for kind, path in files.items()}))
     else:
         echo(*lines)
-        here = Path.cwd()
-        shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
-        for kind, place in shown.items():
-            typer.echo(f"{kind:<9} {place}")
-        typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")
+        _say_files(files)
     if verdict not in ("PASS", "NOT REFUTED"):
         raise typer.Exit(FAILURE)
+
+
+def _say_files(files: dict[str, Path]) -> None:
+    """Where the files lie, and what may be done with the evidence."""
+    here = Path.cwd()
+    shown = {kind: path.relative_to(here) if path.is_relative_to(here) else path for kind, path in files.items()}
+    for kind, place in shown.items():
+        typer.echo(f"{kind:<9} {place}")
+    typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")
 
 
 def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resources: Resources, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bandana.algorithms.entry import Claim, Settings
-from bandana.audits.claims import parse
+from bandana.audits.claims import ClaimError, parse, split_pair
 
 _HELD = re.compile(r"\{(\w+)\}")
 
@@ -24,6 +24,10 @@ def claim_of(text: str, source: str, parameters: Mapping[str, Any]) -> Claim:
       ClaimError: what results is no claim.
       KeyError: a name is no parameter; see `held`.
     """
+    if split_pair(text)[1] is not None:
+        raise ClaimError(
+            f"claim {text!r}: a benchmark's audit plays data of its own; audit a given pair with bandana audit --algorithm"
+        )
     return parse(_HELD.sub(lambda found: str(parameters[found[1]]), text), source=source)
 
 

@@ -170,6 +170,8 @@ def _power_in_words(outcome: Outcome) -> str:
         main = part.main
         return f"{main} {part.power:.3g} times as large" if math.isfinite(part.power) else f"no factor in {main}"
 
+    if outcome.is_release:
+        return f"power: on this pair it would have caught {told(outcome)} as claimed, or less, with 95 % probability"
     if outcome.events is None:
         return f"power: from actions alone it would have caught {told(outcome)} as claimed, with 95 % probability"
     caught = f"{told(outcome)} as claimed"

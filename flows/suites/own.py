@@ -22,7 +22,7 @@ from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table, random_episodes
 from bandana.algorithms.environments.tables import random_table
 from bandana.audits import evidence
-from bandana.audits.claims import ClaimError, parse
+from bandana.audits.claims import ClaimError
 from bandana.audits.external import black_box, conformance, white_box
 from bandana.audits.external.conformance import ProtocolError
 from bandana.audits.external.drawn import Menu
@@ -30,6 +30,7 @@ from bandana.audits.external.play_calls import accepts_outside, adapted, afforda
 from bandana.audits.external.plays import BrokenFunction, check, even_table
 from bandana.audits.external.releases.calls import BrokenRelease
 from bandana.audits.external.releases.encoding import NotEncodable
+from bandana.audits.external.releases.record import recorded
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.summary import summarize
 from bandana.audits.trial import Trial
@@ -40,10 +41,11 @@ from bandana.flows.running.settings import is_anonymous
 from bandana.flows.running.store import write_whole
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites import audit_report
+from bandana.flows.suites.given_pairs import Given, audit_pair, read_claim
 from bandana.flows.suites.work import about_audits
-from bandana.privacy_core import ApproxDP, Interval
+from bandana.privacy_core import ApproxDP, Interval, Relation
 
-ALGORITHM, FUNCTION = "algorithm", "function"
+ALGORITHM, FUNCTION, RELEASE = "algorithm", "function", "release"
 _DEFAULT_DELTA = 1e-5
 _ARM_NAMES = ("n_actions", "n_arms", "arms")
 
@@ -68,6 +70,8 @@ class Request:
       low: least reward of a function.
       high: largest one.
       seconds: for all runs; a slow function gets fewer replays, and an algorithm that takes longer is stopped.
+      pair: two data sets, or how files and literals are written; None: those that the claim names, or neighbors are
+        searched for.
     """
 
     algorithm: str
@@ -85,11 +89,12 @@ class Request:
     low: float = 0.0
     high: float = 1.0
     seconds: float = 3600.0
+    pair: Given | None = None
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """The algorithm or function (its `kind` says which) that `FILE.py:NAME` names; `source` is the file's text."""
+    """The algorithm, function or release (its `kind` says which) that `FILE.py:NAME` names; `source` is the file's text."""
 
     kind: str
     subject: Any
@@ -279,7 +284,9 @@ def audit_own(request: Request, given: Loaded | None = None) -> tuple[Loaded, Ou
       SpecError: a mistake in the request or in the file.
     """
     try:
-        claim = parse(request.claim, relation=request.relation, trust=request.trust, source=request.algorithm)
+        claim, pair = read_claim(
+            request.claim, request.pair, relation=request.relation, trust=request.trust, source=request.algorithm
+        )
         delta = request.delta
         if delta is None:
             delta = claim.stated.delta if isinstance(claim.stated, ApproxDP) else _DEFAULT_DELTA
@@ -293,7 +300,11 @@ def audit_own(request: Request, given: Loaded | None = None) -> tuple[Loaded, Ou
         raise SpecError(f"--seed must be at least 0, got {request.seed}")
     making, loaded = Making(), given or load(request.algorithm, request.arms)
     with blamed_on(loaded.path):
-        if loaded.kind == FUNCTION:
+        if pair is not None:
+            if claim.relation is not Relation.GIVEN_PAIR:
+                raise ClaimError(f"the pair is the relation: leave out {claim.relation.value!r}, or the pair")
+            outcome = _audit_pair(loaded, request, claim, effort, reward_range, pair)
+        elif loaded.kind == FUNCTION:
             outcome = _audit_function(loaded, request, claim, effort, reward_range)
         else:
             outcome = _audit_algorithm(loaded, request, claim, effort)
@@ -325,6 +336,13 @@ def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
         return arms, f"{arms}, fair coins at both ends of the range"
     episodes = random_episodes(rounds, length, n_states, n_actions, span, request.seed)
     return episodes, f"{episodes} that lead anywhere, fair coins at both ends of the range"
+
+
+def _audit_pair(
+    loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval, pair: Given
+) -> Outcome:
+    found, words = audit_pair(loaded.subject, pair, claim, effort, reward_range, request.seconds)
+    return recorded(found, claim, _subject(loaded), about_audits(words, (), request.seed))
 
 
 def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval) -> Outcome:
@@ -392,7 +410,7 @@ def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: P
         "parameters": {f.name: str(getattr(subject, f.name)) for f in shown},
         "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous()),
     }
-    n_actions = (request.arms or 2) if loaded.kind == FUNCTION else subject.n_actions
+    n_actions = {FUNCTION: request.arms or 2, RELEASE: 0}.get(loaded.kind) or getattr(subject, "n_actions", 0)
     is_episodic = getattr(subject, "episode_length", None) is not None
     return audit_report.document(
         f"Audit of {loaded.label}",
@@ -404,6 +422,6 @@ def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: P
         rounds=request.rounds,
         seed=request.seed,
         spec=loaded.source,
-        commands=[f'bandana audit --algorithm {loaded.label} --claim "{request.claim}"'],
+        commands=[f'bandana audit --algorithm {loaded.label} --claim "{request.claim}"'] if loaded.kind != RELEASE else [],
         evidence=[place],
     )

@@ -7,6 +7,7 @@ from typing import Any
 from bandana.audits.bounds.methods import method_of
 from bandana.audits.bounds.power import LARGEST_FACTOR, share_caught
 from bandana.audits.claims import Quantity
+from bandana.audits.outcome import OUTPUT
 
 _POINTS = 40
 _TRIALS = 40
@@ -27,6 +28,8 @@ def power_curve(entry: dict[str, Any]) -> dict[str, Any] | None:
     budget, main = ("claimed", entry["main"]) if test is None else ("test", test["main"])
     looked = [b for b in measured["bounds"] if b["budget"] == budget and b["quantity"] == main["quantity"]]
     if smallest is None or not looked or not main["claimed"]:
+        return None
+    if looked[0]["view"] == OUTPUT:  # a release is audited in seconds, and its smallest fault is a rough estimate
         return None
     bound = looked[0]  # of the view that the claim is held against in the first place
     method, parameters = method_of(_quantity(bound["quantity"]), measured["seed"], bound["view"] == "actions")

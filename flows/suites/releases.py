@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import ast
-import csv
-import json
 import math
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from bandana.audits.claims import ClaimError, parse
+from bandana.algorithms.entry import Claim
+from bandana.audits.claims import ClaimError, split_pair
 from bandana.audits.external.foreign import frozen
 from bandana.audits.external.releases.audit import Samples, draw, examine
 from bandana.audits.external.releases.calls import BrokenRelease, inspect_call
 from bandana.audits.external.releases.encoding import NotEncodable, is_numeric
 from bandana.audits.external.releases.outcome import ReleaseOutcome
-from bandana.audits.outcome import MIN_REPLAYS
+from bandana.audits.external.releases.record import recorded
+from bandana.audits.outcome import MIN_REPLAYS, Outcome
+from bandana.flows.keys.provenance import Making
 from bandana.flows.running import child
+from bandana.flows.running.settings import is_anonymous
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites import own
-from bandana.privacy_core import Guarantee
+from bandana.flows.suites.audit_report import write_document
+from bandana.flows.suites.data_sets import read_data
+from bandana.flows.suites.given_pairs import Given, on_pair, read_claim
+from bandana.flows.suites.own import RELEASE, Loaded
+from bandana.flows.suites.work import about_audits
 
-_ENDINGS = (".npy", ".csv", ".json")
+_REPLAYED = "one given pair of data sets"
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class ReleaseRequest:
       mechanism: FILE.py:NAME of a release, a function of (data, seed); empty for samples.
       data: a data set: a file (.npy, .csv, .json) or a Python literal.
       neighbor: its neighbor.
+      pair: both, in place of `data` and `neighbor`; the claim may name them too.
       samples: files with outputs of both sides, in place of a mechanism.
       replays: runs on each side, at most.
       seconds: for all runs.
@@ -49,6 +55,7 @@ class ReleaseRequest:
     mechanism: str = ""
     data: str = ""
     neighbor: str = ""
+    pair: tuple[str, str] | None = None
     samples: tuple[Path, Path] | None = None
     replays: int = 100_000
     seconds: float = 60.0
@@ -60,11 +67,24 @@ class ReleaseRequest:
 
 @dataclass(frozen=True)
 class ReleaseAudited:
-    """An audit that is done: how the subject is called, what was found, and what the user should know beside it."""
+    """An audit that is done.
 
-    label: str
+    Attributes:
+      loaded: what was audited.
+      outcome: what was found.
+      record: the same as evidence and reports keep it.
+      note: what the user should know beside it.
+    """
+
+    loaded: Loaded
     outcome: ReleaseOutcome
+    record: Outcome
     note: str
+
+    @property
+    def label(self) -> str:
+        """How the subject is called."""
+        return self.loaded.label
 
 
 def audit_release(request: ReleaseRequest) -> ReleaseAudited:
@@ -73,7 +93,8 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
     Raises:
       SpecError: a mistake in the request, the files or the function; one line.
     """
-    stated = _guarantee(request.claim)
+    given = (request.data, request.neighbor) if request.data or request.neighbor else request.pair
+    claim, pair = _claim(request, given)
     if not 0 < request.confidence < 1:
         raise SpecError(f"--confidence must lie strictly between 0 and 1, got {request.confidence!r}")
     limits = child.limits(request.timeout, request.memory)
@@ -84,8 +105,9 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
     if request.seed < 0:
         raise SpecError(f"--seed must be at least 0, got {request.seed}")
     if request.samples is not None:
-        return _audit_samples(request, request.samples, stated)
-    data, neighbor = read_data("--data", request.data), read_data("--neighbor", request.neighbor)
+        return _audit_samples(request, request.samples, claim)
+    data, neighbor = pair
+    making = Making()
     path, name, source, tree = own.read(request.mechanism, "--mechanism")
 
     def work() -> ReleaseOutcome:
@@ -93,88 +115,62 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
             function = own.named(path, name, source, tree, "--mechanism")
         with own.blamed_on(path, "--mechanism"):
             caller = inspect_call(function, data, neighbor, request.seed, child.one_call)
-            found = frozen.examine(caller.tried, data, neighbor, stated, request.seed)
+            found = frozen.examine(caller.tried, data, neighbor, claim.stated, request.seed)
             samples = draw(caller, data, neighbor, request.replays, request.seed, request.seconds)
-            return replace(examine(samples, stated, confidence=request.confidence, seed=request.seed), frozen=found)
+            return replace(examine(samples, claim.stated, confidence=request.confidence, seed=request.seed), frozen=found)
 
     returned = child.run(work, limits, f"--mechanism: {path.name}:{name}")
     note = f"{path.name}:{name} {returned.printed}" if returned.printed else ""
-    return ReleaseAudited(f"{path.name}:{name}", returned.value, note)
+    loaded = Loaded(RELEASE, None, path, name, source)
+    return _audited(loaded, request, claim, returned.value, making, note)
 
 
-def _audit_samples(request: ReleaseRequest, places: tuple[Path, Path], stated: Guarantee) -> ReleaseAudited:
+def _audited(
+    loaded: Loaded, request: ReleaseRequest, claim: Claim, found: ReleaseOutcome, making: Making, note: str
+) -> ReleaseAudited:
+    subject = {"kind": loaded.kind, "name": loaded.label}
+    if loaded.source:
+        subject["source sha256"] = sha256(loaded.source.encode()).hexdigest()
+    record = recorded(found, claim, subject, about_audits(_REPLAYED, (), request.seed))
+    return ReleaseAudited(loaded, found, replace(record, provenance=making.record(is_anonymous=is_anonymous())), note)
+
+
+def write_release(audited: ReleaseAudited, request: ReleaseRequest, folder: Path) -> dict[str, Path]:
+    """Writes the evidence and the report of an audit into a folder; kind -> where it lies."""
+    own_request = own.Request(audited.label, request.claim, rounds=1, seed=request.seed)
+    place, document = own.write_evidence(audited.loaded, audited.record, own_request, folder)
+    return {"evidence": place, **write_document(document, place.with_name(place.name.removesuffix(".evidence.npz")))}
+
+
+def _audit_samples(request: ReleaseRequest, places: tuple[Path, Path], claim: Claim) -> ReleaseAudited:
+    making = Making()
     sides = [read_data("--samples", str(place)) for place in places]
     for place, side in zip(places, sides, strict=True):
         if not isinstance(side, list) and not (is_numeric(side) and np.ndim(side)):
             raise SpecError(f"--samples: {place} must hold one output a row, or a list of outputs")
     try:
         outcome = examine(
-            Samples(sides[0], sides[1]), stated, confidence=request.confidence, seed=request.seed, shuffled=True
+            Samples(sides[0], sides[1]), claim.stated, confidence=request.confidence, seed=request.seed, shuffled=True
         )
     except (BrokenRelease, NotEncodable) as error:
         raise SpecError(f"--samples: {error}") from error
-    return ReleaseAudited(" against ".join(place.name for place in places), outcome, "")
+    loaded = Loaded(RELEASE, None, places[0], f"{places[0].stem}-against-{places[1].stem}", "")
+    return _audited(loaded, request, claim, outcome, making, "")
 
 
-def _guarantee(text: str) -> Guarantee:
-    """The guarantee that a claim states; a given pair needs no neighboring relation."""
+def _claim(request: ReleaseRequest, pair: tuple[str, str] | None) -> tuple[Claim, Given]:
+    """What a request claims, and the two data sets; samples are outputs, whose data sets nobody needs."""
     try:
-        return parse(text, relation=None if "relation" in text else "record").stated
+        if request.samples is not None:
+            pair = ("[0]", "[1]")
+        if pair is None and split_pair(request.claim)[1] is None:
+            raise SpecError(
+                "--mechanism needs --data and --neighbor, --pair, or pair=(A, B) in the claim: two data sets, files or "
+                "Python literals"
+            )
+        options = ("--pair", "--pair") if pair is request.pair else ("--data", "--neighbor")
+        claim, given = read_claim(request.claim, pair, options=options)
+        assert given is not None
+        return on_pair(claim), given
     except ClaimError as error:
         raise SpecError(f"--claim: {error}") from error
-
-
-def read_data(option: str, text: str) -> Any:
-    """A data set from a file, or from a Python literal.
-
-    Args:
-      option: its name, for messages.
-      text: a path that ends in .npy, .csv or .json, or a literal such as `[0, 1, 1]`.
-
-    Returns:
-      an array of .npy; an array of a .csv of numbers, with or without a line of names, else its lines as dictionaries
-      (lists, without names); what a .json or a literal says.
-
-    Raises:
-      SpecError: neither of these; the message says what to change.
-    """
-    path = Path(text)
-    if path.suffix.lower() not in _ENDINGS:
-        try:
-            return ast.literal_eval(text)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-            raise SpecError(
-                f"{option}: must be a file (.npy, .csv, .json) or a Python literal such as [0, 1, 1], got {text!r}"
-            ) from error
-    try:
-        match path.suffix.lower():
-            case ".npy":
-                return np.load(path, allow_pickle=False)
-            case ".json":
-                return json.loads(path.read_text(encoding="utf-8"))
-        return _csv(path)
-    except (OSError, ValueError) as error:  # what is no JSON, no UTF-8 or no NumPy file
-        raise SpecError(f"{option}: {path} cannot be read: {error}") from error
-
-
-def _csv(path: Path) -> Any:
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.reader(file) if row]
-    if not rows:
-        raise ValueError("it is empty")
-    if wrong := [place for place, row in enumerate(rows, start=1) if len(row) != len(rows[0])]:
-        raise ValueError(f"line {wrong[0]} has {len(rows[wrong[0] - 1])} fields, the first has {len(rows[0])}")
-    names, rest = (None, rows) if _as_numbers(rows[:1]) is not None else (rows[0], rows[1:])
-    numbers = _as_numbers(rest)
-    if numbers is not None and len(rest):
-        return numbers[:, 0] if numbers.shape[1] == 1 else numbers
-    if names is None or len(rows) == 1 or len(names) == 1:
-        return [row[0] if len(row) == 1 else row for row in rows]
-    return [dict(zip(names, row, strict=True)) for row in rest]
-
-
-def _as_numbers(rows: list[list[str]]) -> np.ndarray | None:
-    try:
-        return np.array([[float(field) for field in row] for row in rows], dtype=float)
-    except ValueError:
-        return None

@@ -8,7 +8,17 @@ from scipy.special import ndtr
 
 from bandana.audits.bounds.methods import bound, method_of
 from bandana.audits.claims import ClaimError, Quantity, as_gdp, assumes_gaussian_noise, binary_divergence, parse, text_of
-from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, NoSuchConversion, PureDP, Relation, RenyiDP, TrustModel
+from bandana.privacy_core import (
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    NoSuchConversion,
+    PrivacyCurve,
+    PureDP,
+    Relation,
+    RenyiDP,
+    TrustModel,
+)
 
 REWARD = {"relation": Relation.REPLACE_REWARD}
 CLAIMS = {
@@ -16,6 +26,8 @@ CLAIMS = {
     "rdp(alpha=2, epsilon=1, relation=reward)": RenyiDP(2.0, 1.0, **REWARD),
     "zcdp(rho=0.5, relation=record)": ZCDP(0.5),
     "pure(epsilon=1e-1, relation=trajectory)": PureDP(0.1, relation=Relation.REPLACE_TRAJECTORY),
+    "gdp(mu=1, relation=pair)": GaussianDP(1.0, relation=Relation.GIVEN_PAIR),
+    "pure(epsilon=1, relation=add-remove)": PureDP(1.0, relation=Relation.ADD_REMOVE),
     "approx(epsilon=1, delta=1e-5, relation=reward, trust=joint)": ApproxDP(1.0, 1e-5, trust=TrustModel.JOINT, **REWARD),
 }
 
@@ -75,7 +87,10 @@ def test_what_a_claim_is_tested_as_and_what_that_assumes(text, mu, assumed):
         ("gdp(mu=inf, relation=reward)", "mu must be a finite number above 0"),
         ("rdp(alpha=1, epsilon=1, relation=reward)", "alpha must be a finite Renyi order above 1"),
         ("approx(epsilon=1, delta=0, relation=reward)", "delta must lie strictly between 0 and 1"),
-        ("gdp(mu=1, relation=rewards)", "relation must be one of reward, record, trajectory, got 'rewards'"),
+        (
+            "gdp(mu=1, relation=rewards)",
+            "relation must be one of reward, record, trajectory, add-remove, user, pair, got 'rewards'",
+        ),
         ("gdp(mu=1, relation=reward, trust=nobody)", "trust must be one of central, joint, local"),
         ("gdp(mu=1, relation)", "the part 'relation' must be of the form NAME=VALUE"),
         ("gdp(1, relation=reward)", "the part '1' must be of the form NAME=VALUE"),
@@ -94,7 +109,7 @@ def test_a_relation_that_is_given_twice_must_be_one():
 
 def test_what_has_no_written_form_is_refused():
     with pytest.raises(ClaimError, match="no claim that an audit can be asked for"):
-        text_of(GaussianDP(1.0, relation=Relation.ADD_REMOVE))
+        text_of(PrivacyCurve(((),)))
 
 
 def test_the_binary_divergence_of_randomized_response_is_exact():

@@ -25,7 +25,7 @@ from bandana.audits.external.releases.calls import Batch, BrokenRelease, Caller
 from bandana.audits.external.releases.encoding import Encoder, Outputs, Raised, is_numeric, joined
 from bandana.audits.external.releases.outcome import ReleaseOutcome
 from bandana.audits.external.releases.scores import learn
-from bandana.audits.outcome import StatedBound
+from bandana.audits.outcome import OUTPUT, StatedBound
 from bandana.audits.replays.measure import rounded
 from bandana.privacy_core import Guarantee
 
@@ -163,7 +163,7 @@ def examine(
         for score in scores:
             _check_independence(score)
     lower = methods.bound(method, *scores, level, **parameters)
-    bound = StatedBound("output", name, "the given pair", quantity, method, parameters, level, lower, "output0")
+    bound = StatedBound(OUTPUT, name, "the given pair", quantity, method, parameters, level, lower, "output0")
     return ReleaseOutcome(
         stated=stated,
         quantity=quantity,
@@ -176,7 +176,7 @@ def examine(
         how=samples.how,
         is_cut=samples.is_cut,
         n_columns=tables[0].shape[1] if encoder.columns is None else len(encoder.columns),
-        reach=_reach(quantity, seed, level, len(scores[0])),
+        reach=reach_of(quantity, seed, level, len(scores[0])),
         rarest=rarest_event(quantity, limit, seed, level, n, len(scores[0])),
         notes=notes,
     )
@@ -199,7 +199,7 @@ def bounds_on(quantity: Quantity, seed: int) -> Sequence[tuple[str, dict[str, An
     return (sharpest, ("epsilon-threshold", {"delta": quantity.delta}) if quantity.delta else ("pure-event", {"seed": seed}))
 
 
-def _reach(quantity: Quantity, seed: int, level: float, n: int, share: float = 1.0) -> float:
+def reach_of(quantity: Quantity, seed: int, level: float, n: int, share: float = 1.0) -> float:
     """The largest bound from n outputs a side of which a share of the neighbor's could not come from the data set."""
     telltale = np.zeros(n)
     telltale[np.linspace(0, n - 1, round(share * n)).astype(np.int64)] = np.inf  # spread over all parts
@@ -222,7 +222,7 @@ def rarest_event(quantity: Quantity, limit: float, seed: int, level: float, n_ru
     low, high = 0, len(shares)
     while low < high:  # what a larger share refutes, a smaller one may not
         middle = (low + high) // 2
-        if _reach(quantity, seed, level, n_bound, float(shares[middle])) > limit:
+        if reach_of(quantity, seed, level, n_bound, float(shares[middle])) > limit:
             high = middle
         else:
             low = middle + 1

@@ -1,16 +1,21 @@
 """`bandana audit --mechanism` and `--samples`: data sets, claims, mistakes, and own code that misbehaves in its process."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from bandana.audits.claims import parse
+from bandana.audits.evidence import describe, read, seal
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.running.child import Limits, run
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.suites.releases import read_data
+from bandana.flows.suites.data_sets import read_data
+from bandana.privacy_core import Relation
 
 OWN = """\
 import os, sys, time
@@ -65,7 +70,8 @@ def audit(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(OWN)
 
     def call(name, *more, data="[0]", neighbor="[1]", claim="pure(epsilon=1.5)", replays=2000):
-        given = ["--mechanism", f"{tmp_path / 'mine.py'}:{name}", "--data", data, "--neighbor", neighbor]
+        given = ["--mechanism", f"{tmp_path / 'mine.py'}:{name}"]
+        given += ["--data", data, "--neighbor", neighbor] if data else []
         return CliRunner().invoke(app, ["audit", *given, "--claim", claim, "--replays", str(replays), *map(str, more)])
 
     return call
@@ -76,6 +82,60 @@ def test_an_honest_release_is_not_refuted_and_says_what_it_covered(audit):
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("NOT REFUTED   mine.py:noisy: 1.5-DP on the given pair\n  covers this pair")
     assert "PASS" not in result.output
+
+
+def test_the_evidence_of_a_release_is_verified_and_a_changed_claim_is_not(audit, tmp_path):
+    found = json.loads(audit("too_little", "--json").stdout)
+    files = {kind: Path(place) for kind, place in found["files"].items()}
+    assert {kind for kind, place in files.items() if place.stat().st_size} == {"evidence", "html", "pdf", "json"}
+    assert json.loads(files["json"].read_text())["audits"][0]["verdict"] == "FAIL"
+    result = CliRunner().invoke(app, ["verify", str(files["evidence"]), "--json"])
+    lines = {line["what"]: line for line in json.loads(result.stdout)["lines"]}
+    assert result.exit_code == 0
+    assert float(lines["output; the given pair: epsilon"]["recomputed"]) == pytest.approx(found["measured"], rel=1e-9)
+    assert lines["verdict"]["recomputed"] == "FAIL"
+    evidence = read(files["evidence"])
+    assert evidence.outcome.claim.relation is Relation.GIVEN_PAIR
+    milder = replace(evidence.outcome, claim=parse("pure(epsilon=100, relation=pair)"))
+    files["evidence"].write_bytes(seal(describe(evidence.outcome) | {"claim": describe(milder)["claim"]}, scores(milder)))
+    assert CliRunner().invoke(app, ["verify", str(files["evidence"])]).exit_code == FAILURE
+
+
+def test_a_claim_may_name_its_pair(audit):
+    result = audit("too_little", data="", neighbor="", claim="pure(epsilon=1, pair=([0], [1]))")
+    assert result.exit_code == FAILURE
+    assert result.stdout.startswith("FAIL          mine.py:too_little: 1-DP on the given pair")
+    assert "give it once" in audit("noisy", claim="pure(epsilon=1, pair=([0], [1]))").stderr
+
+
+def test_an_algorithm_is_audited_on_a_given_pair(tmp_path, monkeypatch):
+    monkeypatch.setenv("BANDANA_DATA", str(tmp_path))
+    low, high = np.zeros((16, 2)), np.zeros((16, 2))
+    high[3] = 1.0
+    for name, rewards in (("a.npy", low), ("b.npy", high)):
+        np.save(tmp_path / name, rewards)
+    given = [
+        "audit",
+        "--algorithm",
+        "examples/own_bandit.py:bandit",
+        "--pair",
+        str(tmp_path / "a.npy"),
+        str(tmp_path / "b.npy"),
+    ]
+    for claim, code in (("gdp(mu=1)", 0), ("gdp(mu=0.5)", FAILURE)):
+        result = CliRunner().invoke(app, [*given, "--claim", claim, "--replays", "4000", "--json"])
+        assert result.exit_code == code, result.output
+        files = json.loads(result.stdout)["files"]
+        assert CliRunner().invoke(app, ["verify", files["evidence"]]).exit_code == 0
+    result = CliRunner().invoke(app, [*given, "--claim", "gdp(mu=1, relation=reward)"])
+    assert "the pair is the relation" in result.stderr
+
+
+def scores(outcome):
+    pairs = outcome.scores.items()
+    return {
+        f"{name}_{side}": np.float32(x) for name, pair in pairs for side, x in zip(("data", "neighbor"), pair, strict=True)
+    }
 
 
 def test_a_broken_release_fails(audit):

@@ -1,0 +1,172 @@
+"""Whatever is audited on two given data sets as a release; a bandit on two tables of rewards is one too.
+
+Of an algorithm that keeps the protocol the output is the exact log-likelihood ratio of all that a run released, the score
+that no other beats; what the other side could not have shown at all is infinite. Of a function it is its actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms.environments.tables import RewardTable
+from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.audits.external import conformance
+from bandana.audits.external.play_calls import adapted, plays_many
+from bandana.audits.external.plays import BrokenFunction, check, play_rows
+from bandana.audits.external.releases.calls import Batch, Caller, Guard, inspect_call
+from bandana.audits.neighbors.pairs import Pair, actions_differ
+from bandana.audits.searches.cases import Case
+from bandana.audits.searches.sides import play_streams
+from bandana.privacy_core import Interval
+
+_SEED = 0
+_SEEN = "seen: all releases by their exact likelihood ratio; schedules, actions and released state must agree"
+Tables = tuple[RewardTable, RewardTable]
+
+
+class NoTables(BrokenFunction):
+    """Data sets that are no tables of rewards; the message says what they are."""
+
+
+def tables_of(data: Any, neighbor: Any, span: Interval) -> Tables:
+    """Both data sets as tables of rewards, whose range holds all that stands in them.
+
+    Args:
+      data: (n_rounds, n_arms) numbers.
+      neighbor: the same shape.
+      span: declared range of rewards.
+
+    Raises:
+      NoTables: no numbers, or two shapes: everybody sees how many rounds a run has.
+    """
+    try:
+        sides = [np.asarray(side, dtype=float) for side in (data, neighbor)]
+    except (TypeError, ValueError) as error:
+        raise NoTables(f"pair: a bandit plays tables of rewards, (n_rounds, n_arms) numbers: {error}") from error
+    if sides[0].ndim != 2 or sides[0].shape[1] < 2 or sides[0].shape != sides[1].shape or not len(sides[0]):
+        raise NoTables(
+            "pair: a bandit plays two tables of rewards of one shape (n_rounds, n_arms), at least 2 arms, as everybody sees "
+            f"how many rounds there are; got {sides[0].shape} and {sides[1].shape}"
+        )
+    both = np.concatenate(sides)
+    if not np.isfinite(both).all():
+        raise NoTables("pair: rewards must be finite numbers")
+    wide = Interval(min(span.low, float(both.min())), max(span.high, float(both.max())))
+    return RewardTable(sides[0], wide), RewardTable(sides[1], wide)
+
+
+def changed_records(tables: Tables) -> tuple[int, ...]:
+    """The rounds in which both tables differ."""
+    return tuple(np.flatnonzero((tables[0].rewards != tables[1].rewards).any(axis=1)).tolist())
+
+
+def of_algorithm(algorithm: Algorithm, tables: Tables) -> Callable[[int, int, int], FloatArray]:
+    """(side, seed, n_runs) -> (n_runs,) log p(all that was released | neighbor) - log p(the same | data), in nats.
+
+    Each run is live on its own side and scripted on the other. It is infinite where the other side, given the same released
+    values, asks for other releases, plays another arm or keeps another released state.
+    """
+    first = next(iter(changed_records(tables)), 0)
+    pair = Pair(*tables, first, "the given pair")
+
+    def scores(side: int, seed: int, n_runs: int) -> FloatArray:
+        streams = tables if side == 0 else (tables[1], tables[0])
+        case = Case.of(pair, seed)
+        sides = play_streams(algorithm, streams, seed, lambda rep: case, np.full(n_runs, first), np.full(n_runs, -1))
+        differs = (sides.scripted.diverged >= 0) | (sides.parted.record >= 0)
+        differs |= actions_differ(sides.data.log, sides.neighbor.log)
+        ratio = np.where(differs, -np.inf, sides.scripted.log_ratio)
+        return ratio if side == 0 else -ratio
+
+    return scores
+
+
+def of_function(function: Any, tables: Tables, guard: Guard = nullcontext) -> Callable[[int, int, int], IntArray]:
+    """(side, seed, n_runs) -> (n_runs, n_rounds) actions of a function that plays many runs at once.
+
+    Raises:
+      BrokenFunction: see `bandana.audits.external.plays.check`.
+    """
+    play = adapted(function, _shape(tables), tables[0].reward_range, guard)
+    check(play, tables[0], _SEED)
+    return lambda side, seed, n_runs: play_rows(play, tables[side], n_runs, seed)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is run on two data sets.
+
+    Attributes:
+      caller: how it is run.
+      data: what it is given on the data set.
+      neighbor: and on the neighbor.
+      words: what is replayed.
+      how: how runs are made; empty: as the caller says.
+      notes: what a reader should know of the view.
+    """
+
+    caller: Caller
+    data: Any
+    neighbor: Any
+    words: str = "two given data sets"
+    how: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def prepared(subject: Any, data: Any, neighbor: Any, span: Interval, seed: int, guard: Guard = nullcontext) -> Prepared:
+    """Finds out how to run a subject on two data sets.
+
+    Args:
+      subject: an algorithm that keeps the protocol, a function of many runs' rewards, or any release.
+      data: a data set; of a bandit a table of rewards, (n_rounds, n_arms).
+      neighbor: the other.
+      span: declared range of a function's rewards.
+      seed: of the first tries.
+      guard: what calls are wrapped in.
+
+    Raises:
+      BrokenFunction: data sets that are no tables of the algorithm's arms, or a function whose answers cannot be audited.
+      BrokenRelease: a release that cannot be called.
+      ProtocolError: an algorithm that breaks the protocol.
+    """
+    if not conformance.missing_members(subject):
+        return _algorithm(subject, data, neighbor, seed, guard)
+    try:
+        tables = tables_of(data, neighbor, span)
+        release = of_function(subject, tables, guard) if plays_many(subject, _shape(tables), span, guard) else None
+    except NoTables:
+        release = None
+    if release is None:
+        return Prepared(inspect_call(subject, data, neighbor, seed, guard), data, neighbor)
+    return Prepared(_many(release, guard), 0, 1, _words(tables), "many runs a call")
+
+
+def _algorithm(algorithm: Any, data: Any, neighbor: Any, seed: int, guard: Guard) -> Prepared:
+    conformance.check_members(algorithm)
+    if getattr(algorithm, "episode_length", None) is not None:
+        raise NoTables("pair: it plays episodes, and two given data sets are tables of rewards, (n_rounds, n_arms)")
+    tables = tables_of(data, neighbor, algorithm.reward_range)
+    if tables[0].n_actions != algorithm.n_actions:
+        raise NoTables(f"pair: the tables have {tables[0].n_actions} arms, the algorithm {algorithm.n_actions}")
+    conformance.check(algorithm, tables[0], seed)
+    return Prepared(_many(of_algorithm(algorithm, tables), guard), 0, 1, _words(tables), "many runs a call", (_SEEN,))
+
+
+def _many(release: Callable[[int, int, int], Any], guard: Guard) -> Caller:
+    return Caller(release, "seed", size="n_runs", batch=Batch.SIZE, guard=guard)
+
+
+def _shape(tables: Tables) -> tuple[int, int]:
+    return tables[0].n_users, tables[0].n_actions
+
+
+def _words(tables: Tables) -> str:
+    records = changed_records(tables)
+    shown = ", ".join(map(str, records[:6])) + (", ..." if len(records) > 6 else "")
+    differ = f"differ in {len(records)} records ({shown})" if records else "do not differ"
+    return f"two given tables, {tables[0].n_users} rounds x {tables[0].n_actions} arms, which {differ}"
