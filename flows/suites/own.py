@@ -410,7 +410,7 @@ def report_document(loaded: Loaded, outcome: Outcome, request: Request, place: P
         "parameters": {f.name: str(getattr(subject, f.name)) for f in shown},
         "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous()),
     }
-    n_actions = {FUNCTION: request.arms or 2, RELEASE: 0}.get(loaded.kind) or getattr(subject, "n_actions", 0)
+    n_actions = request.arms or 2 if loaded.kind == FUNCTION else int(getattr(subject, "n_actions", 0))
     is_episodic = getattr(subject, "episode_length", None) is not None
     return audit_report.document(
         f"Audit of {loaded.label}",
