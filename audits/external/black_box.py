@@ -327,10 +327,5 @@ def check_trust(claim: Claim) -> None:
     """
     if claim.trust is TrustModel.LOCAL:
         raise ClaimError("a function shows its actions only, and local privacy is a promise on messages: audit its ledger")
-    if claim.relation in (Relation.ADD_REMOVE, Relation.USER):
-        raise ClaimError(
-            f"a function plays rounds that everybody can count, and no search replays {claim.relation.value!r}: claim "
-            "relation=reward, or name two tables with pair=(A, B)"
-        )
     if claim.relation is Relation.REPLACE_TRAJECTORY:
         raise ClaimError("a function plays rounds and no episodes, and one reward is replaced: claim relation=reward")

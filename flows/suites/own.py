@@ -350,6 +350,11 @@ def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effo
     if arms < 2:
         raise SpecError(f"--arms must be at least 2, got {arms}")
     _check_rounds(request, arms + 2)
+    if claim.relation in (Relation.ADD_REMOVE, Relation.USER):
+        raise ClaimError(
+            f"a function plays rounds that everybody can count, and no search replays {claim.relation.value!r}: claim "
+            "relation=reward, or name two tables with pair=(A, B)"
+        )
     black_box.check_trust(claim)
     if max(request.probes, default=0) > request.rounds - 2:
         raise SpecError(f"--probe must lie before the last of {request.rounds} rounds for a function, got {request.probes}")
