@@ -1,16 +1,30 @@
-"""How often an audit accuses an honest mechanism: a thousand audits of algorithms whose claims are met with equality."""
+"""How often an audit accuses an honest subject: a thousand audits each of algorithms, releases and functions.
+
+Their claims are met with equality. `python -m benchmarks.false_alarms` runs all three kinds, in a quarter of an hour;
+`python -m benchmarks` leaves out functions, whose audits take most of it.
+"""
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Callable, Iterable
 from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 from scipy.stats import binom
 
+from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.audits.external.releases.audit import Samples, examine
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import MU, Effort
 from bandana.audits.replays.measure import measure as measure_privacy
 from bandana.audits.replays.measure import plan_bounds
 from bandana.audits.subjects import Subject, subjects
+from bandana.flows.suites.own import FUNCTION, Loaded, Request, audit_own
+from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from benchmarks.result import Result
 
 AUDITS, REPLAYS, CONFIDENCE = 1000, 1000, 0.95
@@ -31,9 +45,71 @@ def is_accused(subject: Subject, seed: int) -> bool:
     return any(bound.lower > allowed[bound.quantity] for bound in found.bounds)
 
 
-def measure() -> list[Result]:
+RELEASES: tuple[tuple[str, Guarantee], ...] = (
+    ("normal", GaussianDP(1.0)),
+    ("normal", ZCDP(0.5)),
+    ("normal", ApproxDP(GaussianDP(1.0).epsilon(1e-5), 1e-5)),
+    ("laplace", PureDP(1.0)),
+)
+"""The law of unit noise on a number that moves by one, and what it promises exactly."""
+
+
+def is_release_accused(case: tuple[str, Guarantee], seed: int) -> bool:
+    """Whether an audit of samples of one release ends in FAIL."""
+    law, stated = case
+    sides = [getattr(np.random.default_rng([seed, side]), law)(side, 1.0, REPLAYS) for side in (0, 1)]
+    return str(examine(Samples(*sides), stated, confidence=CONFIDENCE, seed=seed).verdict) == "FAIL"
+
+
+def answers(rewards: FloatArray, seed: int) -> IntArray:
+    """One action tells, truly with probability e / (1 + e), whether the first reward was high; the others are coins."""
+    rng = np.random.default_rng(seed)
+    actions = rng.integers(0, 2, rewards.shape[:2])
+    actions[:, 0] = 0
+    actions[:, 1] = (rewards[:, 0, 0] > 0.5) ^ (rng.random(len(rewards)) > math.e / (1 + math.e))
+    return actions
+
+
+def follows(rewards: FloatArray, seed: int) -> IntArray:
+    """Actions that follow one noisy sum of four rewards, which moves by one under noise of scale one."""
+    rng = np.random.default_rng(seed)
+    actions = np.zeros(rewards.shape[:2], dtype=np.int64)
+    noisy = np.clip(rewards[:, :4, 0], 0, 1).sum(axis=1) + rng.normal(size=len(rewards))
+    actions[:, 4:] = (noisy[:, None] > np.array([0.5, 1.5, 2.5, 3.5])).astype(np.int64)
+    return actions
+
+
+FUNCTIONS: tuple[tuple[Callable[..., Any], str], ...] = (
+    (answers, "pure(epsilon=1, relation=reward)"),
+    (follows, "gdp(mu=1, relation=reward)"),
+)
+
+
+def is_function_accused(case: tuple[Callable[..., Any], str], seed: int) -> bool:
+    """Whether an audit of one function ends in FAIL."""
+    play, claim = case
+    loaded = Loaded(FUNCTION, play, Path(__file__), play.__name__, "")
+    request = Request(loaded.label, claim, replays=1024, rounds=8, confidence=CONFIDENCE, examples=1, seed=seed)
+    return audit_own(request, loaded)[1].verdict == "FAIL"
+
+
+def _share(what: str, cases: Iterable[Any], is_accused: Callable[[Any, int], bool]) -> Result:
     """The share of accused audits; its limit is the 99.9 % quantile of what a rate of 5 % gives."""
-    honest = [subjects()[label]() for label in HONEST]
-    accused = sum(is_accused(subject, seed) for seed, subject in enumerate(islice(cycle(honest), AUDITS)))
+    accused = sum(is_accused(case, seed) for seed, case in enumerate(islice(cycle(cases), AUDITS)))
     limit = binom.ppf(0.999, AUDITS, 1 - CONFIDENCE) / AUDITS
-    return [Result(f"false alarms in {AUDITS} audits of honest mechanisms at 95 %", accused / AUDITS, float(limit), "share")]
+    return Result(f"false alarms in {AUDITS} audits of honest {what} at 95 %", accused / AUDITS, float(limit), "share")
+
+
+def measure() -> list[Result]:
+    """The shares of accused algorithms and releases."""
+    return [
+        _share("algorithms", [subjects()[label]() for label in HONEST], is_accused),
+        _share("releases", RELEASES, is_release_accused),
+    ]
+
+
+if __name__ == "__main__":
+    results = [*measure(), _share("functions", FUNCTIONS, is_function_accused)]
+    for result in results:
+        print(f"{result.name}: {result.measured:.3f} (at most {result.limit:.3f})")
+    sys.exit(0 if all(result.is_met for result in results) else 1)

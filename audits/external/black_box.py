@@ -9,6 +9,7 @@ independent, and assume nothing about its noise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -219,20 +220,28 @@ def _caught(play: Play, menu: Menu, shape: tuple[int, int], claim: Claim, effort
         if part > 1 and effort.replays < part * _FEWEST_OF_PART:
             continue
         tried = replace(effort, replays=effort.replays // part)
-        worst = max(worst, screened_by(play, menu, shape, claim, tried, key).measurement.lower(quantity))
-        if worst > quantity.limit(claim.stated):
+        limit = quantity.limit(claim.stated)
+        worst = max(worst, screened_by(play, menu, shape, claim, tried, key, enough=limit).measurement.lower(quantity))
+        if worst > limit:
             break
     return worst
 
 
 def screened_by(
-    play: Play, menu: Menu, shape: tuple[int, int], claim: Claim, effort: Effort, key: int = 0, block: int = BLOCK
+    play: Play,
+    menu: Menu,
+    shape: tuple[int, int],
+    claim: Claim,
+    effort: Effort,
+    key: int = 0,
+    block: int = BLOCK,
+    enough: float = math.inf,
 ) -> Screened:
     """What a batch of runs on drawn rewards shows; see `drawn_bounds.measure_drawn`."""
     level = levels(effort.confidence, 1)[2]
     return measure_drawn(
         lambda rewards, seed: play_rewards(play, rewards, seed), menu, shape, claim, effort, level, block=block, key=key,
-        check=_check_independence,
+        check=_check_independence, enough=enough,
     )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ def measure_drawn(
     block: int,
     key: int,
     check: Callable[[FloatArray, IntArray], None],
+    enough: float = math.inf,
 ) -> Screened:
     """Plays twice the effort's replays on drawn rewards, and bounds the claim's own quantity at the worst record.
 
@@ -65,6 +66,7 @@ def measure_drawn(
       block: runs of one call, at most.
       key: of the seeds, another one for each function of an audit.
       check: refuses scores of dependent runs, given the call of each.
+      enough: once the runs that choose promise more than this, no further suspect is learned.
     """
     quantity = Quantity.of(claim.stated)
     seed = np.random.SeedSequence(effort.seed, spawn_key=(10, key))
@@ -80,6 +82,8 @@ def measure_drawn(
         for method, parameters in bounds_on(quantity, effort.seed):
             tried.append((suspect, scorer, method, parameters))
             promises.append(0.0 if sides is None else methods.bound(method, *sides, _WARY * level, **parameters))
+        if max(promises) > enough:
+            break
     suspect, scorer, method, parameters = tried[first_largest(np.array(promises))]
     sides = _sides(scorer, rest, suspect, check)
     if sides is None:

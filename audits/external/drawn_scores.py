@@ -14,7 +14,7 @@ from bandana.audits.external.drawn import Drawn
 from bandana.audits.external.screening import Suspect
 from bandana.audits.external.trees import learn_trees
 
-_MOST_LEARNED = 40_000
+_MOST_LEARNED = 20_000
 _NEAR = 24
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bandana.algorithms.protocol import FloatArray
+from bandana.algorithms.protocol import BoolArray, FloatArray
 from bandana.audits.external.drawn import Drawn
 
 _MOST_ARMS = 4
@@ -18,6 +18,8 @@ _LAGS = (1, 2)
 _LONGEST_LAG = 32
 _PLAIN = 8.0
 """Standard deviations above which one correlation needs no support by those of other records."""
+_FLAT = 1e-12
+"""A variance below this is the rounding of a constant."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,19 @@ def screen(drawn: Drawn, n_suspects: int = 2) -> tuple[Suspect, ...]:
       n_suspects: how many to return of those that all runs show; one more is what unusual runs show.
     """
     ends = drawn[~drawn.is_wide]
-    signs = 1.0 - 2.0 * ends.codes
-    found = _ranked(ends, signs, 0, 1)
+    signs, later = 1.0 - 2.0 * ends.codes, _events(ends)
+    found = _ranked(later, signs, 0, 1)
     for lag in range(1, min(signs.shape[1], _LONGEST_LAG + 1)):  # what two records say together, and neither alone
         products = np.zeros_like(signs)
         products[:, lag:] = signs[:, lag:] * signs[:, :-lag]
-        found += _ranked(ends, products, 0, 1)
+        found += _ranked(later, products, 0, 1)
     wide = drawn[drawn.is_wide]
+    later = _events(wide)
     for code in range(2, len(drawn.menu)):
         is_value = (wide.codes == code).astype(np.float64)
         far = 0 if drawn.menu.values[code] > (drawn.menu.low + drawn.menu.high) / 2 else 1
-        found += _ranked(wide, is_value - is_value.mean(), far, code)
-    unusual = [one for rows in _unusual(ends) for one in _ranked(ends[rows], signs[rows], 0, 1)]
+        found += _ranked(later, is_value - is_value.mean(), far, code)
+    unusual = [one for rows in _unusual(ends) for one in _ranked(_events(ends[rows]), signs[rows], 0, 1)]
     common = _strongest(found, n_suspects)
     known = {(one.record, one.first, one.second) for one in common}
     return (*common, *(one for one in _strongest(unusual, 1) if (one.record, one.first, one.second) not in known))
@@ -87,7 +90,7 @@ def _unusual(drawn: Drawn) -> list[np.ndarray]:
     return [np.argsort(-oddity, kind="stable")[:few] for oddity in oddities]
 
 
-def _ranked(drawn: Drawn, x: FloatArray, first: int, second: int) -> list[Suspect]:
+def _ranked(events: list[_Event], x: FloatArray, first: int, second: int) -> list[Suspect]:
     """A suspect for each record but the last, for one function x of the rewards, (n, n_rounds) with mean near 0."""
     n, n_rounds = x.shape
     if n < 16:
@@ -95,32 +98,56 @@ def _ranked(drawn: Drawn, x: FloatArray, first: int, second: int) -> list[Suspec
     later = np.triu(np.ones((n_rounds, n_rounds), dtype=bool), 1)
     best = np.zeros(n_rounds)
     pooled = np.zeros(n_rounds)
-    for events, weights in _events(drawn, x):
-        correlation = _correlations(weights, events)
-        best = np.maximum(best, (np.abs(correlation) * later).max(axis=1))
-        for lag in range(1, min(n_rounds, _LONGEST_LAG + 1)):  # a small leak at every record adds up over records
-            along = np.diagonal(correlation, lag)
-            z = abs(float(along.sum())) * np.sqrt(n / len(along))
-            pooled[: n_rounds - lag] = np.maximum(pooled[: n_rounds - lag], z)
+    for event in events:
+        for weights in (x,) if event.is_played is None else (x, x * event.is_played):
+            correlation = event.correlations(weights)
+            best = np.maximum(best, (np.abs(correlation) * later).max(axis=1))
+            for lag in range(1, min(n_rounds, _LONGEST_LAG + 1)):  # a small leak at every record adds up over records
+                along = np.diagonal(correlation, lag)
+                z = abs(float(along.sum())) * np.sqrt(n / len(along))
+                pooled[: n_rounds - lag] = np.maximum(pooled[: n_rounds - lag], z)
     strength = np.maximum(best * np.sqrt(n), np.minimum(pooled, _PLAIN))  # what stands out by itself comes first
     return [Suspect(r, first, second, float(strength[r]), float(best[r])) for r in range(n_rounds - 1)]
 
 
-def _events(drawn: Drawn, x: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-    """Pairs of later events, (n, n_rounds), and functions of the record, (n, n_rounds), that may be related."""
+@dataclass(frozen=True)
+class _Event:
+    """What may happen in each round, to be held against functions of the record.
+
+    Attributes:
+      centered: (n, n_rounds) 1 where it happens and 0 where not, less the mean of each round.
+      spread: (n_rounds,) lengths of its columns.
+      is_played: (n, n_rounds) whether the arm is played, if the event is that it is; functions of the record count there.
+    """
+
+    centered: FloatArray
+    spread: FloatArray
+    is_played: BoolArray | None
+
+    @classmethod
+    def of(cls, happens: BoolArray, is_arm: bool) -> _Event:
+        """Centered once, for all functions of the record."""
+        centered = happens - happens.mean(axis=0)
+        return cls(centered, np.sqrt(_lengths(centered)), happens if is_arm else None)
+
+    def correlations(self, x: FloatArray) -> FloatArray:
+        """(rounds, rounds) correlations of the columns of x with the event; 0 where a column is constant.
+
+        The event is centered, so that the products need no centered x.
+        """
+        around = np.maximum(_lengths(x) - len(x) * x.mean(axis=0) ** 2, 0.0)
+        spread = np.sqrt(np.where(around > _FLAT * len(x), around, 0.0))[:, None] * self.spread[None]
+        return np.where(spread > 0, x.T @ self.centered / np.where(spread > 0, spread, 1.0), 0.0)
+
+
+def _lengths(x: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ij,ij->j", x, x))
+
+
+def _events(drawn: Drawn) -> list[_Event]:
+    """Switches, and each arm as it is played."""
     actions = drawn.actions
-    switch = np.zeros(actions.shape)
+    switch = np.zeros(actions.shape, dtype=bool)
     switch[:, 1:] = actions[:, 1:] != actions[:, :-1]
-    found = [(switch, x)]
-    for arm in range(min(drawn.n_arms, _MOST_ARMS)):
-        played = (actions == arm).astype(np.float64)
-        found.append((played, x))
-        found.append((played, x * played))
-    return found
-
-
-def _correlations(x: FloatArray, y: FloatArray) -> FloatArray:
-    """(rounds, rounds) correlations of the columns; 0 where a column is constant."""
-    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
-    spread = np.sqrt((x**2).sum(axis=0))[:, None] * np.sqrt((y**2).sum(axis=0))[None]
-    return np.where(spread > 0, x.T @ y / np.where(spread > 0, spread, 1.0), 0.0)
+    arms = range(min(drawn.n_arms, _MOST_ARMS))
+    return [_Event.of(switch, is_arm=False), *(_Event.of(actions == arm, is_arm=True) for arm in arms)]
