@@ -1,10 +1,11 @@
-"""`bandana.audit` audits an algorithm or a function of your own in this process."""
+"""`bandana.audit` audits an algorithm or a function of your own, in a child of this process."""
 
 from __future__ import annotations
 
 import inspect
 import re
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,12 @@ from threadpoolctl import threadpool_limits
 from bandana.audits import evidence
 from bandana.audits.external import conformance
 from bandana.audits.outcome import Numbers, Outcome
+from bandana.flows.running import child
 from bandana.flows.running.store import write_whole
 from bandana.flows.spec.file_names import file_name
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites.audit_report import tell, write_document
-from bandana.flows.suites.own import ALGORITHM, FUNCTION, Loaded, Request, audit_own, report_document
+from bandana.flows.suites.own import ALGORITHM, FUNCTION, Loaded, Request, audit_own, load, report_document
 
 
 class Audit:
@@ -95,8 +97,13 @@ def audit(
     low: float = 0.0,
     high: float = 1.0,
     pair: tuple[Any, Any] | None = None,
+    timeout: float | None = None,
+    memory: float | None = None,
+    isolated: bool = True,
 ) -> Audit:
-    """Audits an algorithm or a function of your own in this process, as `bandana audit --algorithm` does.
+    """Audits an algorithm or a function of your own, as `bandana audit --algorithm` does.
+
+    It runs in a fork of this process, so that a crash, a hang or `os._exit` is one line and leaves this one alone.
 
     Args:
       algorithm: an algorithm that keeps the protocol; a function (rewards, seed) -> actions; or FILE.py:NAME.
@@ -115,6 +122,9 @@ def audit(
       high: largest one.
       pair: two data sets on which the claim is made, in place of a neighboring relation: tables of rewards
         (n_rounds, n_arms) for a bandit, anything for another function of (data, seed).
+      timeout: seconds that one call of it may take; None: 120.
+      memory: gigabytes that it may use; None: three quarters of this machine's.
+      isolated: False runs it in this process, without limits: for a debugger, and for libraries that cannot be forked.
 
     Raises:
       SpecError: a mistake in an argument, or in what is audited; the message says which and what to do.
@@ -125,8 +135,21 @@ def audit(
         algorithm if is_named else _label(given), claim, relation, trust, replays, rounds, arms, confidence, delta,
         examples, seed, tuple(probes), low, high, pair=pair,
     )  # fmt: skip
-    with _arguments_named(), threadpool_limits(1):
-        loaded, outcome = audit_own(request, given)
+
+    def work() -> Outcome:
+        with threadpool_limits(1):
+            return audit_own(request, given)[1]
+
+    with _arguments_named():
+        if not isolated:
+            outcome = work()
+        else:
+            allowed = child.limits(timeout, memory, request.seconds)
+            returned = child.run(work, allowed, f"algorithm: {Path(request.algorithm).name}")
+            if returned.printed:
+                warnings.warn(f"{Path(request.algorithm).name} {returned.printed}", stacklevel=2)
+            outcome = returned.value
+        loaded = given or load(request.algorithm, request.arms)  # its file did no harm to the child
     return Audit(algorithm, loaded, request, outcome)
 
 

@@ -2,7 +2,10 @@
 
 import importlib.util
 import linecache
+import os
+import signal
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -126,3 +129,47 @@ def test_a_mistake_names_the_argument_and_no_option(subject, options, said):
     with pytest.raises(bandana.SpecError, match=said) as caught:
         bandana.audit(given, **{"claim": CLAIM, **options})
     assert "--" not in str(caught.value)
+
+
+def leaves(rewards, seed):
+    os._exit(0)
+
+
+def crashes(rewards, seed):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def hangs(rewards, seed):
+    time.sleep(60)
+
+
+@pytest.mark.parametrize(
+    ("play", "options", "said"),
+    [
+        (leaves, {}, "ended its process with exit code 0 instead of returning"),
+        (crashes, {}, r"crashed its process \(SIGSEGV\)"),
+        (hangs, {"timeout": 0.5}, "did not answer within 0.5 s: raise the limit for one call with timeout"),
+        (hangs, {"timeout": -1}, "^timeout must be above 0"),
+    ],
+)
+def test_what_own_code_does_to_its_process_is_one_line(play, options, said):
+    with pytest.raises(bandana.SpecError, match=said) as caught:
+        bandana.audit(play, CLAIM, **FEW, **options)
+    assert "\n" not in str(caught.value)
+
+
+CALLED = []
+
+
+def in_turn(rewards, seed):
+    CALLED.append(seed)
+    print("here")
+    return np.broadcast_to(np.arange(rewards.shape[1]) % 2, rewards.shape[:2]).copy()
+
+
+def test_only_an_audit_that_is_not_isolated_runs_in_this_process(capsys):
+    with pytest.warns(UserWarning, match="printed .* bytes to standard output, beginning with 'here'"):
+        found = bandana.audit(in_turn, CLAIM, **FEW)
+    assert (found.verdict, CALLED, capsys.readouterr().out) == ("NOT REFUTED", [], "")
+    assert bandana.audit(in_turn, CLAIM, **FEW, isolated=False).outcome.bounds == found.outcome.bounds
+    assert CALLED
