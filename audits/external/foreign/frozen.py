@@ -38,6 +38,7 @@ class Frozen:
       accounted: what the calls that the change of data reaches compose to, in the claim's quantity, the largest of all
         pairs; None where a price is an upper bound only, or nothing could be frozen.
       findings: what breaks the claim, in words.
+      is_same: whether all but the prices agreed on both data sets.
       note: why nothing could be seen, in words; empty where it could.
     """
 
@@ -45,6 +46,7 @@ class Frozen:
     n_calls: int
     accounted: float | None
     findings: tuple[str, ...] = ()
+    is_same: bool = True
     note: str = ""
 
     @property
@@ -53,7 +55,7 @@ class Frozen:
         if self.note:
             return self.note
         calls = f"{self.n_calls} call{'s' * (self.n_calls != 1)} of priced primitives"
-        kept = "differs" if self.findings else "is the same on both data sets"
+        kept = "is the same on both data sets" if self.is_same else "differs"
         return f"with the outputs of {calls} held fixed, the rest {kept} in {self.n_pairs} pairs of runs"
 
 
@@ -88,12 +90,13 @@ def _examined(
     quantity = Quantity.of(stated)
     limit = quantity.limit(stated)
     seeds = np.random.default_rng([seed, 12]).integers(0, 2**32, _PAIRS).tolist()
-    begun, n_calls = time.monotonic(), 0
+    begun, n_pairs, n_calls = time.monotonic(), 0, 0
     accounted: float | None = 0.0
-    findings: dict[str, str] = {}
-    for n_pairs, number in enumerate(seeds):
+    differing: dict[str, str] = {}
+    overspent: tuple[str, ...] = ()
+    for number in seeds:
         if n_pairs and time.monotonic() - begun > seconds:
-            return Frozen(n_pairs, n_calls, accounted, tuple(findings.values()))
+            break
         sides = (data, neighbor) if n_pairs % 2 == 0 else (neighbor, data)
         with played() as first:
             live = run(sides[0], number)
@@ -101,11 +104,11 @@ def _examined(
         other, output = _replayed(run, sides[1], number, first.calls)
         if not again and not other:
             return None
-        n_calls = max(n_calls, len(again), len(other))
+        n_pairs, n_calls = n_pairs + 1, max(n_calls, len(again), len(other))
         if not _is_repeated(first.calls, again) or _difference(live, same) is not None:
             note = "its primitives cannot be frozen: the same data and seed gave another run, so it draws more than its seed"
             return Frozen(n_pairs, n_calls, None, note=note)
-        findings = _compared(again, other, same, output) | findings
+        differing = _compared(again, other, same, output) | differing
         reached = _reached(again, other)
         if not all(getattr(call.price, "is_exact", True) for call in reached):
             accounted = None
@@ -113,14 +116,11 @@ def _examined(
             continue
         events = _events(reached)
         spent = accounted_as(quantity, events)
+        if spent > max(accounted, limit * EQUAL) and is_exactly_accounted(quantity, events):
+            derived = f"no finite {quantity}" if math.isinf(spent) else f"{quantity} = {spent:.6g}"
+            overspent = (f"accounted exceeds claimed: the calls compose to {derived}, the claim allows {limit:.6g}",)
         accounted = max(accounted, spent)
-        if spent > limit * EQUAL and is_exactly_accounted(quantity, events):
-            derived = "no finite bound" if math.isinf(spent) else f"{spent:.6g}"
-            findings.setdefault(
-                "spent",
-                f"accounted exceeds claimed: the calls compose to {quantity} = {derived}, the claim allows {limit:.6g}",
-            )
-    return Frozen(len(seeds), n_calls, accounted, tuple(findings.values()))
+    return Frozen(n_pairs, n_calls, accounted, (*differing.values(), *overspent), not differing)
 
 
 def _replayed(run: Callable[[Any, int], Any], data: Any, seed: int, script: list[Call]) -> tuple[list[Call], Any]:
