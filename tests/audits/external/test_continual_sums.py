@@ -32,7 +32,7 @@ def stated(sums):
 
 
 def test_the_library_counts_the_nodes_that_a_record_enters(sums, stated):
-    """Each of 32 records enters six nodes, one of each size; the library's conversion from Renyi divergences costs a little."""
+    """Each of 32 records enters six nodes, one of each size; the library converts from Renyi divergences."""
     exact = GaussianDP(6**0.5 / sums.NOISE).epsilon(1e-5)
     assert exact < stated.epsilon < 1.1 * exact
 
@@ -54,6 +54,6 @@ def test_frozen_sums_that_are_no_tree_exceed_it(sums, stated):
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "verdict"), [("tree", NOT_REFUTED), ("fresh", FAIL)])
 def test_replays_agree(sums, stated, name, verdict):
-    """In `make test`: frozen nodes. The tree is refuted with probability at most 0.001; 20,000 runs of the other measured 4.06."""
+    """In `make test`: frozen nodes. The tree is refuted with probability at most 0.001; the other measured 4.06."""
     caller = inspect_call(getattr(sums, name), ZEROS, changed(0), 0)
     assert examine(draw(caller, ZEROS, changed(0), 20_000, 0, 500.0), stated, confidence=0.999).verdict == verdict
