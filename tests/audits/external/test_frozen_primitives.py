@@ -116,7 +116,7 @@ def test_honest_programs_keep_all_but_what_is_released(program, data, stated, ac
 def test_one_pair_of_runs_shows_what_leaks(program, neighbor, stated, words):
     found = examine(program, OFF, neighbor, stated, 0)
     assert words in " ".join(found.findings)
-    assert "differs" in found.line
+    assert ("differs" in found.line) is not words.startswith("the calls compose")
 
 
 def test_a_program_without_prices_is_left_alone():
