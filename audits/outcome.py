@@ -445,7 +445,7 @@ class Outcome:
         if self.all_caveats:
             return self.all_caveats
         if self.is_release:
-            return ("claimed >= measured on this pair of data sets; a release shows no ledger to account",)
+            return ("claimed >= measured on the audited pair of data sets; a release shows no ledger to account",)
         if self.events is None:
             held: tuple[str, ...] = ("claimed >= measured, in the actions alone; a function shows no ledger to account",)
         else:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _OF_AN_AUDIT = ("claim", "relation", "trust", "replays", "rounds", "arms", "confidence", "delta", "examples", "seed", "low",
                 "high")  # fmt: skip
-_OF_A_RELEASE = ("claim", "pair", "replays", "confidence", "seed", "seconds", "timeout", "memory")
+_OF_A_RELEASE = ("claim", "pair", "users", "replays", "confidence", "seed", "seconds", "timeout", "memory")
 
 
 def audit(
@@ -55,6 +55,9 @@ def audit(
     pair: Annotated[
         tuple[str, str] | None,
         option("The two data sets that the claim is about, files or literals; also pair=(A, B) in it."),
+    ] = None,
+    users: Annotated[
+        str | None, option("With relation=user: whose each record or round is, a file or a Python list.")
     ] = None,
     claim: Annotated[str | None, option("What it promises, such as gdp(mu=1, relation=reward).")] = None,
     relation: Annotated[
@@ -93,6 +96,7 @@ def audit(
         given = {name: context.params[name] for name in _OF_AN_AUDIT if context.params[name] is not None}
         given |= {"probes": tuple(probe)} if probe else {}
         given |= {"pair": pair} if pair is not None else {}
+        given |= {"users": users} if users is not None else {}
         if sum((spec is not None, algorithm is not None, mechanism is not None, samples is not None, all_)) != 1:
             raise SpecError(
                 "audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME, any release "
@@ -149,8 +153,6 @@ def _audit_release(
         if data is not None or neighbor is not None:
             raise SpecError("--data, --neighbor: not with --samples, which holds the outputs of both")
         request = ReleaseRequest(samples=samples, **given)
-    elif (data is None) is not (neighbor is None):
-        raise SpecError("--mechanism needs --data and --neighbor: two data sets, files or Python literals")
     else:
         request = ReleaseRequest(mechanism=str(mechanism), data=data or "", neighbor=neighbor or "", **given)
     folder = open_data(None).root / "own"

@@ -6,15 +6,19 @@ import math
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.entry import Claim
-from bandana.audits.claims import ClaimError, split_pair
+from bandana.audits.claims import ClaimError, parse, split_pair
 from bandana.audits.external.foreign import frozen
 from bandana.audits.external.releases.audit import Samples, draw, examine
+from bandana.audits.external.releases.bandits import Prepared
 from bandana.audits.external.releases.calls import BrokenRelease, inspect_call
+from bandana.audits.external.releases.coupling import compare
 from bandana.audits.external.releases.encoding import NotEncodable, is_numeric
+from bandana.audits.external.releases.neighbors import most_telling, n_records, one_more_or_less, taken, without_users
 from bandana.audits.external.releases.outcome import ReleaseOutcome
 from bandana.audits.external.releases.record import recorded
 from bandana.audits.outcome import MIN_REPLAYS, Outcome
@@ -28,8 +32,7 @@ from bandana.flows.suites.data_sets import read_data
 from bandana.flows.suites.given_pairs import Given, on_pair, read_claim
 from bandana.flows.suites.own import RELEASE, Loaded
 from bandana.flows.suites.work import about_audits
-
-_REPLAYED = "one given pair of data sets"
+from bandana.privacy_core import Relation
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class ReleaseRequest:
       data: a data set: a file (.npy, .csv, .json) or a Python literal.
       neighbor: its neighbor.
       pair: both, in place of `data` and `neighbor`; the claim may name them too.
+      users: whose each record is, a file or a Python list, for a claim with relation=user.
       samples: files with outputs of both sides, in place of a mechanism.
       replays: runs on each side, at most.
       seconds: for all runs.
@@ -56,6 +60,7 @@ class ReleaseRequest:
     data: str = ""
     neighbor: str = ""
     pair: tuple[str, str] | None = None
+    users: str = ""
     samples: tuple[Path, Path] | None = None
     replays: int = 100_000
     seconds: float = 60.0
@@ -93,8 +98,8 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
     Raises:
       SpecError: a mistake in the request, the files or the function; one line.
     """
-    given = (request.data, request.neighbor) if request.data or request.neighbor else request.pair
-    claim, pair = _claim(request, given)
+    claim, (data, neighbor) = _claim(request)
+    users = _users(request.users) if claim.relation is Relation.USER else []
     if not 0 < request.confidence < 1:
         raise SpecError(f"--confidence must lie strictly between 0 and 1, got {request.confidence!r}")
     limits = child.limits(request.timeout, request.memory)
@@ -106,7 +111,6 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
         raise SpecError(f"--seed must be at least 0, got {request.seed}")
     if request.samples is not None:
         return _audit_samples(request, request.samples, claim)
-    data, neighbor = pair
     making = Making()
     path, name, source, tree = own.read(request.mechanism, "--mechanism")
 
@@ -114,10 +118,15 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
         with child.one_call():
             function = own.named(path, name, source, tree, "--mechanism")
         with own.blamed_on(path, "--mechanism"):
-            caller = inspect_call(function, data, neighbor, request.seed, child.one_call)
-            found = frozen.examine(caller.tried, data, neighbor, claim.stated, request.seed)
-            samples = draw(caller, data, neighbor, request.replays, request.seed, request.seconds)
-            return replace(examine(samples, claim.stated, confidence=request.confidence, seed=request.seed), frozen=found)
+            pair, search = _pair(function, claim, data, neighbor, users, request)
+            caller = pair.caller
+            found = frozen.examine(caller.tried, pair.data, pair.neighbor, claim.stated, request.seed)
+            samples = draw(caller, pair.data, pair.neighbor, request.replays, request.seed, request.seconds)
+            outcome = examine(
+                samples, claim.stated, confidence=request.confidence, seed=request.seed, pair=pair.words, search=search
+            )
+            coupling = compare(caller, pair.data, pair.neighbor, request.seed)
+            return replace(outcome, frozen=found, coupling=coupling)
 
     returned = child.run(work, limits, f"--mechanism: {path.name}:{name}")
     note = f"{path.name}:{name} {returned.printed}" if returned.printed else ""
@@ -131,7 +140,8 @@ def _audited(
     subject = {"kind": loaded.kind, "name": loaded.label}
     if loaded.source:
         subject["source sha256"] = sha256(loaded.source.encode()).hexdigest()
-    record = recorded(found, claim, subject, about_audits(_REPLAYED, (), request.seed))
+    replayed = found.search or "one given pair of data sets"
+    record = recorded(found, claim, subject, about_audits(replayed, (), request.seed))
     return ReleaseAudited(loaded, found, replace(record, provenance=making.record(is_anonymous=is_anonymous())), note)
 
 
@@ -158,19 +168,69 @@ def _audit_samples(request: ReleaseRequest, places: tuple[Path, Path], claim: Cl
     return _audited(loaded, request, claim, outcome, making, "")
 
 
-def _claim(request: ReleaseRequest, pair: tuple[str, str] | None) -> tuple[Claim, Given]:
-    """What a request claims, and the two data sets; samples are outputs, whose data sets nobody needs."""
+def _pair(
+    function: Any, claim: Claim, data: Any, neighbor: Any, users: list[Any], request: ReleaseRequest
+) -> tuple[Prepared, str]:
+    """The two data sets to run on, and how they were found, in words; empty where both are given."""
+    if claim.relation is Relation.GIVEN_PAIR:
+        caller = inspect_call(function, data, neighbor, request.seed, child.one_call)
+        return Prepared(caller, data, neighbor, "the given pair"), ""
+    smaller = taken(data, range(n_records(data) - 1))
+    caller = inspect_call(function, data, smaller, request.seed, child.one_call)
+
+    def against(other: Any) -> Prepared:
+        return Prepared(caller, data, other)
+
+    if claim.relation is Relation.USER:
+        tried = without_users(against, data, users, request.seed)
+    else:
+        tried = one_more_or_less(against, data, request.seed)
+    return most_telling(tried, request.replays, request.seed, request.seconds)
+
+
+def _claim(request: ReleaseRequest) -> tuple[Claim, Given]:
+    """What a request claims, and the two data sets, or one whose neighbors are searched for.
+
+    Samples are outputs, whose data sets nobody needs.
+    """
+    pair, options = request.pair, ("--pair", "--pair")
+    if request.samples is not None:
+        pair = ("[0]", "[1]")
+    elif request.data and request.neighbor:
+        if pair is not None:
+            raise SpecError("--pair: not with --data and --neighbor, which name the pair")
+        pair, options = (request.data, request.neighbor), ("--data", "--neighbor")
     try:
-        if request.samples is not None:
-            pair = ("[0]", "[1]")
         if pair is None and split_pair(request.claim)[1] is None:
-            raise SpecError(
-                "--mechanism needs --data and --neighbor, --pair, or pair=(A, B) in the claim: two data sets, files or "
-                "Python literals"
-            )
-        options = ("--pair", "--pair") if pair is request.pair else ("--data", "--neighbor")
+            return _searched(request)
         claim, given = read_claim(request.claim, pair, options=options)
         assert given is not None
+        if request.users:
+            raise SpecError("--users: only with relation=user, for which neighbors are searched")
         return on_pair(claim), given
     except ClaimError as error:
         raise SpecError(f"--claim: {error}") from error
+
+
+def _searched(request: ReleaseRequest) -> tuple[Claim, Given]:
+    """A claim whose neighbors are searched for, and the data set."""
+    claim = parse(request.claim, relation=None if "relation" in request.claim else "pair")
+    if claim.relation not in (Relation.ADD_REMOVE, Relation.USER) or not request.data or request.neighbor:
+        raise SpecError(
+            "--mechanism needs --data and --neighbor, --pair, or pair=(A, B) in the claim: two data sets, files or Python "
+            "literals; with relation=add-remove or relation=user in the claim, --data alone"
+        )
+    if (claim.relation is Relation.USER) is not bool(request.users):
+        raise SpecError(
+            "--users: relation=user needs whose each record is, a file or a Python list, and no other claim does"
+        )
+    return claim, (read_data("--data", request.data), None)
+
+
+def _users(text: str) -> list[Any]:
+    """Whose each record is."""
+    found = read_data("--users", text)
+    found = found.tolist() if isinstance(found, np.ndarray) else found
+    if not isinstance(found, list | tuple) or any(isinstance(user, list | dict) for user in found):
+        raise SpecError("--users: must be one number or name for each record")
+    return list(found)

@@ -116,7 +116,14 @@ def _next_size(caller: Caller, last: Outputs, size: int, seconds_a_run: float) -
 
 
 def examine(
-    samples: Samples, stated: Guarantee, *, confidence: float = 0.95, seed: int = 0, shuffled: bool = False
+    samples: Samples,
+    stated: Guarantee,
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+    shuffled: bool = False,
+    pair: str = "the given pair",
+    search: str = "",
 ) -> ReleaseOutcome:
     """Bounds the claim's own quantity from below.
 
@@ -126,6 +133,8 @@ def examine(
       confidence: of the bound.
       seed: of the learners and of the auditor's coins.
       shuffled: whether the order of the samples says nothing, and is changed first.
+      pair: the data sets, in words.
+      search: how the neighbor was found, in words; empty where it was given.
 
     Raises:
       BrokenRelease: too few samples, or runs that depend on each other.
@@ -163,7 +172,7 @@ def examine(
         for score in scores:
             _check_independence(score)
     lower = methods.bound(method, *scores, level, **parameters)
-    bound = StatedBound(OUTPUT, name, "the given pair", quantity, method, parameters, level, lower, "output0")
+    bound = StatedBound(OUTPUT, name, pair, quantity, method, parameters, level, lower, "output0")
     return ReleaseOutcome(
         stated=stated,
         quantity=quantity,
@@ -179,6 +188,7 @@ def examine(
         reach=reach_of(quantity, seed, level, len(scores[0])),
         rarest=rarest_event(quantity, limit, seed, level, n, len(scores[0])),
         notes=notes,
+        search=search,
     )
 
 

@@ -108,6 +108,7 @@ class Prepared:
       words: what is replayed.
       how: how runs are made; empty: as the caller says.
       notes: what a reader should know of the view.
+      has_ledger: whether all noise is drawn by a ledger.
     """
 
     caller: Caller
@@ -116,6 +117,7 @@ class Prepared:
     words: str = "two given data sets"
     how: str = ""
     notes: tuple[str, ...] = ()
+    has_ledger: bool = False
 
 
 def prepared(subject: Any, data: Any, neighbor: Any, span: Interval, seed: int, guard: Guard = nullcontext) -> Prepared:
@@ -154,7 +156,7 @@ def _algorithm(algorithm: Any, data: Any, neighbor: Any, seed: int, guard: Guard
     if tables[0].n_actions != algorithm.n_actions:
         raise NoTables(f"pair: the tables have {tables[0].n_actions} arms, the algorithm {algorithm.n_actions}")
     conformance.check(algorithm, tables[0], seed)
-    return Prepared(_many(of_algorithm(algorithm, tables), guard), 0, 1, _words(tables), "many runs a call", (_SEEN,))
+    return Prepared(_many(of_algorithm(algorithm, tables), guard), 0, 1, _words(tables), "many runs a call", (_SEEN,), True)
 
 
 def _many(release: Callable[[int, int, int], Any], guard: Guard) -> Caller:

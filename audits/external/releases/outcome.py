@@ -9,6 +9,7 @@ from typing import Any
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity
 from bandana.audits.external.foreign.frozen import Frozen
+from bandana.audits.external.releases.coupling import Coupling
 from bandana.audits.outcome import EQUAL, StatedBound
 from bandana.privacy_core import Guarantee
 
@@ -35,6 +36,8 @@ class ReleaseOutcome:
       rarest: probability of the rarest output that, coming from one side alone, would have refuted the claim.
       notes: what a reader should know of the runs.
       frozen: what runs with frozen primitives showed; None where no primitive is priced.
+      search: how the neighbor was found, in words; empty where it was given.
+      coupling: whether one seed makes the same randomness on both sides; None where that is not known.
     """
 
     stated: Guarantee
@@ -52,6 +55,8 @@ class ReleaseOutcome:
     rarest: float | None
     notes: tuple[str, ...] = ()
     frozen: Frozen | None = None
+    search: str = ""
+    coupling: Coupling | None = None
 
     @property
     def measured(self) -> float:
@@ -66,7 +71,12 @@ class ReleaseOutcome:
         """
         if self.measured > self.limit or self._broken:
             return FAIL
-        return NOT_REFUTED if self.reach > self.limit else INCONCLUSIVE
+        return NOT_REFUTED if self.reach > self.limit and not self.caveats else INCONCLUSIVE
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Why bounds from fresh seeds say nothing in favor of the claim."""
+        return () if self.coupling is None or not self.coupling.finding else (self.coupling.finding,)
 
     @property
     def _broken(self) -> tuple[str, ...]:
@@ -82,10 +92,14 @@ class ReleaseOutcome:
     def coverage(self) -> tuple[str, ...]:
         """What the verdict covers, in words."""
         rarest = "no event" if self.rarest is None else f"events of one side with probability {self.rarest:.2g} or more"
+        where = f"covers {self.search}" if self.search else "covers this pair of data sets alone"
+        other = "other data sets, records of other values" if self.search else "other pairs"
+        if self.coupling is None or not self.coupling.n_seen:
+            other += ", generators that the data seed"
         lines = [
-            f"covers this pair of data sets alone: {self.n_runs} runs a side, {self.how}; {self.n_columns} "
+            f"{where}: {self.n_runs} runs a side, {self.how}; {self.n_columns} "
             f"number{'s' * (self.n_columns != 1)} an output; {rarest}",
-            "does not cover: other pairs, rarer events, the last bits of floating-point numbers, time",
+            f"does not cover: {other}, rarer events, the last bits of floating-point numbers, time",
         ]
         if self.is_cut:
             lines.append("the time ended before all runs were made: more --seconds give more power")
@@ -102,19 +116,22 @@ class ReleaseOutcome:
             exceeds = f"measured exceeds claimed: {self.quantity} >= {self.measured:.6g} {confidence}, {allowed}"
             return ((exceeds,) if self.measured > self.limit else ()) + self._broken
         shown = f"without any noise, so many runs would measure {self.quantity} >= {self.reach:.6g}"
+        if self.caveats:
+            return self.caveats
         if self.verdict == INCONCLUSIVE:
             return (f"{self.n_runs} runs a side cannot refute the claim: {shown}, {allowed}; try more --replays",)
         return (f"claimed >= measured on this pair; {shown}",)
 
     def lines(self, label: str) -> list[str]:
         """The verdict, its coverage, the two numbers and the reasons, line by line."""
+        where = f"({self.stated.relation.value})" if self.search else "on the given pair"
         sign = "<" if self.measured > self.limit else ">="
         accounted = ""
         if self.accounted is not None:
             accounted = f"  {'<' if self.accounted > self.limit * EQUAL else '>='}  accounted {self.accounted:.4f}"
             sign = "<" if self.measured > self.accounted * EQUAL else ">="
         return [
-            f"{self.verdict:<13} {label}: {self.stated} on the given pair",
+            f"{self.verdict:<13} {label}: {self.stated} {where}",
             *(f"  {line}" for line in self.coverage),
             f"  {self.quantity}: claimed {self.limit:.4f}{accounted}  {sign}  measured {self.measured:.4f}  "
             f"({self.bound.attack}, {self.bound.method})",

@@ -56,6 +56,7 @@ def recorded(found: ReleaseOutcome, claim: Claim, subject: Mapping[str, str], ab
         noise_finding="; ".join(found.frozen.findings) or None if found.frozen is not None else None,
         controls=tuple(controls),
         power=smallest,
+        caveats=found.caveats,
         about=about,
         coverage=Coverage.in_words(found.coverage),
     )

@@ -76,13 +76,14 @@ def _odds(data: np.ndarray, neighbor: np.ndarray, n_data: int, n_neighbor: int) 
     return np.asarray(np.log((neighbor + 0.5) / (data + 0.5)) - np.log((n_neighbor + 1) / (n_data + 1)))
 
 
-def learn(data: FloatArray, neighbor: FloatArray, seed: int) -> dict[str, Scorer]:
+def learn(data: FloatArray, neighbor: FloatArray, seed: int, *, is_quick: bool = False) -> dict[str, Scorer]:
     """Teaches all learners.
 
     Args:
       data: (n, columns) encoded outputs of the data set.
       neighbor: (m, columns) the same of the neighbor.
       seed: of the trees' bins.
+      is_quick: whether to leave out what learns for long: trees and regressions.
 
     Returns:
       name -> score; none where every output is the same.
@@ -95,10 +96,12 @@ def learn(data: FloatArray, neighbor: FloatArray, seed: int) -> dict[str, Scorer
     wide, narrow = told[:_MOST_LOGISTIC_COLUMNS], told[:_MOST_TREE_COLUMNS]
     if data.shape[1] > 1:
         found["difference of means"] = _linear(data, neighbor)
+    if data.shape[1] > 1 and not is_quick:
         found["Gaussian densities"] = densities = _gaussian(data, neighbor)
         found["likelier Gaussian"] = lambda x: np.sign(densities(x))  # two values are bounded best where they tell all
         found["logistic regression"] = _logistic(data[:, wide], neighbor[:, wide], wide)
-    found["boosted trees"] = _trees(data[:, narrow], neighbor[:, narrow], narrow, seed)
+    if not is_quick:
+        found["boosted trees"] = _trees(data[:, narrow], neighbor[:, narrow], narrow, seed)
     counted = _whole_outputs(data[:, wide], neighbor[:, wide], wide)
     if counted is not None:
         found["counted outputs"] = counted

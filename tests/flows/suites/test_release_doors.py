@@ -71,7 +71,8 @@ def audit(tmp_path, monkeypatch):
 
     def call(name, *more, data="[0]", neighbor="[1]", claim="pure(epsilon=1.5)", replays=2000):
         given = ["--mechanism", f"{tmp_path / 'mine.py'}:{name}"]
-        given += ["--data", data, "--neighbor", neighbor] if data else []
+        given += ["--data", data] if data else []
+        given += ["--neighbor", neighbor] if neighbor else []
         return CliRunner().invoke(app, ["audit", *given, "--claim", claim, "--replays", str(replays), *map(str, more)])
 
     return call
@@ -106,6 +107,35 @@ def test_a_claim_may_name_its_pair(audit):
     assert result.exit_code == FAILURE
     assert result.stdout.startswith("FAIL          mine.py:too_little: 1-DP on the given pair")
     assert "give it once" in audit("noisy", claim="pure(epsilon=1, pair=([0], [1]))").stderr
+
+
+@pytest.mark.parametrize(
+    ("claim", "users", "epsilon", "words"),
+    [
+        ("pure(epsilon={}, relation=add-remove)", (), 3.0, "(add or remove one record)\n  covers each of 4 records removed"),
+        ("pure(epsilon={}, relation=user)", ("--users", "['a', 'b', 'a', 'b']"), 4.0,
+         "1-DP (all records of one user)\n  covers all records of each of 2 users removed: 2 neighbors"),
+    ],
+)  # fmt: skip
+def test_neighbors_of_one_data_set_are_searched(audit, claim, users, epsilon, words):
+    """The largest record is 3, and user b's records sum to 4."""
+    result = audit("noisy", *users, data="[0, 1, 0, 3]", neighbor="", claim=claim.format(1))
+    assert result.exit_code == FAILURE, result.output
+    assert words in result.stdout
+    evidence = next(line.split()[1] for line in result.stdout.splitlines() if line.startswith("evidence"))
+    assert CliRunner().invoke(app, ["verify", evidence]).exit_code == 0
+    assert audit("noisy", *users, data="[0, 1, 0, 3]", neighbor="", claim=claim.format(epsilon)).exit_code == 0
+
+
+def test_neighbors_that_cannot_be_searched_are_refused(audit):
+    for claim, more, data, words in (
+        ("pure(epsilon=1, relation=record)", (), "[0, 1]", "--mechanism needs --data and --neighbor"),
+        ("pure(epsilon=1, relation=user)", (), "[0, 1]", "--users: relation=user needs whose each record is"),
+        ("pure(epsilon=1, relation=add-remove)", ("--users", "[1, 2]"), "[0, 1]", "no other claim does"),
+        ("pure(epsilon=1, relation=user)", ("--users", "3"), "[0, 1]", "one number or name for each record"),
+        ("pure(epsilon=1, relation=add-remove)", (), "3", "nobody can say what its records are"),
+    ):
+        assert words in audit("noisy", *more, data=data, neighbor="", claim=claim).stderr
 
 
 def test_an_algorithm_is_audited_on_a_given_pair(tmp_path, monkeypatch):
