@@ -42,7 +42,10 @@ def audit(
         str | None, option("Your own, FILE.py:NAME: an algorithm, or a function (rewards, seed) -> actions.")
     ] = None,
     mechanism: Annotated[
-        str | None, option("Any release of your own, FILE.py:NAME: a function (data, seed) -> numbers, labels or text.")
+        str | None,
+        option(
+            "Any release: FILE.py:NAME, a function (data, seed) -> numbers, labels or text; or exec:COMMAND, tcp:HOST:PORT."
+        ),
     ] = None,
     neighbor: Annotated[
         str | None, option("With --mechanism: the neighbor of --data, a file (.npy, .csv, .json) or a Python literal.")

@@ -39,6 +39,7 @@ from bandana.flows.keys.provenance import Making
 from bandana.flows.running.child import one_call
 from bandana.flows.running.settings import is_anonymous
 from bandana.flows.running.store import write_whole
+from bandana.flows.spec.file_names import file_name
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites import audit_report
 from bandana.flows.suites.given_pairs import Given, audit_pair, read_claim
@@ -398,7 +399,7 @@ def write_evidence(loaded: Loaded, outcome: Outcome, request: Request, folder: P
 
     It may be called in a fork: reports are rendered elsewhere, as what renders them has threads that no fork takes along.
     """
-    place = folder / f"{loaded.path.stem}-{loaded.name}.evidence.npz"
+    place = folder / f"{file_name(f'{loaded.path.stem}-{loaded.name}')}.evidence.npz"
     write_whole(place, evidence.to_bytes(outcome))
     return place, report_document(loaded, outcome, request, place)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -23,7 +24,7 @@ from bandana.audits.external.releases.outcome import ReleaseOutcome
 from bandana.audits.external.releases.record import recorded
 from bandana.audits.outcome import MIN_REPLAYS, Outcome
 from bandana.flows.keys.provenance import Making
-from bandana.flows.running import child
+from bandana.flows.running import child, programs
 from bandana.flows.running.settings import is_anonymous
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites import own
@@ -41,7 +42,7 @@ class ReleaseRequest:
 
     Attributes:
       claim: such as `approx(epsilon=1, delta=1e-5)`.
-      mechanism: FILE.py:NAME of a release, a function of (data, seed); empty for samples.
+      mechanism: FILE.py:NAME of a release, a function of (data, seed); exec:COMMAND or tcp:HOST:PORT; empty for samples.
       data: a data set: a file (.npy, .csv, .json) or a Python literal.
       neighbor: its neighbor.
       pair: both, in place of `data` and `neighbor`; the claim may name them too.
@@ -112,12 +113,12 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
     if request.samples is not None:
         return _audit_samples(request, request.samples, claim)
     making = Making()
-    path, name, source, tree = own.read(request.mechanism, "--mechanism")
+    loaded, made = _subject(request.mechanism, limits.seconds)
 
     def work() -> ReleaseOutcome:
         with child.one_call():
-            function = own.named(path, name, source, tree, "--mechanism")
-        with own.blamed_on(path, "--mechanism"):
+            function = made()
+        with own.blamed_on(loaded.path, "--mechanism"):
             pair, search = _pair(function, claim, data, neighbor, users, request)
             caller = pair.caller
             found = frozen.examine(caller.tried, pair.data, pair.neighbor, claim.stated, request.seed)
@@ -128,10 +129,18 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
             coupling = compare(caller, pair.data, pair.neighbor, request.seed)
             return replace(outcome, frozen=found, coupling=coupling)
 
-    returned = child.run(work, limits, f"--mechanism: {path.name}:{name}")
-    note = f"{path.name}:{name} {returned.printed}" if returned.printed else ""
-    loaded = Loaded(RELEASE, None, path, name, source)
+    returned = child.run(work, limits, f"--mechanism: {loaded.label}")
+    note = f"{loaded.label} {returned.printed}" if returned.printed else ""
     return _audited(loaded, request, claim, returned.value, making, note)
+
+
+def _subject(mechanism: str, seconds: float) -> tuple[Loaded, Callable[[], Any]]:
+    """What is audited, and what makes it a function, in the process that calls it."""
+    if programs.is_program(mechanism):
+        program = programs.named(mechanism, seconds)
+        return Loaded(RELEASE, None, Path(mechanism.partition(":")[0]), program.name, ""), lambda: program
+    path, name, source, tree = own.read(mechanism, "--mechanism")
+    return Loaded(RELEASE, None, path, name, source), lambda: own.named(path, name, source, tree, "--mechanism")
 
 
 def _audited(

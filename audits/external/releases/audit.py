@@ -108,11 +108,14 @@ def draw(caller: Caller, data: Any, neighbor: Any, n_runs: int, seed: int, secon
 
 
 def _next_size(caller: Caller, last: Outputs, size: int, seconds_a_run: float) -> int:
-    """Runs of the next call, or calls before the sides change: about a quarter of a second, within reach of the memory."""
+    """Runs of the next call, or calls before the sides change: about a quarter of a second, within reach of the memory.
+
+    Of calls that make many runs, five seconds, as a call costs what it costs.
+    """
     quick = max(1, int(0.25 / max(seconds_a_run, 1e-9)))
     numbers = np.size(last) / max(1, len(last)) if is_numeric(last) else 64
     fits = max(1, int(_MOST_NUMBERS / max(1.0, numbers)))
-    return min(_BATCH if caller.batch is not Batch.NONE else quick, 4 * size, fits)
+    return min(min(_BATCH, max(16, 20 * quick)) if caller.batch is not Batch.NONE else quick, 4 * size, fits)
 
 
 def examine(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -108,6 +109,18 @@ class Caller:
             return Raised(type(error).__name__, str(error))
 
 
+class ManyRuns(ABC):
+    """A release that is no function in a file, and knows how it is called."""
+
+    @abstractmethod
+    def caller(self, data: Any, neighbor: Any, seed: int) -> Caller:
+        """How to call it, after some runs on both data sets with seeds from `seed`.
+
+        Raises:
+          BrokenRelease: it does not run.
+        """
+
+
 def inspect_call(function: Any, data: Any, neighbor: Any, seed: int, guard: Guard = nullcontext) -> Caller:
     """Finds out how a function wants to be called, by its signature and by a few runs on the data.
 
@@ -121,6 +134,8 @@ def inspect_call(function: Any, data: Any, neighbor: Any, seed: int, guard: Guar
     Raises:
       BrokenRelease: it takes neither of these, or fails on the data; what it raised is the cause.
     """
+    if isinstance(function, ManyRuns):
+        return function.caller(data, neighbor, seed)
     if not callable(function):
         raise BrokenRelease(f"it is no function of (data, seed), but {type(function).__name__}")
     caller = replace(by_signature(function), guard=guard)
