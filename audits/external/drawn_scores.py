@@ -22,8 +22,9 @@ def features(drawn: Drawn, record: int) -> FloatArray:
     """(n, columns) what an adversary sees who knows all rewards but the record's.
 
     Rounds within 24 of the record have columns of their own: action, switch, whether the record's arm is played, and reward.
-    Sums of the other rewards stand beside them: before the record, until each of these rounds after it, in all, and until the
-    first and the last switch after it; and products of the neighboring rewards with the next actions, which no single split of a tree can see.
+    Sums of the other rewards stand beside them: before the record, until each of these rounds after it, in all, and until
+    the first and the last switch after it; and products of the neighboring rewards with the next actions, which no single
+    split of a tree can see.
     """
     n, n_rounds = drawn.actions.shape
     near = np.arange(max(0, record - _NEAR), min(n_rounds, record + _NEAR + 1))
