@@ -6,6 +6,7 @@ since a lock that another thread holds would stay locked in it.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import threading
@@ -55,6 +56,7 @@ def try_out(function: Callable[[], object], what: str) -> None:
 def _be_child(function: Callable[[], object]) -> None:
     """Runs as the fork, and never returns."""
     mine = os.getpid()
+    faulthandler.disable()  # a crash is told in one line
     try:
         silent = os.open(os.devnull, os.O_WRONLY)
         for number in (1, 2):
