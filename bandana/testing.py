@@ -62,6 +62,7 @@ def assert_private(
     """Fails if runs on two data sets refute a claim of privacy.
 
     Runs are watched block by block: a broken release fails after a few hundred runs, an honest one ends at its budget.
+    It also fails where the data seed generators, since runs then show nothing in favor of the claim.
 
     Args:
       function: of (data, seed), or any other form that `bandana audit --mechanism` takes; or an algorithm that keeps the
@@ -78,7 +79,7 @@ def assert_private(
       what was seen: runs and evidence.
 
     Raises:
-      AssertionError: the claim is refuted.
+      AssertionError: the claim is refuted, or the data seed generators.
       ClaimError: the claim cannot be read.
       BrokenRelease: the function cannot be called; of a bandit BrokenFunction or ProtocolError.
     """
@@ -91,6 +92,8 @@ def assert_private(
     stated = parse(claim, relation=None if "relation" in claim else "pair").stated
     ready = prepared(function, data, neighbor, Interval(0.0, 1.0), seed)
     level = (budget or _budget).next()
+    if finding := ready.compare(seed).finding:
+        raise AssertionError(f"nothing can be said of {stated}: {finding}")
     found = watch(ready.caller, ready.data, ready.neighbor, stated, level=level, most_runs=runs, seed=seed, seconds=seconds)
     if found.is_refuted:
         raise AssertionError(str(found))

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+from numpy.random import SeedSequence
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.external.drawn import BEYOND
@@ -52,7 +53,7 @@ def adapted(function: Any, shape: tuple[int, int], span: Interval, guard: Guard 
         return call(rewards, seed)
 
     def one_by_one(rewards: FloatArray, seed: int) -> Any:
-        seeds = np.random.SeedSequence(seed).generate_state(len(rewards), np.uint32).tolist()
+        seeds = SeedSequence(seed).generate_state(len(rewards), np.uint32).tolist()
         return np.array([np.asarray(call(row, one)) for row, one in zip(rewards, seeds, strict=True)])
 
     return all_at_once if _is_batched(call, shape, span) else one_by_one

@@ -9,7 +9,6 @@ from bandana.algorithms.entry import Claim
 from bandana.audits.claims import ClaimError, as_gdp, parse, split_pair
 from bandana.audits.external.releases.audit import draw, examine
 from bandana.audits.external.releases.bandits import prepared
-from bandana.audits.external.releases.coupling import Coupling, compare
 from bandana.audits.external.releases.outcome import ReleaseOutcome
 from bandana.audits.outcome import Effort
 from bandana.flows.running.child import one_call
@@ -88,6 +87,4 @@ def audit_pair(
     samples = draw(ready.caller, ready.data, ready.neighbor, effort.replays, effort.seed, seconds)
     samples = replace(samples, how=ready.how or samples.how, notes=(*samples.notes, *ready.notes))
     outcome = examine(samples, claim.stated, confidence=effort.confidence, seed=effort.seed)
-    if ready.has_ledger:  # the audit itself draws its noise
-        return replace(outcome, coupling=Coupling(1)), ready.words
-    return replace(outcome, coupling=compare(ready.caller, ready.data, ready.neighbor, effort.seed)), ready.words
+    return replace(outcome, coupling=ready.compare(effort.seed)), ready.words

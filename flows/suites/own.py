@@ -29,6 +29,8 @@ from bandana.audits.external.drawn import Menu
 from bandana.audits.external.play_calls import accepts_outside, adapted, affordable, constants
 from bandana.audits.external.plays import BrokenFunction, check, even_table
 from bandana.audits.external.releases.calls import BrokenRelease
+from bandana.audits.external.releases.coupled_plays import compare_plays
+from bandana.audits.external.releases.coupling import Coupling
 from bandana.audits.external.releases.encoding import NotEncodable
 from bandana.audits.external.releases.record import recorded
 from bandana.audits.outcome import Effort, Outcome
@@ -376,7 +378,16 @@ def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effo
         f"every record, then the best {len(pairs)} of {len(tried)} pairs"
     )
     about = about_audits(told, tuple(pair.record for pair in pairs), request.seed)
-    return black_box.examine(play, claim, pairs, effort, _subject(loaded), about, screened, menu)
+    outcome = black_box.examine(play, claim, pairs, effort, _subject(loaded), about, screened, menu)
+    return _with_coupling(outcome, compare_plays(play, menu, shape, request.seed))
+
+
+def _with_coupling(outcome: Outcome, coupling: Coupling) -> Outcome:
+    """The outcome with what seeds of generators showed: a caveat, and a view where any were seen."""
+    assert outcome.coverage is not None
+    views = (*outcome.coverage.views, "seeds of generators") if coupling.n_seen else outcome.coverage.views
+    caveats = (coupling.finding,) if coupling.finding else ()
+    return replace(outcome, caveats=(*outcome.caveats, *caveats), coverage=replace(outcome.coverage, views=views))
 
 
 def _check_rounds(request: Request, least: int) -> None:

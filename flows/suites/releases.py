@@ -17,7 +17,6 @@ from bandana.audits.external.foreign import frozen
 from bandana.audits.external.releases.audit import Samples, draw, examine
 from bandana.audits.external.releases.bandits import Prepared
 from bandana.audits.external.releases.calls import BrokenRelease, inspect_call
-from bandana.audits.external.releases.coupling import compare
 from bandana.audits.external.releases.encoding import NotEncodable, is_numeric
 from bandana.audits.external.releases.neighbors import most_telling, n_records, one_more_or_less, taken, without_users
 from bandana.audits.external.releases.outcome import ReleaseOutcome
@@ -126,8 +125,7 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
             outcome = examine(
                 samples, claim.stated, confidence=request.confidence, seed=request.seed, pair=pair.words, search=search
             )
-            coupling = compare(caller, pair.data, pair.neighbor, request.seed)
-            return replace(outcome, frozen=found, coupling=coupling)
+            return replace(outcome, frozen=found, coupling=pair.compare(request.seed))
 
     returned = child.run(work, limits, f"--mechanism: {loaded.label}")
     note = f"{loaded.label} {returned.printed}" if returned.printed else ""

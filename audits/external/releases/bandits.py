@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,15 @@ from bandana.audits.external import conformance
 from bandana.audits.external.play_calls import adapted, plays_many
 from bandana.audits.external.plays import BrokenFunction, check, play_rows
 from bandana.audits.external.releases.calls import Batch, Caller, Guard, inspect_call
+from bandana.audits.external.releases.coupled_plays import is_telling
+from bandana.audits.external.releases.coupling import Coupling, compare
 from bandana.audits.neighbors.pairs import Pair, actions_differ
 from bandana.audits.searches.cases import Case
 from bandana.audits.searches.sides import play_streams
 from bandana.privacy_core import Interval
 
 _SEED = 0
+_PLAYS = 64
 _SEEN = "seen: all releases by their exact likelihood ratio; schedules, actions and released state must agree"
 Tables = tuple[RewardTable, RewardTable]
 
@@ -109,6 +113,7 @@ class Prepared:
       how: how runs are made; empty: as the caller says.
       notes: what a reader should know of the view.
       has_ledger: whether all noise is drawn by a ledger.
+      changed: the first round that differs, where the outputs are actions.
     """
 
     caller: Caller
@@ -118,6 +123,20 @@ class Prepared:
     how: str = ""
     notes: tuple[str, ...] = ()
     has_ledger: bool = False
+    changed: int | None = None
+
+    def compare(self, seed: int) -> Coupling:
+        """Whether the data seed generators; see `coupling.compare`.
+
+        Args:
+          seed: root of the seeds of these runs.
+        """
+        if self.has_ledger:  # the audit itself draws its noise
+            return Coupling(1)
+        if self.changed is None:
+            return compare(self.caller, self.data, self.neighbor, seed)
+        counts = partial(is_telling, record=self.changed)
+        return compare(self.caller, self.data, self.neighbor, seed, n_tried=_PLAYS, counts=counts)
 
 
 def prepared(subject: Any, data: Any, neighbor: Any, span: Interval, seed: int, guard: Guard = nullcontext) -> Prepared:
@@ -145,7 +164,8 @@ def prepared(subject: Any, data: Any, neighbor: Any, span: Interval, seed: int, 
         release = None
     if release is None:
         return Prepared(inspect_call(subject, data, neighbor, seed, guard), data, neighbor)
-    return Prepared(_many(release, guard), 0, 1, _words(tables), "many runs a call")
+    first = next(iter(changed_records(tables)), 0)
+    return Prepared(_many(release, guard), 0, 1, _words(tables), "many runs a call", changed=first)
 
 
 def _algorithm(algorithm: Any, data: Any, neighbor: Any, seed: int, guard: Guard) -> Prepared:

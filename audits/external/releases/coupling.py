@@ -7,88 +7,149 @@ sets with one seed, and the seeds that it hands to generators of NumPy, Python a
 
 from __future__ import annotations
 
-import functools
+import gc
 import random
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial, wraps
+from types import ModuleType
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
 from bandana.audits.external.releases.calls import Batch, Caller
 
 _TRIED = 4
-_MAKERS = ((np.random, ("default_rng", "seed", "RandomState", "SeedSequence")), (random, ("seed", "Random")))
+_NUMPY = ("default_rng", "seed", "RandomState", "SeedSequence", "PCG64", "PCG64DXSM", "SFC64", "Philox", "MT19937")
+_PYTHON = ("seed", "Random")
 
 
 @dataclass(frozen=True)
 class Coupling:
-    """What runs with one seed on both data sets showed.
+    """What runs with one seed on neighboring data sets showed.
 
     Attributes:
-      n_seen: generators that were seeded on the data set, over all of these runs.
+      n_seen: generators that were seeded on the data set, over all runs that could be compared.
       finding: what differs, in words; empty if nothing does.
     """
 
     n_seen: int
     finding: str = ""
 
+    @classmethod
+    def found(cls, n_seen: int, seed: int, where: str = "the neighbor") -> Coupling:
+        """A generator that the data seed, shown by this seed."""
+        return cls(
+            n_seen,
+            f"with the seed {seed} it seeds another generator on {where} than on the data set: its noise depends on the "
+            "data; derive all seeds from the seed that it is given, and from nothing else",
+        )
 
-def compare(caller: Caller, data: Any, neighbor: Any, seed: int) -> Coupling:
+
+def compare(
+    caller: Caller,
+    data: Any,
+    neighbor: Any,
+    seed: int,
+    *,
+    n_tried: int = _TRIED,
+    counts: Callable[[Any, Any], bool] = lambda data, neighbor: True,
+) -> Coupling:
     """Runs the function on both data sets with a few seeds, and compares the seeds that it hands to generators.
 
-    A function may make more generators on one data set, say one a record. What no honest one does is to make some on either
-    side that the other never makes. Generators of other libraries are not seen.
+    Generators of other libraries are not seen.
 
     Args:
       caller: the function.
       data: a data set.
       neighbor: the other.
       seed: root of the seeds of these runs.
+      n_tried: how many seeds.
+      counts: whether two outputs leave an honest function no reason to seed differently.
     """
     if caller.seed is None:
         return Coupling(0)
     n_seen, n_runs = 0, 1 if caller.batch is Batch.SIZE else None
-    for number in np.random.SeedSequence(seed, spawn_key=(13,)).generate_state(_TRIED).tolist():
-        sides = []
-        for side in (data, neighbor):
-            with _noted(caller.function) as seeds:
-                caller.tried(side, number, n_runs)
-            sides.append(seeds)
-        n_seen += len(sides[0])
-        if set(sides[0]) - set(sides[1]) and set(sides[1]) - set(sides[0]):
-            return Coupling(
-                n_seen,
-                f"with the seed {number} it seeds another generator on the neighbor than on the data set: its noise depends "
-                "on the data; derive all seeds from the seed that it is given, and from nothing else",
-            )
+    with Seeds.watched() as seeds:
+        for number in np.random.SeedSequence(seed, spawn_key=(13,)).generate_state(n_tried).tolist():
+            output, handed = seeds.of(partial(caller.tried, data, number, n_runs))
+            other, handed_there = seeds.of(partial(caller.tried, neighbor, number, n_runs))
+            if not counts(output, other):
+                continue
+            n_seen += len(handed)
+            if differ(handed, handed_there):
+                return Coupling.found(n_seen, number)
     return Coupling(n_seen)
 
 
-@contextmanager
-def _noted(function: Any) -> Iterator[list[Any]]:
-    """The seeds that are handed to generators meanwhile."""
-    seeds: list[Any] = []
-    scope = _globals(function)
-    with ExitStack() as stack:
-        torch = sys.modules.get("torch")
-        for module, names in (*_MAKERS, *(((torch, ("manual_seed",)),) if torch is not None else ())):
-            for name in names:
-                maker = getattr(module, name)
-                noting = _noting(maker, seeds)
-                stack.enter_context(patch.object(module, name, noting))
-                for own in [key for key, value in scope.items() if value is maker]:  # from numpy.random import default_rng
-                    stack.enter_context(patch.dict(scope, {own: noting}))
-        yield seeds
+def differ(data: list[Any], neighbor: list[Any]) -> bool:
+    """Whether seeds on both sides are missing on the other.
+
+    A function may make more generators on one data set, say one a record. What no honest one does is to make some on either
+    side that the other never makes.
+    """
+    return bool(set(data) - set(neighbor) and set(neighbor) - set(data))
 
 
-def _globals(function: Any) -> dict[str, Any]:
-    while isinstance(function, functools.partial):
-        function = function.func
-    return getattr(function, "__globals__", None) or getattr(type(function).__call__, "__globals__", {})
+# --- the seeds that a call hands to generators -----------------------------------------------------------------------
+
+
+class Seeds:
+    """Notes the seeds that own code hands to generators, wherever it imported what makes them."""
+
+    def __init__(self) -> None:
+        self._noted: list[Any] = []
+
+    def of(self, run: Callable[[], Any]) -> tuple[Any, list[Any]]:
+        """What a run returns, and the seeds that it handed over."""
+        self._noted.clear()
+        output = run()
+        return output, list(self._noted)
+
+    @classmethod
+    @contextmanager
+    def watched(cls) -> Iterator[Seeds]:
+        """Puts noting ones in place of all makers of generators, in every module but Bandana's own."""
+        seeds, torch = cls(), sys.modules.get("torch")
+        makers = [getattr(np.random, name) for name in _NUMPY] + [getattr(random, name) for name in _PYTHON]
+        makers += [torch.manual_seed] if torch is not None else []
+        noting = {id(maker): _noting(maker, seeds._noted) for maker in makers}
+        places = [(scope, name, value) for scope in _scopes(makers) for name, value in scope.items() if id(value) in noting]
+        try:
+            for scope, name, maker in places:
+                scope[name] = noting[id(maker)]
+            yield seeds
+        finally:
+            for scope, name, maker in places:
+                scope[name] = maker
+
+
+def _scopes(makers: list[Any]) -> list[dict[str, Any]]:
+    """The names of all modules that may hold one of these: those that are loaded, and own files that nobody lists."""
+    listed = [
+        object.__getattribute__(module, "__dict__") for module in list(sys.modules.values()) if type(module) is ModuleType
+    ]
+    return [
+        scope
+        for scope in {id(scope): scope for scope in (*listed, *gc.get_referrers(*makers))}.values()
+        if _is_module(scope)
+    ]
+
+
+def _is_module(scope: Any) -> bool:
+    """Whether these are the names of a module whose calls of generators count: none of ours, none inside of NumPy."""
+    if not isinstance(scope, dict) or "__builtins__" not in scope:
+        return False
+    return not str(scope.get("__name__")).startswith(("bandana.", "numpy.random."))
+
+
+class _Same(type):
+    """The type of a class that stands for another: instances of either are instances of both."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.__mro__[1])
 
 
 def _noting(maker: Any, seeds: list[Any]) -> Any:
@@ -99,9 +160,9 @@ def _noting(maker: Any, seeds: list[Any]) -> Any:
             _note(seeds, given, named)
             maker.__init__(self, *given, **named)  # type: ignore[misc]
 
-        return type(maker.__name__, (maker,), {"__init__": make})
+        return _Same(maker.__name__, (maker,), {"__init__": make})
 
-    @functools.wraps(maker)
+    @wraps(maker)
     def call(*given: Any, **named: Any) -> Any:
         _note(seeds, given, named)
         return maker(*given, **named)
