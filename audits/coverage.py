@@ -22,6 +22,7 @@ class Coverage:
       rarest: probability of the rarest event that would have been seen, about 4 over the number of runs in which it could
         have happened.
       unit: what one record is: round or episode.
+      tail: probability of the rarest tail of one release's noise that would have been seen; 1 where no noise was widened.
       words: of a release, what was covered; the other fields then say nothing.
     """
 
@@ -33,6 +34,7 @@ class Coverage:
     rarest: float
     unit: str = "round"
     words: tuple[str, ...] = ()
+    tail: float = 1.0
 
     @property
     def longest_lag(self) -> int:
@@ -54,9 +56,10 @@ class Coverage:
             shown = ", ".join(map(str, self.records[:_MOST_SHOWN])) + (", ..." if len(self.records) > _MOST_SHOWN else "")
             changed = f"records {shown} of {self.rounds} {self.unit}s" if self.records else "no record"
         values = f"{len(self.values)} values from {self.values[0]:g} to {self.values[-1]:g}" if self.values else "no values"
+        seldom = f"; of one release's noise: {self.tail:.2g}" if self.tail < self.rarest else ""
         return (
             f"covered: {changed}, {self.cases} changes among {values}, up to {self.longest_lag} {self.unit}s later",
-            f"seen in: {', '.join(self.views)}; rarest event that could be seen: probability {self.rarest:.2g}",
+            f"seen in: {', '.join(self.views)}; rarest event that could be seen: probability {self.rarest:.2g}{seldom}",
         )
 
     def describe(self) -> dict[str, Any]:

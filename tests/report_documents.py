@@ -215,6 +215,7 @@ def counterexample(**other):
             "before": [0.0, 0.25],
             "after": [5.0, 5.0],
             "seed": 3,
+            "wide": None,
             "episode": None,
             "covariates": None,
             "replaced_covariates": None,

@@ -24,7 +24,7 @@ from bandana.audits.faults.fault import Control, without
 from bandana.audits.faults.places import planted_at_random
 from bandana.audits.faults.releases import GENERIC, NOT_CLIPPED, REUSED, NotClipped
 from bandana.audits.outcome import MU, Effort, Events, Outcome, accounted_as, claimed_as, main_quantity
-from bandana.audits.searches.walk import n_cases_of, rarest_of, values_of
+from bandana.audits.searches.walk import n_cases_of, rarest_of, tail_of, values_of
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import NEAR_TEST_BUDGET
 from bandana.audits.trial import Trial
@@ -202,7 +202,8 @@ def _planted(trial: Trial, effort: Effort) -> tuple[Control, ...]:
     n_cases = n_cases_of(trial.algorithm, trial.table, 2 * effort.replays)
     transcript = _recorded(trial.algorithm, trial.table, effort.seed).transcript
     has_digits = any(not is_selection(release.mechanism) for release in transcript)
+    rarest = rarest_of(trial.table, n_cases)
     places = planted_at_random(
-        trial.table.n_users, tuple(inside), rarest_of(trial.table, n_cases), effort.seed, has_digits=has_digits
+        trial.table.n_users, tuple(inside), rarest, effort.seed, has_digits=has_digits, tail=tail_of(transcript, rarest)
     )
     return (*GENERIC, *places) if transcript else places

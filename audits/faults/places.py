@@ -9,6 +9,7 @@ neighbor, so it exceeds every finite mu, and every (epsilon, delta) whose delta 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,11 +19,13 @@ from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults.fault import Control
 from bandana.audits.faults.wrapped import ReleaseRequest, WithLedgerWrapper
 from bandana.audits.outcome import DETERMINISTIC
-from bandana.privacy_core import Ledger
+from bandana.privacy_core import Ledger, is_selection
 
 _KEY = 0x706C_6163
 _DIGITS, _CLOSE = 2.0**20, 1e-6
 SELDOM = 0.01
+_DEVIATIONS, _TAIL = 4.0, 1e-5
+"""Noise below minus four deviations has a probability of 3e-5 if it is Gaussian, and of 2e-3 if it is Laplace noise."""
 
 
 class Kept(NamedTuple):
@@ -115,6 +118,27 @@ class _BothHigh(_Beside):
         return released._replace(forced=np.where(is_last, both.astype(np.int64), -1))
 
 
+@dataclass(frozen=True)
+class _BelowExact(WithLedgerWrapper):
+    """An algorithm that gets an exact value in place of one whose noise is far below zero.
+
+    Attributes:
+      deviations: how far, in standard deviations of the noise.
+    """
+
+    deviations: float
+
+    def answer(self, request: ReleaseRequest, memory: None) -> FloatArray:
+        """The honest answer, unless its first number is too low."""
+        output = request.release()
+        if is_selection(request.mechanism):
+            return output
+        rows = (len(output), -1)
+        noise = (output - request.value).reshape(rows)[:, 0]
+        is_low = noise < -self.deviations * request.mechanism.deviation
+        return np.where(is_low[:, np.newaxis], request.value.reshape(rows), output.reshape(rows)).reshape(output.shape)
+
+
 class _Seldom(_Beside):
     def let_out(self, released: Shown, kept: Kept, reward: FloatArray, is_last: Any) -> Shown:
         is_told = is_last & (kept.digits < self.share)
@@ -122,7 +146,7 @@ class _Seldom(_Beside):
 
 
 def planted_at_random(
-    n_records: int, values: tuple[float, ...], rarest: float, seed: int, *, has_digits: bool
+    n_records: int, values: tuple[float, ...], rarest: float, seed: int, *, has_digits: bool, tail: float = 1.0
 ) -> tuple[Control, ...]:
     """Faults at places that are drawn anew for each seed.
 
@@ -132,6 +156,7 @@ def planted_at_random(
       rarest: the probability down to which the search claims to see events.
       seed: of the places.
       has_digits: whether the algorithm releases numbers with digits, from which a rare event can be told.
+      tail: the probability down to which the search claims to see tails of one release's noise.
     """
     coin = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(_KEY,))))
     middle = (values[0] + values[1]) / 2
@@ -157,13 +182,17 @@ def planted_at_random(
     if has_digits:
         words = f"With probability {share:.2g} the released state ends with the reward of record {seldom}"
         found.append(_control("reward-shown-seldom", words, _Seldom, seldom, n_records - 1, middle, share))
+    if has_digits and tail < _TAIL:
+        words = f"A release whose first number is {_DEVIATIONS:g} standard deviations too low shows its exact value"
+        found.append(_found_by_search("exact-in-the-tail", words, lambda honest: _BelowExact(honest, _DEVIATIONS)))
     return tuple(found)
 
 
 def _control(
     name: str, words: str, kind: type[_Beside], record: int, last: int, value: float, share: float = 1.0
 ) -> Control:
-    def plant(honest: Any) -> Any:
-        return kind(honest, record, last, value, share)
+    return _found_by_search(name, words, lambda honest: kind(honest, record, last, value, share))
 
+
+def _found_by_search(name: str, words: str, plant: Callable[[Any], Any]) -> Control:
     return Control(name, f"{words} (no privacy)", plant, (DETERMINISTIC,), is_sampled=False)

@@ -90,7 +90,10 @@ def _counterexample(label: str, found: dict[str, Any]) -> list[Block]:
                 *([("Together", _sentence(found["total"]["summary"]))] if found["total"] else []),
                 (
                     "To reproduce it",
-                    f"Noise seed {case['seed']}; replicate {found['replicate']} of {number(found['n_replicates'])}.",
+                    f"Noise seed {case['seed']}; replicate {found['replicate']} of {number(found['n_replicates'])}"
+                    + (
+                        "." if case.get("wide") is None else f"; release {case['wide']} is drawn with three times its noise."
+                    ),
                 ),
             ]
         ),

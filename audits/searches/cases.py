@@ -31,6 +31,7 @@ class Case:
         where there are none.
       replaced_covariates: those of the record after the change; None where they stay.
       episode: horizon, number of states and of actions, in episodes.
+      wide: the release whose noise has three times its scale (`bandana.audits.searches.widened`), from 0; -1 for none.
     """
 
     rewards: tuple[tuple[float, ...], ...]
@@ -40,6 +41,7 @@ class Case:
     covariates: tuple[Any, ...] | None = None
     replaced_covariates: tuple[Any, ...] | None = None
     episode: tuple[int, int, int] | None = None
+    wide: int = -1
 
     @classmethod
     def of(cls, pair: Pair, seed: int) -> Case:

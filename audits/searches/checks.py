@@ -263,7 +263,7 @@ def _found(
     total: Total | None = None,
 ) -> Counterexample:
     """The counterexample, with the releases of one replicate in rows; none where their values cannot be compared."""
-    case, rows = sides.case_of(rep), []
+    case, rows = replace(sides.case_of(rep), wide=int(sides.widened[rep])), []
     for index, (call, row, rounds) in enumerate(sides.data.own(rep) if is_offending else []):
         made = sides.live.transcript[call]
         reads = bool(made.reads(case.record)[row])

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from bandana.audits.searches.cases import Case, Path
+from bandana.audits.searches.widened import WIDER
 
 DECISION, SPAN, SENSITIVITY, SEQUENCE = "decision", "span", "sensitivity", "sequence"
 NOT_A_NUMBER, NO_NOISE, BOOK, STATE = "not a number", "no noise", "book", "released state"
@@ -149,6 +150,10 @@ class Counterexample:
             return between.join(_bracketed(row) for row in (case.rewards[case.record], case.replacement))
         return between.join(f"({self._lived(case.record, on_neighbor)})" for on_neighbor in (False, True))
 
+    @property
+    def _widened(self) -> str:
+        return "" if self.case.wide < 0 else f", release {self.case.wide} drawn with {WIDER:g} times its noise"
+
     def path(self, record: int, on_neighbor: bool) -> Path:
         """What a user of episodes lived through in this run."""
         states, arms = (self.neighbor_states, self.neighbor_arms) if on_neighbor else (self.states, self.arms)
@@ -176,7 +181,7 @@ class Counterexample:
         case = self.case
         found = [
             f"record {case.record} of {len(case.rewards)} {case.unit}s changes from {self._changes(' on D to ')} on D' "
-            f"(noise seed {case.seed}, replicate {self.replicate} of {self.n_replicates})",
+            f"(noise seed {case.seed}, replicate {self.replicate} of {self.n_replicates}{self._widened})",
             self.reason,
         ]
         if case.covariates is not None and case.episode is None:
@@ -256,6 +261,7 @@ class Counterexample:
                 "before": list(case.rewards[case.record]),
                 "after": list(case.replacement),
                 "seed": case.seed,
+                "wide": None if case.wide < 0 else case.wide,
                 "rewards": _runs(case.rewards),
                 "episode": None if case.episode is None else list(case.episode),
                 "covariates": None if case.covariates is None else as_lists(case.covariates),

@@ -14,8 +14,10 @@ from bandana.algorithms.protocol import Algorithm, EpisodicStream, FloatArray, I
 from bandana.algorithms.run import run
 from bandana.audits.searches.cases import Case
 from bandana.audits.searches.states import Parting, StateLog, first_parting
+from bandana.audits.searches.widened import NEVER, WideningLedger
 from bandana.privacy_core import Carried, Interval, Ledger, LiveLedger, Mechanism, ReproducibleNoise, ScriptedLedger, Span
 
+_WIDE = 0x7769_6465
 REPLICATES = 32
 """Runs of each case, alike but for their noise: a batch of 32 takes hardly longer than one run."""
 
@@ -100,6 +102,8 @@ class Sides(NamedTuple):
     """(n_reps,) the record whose own actions do not count, see `Pair.hidden_record`."""
     parted: Parting
     """Where the released states differ first."""
+    widened: IntArray
+    """(n_reps,) the release that was drawn with a larger scale, or -1; see `bandana.audits.searches.widened`."""
 
 
 def play(algorithm: Algorithm, case: Case, reward_range: Interval) -> Sides:
@@ -107,8 +111,9 @@ def play(algorithm: Algorithm, case: Case, reward_range: Interval) -> Sides:
     pair = case.pair(reward_range)
     alike = np.full(REPLICATES, 1)
     return play_streams(
-        algorithm, (pair.data, pair.neighbor), case.seed, lambda rep: case, case.record * alike, case.hidden_record * alike
-    )
+        algorithm, (pair.data, pair.neighbor), case.seed, lambda rep: case, case.record * alike, case.hidden_record * alike,
+        case.wide * alike,
+    )  # fmt: skip
 
 
 def play_streams(
@@ -118,6 +123,7 @@ def play_streams(
     case_of: Callable[[int], Case],
     records: IntArray,
     hidden: IntArray,
+    wide: IntArray | None = None,
 ) -> Sides:
     """Runs the algorithm on one stream, and then on another with the noisy outputs, and the coins, of the first run.
 
@@ -128,15 +134,19 @@ def play_streams(
       case_of: what a replicate plays.
       records: (n_reps,) see `Sides`.
       hidden: (n_reps,) see `Sides`.
+      wide: (n_reps,) the release that is drawn with a larger scale, see `WideningLedger`; None: none.
     """
     n_reps, (data, neighbor), root = len(records), streams, np.random.SeedSequence(seed)
     coins = Coins(root, n_reps)
     live = LiveLedger(n_reps, ReproducibleNoise(root), keeps_transcript=True, n_records=data.n_users)
-    first, mine = _Noted(live, ActionLog()), StateLog(algorithm, n_reps)
+    wanted = np.full(n_reps, NEVER) if wide is None else wide
+    widening = WideningLedger(live, ReproducibleNoise(np.random.SeedSequence((seed, _WIDE))), records, wanted)
+    first, mine = _Noted(widening, ActionLog()), StateLog(algorithm, n_reps)
     run(mine, data, first, observers=[first._log], coins=coins)
     scripted = ScriptedLedger(n_reps, live.transcript, keeps_values=True)
     second, theirs = _Noted(scripted, ActionLog()), StateLog(algorithm, n_reps)
     run(theirs, neighbor, second, observers=[second._log], coins=coins)
     scripted.finish()
     sides = Side(first._log, first.calls), Side(second._log, second.calls)
-    return Sides(*sides, live, scripted, case_of, records, hidden, first_parting(mine, theirs, hidden))
+    parted = first_parting(mine, theirs, hidden)
+    return Sides(*sides, live, scripted, case_of, records, hidden, parted, widening.widened)

@@ -4,12 +4,14 @@
 replicate of one batch is a case of its own: a table, a record of it, and what that record is on both data sets. So every
 record of a table as long as a replay changes hundreds of times, from and to every value of a menu, and a leak may show at
 any later round: in an action, a schedule, a release, or a field of the released state. Since every replicate also has noise
-of its own, an event of probability p that shows the record is met with probability 1 - (1 - p)^n in n changes of it.
+of its own, an event of probability p that shows the record is met with probability 1 - (1 - p)^n in n changes of it. In
+half of the replicates one release is drawn with a larger scale (`bandana.audits.searches.widened`), so that leaks in the
+tails of noise are met too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +28,8 @@ from bandana.audits.searches.constants import constants_of
 from bandana.audits.searches.counterexample import Counterexample
 from bandana.audits.searches.sides import Sides, play, play_streams
 from bandana.audits.searches.states import leaves
-from bandana.privacy_core import GaussianDP, Interval
+from bandana.audits.searches.widened import FIRST_READER, NEVER, rarest_tail
+from bandana.privacy_core import GaussianDP, Interval, Release
 
 BATCH = 4096
 VIEWS = ("schedules", "releases", "released state", "actions")
@@ -34,6 +37,8 @@ _MOST_CASES, _LARGEST_WORK = 1 << 15, 1 << 31
 _N_TABLES, _MOST_OWN = 128, 16
 _KEY = 0x77_616C_6B
 _ATTEMPTS = 4
+_FIRST_READERS = 1 / 4
+"""Share of the cases in which the first release that reads the record is widened; in as many it is any other."""
 
 
 def values_of(algorithm: Algorithm, table: Table) -> tuple[list[float], list[float]]:
@@ -63,6 +68,16 @@ def rarest_of(table: Table, n_cases: int) -> float:
     return min(1.0, 4 * table.n_users / n_cases)
 
 
+def tail_of(transcript: Iterable[Release], rarest: float) -> float:
+    """The probability of a tail of one release's noise that four changes of one record meet on average.
+
+    Args:
+      transcript: releases of a run.
+      rarest: see `rarest_of`.
+    """
+    return rarest_tail((entry.mechanism for entry in transcript), min(1.0, rarest / _FIRST_READERS))
+
+
 def walk(
     algorithm: Algorithm, table: Table, claim: GaussianDP | None, n_cases: int, seed: int, private_records: bool = False
 ) -> tuple[Counterexample | None, Coverage]:
@@ -80,17 +95,24 @@ def walk(
       a counterexample, as short as it could be made, or None; and what was tried.
     """
     inside, anywhere = values_of(algorithm, table)
+    rarest = rarest_of(table, n_cases)
     coverage = Coverage(
         VIEWS, tuple(range(table.n_users)), table.n_users, tuple(sorted({*inside, *anywhere})), n_cases,
-        rarest_of(table, n_cases), "round" if table.n_steps == 1 else "episode",
+        rarest, "round" if table.n_steps == 1 else "episode",
     )  # fmt: skip
+    tails: list[float] = []
+    most_releases = table.n_users
     for place, start in enumerate(range(0, n_cases, BATCH)):
         n_reps = min(BATCH, n_cases - start)
-        batch = _Batch.drawn(table, n_reps, start, (inside, anywhere), private_records, (seed, place))
-        found = checks.first_violation(batch.play(algorithm), claim)
+        batch = _Batch.drawn(table, n_reps, start, (inside, anywhere), private_records, (seed, place), most_releases)
+        sides = batch.play(algorithm)
+        found = checks.first_violation(sides, claim)
         if found is not None:
             return _shorter(algorithm, found, table.reward_range, claim), coverage
-    return None, coverage
+        transcript = sides.live.transcript
+        most_releases = max(1, len(transcript))
+        tails.append(tail_of(transcript, rarest) if (sides.widened >= 0).any() else 1.0)
+    return None, replace(coverage, tail=max(tails))
 
 
 @dataclass(frozen=True)
@@ -103,6 +125,7 @@ class _Batch:
       record: (n_reps,) which record differs.
       rows: (2 n_reps,) records as rows of a data set: on D, then on D'.
       hidden: (n_reps,) the record where its covariates differ, else -1.
+      wide: (n_reps,) which release is drawn with a larger scale, see `WideningLedger`.
       seed: of the noise.
     """
 
@@ -111,6 +134,7 @@ class _Batch:
     record: IntArray
     rows: Table
     hidden: IntArray
+    wide: IntArray
     seed: int
 
     @classmethod
@@ -122,6 +146,7 @@ class _Batch:
         values: tuple[list[float], list[float]],
         private_records: bool,
         seed: tuple[int, int],
+        most_releases: int,
     ) -> _Batch:
         """Cases whose records go round and round, in drawn contexts, from one drawn value to another."""
         sequence = np.random.SeedSequence(seed[0], spawn_key=(_KEY, seed[1]))
@@ -145,15 +170,22 @@ class _Batch:
         both = np.concatenate([before, after])
         wide = Interval(min(low, float(both.min())), max(high, float(both.max())))
         rows = table.with_rows(both, covariates, wide)
-        return cls(tables, chosen, record, rows, hidden, int(sequence.generate_state(1)[0]))
+        kind = coin.random(n_reps) / _FIRST_READERS
+        any_release = np.where(kind < 2, coin.integers(0, most_releases, n_reps), NEVER)
+        widened = np.where(kind < 1, FIRST_READER, any_release)
+        return cls(tables, chosen, record, rows, hidden, widened, int(sequence.generate_state(1)[0]))
 
     def play(self, algorithm: Algorithm) -> Sides:
-        """Runs all cases at once, on both sides."""
+        """Runs all cases at once, on both sides; with noise of its own size where the algorithm cannot bear any other."""
         n_reps, stack = len(self.record), self.tables[0].stack
         data, neighbor = (
             stack(self.tables, self.table, self.record, self.rows, np.arange(n_reps) + first) for first in (0, n_reps)
         )
-        return play_streams(algorithm, (data, neighbor), self.seed, self.case, self.record, self.hidden)
+        given = algorithm, (data, neighbor), self.seed, self.case, self.record, self.hidden
+        try:
+            return play_streams(*given, self.wide)
+        except Exception:  # what anybody's code does with noise that it never met before
+            return play_streams(*given)
 
     def case(self, rep: int) -> Case:
         """What a replicate plays."""

@@ -378,6 +378,7 @@ BROKEN = {
     "reset-at-20": (ResetAtTotal(), GDP),
     "reset-at-7.5": (ResetAtTotal(limit=7.5), GDP),
     "exact-below": (ExactBelow(), GDP),
+    "exact-far-below": (ExactBelow(limit=-6.0), GDP),
     "impossible-replaced": (ImpossibleReplaced(), GDP),
     "one-value": (OneValue(), GDP),
     "hidden-value": (HiddenValue(), GDP),

@@ -27,6 +27,7 @@ class Tape:
 
     n_reps: int = N_RUNS
     answers: list[Any] | None = None
+    noise: float = 1.0
     requests: list[tuple[Any, Any, Any, Any]] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
 
@@ -34,7 +35,8 @@ class Tape:
         place = len(self.requests)
         self.requests.append((mechanism, value.copy(), records, reps))
         if self.answers is None:
-            self.outputs.append(mechanism.draw(ReproducibleNoise(np.random.SeedSequence(place)), value))
+            wide = mechanism.scaled(self.noise)
+            self.outputs.append(wide.draw(ReproducibleNoise(np.random.SeedSequence(place)), value))
         elif place < len(self.answers) and self.answers[place].shape == value.shape:
             self.outputs.append(self.answers[place])
         else:
@@ -66,12 +68,14 @@ class Witness:
       before: its reward in the data set.
       after: its reward in the neighbor.
       others: all other rewards, or some rounds' and 0 for the rest.
+      noise: times that of the mechanisms, for events in its tails.
     """
 
     record: int = 5
     before: float = 0.0
     after: float = 1.0
     others: float | Mapping[int, float] = 0.0
+    noise: float = 1.0
 
     def tables(self, reward_range):
         rows = np.full((32, 2), self.others if isinstance(self.others, float) else 0.0)
@@ -83,7 +87,7 @@ class Witness:
 
     def event(self, bandit, mu: float) -> str:
         """What shows the record, in words; empty if nothing does."""
-        mine, theirs = Tape(), Tape()
+        mine, theirs = Tape(noise=self.noise), Tape()
         states, logs = [], []
         for table, tape in zip(self.tables(bandit.reward_range), (mine, theirs), strict=True):
             tape.answers = mine.outputs if tape is theirs else None
@@ -126,6 +130,7 @@ WITNESSES = {
     "reset-at-20": Witness(3, others=ONES),
     "reset-at-7.5": Witness(3, others=ONES),
     "exact-below": Witness(5),
+    "exact-far-below": Witness(5, noise=3.0),
     "impossible-replaced": Witness(5),
     "one-value": Witness(9, after=0.37),
     "hidden-value": Witness(9, after=0.83),
