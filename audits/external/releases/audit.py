@@ -205,7 +205,9 @@ def _promise(method: str, held: tuple[FloatArray, ...], level: float, parameters
     """
     turns = _TURNS if "delta" in parameters or method == "pure-event" else 1
     starts = [len(held[0]) * turn // turns for turn in range(turns)]
-    bounds = [methods.bound(method, *(np.roll(side, -start) for side in held), level, **parameters) for start in starts]
+    bounds = [
+        methods.bound(method, np.roll(held[0], -start), np.roll(held[1], -start), level, **parameters) for start in starts
+    ]
     return math.fsum(bounds) / turns
 
 
