@@ -23,6 +23,7 @@ class Coverage:
         have happened.
       unit: what one record is: round or episode.
       tail: probability of the rarest tail of one release's noise that would have been seen; 1 where no noise was widened.
+      never_ran: lines of the user's file that no run reached, such as `mine.py:12-14`.
       words: of a release, what was covered; the other fields then say nothing.
     """
 
@@ -35,6 +36,7 @@ class Coverage:
     unit: str = "round"
     words: tuple[str, ...] = ()
     tail: float = 1.0
+    never_ran: tuple[str, ...] = ()
 
     @property
     def longest_lag(self) -> int:
@@ -57,9 +59,11 @@ class Coverage:
             changed = f"records {shown} of {self.rounds} {self.unit}s" if self.records else "no record"
         values = f"{len(self.values)} values from {self.values[0]:g} to {self.values[-1]:g}" if self.values else "no values"
         seldom = f"; of one release's noise: {self.tail:.2g}" if self.tail < self.rarest else ""
+        unseen = (f"never ran, so not seen: {', '.join(self.never_ran)}",) if self.never_ran else ()
         return (
             f"covered: {changed}, {self.cases} changes among {values}, up to {self.longest_lag} {self.unit}s later",
             f"seen in: {', '.join(self.views)}; rarest event that could be seen: probability {self.rarest:.2g}{seldom}",
+            *unseen,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -72,5 +76,5 @@ class Coverage:
         """The coverage that `describe` wrote; None of None."""
         if stated is None:
             return None
-        lists = {name: tuple(stated.get(name, ())) for name in ("views", "records", "values", "words")}
+        lists = {name: tuple(stated.get(name, ())) for name in ("views", "records", "values", "words", "never_ran")}
         return cls(**{**stated, **lists, "rarest": float(stated["rarest"])})

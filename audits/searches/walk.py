@@ -26,6 +26,7 @@ from bandana.audits.searches import checks
 from bandana.audits.searches.cases import Case, Menu
 from bandana.audits.searches.constants import constants_of
 from bandana.audits.searches.counterexample import Counterexample
+from bandana.audits.searches.lines import LinesRun, file_of
 from bandana.audits.searches.sides import Sides, play, play_streams
 from bandana.audits.searches.states import leaves
 from bandana.audits.searches.widened import FIRST_READER, NEVER, rarest_tail
@@ -101,18 +102,19 @@ def walk(
         rarest, "round" if table.n_steps == 1 else "episode",
     )  # fmt: skip
     tails: list[float] = []
-    most_releases = table.n_users
+    most_releases, lines = table.n_users, LinesRun(file_of(algorithm))
     for place, start in enumerate(range(0, n_cases, BATCH)):
         n_reps = min(BATCH, n_cases - start)
         batch = _Batch.drawn(table, n_reps, start, (inside, anywhere), private_records, (seed, place), most_releases)
-        sides = batch.play(algorithm)
+        with lines:
+            sides = batch.play(algorithm)
         found = checks.first_violation(sides, claim)
         if found is not None:
             return _shorter(algorithm, found, table.reward_range, claim), coverage
         transcript = sides.live.transcript
         most_releases = max(1, len(transcript))
         tails.append(tail_of(transcript, rarest) if (sides.widened >= 0).any() else 1.0)
-    return None, replace(coverage, tail=max(tails))
+    return None, replace(coverage, tail=max(tails), never_ran=lines.never)
 
 
 @dataclass(frozen=True)

@@ -378,7 +378,7 @@ def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effo
         f"every record, then the best {len(pairs)} of {len(tried)} pairs"
     )
     about = about_audits(told, tuple(pair.record for pair in pairs), request.seed)
-    outcome = black_box.examine(play, claim, pairs, effort, _subject(loaded), about, screened, menu)
+    outcome = black_box.examine(play, claim, pairs, effort, _subject(loaded), about, screened, menu, loaded.path)
     return _with_coupling(outcome, compare_plays(play, menu, shape, request.seed))
 
 
