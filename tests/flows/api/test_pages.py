@@ -24,7 +24,11 @@ def notebooks():
 
 @pytest.fixture
 def _here(tmp_path, monkeypatch):
-    """A folder of its own, which holds the files of the tutorial and is searched by `import`."""
+    """A folder of its own, which holds the files of the tutorial and is searched by `import`.
+
+    Work is done in this process: that workers play the same bytes is seen in `test_run`.
+    """
+    monkeypatch.setattr("bandana.flows.api.run.n_workers", lambda: 1)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(sys.modules, "mine", None)

@@ -357,6 +357,7 @@ class Ran:
     """Notes which functions of ours run."""
 
     def __init__(self):
+        self._codes = {}
         self.labels = set()
 
     def __enter__(self):
@@ -365,13 +366,17 @@ class Ran:
 
     def __exit__(self, *_):
         sys.setprofile(None)
+        for code in self._codes.values():
+            path = Path(code.co_filename)
+            if path.is_relative_to(ROOT) and "<module>" not in code.co_qualname:
+                parts = path.relative_to(ROOT).with_suffix("").parts
+                if ".".join(parts[:2]) in PACKAGES:
+                    self.labels.add((".".join(parts).removesuffix(".__init__"), code.co_qualname))
 
     def _note(self, frame, event, _):
-        code = frame.f_code
-        if event == "call" and Path(code.co_filename).is_relative_to(ROOT) and "<module>" not in code.co_qualname:
-            parts = Path(code.co_filename).relative_to(ROOT).with_suffix("").parts
-            if ".".join(parts[:2]) in PACKAGES:
-                self.labels.add((".".join(parts).removesuffix(".__init__"), code.co_qualname))
+        """Millions of calls: what they are called is worked out afterwards, once for each function."""
+        if event == "call":
+            self._codes[id(frame.f_code)] = frame.f_code
 
     def beyond(self, parts):
         """What ran and is not among the parts of a key."""
