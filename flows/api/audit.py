@@ -97,6 +97,8 @@ def audit(
     low: float = 0.0,
     high: float = 1.0,
     pair: tuple[Any, Any] | None = None,
+    users: Any = None,
+    data: Any = None,
     timeout: float | None = None,
     memory: float | None = None,
     isolated: bool = True,
@@ -108,7 +110,7 @@ def audit(
     Args:
       algorithm: an algorithm that keeps the protocol; a function (rewards, seed) -> actions; or FILE.py:NAME.
       claim: what it promises, such as `gdp(mu=1, relation=reward)`.
-      relation: neighboring relation, if the claim names none: reward, record or trajectory.
+      relation: neighboring relation, if the claim names none: reward, record, trajectory or user.
       trust: trust model, if the claim names none: central, joint or local.
       replays: on each side of each pair of neighbors.
       rounds: of each replay.
@@ -122,6 +124,8 @@ def audit(
       high: largest one.
       pair: two data sets on which the claim is made, in place of a neighboring relation: tables of rewards
         (n_rounds, n_arms) for a bandit, anything for another function of (data, seed).
+      users: for a claim with relation=user: one number or name for each round, or how many consecutive rounds a user has.
+      data: for such a claim: the table of rewards (n_rounds, n_arms) in which users are replaced; None: one is drawn.
       timeout: seconds that one call of it may take; None: 120.
       memory: gigabytes that it may use; None: three quarters of this machine's.
       isolated: False runs it in this process, without limits: for a debugger, and for libraries that cannot be forked.
@@ -131,9 +135,11 @@ def audit(
     """
     is_named = isinstance(algorithm, str)
     given = None if is_named else _given(algorithm)
+    if data is not None:
+        rounds = len(data)
     request = Request(
         algorithm if is_named else _label(given), claim, relation, trust, replays, rounds, arms, confidence, delta,
-        examples, seed, tuple(probes), low, high, pair=pair,
+        examples, seed, tuple(probes), low, high, pair=pair, users=users, data=data,
     )  # fmt: skip
 
     def work() -> Outcome:

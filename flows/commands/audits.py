@@ -60,11 +60,12 @@ def audit(
         option("The two data sets that the claim is about, files or literals; also pair=(A, B) in it."),
     ] = None,
     users: Annotated[
-        str | None, option("With relation=user: whose each record or round is, a file or a Python list.")
+        str | None,
+        option("With relation=user: whose each record or round is, a file or a Python list; or how many rounds a user has."),
     ] = None,
     claim: Annotated[str | None, option("What it promises, such as gdp(mu=1, relation=reward).")] = None,
     relation: Annotated[
-        str | None, option("Neighboring relation, if the claim names none: reward, record or trajectory.")
+        str | None, option("Neighboring relation, if the claim names none: reward, record, trajectory or user.")
     ] = None,
     trust: Annotated[str | None, option("Trust model, if the claim names none: central, joint or local.")] = None,
     replays: Annotated[int | None, option("Replays on each side; 20000.", parser=whole)] = None,

@@ -44,7 +44,8 @@ from bandana.flows.running.store import write_whole
 from bandana.flows.spec.file_names import file_name
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites import audit_report
-from bandana.flows.suites.given_pairs import Given, audit_pair, read_claim
+from bandana.flows.suites.data_sets import read_data
+from bandana.flows.suites.given_pairs import Given, audit_pair, audit_users, read_claim
 from bandana.flows.suites.work import about_audits
 from bandana.privacy_core import ApproxDP, Interval, Relation
 
@@ -75,6 +76,9 @@ class Request:
       seconds: for all runs; a slow function gets fewer replays, and an algorithm that takes longer is stopped.
       pair: two data sets, or how files and literals are written; None: those that the claim names, or neighbors are
         searched for.
+      users: with relation=user, whose each round is, how many consecutive rounds a user has, or how a file or a literal that
+        says so is written.
+      data: with relation=user, the table of rewards (n_rounds, n_arms) in which users are replaced; None: one is drawn.
     """
 
     algorithm: str
@@ -93,6 +97,8 @@ class Request:
     high: float = 1.0
     seconds: float = 3600.0
     pair: Given | None = None
+    users: Any = None
+    data: Any = None
 
 
 @dataclass(frozen=True)
@@ -301,12 +307,15 @@ def audit_own(request: Request, given: Loaded | None = None) -> tuple[Loaded, Ou
         raise SpecError(f"--{error}") from error
     if request.seed < 0:
         raise SpecError(f"--seed must be at least 0, got {request.seed}")
+    _check_users(request, claim)
     making, loaded = Making(), given or load(request.algorithm, request.arms)
     with blamed_on(loaded.path):
         if pair is not None:
             if claim.relation is not Relation.GIVEN_PAIR:
                 raise ClaimError(f"the pair is the relation: leave out {claim.relation.value!r}, or the pair")
             outcome = _audit_pair(loaded, request, claim, effort, reward_range, pair)
+        elif claim.relation is Relation.USER:
+            outcome = _audit_users(loaded, request, claim, effort, reward_range)
         elif loaded.kind == FUNCTION:
             outcome = _audit_function(loaded, request, claim, effort, reward_range)
         else:
@@ -348,12 +357,40 @@ def _audit_pair(
     return recorded(found, claim, _subject(loaded), about_audits(words, (), request.seed))
 
 
+def _check_users(request: Request, claim: Claim) -> None:
+    if claim.relation is not Relation.USER:
+        if request.users is not None or request.data is not None:
+            raise SpecError(f"--{'users' if request.users is not None else 'data'}: only with relation=user")
+    elif request.users is None:
+        raise SpecError(
+            "--users: relation=user needs whose each round is: one number or name for each round, in a file or a list; "
+            "or how many consecutive rounds a user has, such as --users 4"
+        )
+    elif request.probes:
+        raise SpecError("--probe: not with relation=user, for which all rewards of each user are replaced")
+
+
+def _audit_users(loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval) -> Outcome:
+    if getattr(loaded.subject, "episode_length", None) is not None:
+        raise ClaimError("it plays episodes, and no search replays all episodes of one user: claim relation=trajectory")
+    arms = int(request.arms or getattr(loaded.subject, "n_actions", 2))
+    if loaded.kind == FUNCTION:
+        black_box.check_trust(claim)
+    else:
+        reward_range = loaded.subject.reward_range
+    _check_rounds(request, arms + 2)
+    users = read_data("--users", request.users) if isinstance(request.users, str) else request.users
+    shape = request.rounds, arms
+    found, words = audit_users(loaded.subject, users, claim, effort, shape, reward_range, request.seconds, request.data)
+    return recorded(found, claim, _subject(loaded), about_audits(words, (), request.seed))
+
+
 def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval) -> Outcome:
     arms = request.arms or 2
     if arms < 2:
         raise SpecError(f"--arms must be at least 2, got {arms}")
     _check_rounds(request, arms + 2)
-    if claim.relation in (Relation.ADD_REMOVE, Relation.USER):
+    if claim.relation is Relation.ADD_REMOVE:
         raise ClaimError(
             f"a function plays rounds that everybody can count, and no search replays {claim.relation.value!r}: claim "
             "relation=reward, or name two tables with pair=(A, B)"

@@ -164,19 +164,64 @@ def prepared(subject: Any, data: Any, neighbor: Any, span: Interval, seed: int, 
         release = None
     if release is None:
         return Prepared(inspect_call(subject, data, neighbor, seed, guard), data, neighbor)
+    return _of_plays(tables, release, guard)
+
+
+def replayed(
+    subject: Any, first: Tables, span: Interval, seed: int, guard: Guard = nullcontext
+) -> Callable[[Tables], Prepared]:
+    """Finds out how a bandit plays, and returns what is run on any two tables of the first ones' shape.
+
+    Args:
+      subject: an algorithm that keeps the protocol, or a function of rewards, of many runs or of one.
+      first: tables that it is tried on.
+      span: declared range of a function's rewards.
+      seed: of the first tries.
+      guard: what calls are wrapped in.
+
+    Raises:
+      BrokenFunction: tables of other arms, or a function whose answers cannot be audited.
+      ProtocolError: an algorithm that breaks the protocol.
+    """
+    if not conformance.missing_members(subject):
+        _check_rounds(subject)
+        _check_algorithm(subject, first, seed)
+        return lambda tables: _of_tables(tables, of_algorithm(subject, tables), guard)
+    play = adapted(subject, _shape(first), span, guard)
+    check(play, first[0], _SEED)
+
+    def on_tables(tables: Tables) -> Prepared:
+        return _of_plays(tables, lambda side, seed, n_runs: play_rows(play, tables[side], n_runs, seed), guard)
+
+    return on_tables
+
+
+def _of_tables(tables: Tables, release: Callable[[int, int, int], FloatArray], guard: Guard) -> Prepared:
+    return Prepared(_many(release, guard), 0, 1, _words(tables), "many runs a call", (_SEEN,), has_ledger=True)
+
+
+def _of_plays(tables: Tables, release: Callable[[int, int, int], IntArray], guard: Guard) -> Prepared:
     first = next(iter(changed_records(tables)), 0)
     return Prepared(_many(release, guard), 0, 1, _words(tables), "many runs a call", changed=first)
 
 
 def _algorithm(algorithm: Any, data: Any, neighbor: Any, seed: int, guard: Guard) -> Prepared:
+    _check_rounds(algorithm)
+    tables = tables_of(data, neighbor, algorithm.reward_range)
+    _check_algorithm(algorithm, tables, seed)
+    return _of_tables(tables, of_algorithm(algorithm, tables), guard)
+
+
+def _check_rounds(algorithm: Any) -> None:
     conformance.check_members(algorithm)
     if getattr(algorithm, "episode_length", None) is not None:
         raise NoTables("pair: it plays episodes, and two given data sets are tables of rewards, (n_rounds, n_arms)")
-    tables = tables_of(data, neighbor, algorithm.reward_range)
+
+
+def _check_algorithm(algorithm: Any, tables: Tables, seed: int) -> None:
     if tables[0].n_actions != algorithm.n_actions:
         raise NoTables(f"pair: the tables have {tables[0].n_actions} arms, the algorithm {algorithm.n_actions}")
     conformance.check(algorithm, tables[0], seed)
-    return Prepared(_many(of_algorithm(algorithm, tables), guard), 0, 1, _words(tables), "many runs a call", (_SEEN,), True)
 
 
 def _many(release: Callable[[int, int, int], Any], guard: Guard) -> Caller:
