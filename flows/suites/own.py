@@ -373,11 +373,11 @@ def _check_users(request: Request, claim: Claim) -> None:
 def _audit_users(loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval) -> Outcome:
     if getattr(loaded.subject, "episode_length", None) is not None:
         raise ClaimError("it plays episodes, and no search replays all episodes of one user: claim relation=trajectory")
-    arms = int(request.arms or getattr(loaded.subject, "n_actions", 2))
     if loaded.kind == FUNCTION:
         black_box.check_trust(claim)
+        arms = request.arms or 2
     else:
-        reward_range = loaded.subject.reward_range
+        arms, reward_range = loaded.subject.n_actions, loaded.subject.reward_range
     _check_rounds(request, arms + 2)
     users = read_data("--users", request.users) if isinstance(request.users, str) else request.users
     shape = request.rounds, arms

@@ -95,7 +95,7 @@ def test_the_honest_example_passes_and_writes_evidence_and_report(bandana, tmp_p
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("PASS          own_bandit.py:bandit: all actions are 1-GDP (replace one reward)")
     assert re.search(r"mu: claimed 1\.0000  >=  accounted 1\.0000  >=  measured 0\.\d{4}", done.stdout)
-    assert done.stdout.count("  caught ") == 11
+    assert done.stdout.count("  caught ") == 12
     folder = tmp_path / "bandana_data" / "own"
     assert verify(folder / "own_bandit-bandit.evidence.npz").is_verified
     document = json.loads((folder / "own_bandit-bandit.json").read_text())
