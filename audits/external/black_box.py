@@ -248,6 +248,19 @@ def screened_by(
     )  # fmt: skip
 
 
+def planted_and_searched(
+    play: Play, menu: Menu, shape: tuple[int, int], claim: Claim, effort: Effort
+) -> tuple[TriedControl, ...]:
+    """Each planted fault, and whether the audit catches it; see `examine`."""
+    quantity, span, tried = Quantity.of(claim.stated), Interval(menu.low, menu.high), []
+    limit = quantity.limit(claim.stated)
+    planted = planted_faults(play, claim, shape[0], span, effort, levels(effort.confidence, 1)[2])
+    for key, (name, fault, faulty) in enumerate(planted, start=1):
+        worst = _caught(faulty, menu, shape, claim, effort, key)
+        tried.append(TriedControl(name, fault, (SAMPLING,), (SAMPLING,) if worst > limit else (), worst, limit))
+    return tuple(tried)
+
+
 def examine(
     play: Play,
     claim: Claim,
@@ -258,6 +271,7 @@ def examine(
     screened: Screened | None = None,
     menu: Menu | None = None,
     file: Path | None = None,
+    faults: Callable[[], tuple[TriedControl, ...]] | None = None,
 ) -> Outcome:
     """Audits a function that `check` accepts, in the actions alone.
 
@@ -274,6 +288,7 @@ def examine(
       screened: what runs on drawn rewards showed; None: they are made here.
       menu: values of drawn rewards; None: see `Menu.of`.
       file: where the function stands, to tell which of its lines never run.
+      faults: answers with what `planted_and_searched` returns, if that is under way already.
 
     Raises:
       ClaimError: a claim of local privacy.
@@ -294,12 +309,6 @@ def examine(
     level = levels(effort.confidence, len(pairs))[0]
     n = effort.replays - effort.replays // 2
     caveats = too_few(limit, level, n, effort, PlannedBound(ACTIONS, quantity, 1.0))
-    tried = []
-    for key, (name, fault, faulty) in enumerate(
-        planted_faults(play, claim, shape[0], span, effort, levels(effort.confidence, 1)[2]), start=1
-    ):
-        worst = _caught(faulty, menu, shape, claim, effort, key)
-        tried.append(TriedControl(name, fault, (SAMPLING,), (SAMPLING,) if worst > limit else (), worst, limit))
     method, parameters = method_of(quantity, effort.seed, is_learned=True)
     return Outcome(
         subject=subject,
@@ -311,7 +320,7 @@ def examine(
         events=None,
         counterexample=None,
         noise_finding=None,
-        controls=tuple(tried),
+        controls=faults() if faults else planted_and_searched(play, menu, shape, claim, effort),
         power=power.smallest_factor_caught(method, parameters, level, limit, n),
         caveats=caveats,
         about=about,

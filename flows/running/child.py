@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, TypeVar, cast
 
 from bandana.flows.spec.mistakes import SpecError
 
+T = TypeVar("T")
 _PATIENCE = 0.05
 _MOST_SHOWN = 200
 
@@ -80,7 +81,8 @@ class _Child:
 
     pid: int
     parent: Connection
-    seconds: float
+    limits: Limits
+    what: str
 
 
 _this: _Child | None = None
@@ -96,7 +98,7 @@ def one_call() -> Iterator[None]:
     if child is None:
         yield
         return
-    signal.setitimer(signal.ITIMER_REAL, child.seconds)
+    signal.setitimer(signal.ITIMER_REAL, child.limits.seconds)
     try:
         yield
     finally:
@@ -125,7 +127,7 @@ def run(function: Callable[[], Any], limits: Limits, what: str = "own code") -> 
         pid = os.fork()
         if pid == 0:
             here.close()
-            _be_child(function, limits, there, printed)
+            _be_child(function, limits, what, there, printed)
         there.close()
         try:
             found, status = _wait(pid, here, time.monotonic() + limits.total)
@@ -139,9 +141,41 @@ def run(function: Callable[[], Any], limits: Limits, what: str = "own code") -> 
     raise SpecError(f"{what} {_ending(kind, status, limits)}")
 
 
-def _be_child(function: Callable[[], Any], limits: Limits, parent: Connection, printed: IO[bytes]) -> NoReturn:
+def beside(function: Callable[[], T]) -> Callable[[], T]:
+    """Starts a function in a process beside this one.
+
+    Args:
+      function: returns something that can be pickled; it need not be called here.
+
+    Returns:
+      what waits for its answer, and raises as `run` does. In a process that is no child of `run`, or on one core, it is the
+      function itself, which works when it is asked.
+    """
+    this = _this
+    if this is None or len(os.sched_getaffinity(0)) < 2:
+        return function
+    sys.stdout.flush()
+    here, there = multiprocessing.Pipe(duplex=False)
+    pid = os.fork()
+    if pid == 0:
+        here.close()
+        _answer(function, this.limits, this.what, there)
+    there.close()
+
+    def answer() -> T:
+        (kind, value), status = _wait(pid, here, math.inf)
+        if kind not in ("returned", "raised"):
+            raise SpecError(f"{this.what} {_ending(kind, status, this.limits)}")
+        os.waitpid(pid, 0)
+        if kind == "raised":
+            raise value
+        return cast(T, value)
+
+    return answer
+
+
+def _be_child(function: Callable[[], Any], limits: Limits, what: str, parent: Connection, printed: IO[bytes]) -> NoReturn:
     """Runs as the child: never returns."""
-    global _this
     try:
         os.setsid()
         os.dup2(printed.fileno(), 1)
@@ -154,7 +188,17 @@ def _be_child(function: Callable[[], Any], limits: Limits, parent: Connection, p
         memory = int(limits.gigabytes * 2**30)
         resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-        _this = _Child(os.getpid(), parent, limits.seconds)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(70)
+    _answer(function, limits, what, parent)
+
+
+def _answer(function: Callable[[], Any], limits: Limits, what: str, parent: Connection) -> NoReturn:
+    """Sends what the function returns, and ends this process."""
+    global _this
+    try:
+        _this = _Child(os.getpid(), parent, limits, what)
         try:
             answer = ("returned", function())
         except MemoryError:

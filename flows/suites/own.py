@@ -38,7 +38,7 @@ from bandana.audits.summary import summarize
 from bandana.audits.trial import Trial
 from bandana.flows.keys import provenance
 from bandana.flows.keys.provenance import Making
-from bandana.flows.running.child import one_call
+from bandana.flows.running.child import beside, one_call
 from bandana.flows.running.settings import is_anonymous
 from bandana.flows.running.store import write_whole
 from bandana.flows.spec.file_names import file_name
@@ -403,6 +403,7 @@ def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effo
     check(play, even_table(request.rounds, arms, reward_range), request.seed)
     menu = Menu.of(reward_range, constants(loaded.source), accepts_outside(play, shape, reward_range))
     effort = replace(effort, replays=affordable(play, shape, reward_range, effort.replays, request.seconds))
+    faults = beside(lambda: black_box.planted_and_searched(play, menu, shape, claim, effort))
     screened = black_box.screened_by(play, menu, shape, claim, effort)
     records = request.probes or tuple(
         sorted({suspect.record for suspect in screened.suspects} | {0, min(arms, shape[0] - 2)})
@@ -415,7 +416,7 @@ def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effo
         f"every record, then the best {len(pairs)} of {len(tried)} pairs"
     )
     about = about_audits(told, tuple(pair.record for pair in pairs), request.seed)
-    outcome = black_box.examine(play, claim, pairs, effort, _subject(loaded), about, screened, menu, loaded.path)
+    outcome = black_box.examine(play, claim, pairs, effort, _subject(loaded), about, screened, menu, loaded.path, faults)
     return _with_coupling(outcome, compare_plays(play, menu, shape, request.seed))
 
 
