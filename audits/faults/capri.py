@@ -6,6 +6,8 @@ operator that is made of the users themselves.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,25 @@ def _draws_too_little(honest: ProjectedElimination) -> bool:
     everything = np.ones((honest.n_contexts, honest.n_actions), dtype=bool)
     faulty = planted_as(_GeneratedContextsOnly)(honest)
     return bool(faulty.plan(0, everything).unit * _SHOWS < honest.plan(0, everything).unit)
+
+
+def _moves(algorithm: ProjectedElimination) -> float:
+    """How far a record moves a release of the first epoch, over the sensitivity that the release declares."""
+    everything = np.ones((algorithm.n_contexts, algorithm.n_actions), dtype=bool)
+    return float(np.linalg.norm(algorithm.plan(0, everything).codes, axis=-1).max())
+
+
+def _sqrt_2_shows(honest: ProjectedElimination) -> bool:
+    """Whether noise that is too small by sqrt 2 exceeds what is paid for so far that it shows.
+
+    The printed bound on the sensitivity may be 1.4 times the sensitivity: then such noise still keeps the promise.
+    """
+    return math.sqrt(2) * _moves(honest) >= _SHOWS
+
+
+def _root_shows(honest: ProjectedElimination) -> bool:
+    """The same of noise in proportion to sigma_max^2."""
+    return _moves(planted_as(_SquareForRoot)(honest)) >= _SHOWS
 
 
 # --- the coordinates -------------------------------------------------------------------------------------------------
@@ -150,8 +171,11 @@ class _LastUsers(_WatchesUsers):
 # --- the lists -------------------------------------------------------------------------------------------------------
 
 
+_SQRT_2 = ("noise-sqrt2", "released-again")
 _SHARED: tuple[Control, ...] = (
-    *without(GENERIC, "decides-from-exact"), fault_of(_SquareForRoot), half_the_sensitivity("gathering"),
+    *without(GENERIC, "decides-from-exact", *_SQRT_2),
+    *(replace(control, is_fault=_sqrt_2_shows) for control in GENERIC if control.name in _SQRT_2),
+    fault_of(_SquareForRoot, is_fault=_root_shows), half_the_sensitivity("gathering"),
     fault_of(_GeneratedContextsOnly, is_fault=_draws_too_little), fault_of(_NoiseOnCoefficients),
     fault_of(_NoiseAtEachPoint),
 )  # fmt: skip

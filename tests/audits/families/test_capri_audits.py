@@ -10,7 +10,7 @@ import pytest
 
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.worst_pools import extrapolating_pool
-from bandana.algorithms.rkhs.kernels import SquaredExponential
+from bandana.algorithms.rkhs.kernels import Matern, SquaredExponential
 from bandana.algorithms.rkhs.pool import Pool
 from bandana.audits.audit import audit
 from bandana.audits.faults.capri import CAPRI_CONTROLS
@@ -145,3 +145,17 @@ def test_a_fault_that_changes_nothing_is_not_planted():
     outcome = audit(Trial(algorithm, entry.promise(settings), table, (0,)), (control,), Effort(1000, 0.95, 1e-5, 5, 1))
     assert not outcome.controls
     assert outcome.about["not planted, as they are no faults here"] == control.name
+
+
+@pytest.mark.parametrize(("calibration", "is_fault"), [("printed", False), ("tight", True)])
+def test_a_factor_that_the_printed_bound_hides_is_not_planted(calibration, is_fault):
+    """On a rough kernel sigma_max is 1.37 times s_max: noise that is too small by sqrt 2 spends 1.04 of what is declared."""
+    entry = find("capri joint")
+    problem, _ = bed_of(entry, ROUNDS, 0)
+    points = np.random.Generator(np.random.SFC64(0)).random((4, 8, 2))
+    rough = replace(problem, n_actions=8, kernel=Matern(1.5, 0.8), pool=Pool(points, np.full(4, 0.25)))
+    algorithm = entry.build(bed_settings(entry, rough, calibration))
+    planted = {control.name: control for control in CAPRI_CONTROLS["capri joint"]}
+    assert planted["noise-halved"].is_fault(algorithm)
+    for name in ("noise-sqrt2", "released-again", "square-for-root"):
+        assert planted[name].is_fault(algorithm) == is_fault
