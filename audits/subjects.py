@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
@@ -56,6 +57,26 @@ def subjects() -> dict[str, partial[Subject]]:
         for calibration in entry.calibrations if entry.promise is not None else ():
             found[f"{entry.label} {calibration}"] = partial(_algorithm, entry, calibration)
     return found | {f"block {name}": partial(_block, name) for name in blocks.trials()}
+
+
+def selected(names: Sequence[str]) -> list[str]:
+    """The labels that names select, in the order of `subjects`; all of them where there are no names.
+
+    Args:
+      names: labels, their first words (`gp-ucb` is all of its forms, `gp-ucb joint` those of one trust model, `block` every
+        building block), or patterns such as `*pure*`, as of a shell.
+
+    Raises:
+      ValueError: a name that selects nothing; the message lists all labels.
+    """
+    labels = list(subjects())
+    chosen: set[str] = set()
+    for name in names:
+        found = [label for label in labels if f"{label} ".startswith(f"{name} ") or fnmatchcase(label, name)]
+        if not found:
+            raise ValueError(f"{name!r} selects nothing; known are {', '.join(labels)}")
+        chosen.update(found)
+    return [label for label in labels if not names or label in chosen]
 
 
 def _algorithm(entry: Entry, calibration: str) -> Subject:

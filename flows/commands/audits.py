@@ -54,7 +54,10 @@ def audit(
         tuple[Path, Path] | None, option("Two files with outputs of any release on a data set and on its neighbor.")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="The whole catalog and every building block.")] = False,
-    only: Annotated[list[str] | None, option("With --all: a label to audit; give it several times.")] = None,
+    only: Annotated[
+        list[str] | None,
+        option("With --all: a label, its first words, or a pattern such as '*pure*'; give it several times."),
+    ] = None,
     pair: Annotated[
         tuple[str, str] | None,
         option("The two data sets that the claim is about, files or literals; also pair=(A, B) in it."),
@@ -238,7 +241,7 @@ def _say_files(files: dict[str, Path]) -> None:
 def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resources: Resources, *, as_json: bool) -> None:
     """Audits the whole catalog, or some labels of it, and says where the report lies."""
     from bandana.audits.outcome import Effort
-    from bandana.audits.subjects import subjects
+    from bandana.audits.subjects import selected
     from bandana.flows.spec.mistakes import SpecError
 
     known = {"replays": 100_000, "confidence": 0.95, "delta": 1e-5, "examples": 100, "seed": 0}
@@ -248,16 +251,17 @@ def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resour
         effort = Effort(**{**known, **given})
     except ValueError as error:
         raise SpecError(f"--{error}") from error
-    labels = list(subjects())
-    if unknown := [label for label in only if label not in labels]:
-        raise SpecError(f"--only: unknown label {unknown[0]!r}; known are {', '.join(labels)}")
+    try:
+        labels = selected(only)
+    except ValueError as error:
+        raise SpecError(f"--only: {error}") from error
     folder = open_data(data)
     begin(folder)
     from bandana.flows.suites import gate
     from bandana.flows.suites.audit_all import SUITE, audit_all
 
     while_the_server_starts(folder)
-    done = audit_all([label for label in labels if not only or label in only], effort, str(folder.root), resources)
+    done = audit_all(labels, effort, str(folder.root), resources)
     entries = [found["entry"] for found in done["audits"].values()]
     verdicts = [entry["verdict"] for entry in entries]
     if as_json:

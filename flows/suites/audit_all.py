@@ -114,7 +114,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
         rounds=max((subjects()[label]().trial.table.n_users for label in labels), default=1),
         seed=effort.seed,
         spec="\n".join(labels),
-        commands=[f"bandana audit --all --replays {effort.replays} --examples {effort.examples} --seed {effort.seed}"],
+        commands=[f"bandana audit --all{_options(labels, effort)}"],
         evidence=places,
     )
     held = _gate(labels, effort, folder)
@@ -125,6 +125,12 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
     shown = {kind: str(path) for kind, path in files.items()}
     result = {"audits": {label: done[label] for label in labels}, "gate": held, "files": shown}
     return conclude(Findings(SUITE, entries, rows, notes, shown), result)
+
+
+def _options(labels: list[str], effort: Effort) -> str:
+    """How the same audits are asked for again."""
+    only = "" if labels == list(subjects()) else "".join(f' --only "{label}"' for label in labels)
+    return f"{only} --replays {effort.replays} --examples {effort.examples} --seed {effort.seed}"
 
 
 @task(name="gate", cache_policy=NO_CACHE, persist_result=False)

@@ -37,6 +37,7 @@ def test_the_command_audits_what_is_asked_and_writes_one_report(bandana, data):
     document = json.loads((suite / "report.json").read_text())
     validate(document)
     assert [entry["label"] for entry in document["audits"]] == ["adar-ucb tight", "block phases"]
+    assert document["commands"][0].startswith('bandana audit --all --only "adar-ucb tight" --only "block phases" --replays')
     assert (suite / "report.pdf").read_bytes().startswith(b"%PDF")
     for name in ("adar-ucb-tight", "block-phases"):
         assert verify(suite / "evidence" / f"{name}.npz").is_verified
