@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _PRIVACY = {"epsilon_claimed": "claimed", "epsilon_accounted": "accounted", "epsilon_measured": "measured"}
 _END = r" \\"
+_ROUNDING = 1e-12
 
 
 def table(frame: pd.DataFrame, heading: str) -> str:
@@ -54,6 +55,8 @@ def _regret(mean: float, low: float, high: float, has_interval: bool) -> list[st
     if math.isnan(mean):
         return ["withheld", *([""] if has_interval else [])]
     half = (high - low) / 2
+    if half <= _ROUNDING * abs(mean):  # sums of equal numbers differ in their last bits
+        half = 0.0
     digits = max(0, 1 - math.floor(math.log10(half))) if half > 0 else max(0, 3 - math.floor(math.log10(abs(mean) or 1)))
     texts = [_fixed(value, digits) for value in (mean, low, high)]
     interval = f"[{texts[1]}, {texts[2]}]" if half > 0 else "--"

@@ -83,6 +83,15 @@ def test_the_latex_table_groups_environments_and_escapes_names():
     ]
 
 
+@pytest.mark.parametrize("half", [0.0, 1.4e-14])
+def test_an_interval_of_rounding_errors_is_none(half):
+    """Uniform play has the same regret in each replication, whose mean may miss it by a last bit."""
+    numbers = {"regret": 120.0 + half, "regret_low": 120.0, "regret_high": 120.0 + 2 * half, "delta": float("nan")}
+    privacy = dict.fromkeys(("epsilon_claimed", "epsilon_accounted", "epsilon_measured"), float("nan"))
+    cells = {"environment": "a", "cell": ["uniform play"], "replications": 3, "verdict": None}
+    assert rows(table(pd.DataFrame({**cells, **numbers, **privacy}), "one"))[1:] == [["uniform play", "$120.0$", "--"]]
+
+
 def test_a_suite_that_is_not_finished_is_refused(result, tmp_path):
     done = export("smal", "--data", result.folder.root)
     assert done.exit_code == 2
