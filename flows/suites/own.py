@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from bandana.algorithms.entry import Claim
@@ -43,6 +41,7 @@ from bandana.flows.running.settings import is_anonymous
 from bandana.flows.running.store import write_whole
 from bandana.flows.spec.file_names import file_name
 from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_code import OwnCodeError, OwnObject
 from bandana.flows.suites import audit_report
 from bandana.flows.suites.data_sets import read_data
 from bandana.flows.suites.given_pairs import Given, audit_pair, audit_users, read_claim
@@ -137,7 +136,7 @@ def load(reference: str, arms: int | None = None) -> Loaded:
             "let all noise come from ledger.release (a plain function may draw, from its seed)"
         )
     with one_call():
-        found = named(path, name, source, tree)
+        found = named(path, name)
     if _is_play(found):
         return Loaded(FUNCTION, found, path, name, source)
     with blamed_on(path):
@@ -171,17 +170,16 @@ def read(reference: str, option: str = "--algorithm") -> tuple[Path, str, str, a
         raise SpecError(f"{option}: {path}:{line}: {getattr(error, 'msg', error)}") from error
 
 
-def named(path: Path, name: str, source: str, tree: ast.Module, option: str = "--algorithm") -> Any:
-    """What the file calls by this name, once it has run.
+def named(path: Path, name: str, option: str = "--algorithm") -> Any:
+    """What the file calls by this name, once it has run; see `bandana.flows.spec.own_code`.
 
     Raises:
       SpecError: the file fails, or has no such name.
     """
-    module = _execute(path, source, option)
-    if not hasattr(module, name):
-        names = ", ".join(_public_names(tree)) or "nothing"
-        raise SpecError(f"{option}: {path} defines no {name!r}; it defines {names}")
-    return getattr(module, name)
+    try:
+        return OwnObject(path.absolute(), name).load()
+    except OwnCodeError as error:
+        raise SpecError(f"{option}: {error}") from error
 
 
 def _may_be_play(tree: ast.Module, name: str) -> bool:
@@ -216,34 +214,6 @@ def _is_play(found: Any) -> bool:
     return first is not None and first.default is first.empty and first.name not in _ARM_NAMES
 
 
-def _public_names(tree: ast.Module) -> list[str]:
-    names = []
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.append(node.name)
-        elif isinstance(node, ast.Assign):
-            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            names.append(node.target.id)
-    return [name for name in names if not name.startswith("_")]
-
-
-def _execute(path: Path, source: str, option: str) -> ModuleType:
-    """Runs the file as a module of its own; it may import what lies beside it, and leaves no compiled file."""
-    module = ModuleType(f"bandana_own_{path.stem}")
-    module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # dataclasses look their module up
-    sys.path.insert(0, str(path.parent))
-    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        with blamed_on(path, option):
-            exec(compile(source, str(path), "exec"), module.__dict__)
-    finally:
-        sys.dont_write_bytecode = kept
-        sys.path.remove(str(path.parent))
-    return module
-
-
 def _built(found: Any, name: str, path: Path, arms: int | None) -> Any:
     """The algorithm itself, or what its class or a function without arguments makes."""
     if not callable(found) or (not inspect.isclass(found) and not conformance.missing_members(found)):
@@ -276,7 +246,9 @@ def blamed_on(path: Path, option: str = "--algorithm") -> Iterator[None]:
     except MemoryError:
         raise
     except BaseException as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        lines = [
+            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.absolute()
+        ]
         if not lines and not isinstance(error, SyntaxError):
             raise
         where = f"{path}:{lines[-1]}" if lines else str(path)

@@ -137,8 +137,8 @@ def _subject(mechanism: str, seconds: float) -> tuple[Loaded, Callable[[], Any]]
     if programs.is_program(mechanism):
         program = programs.named(mechanism, seconds)
         return Loaded(RELEASE, None, Path(mechanism.partition(":")[0]), program.name, ""), lambda: program
-    path, name, source, tree = own.read(mechanism, "--mechanism")
-    return Loaded(RELEASE, None, path, name, source), lambda: own.named(path, name, source, tree, "--mechanism")
+    path, name, source, _ = own.read(mechanism, "--mechanism")
+    return Loaded(RELEASE, None, path, name, source), lambda: own.named(path, name, "--mechanism")
 
 
 def _audited(

@@ -87,6 +87,18 @@ def _said(done):
     return " ".join((done.stderr or done.output).split())
 
 
+def test_helpers_of_one_name_beside_two_files_are_told_apart(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "helper.py").write_text(f"VALUE = {folder!r}\n")
+        (tmp_path / folder / "mine.py").write_text("from helper import VALUE\ndef play(rewards, seed):\n    return VALUE\n")
+        assert load(f"{tmp_path / folder / 'mine.py'}:play").subject(None, 0) == folder
+    (tmp_path / "late.py").write_text("def play(rewards, seed):\n    from mine import play\n    return play\n")
+    (tmp_path / "mine.py").write_text("")
+    with pytest.raises(SpecError, match=r"late.py:2: imports the local module mine inside a function: import it at the top"):
+        load(f"{tmp_path / 'late.py'}:play")
+
+
 # --- verdicts ------------------------------------------------------------------------------------------------------
 
 
@@ -254,7 +266,7 @@ def test_loading_leaves_nothing_beside_the_file(write, tmp_path):
         (("--algorithm", "{box}", "--claim", CLAIM, "--low", "1", "--high", "0"), "a range needs finite ends, low < high"),
         (("--algorithm", "own_bandit", "--claim", CLAIM), "must be FILE.py:NAME"),
         (("--algorithm", "nowhere.py:bandit", "--claim", CLAIM), "nowhere.py cannot be read"),
-        (("--algorithm", "{own}s", "--claim", CLAIM), "it defines UNIT, Sensitive, Released, EpisodicGreedy, bandit"),
+        (("--algorithm", "{own}s", "--claim", CLAIM), "it defines Sensitive, Released, EpisodicGreedy, bandit"),
         (("--algorithm", "{folder}/black_box.py:LENGTH", "--claim", CLAIM), "draws its own randomness"),
         (("--algorithm", "{folder}/own_bandit.py:Released", "--claim", CLAIM), "needs total, pulls, clock"),
         (("--algorithm", "{folder}/own_bandit.py:OTHER", "--claim", CLAIM), "defines no 'OTHER'"),
