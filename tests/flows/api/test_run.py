@@ -69,10 +69,26 @@ print(listening(os.getpid()), sorted({{"prefect", "mlflow", "torch"}} & set(sys.
 
 @pytest.mark.slow
 def test_workers_play_the_same_bytes_and_a_script_without_a_guard_runs_once(tmp_path):
-    """`spawn` would run the script again in each worker, which ends in an error of multiprocessing."""
-    text = f"import bandana\nprint(bandana.run({FEW!r}, data='several', workers=2))"
+    """Also after one of them was killed. `spawn` would run the script again in each, which ends in an error."""
+    text = f"""\
+import multiprocessing, os, signal, threading, time
+import bandana
+
+def kill():
+    while not multiprocessing.active_children():
+        time.sleep(0.01)
+    os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+
+threading.Thread(target=kill, daemon=True).start()
+try:
+    bandana.run({FEW!r}, data="several", workers=2)
+except Exception as error:
+    print(type(error).__name__, multiprocessing.active_children())
+print(bandana.run({FEW!r}, data="several", workers=2))
+"""
     done = python(text, tmp_path)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("BrokenProcessPool []\n<Result of suite"), done.stdout
     assert done.stdout.count("Result of suite") == 1
     bandana.run(FEW, data=tmp_path / "one", executor="local")
     one, several = contents(tmp_path / "one"), contents(tmp_path / "several")
@@ -172,28 +188,6 @@ def test_a_suite_that_is_not_there_is_answered_with_those_that_are(tmp_path):
     next((tmp_path / "results/benchmark").iterdir()).unlink()
     with pytest.raises(bandana.SpecError, match="lacks results of"):
         bandana.load("small", data=tmp_path)
-
-
-@pytest.mark.slow
-def test_a_killed_worker_ends_the_run_and_what_is_finished_stays(tmp_path):
-    text = f"""\
-import multiprocessing, os, signal, threading, time
-import bandana
-
-def kill():
-    while not multiprocessing.active_children():
-        time.sleep(0.01)
-    os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
-
-threading.Thread(target=kill, daemon=True).start()
-try:
-    bandana.run({FEW!r}, data="data", workers=2)
-except Exception as error:
-    print(type(error).__name__, multiprocessing.active_children())
-"""
-    done = python(text, tmp_path)
-    assert done.stdout.strip() == "BrokenProcessPool []", done.stderr
-    assert bandana.run(FEW, data=tmp_path / "data").frame().notna().any().any()
 
 
 def test_the_report_of_a_run_is_the_command_s(tmp_path):

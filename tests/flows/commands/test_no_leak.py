@@ -145,8 +145,9 @@ def _regrets(spec, data):
 
 def test_no_value_of_the_file_is_written_anywhere(ran):
     _, rows, data, outputs = ran
-    secrets = _digits(rows.ravel()[:400]) | _digits(rows.mean(axis=0)) | _digits(rows[:500].mean(axis=0))
-    assert len(secrets) > 1000
+    # Some of all users that play: who copies rows copies more than one.
+    secrets = _digits(rows[:500:5].ravel()) | _digits(rows.mean(axis=0)) | _digits(rows[:500].mean(axis=0))
+    assert len(secrets) > 500
     seen = 0
     for where, content in _texts(data, outputs):
         seen += 1
