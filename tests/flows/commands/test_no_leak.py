@@ -134,6 +134,18 @@ def _digits(values, kept=7):
     return found
 
 
+def _found_in(content, secrets):
+    """Which of many secrets, of eight bytes or more, stand in a content: windows of eight bytes are compared at once."""
+    heads = np.unique([int.from_bytes(secret[:8], "little") for secret in secrets]).astype(np.uint64)
+    found = set()
+    for start in range(0, len(content), 1 << 20):
+        part = np.frombuffer(content[start : start + (1 << 20) + 7], dtype=np.uint8)
+        if len(part) >= 8:
+            windows = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(part, 8)).view("<u8")[:, 0]
+            found |= set(heads[np.isin(heads, windows)].tolist())
+    return [secret for secret in secrets if int.from_bytes(secret[:8], "little") in found and secret in content]
+
+
 def _regrets(spec, data):
     store = Store(data / "results")
     found = []
@@ -145,13 +157,12 @@ def _regrets(spec, data):
 
 def test_no_value_of_the_file_is_written_anywhere(ran):
     _, rows, data, outputs = ran
-    # Some of all users that play: who copies rows copies more than one.
-    secrets = _digits(rows[:500:5].ravel()) | _digits(rows.mean(axis=0)) | _digits(rows[:500].mean(axis=0))
-    assert len(secrets) > 500
+    secrets = _digits(rows[:500].ravel()) | _digits(rows.mean(axis=0)) | _digits(rows[:500].mean(axis=0))
+    assert len(secrets) > 2500
     seen = 0
     for where, content in _texts(data, outputs):
         seen += 1
-        leaked = [secret for secret in secrets if secret in content]
+        leaked = _found_in(content, secrets)
         assert not leaked, (where, leaked[:3])
     assert seen > 20
 
@@ -177,6 +188,9 @@ def test_the_search_finds_a_planted_value(ran):
     secret = ran[1][3, 1]
     for content in (f"reward {secret!r} of user 3".encode(), np.array([0.5, secret]).tobytes()):
         assert any(found in content for found in _digits([secret]))
+        assert _found_in(content, _digits([secret, 0.123456789012]))
+        assert _found_in(b"x" * ((1 << 20) - 12) + content, _digits([secret])), "also where two parts meet"
+        assert not _found_in(content, _digits([0.123456789012]))
 
 
 def test_regret_is_shown_only_where_it_is_declared_public(ran):
