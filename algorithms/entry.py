@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
+from bandana.algorithms.claim import Claim as Claim
+from bandana.algorithms.claim import claim_of
 from bandana.algorithms.parameters import FAILURE, Parameter, Value
 from bandana.algorithms.problem import FINITE, LINEAR, Problem
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
@@ -51,35 +53,6 @@ class Settings:
         return replace(self, parameters={**self.parameters, **changed})
 
 
-@dataclass(frozen=True)
-class Claim:
-    """What the source promises at given settings.
-
-    Attributes:
-      stated: the promise in the source's own definition.
-      gaussian: the same as GDP: the audit holds its measurement against this.
-      statement: in words.
-      theorem: where it is printed.
-      source: the publication.
-      relation: which data sets are neighbors.
-      trust: who sees the data.
-      unit: what one record is.
-    """
-
-    stated: Guarantee
-    gaussian: GaussianDP
-    statement: str
-    theorem: str
-    source: str
-    relation: Relation
-    trust: TrustModel
-    unit: str
-
-    def epsilon_at(self, delta: float) -> float:
-        """Epsilon at delta: of pure DP its own, as that of the Gaussian DP which follows from it is larger."""
-        return self.stated.epsilon_at(delta) if isinstance(self.stated, PureDP) else self.gaussian.epsilon(delta)
-
-
 class RegretBound(NamedTuple):
     """What a source proves of the regret at given settings.
 
@@ -94,28 +67,6 @@ class RegretBound(NamedTuple):
 
 Bound = Callable[[Settings, FloatArray | None, IntArray], RegretBound | None]
 """Settings, mean rewards (n_actions,) or None where they are unknown, grid of rounds -> the bound; None: none is proved."""
-
-
-def claim_of(privacy: Guarantee, whose: str, theorem: str, source: str, unit: str) -> Claim:
-    """A claim about the settings' privacy, its statement in the words of the guarantee.
-
-    Args:
-      privacy: the promise, with its relation and trust model.
-      whose: what it covers, such as "all actions".
-      theorem: where it is printed.
-      source: the publication.
-      unit: what one record is.
-    """
-    scope: dict[str, Any] = {"relation": privacy.relation, "trust": privacy.trust}
-    match privacy:
-        case RenyiDP():
-            gaussian = GaussianDP.from_renyi(privacy.alpha, privacy.epsilon, **scope)
-        case ApproxDP():
-            gaussian = GaussianDP.from_epsilon_delta(privacy.epsilon, privacy.delta, **scope)
-        case _:
-            gaussian = privacy.gdp()
-    statement = f"{whose} are {privacy}"
-    return Claim(privacy, gaussian, statement, theorem, source, privacy.relation, privacy.trust, unit)
 
 
 def _as_asked(settings: Settings) -> Settings:

@@ -147,7 +147,17 @@ class Book:
             owner = np.concatenate([np.tile(np.arange(self.n_reps), len(common)), own["rep"].astype(np.int64)])
         return self._sweep(rows, owner)
 
-    def _sweep(self, rows: NDArray[np.void], owner: IntArray) -> list[Counter[Event]]:
+    def together(self) -> list[Counter[Event]]:
+        """The same where all replicates read the same records, each of which pays for all of them."""
+        rows = self._all_rows()
+        rows = rows[rows["start"] < rows["stop"]]
+        if not len(rows):
+            return []
+        return self._sweep(rows, np.zeros(len(rows), dtype=np.int64), np.where(rows["rep"] == _EVERY, self.n_reps, 1))
+
+    def _sweep(self, rows: NDArray[np.void], owner: IntArray, times: IntArray | None = None) -> list[Counter[Event]]:
+        """`times` is how often each row is paid; None: once."""
+        times = np.ones(len(rows), dtype=np.int64) if times is None else times
         reach = 2 * (int(rows["stop"].max()) + 1)
         # Where one span ends and another begins, the end comes first.
         keys = np.concatenate([owner * reach + 2 * rows["start"] + 1, owner * reach + 2 * rows["stop"]])
@@ -155,7 +165,7 @@ class Book:
         events = self._told_apart(len(keys))
         totals = []
         for cost in _families(events):
-            paid = cost[rows["kind"]]
+            paid = cost[rows["kind"]] * times
             # Long doubles: after 1e6 additions and as many subtractions, 13 digits are right.
             totals.append(np.cumsum(np.concatenate([paid, -paid])[order]))
         found = []
@@ -164,9 +174,11 @@ class Book:
             at, record = key // reach, (key % reach) // 2
             holds = (owner == at) & (rows["start"] <= record) & (record < rows["stop"])
             counts: Counter[Event] = Counter()
-            for event, count in zip(events, np.bincount(rows["kind"][holds], minlength=len(events)).tolist(), strict=True):
+            for event, count in zip(
+                events, np.bincount(rows["kind"][holds], times[holds], len(events)).tolist(), strict=True
+            ):
                 if count:
-                    counts[event] += count
+                    counts[event] += round(count)
             found.append(counts)
         return found
 

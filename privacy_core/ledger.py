@@ -24,7 +24,7 @@ from bandana.privacy_core.curve import PrivacyCurve
 from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, NonPrivateEvent
 from bandana.privacy_core.guarantees import Guarantee, Relation, TrustModel
 from bandana.privacy_core.mechanisms import Mechanism
-from bandana.privacy_core.noise import NoiseSource
+from bandana.privacy_core.noise import ContinuousNoise, NoiseSource
 from bandana.privacy_core.spending import Spending, cost_of, exceeds, filterable, spent_as
 
 
@@ -198,7 +198,7 @@ class LiveLedger:
                 )
             kind = self._kind_of(mechanism)
             follows = self._follows(kind, carried, shared)
-            if event is not mechanism.event and event != mechanism.event and not isinstance(event, NonPrivateEvent):
+            if not isinstance(self.noise, ContinuousNoise):
                 raise ValueError(
                     f"a sequence of carried rows needs a continuous noise source, got {self.noise.name}: a grid rounds "
                     "every row, and the roundings would add up; use TreeSum with it"
@@ -350,6 +350,18 @@ class LiveLedger:
         if not self._overlaps and before is None and rep is None:
             return self._book.most_costly()
         return self._book.worst(before, rep)
+
+    def composed_record(self) -> Counter[Event]:
+        """The events on the worst record if all replicates are runs over the same records, which pay for each of them.
+
+        Where several records are not outdone by another, the most of each event that one of them paid: an upper bound.
+        """
+        if self._exposes:
+            return Counter({NonPrivateEvent(): 1})
+        found: Counter[Event] = Counter()
+        for events in self._book.together():
+            found |= events
+        return found
 
     def worst_record(self, before: int | None = None, rep: int | None = None, delta: float = 1e-5) -> Counter[Event]:
         """The one of `worst_records` with the largest epsilon at `delta`; empty if nothing was charged."""

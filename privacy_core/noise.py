@@ -16,10 +16,7 @@ from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import positive
 from bandana.privacy_core.events import (
     BoundedRangeEvent,
-    ConcentratedEvent,
     Event,
-    GaussianEvent,
-    LaplaceEvent,
     NonPrivateEvent,
     PureEvent,
     ResponseEvent,
@@ -186,8 +183,9 @@ class SecureNoise:
 
         g = 2^-13 min(1, 1/m) / sqrt(d)   (Gaussian)      g = 2^-13 min(1, 1/m) / d   (Laplace)
 
-    the sensitivity grows by a factor of at most 1 + 2^-13 min(1, m). A discrete Gaussian of scale s has the same zCDP
-    bound as the continuous one, rho = D^2 / (2 s^2), so rho grows by a factor of at most 1.00025.
+    the sensitivity grows by a factor of at most 1 + 2^-13 min(1, m). Discrete Gaussian noise of scale s >= 2^13 on
+    vectors of whole numbers at distance D is mu-GDP with mu = (1 + 2.6 / s) D / s (`docs/privacy.md` has the proof). Noise
+    is drawn larger by these factors, at most 1.00044, so that a release costs exactly what its mechanism promises.
 
     A selection by Gumbel or exponential noise is opendp's, which compares numbers of unlimited precision: there is no grid.
     A noisy maximum and AboveThreshold compare values on grids: rounding moves a difference of two values by at most two
@@ -197,7 +195,7 @@ class SecureNoise:
     What it does not cover: the exact value itself is a floating-point sum. Where records are multiples of a power of
     two (`RewardTable`: 2^-30) sums are exact; elsewhere a sum of n terms has a rounding error of its own.
 
-    Source: Canonne, Kamath, Steinke (2020), Theorem 14; Mironov (2012) and Casacuberta et al. (2022) for what rounding
+    Source: Canonne, Kamath, Steinke (2020) for the noise; Mironov (2012) and Casacuberta et al. (2022) for what rounding
     does; the samplers are those of opendp, which draws from the operating system's generator.
     """
 
@@ -207,6 +205,11 @@ class SecureNoise:
     # The division is rounded once more in floating point: below 2^-12 of a step while values stay under 2^40 steps.
     _ROUNDING = 1 + 2.0**-11
     _MOST_STEPS = 2.0**40
+    # What a lattice adds to mu: its scale is never below 2^13 steps.
+    _LATTICE = 1 + 2.6 * _STEP
+    # Factors on the noise that pay for lattice and rounding; k solves lattice / k + lattice x rounding = 1.
+    _WIDER_GAUSSIAN = _LATTICE / (1 - _LATTICE * _STEP * _ROUNDING) * (1 + 1e-12)
+    _WIDER_LAPLACE = 1 / (1 - _STEP * _ROUNDING) * (1 + 1e-12)
 
     def add_gaussian(self, value: FloatArray, scale: Scale, noise_multiplier: float) -> FloatArray:
         """`value` rounded to a grid, plus discrete Gaussian noise on that grid.
@@ -214,17 +217,17 @@ class SecureNoise:
         Raises:
           ValueError: a value lies more than 2^40 steps of the grid from 0.
         """
-        step = self._step(noise_multiplier, math.sqrt(_dimension(value)))
-        whole = self._on_grid(value, scale, step)
+        wider, step = scale * self._WIDER_GAUSSIAN, self._step(noise_multiplier, math.sqrt(_dimension(value)))
+        whole = self._on_grid(value, wider, step)
         whole += self.discrete_gaussian(1 / step, value.shape)
-        return np.asarray(whole * (step * scale))
+        return np.asarray(whole * (step * wider))
 
     def add_laplace(self, value: FloatArray, scale: float, noise_multiplier: float) -> FloatArray:
         """`value` rounded to a grid, plus discrete Laplace noise on that grid."""
-        step = self._step(noise_multiplier, _dimension(value))
-        whole = self._on_grid(value, scale, step)
+        wider, step = scale * self._WIDER_LAPLACE, self._step(noise_multiplier, _dimension(value))
+        whole = self._on_grid(value, wider, step)
         whole += _opendp("laplace", 1 / step, value.shape)
-        return np.asarray(whole * (step * scale))
+        return np.asarray(whole * (step * wider))
 
     def select(self, value: FloatArray, scale: float, kind: str) -> IntArray:
         """(n_rows,) number of the largest score with noise, from opendp.
@@ -239,15 +242,8 @@ class SecureNoise:
         return _opendp("gaussian", positive("scale", scale), shape)
 
     def cost(self, event: Event) -> Event:
-        """The event with the grid's cost: `ConcentratedEvent` for Gaussian noise, a Laplace event with less noise.
-
-        It is the same for every dimension, as g sqrt(d), or g d, is.
-        """
+        """The event itself for Gaussian and Laplace noise, which is drawn larger; for selections, with the grid's cost."""
         match event:
-            case GaussianEvent(multiplier):
-                return ConcentratedEvent(self._with_grid(multiplier) ** 2 / 2 * (1 + 1e-12))
-            case LaplaceEvent(multiplier):
-                return LaplaceEvent(1 / self._with_grid(multiplier) * (1 - 1e-12))
             case PureEvent(epsilon):
                 return PureEvent(epsilon + 4 * self._STEP * min(1.0, epsilon) * self._ROUNDING)
             case BoundedRangeEvent(epsilon):
@@ -255,10 +251,6 @@ class SecureNoise:
             case ResponseEvent(epsilon, n_options):
                 return ResponseEvent(epsilon * (1 + 1e-12), n_options)
         return event
-
-    def _with_grid(self, noise_multiplier: float) -> float:
-        """Sensitivity over noise scale, of whole numbers of steps."""
-        return 1 / noise_multiplier + self._STEP * min(1.0, 1 / noise_multiplier) * self._ROUNDING
 
     def _step(self, noise_multiplier: float, norm: float) -> float:
         """g, of a vector of ones of the given norm; noise of more than 2^40 steps would not fit whole numbers of 64 bits."""

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Kind, Parameter
-from bandana.flows.spec.fields import Count, OneOrSeveral, Positive, Share, Strict
+from bandana.flows.spec.fields import Count, OneOrSeveral, Positive, Replays, Share, Strict
 from bandana.privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
 
 
@@ -60,6 +60,9 @@ class AlgorithmSpec(Strict):
         "such as {noise: printed, sum: factorized, width: exact}, to see which of them matters.",
     )
     privacy: PrivacySpec | None = Field(None, description="Guarantee of a private algorithm.")
+    replays: Replays | None = Field(
+        None, description="Replays of its audits, where they take more or fewer than `audit.replays`."
+    )
 
     @model_validator(mode="before")
     @classmethod

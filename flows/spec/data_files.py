@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
@@ -18,6 +18,7 @@ from bandana.privacy_core import Interval
 class DataFileSpec(EnvironmentFields):
     """A file of data; it is private: of what it holds, only what `public` names is ever logged, tracked or reported."""
 
+    whose_data: ClassVar[str] = "private"
     path: Path = Field(description="Path of the file, relative to the spec.")
     low: float = Field(0.0, description="Lower end of the declared reward range.")
     high: float = Field(1.0, description="Upper end of the declared reward range.")

@@ -23,6 +23,7 @@ from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core import Interval
 
 if TYPE_CHECKING:
+    from bandana.flows.spec.budgets import BookSpec
     from bandana.flows.spec.spec import Spec
 
 
@@ -31,6 +32,8 @@ class EnvironmentFields(Labelled):
 
     problem_kind: ClassVar[str] = FINITE
     """Kind of problem, of `bandana.algorithms.problem`."""
+    whose_data: ClassVar[str] = "simulated"
+    """Where the data come from: simulated, public (research data on real people), private, or own (the user's code)."""
     if TYPE_CHECKING:
         kind: str
     _where: str = PrivateAttr("")
@@ -74,6 +77,15 @@ class EnvironmentFields(Labelled):
     def with_file(self, path: Path) -> Self:
         """The same with its file at another place. Only for kinds that have one."""
         return self.model_copy(update={"path": path})
+
+    @property
+    def book(self) -> BookSpec | None:
+        """The budget book that charges every run; None for most kinds."""
+        return None
+
+    def within(self, folder: Path) -> Self:
+        """The same, with its other files than `data_file` looked up in the spec's folder."""
+        return self
 
     @property
     def made_by(self) -> tuple[Any, ...]:
@@ -253,6 +265,20 @@ class Environment(ABC, Generic[Item]):
         """What the policies of all blocks are worth by logged data."""
         return {}
 
+    @property
+    def plays_private_rows(self) -> bool:
+        """Whether algorithms meet rows that the spec does not declare public, so that nobody may repeat the noise."""
+        return False
+
+    @property
+    def first_row(self) -> int:
+        """Number of the first record in the data set, of which an environment may play a part."""
+        return 0
+
+    def noise_facts(self) -> dict[str, Any]:
+        """What reproducible noise depends on besides the cell; of private rows their content, so that no two share noise."""
+        return {}
+
     def shows(self, what: str) -> bool:
         """Whether `values`, `means` or `regret` may be logged, tracked and reported: of public or made-up data all may."""
         return True
@@ -288,6 +314,7 @@ class Environment(ABC, Generic[Item]):
             "name": name,
             "description": text,
             "estimator": estimator,
+            "data": "public" if self.item.whose_data == "private" and self.shows("values") else self.item.whose_data,
             "horizon": self.spec.horizon,
             "unit": self.unit,
             "actions": list(self.names),

@@ -6,17 +6,19 @@ import csv
 import io
 import math
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.environments.logged import ARM_NAMES, people_table, resampled_arms, thornton_hiv
 from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.algorithms.protocol import FloatArray, Stream
 from bandana.flows.spec import own_data
+from bandana.flows.spec.budgets import BookSpec
 from bandana.flows.spec.data_files import DataFile, DataFileSpec
 from bandana.flows.spec.environment import PSEUDO, Environment, EnvironmentFields, Purpose
 from bandana.flows.spec.header import read_header
@@ -62,6 +64,7 @@ class _Bernoulli(Environment[BernoulliSpec]):
 class ThorntonSpec(EnvironmentFields):
     """A randomized trial of cash incentives for learning one's HIV result; see `bandana.algorithms.environments.logged`."""
 
+    whose_data: ClassVar[str] = "public"
     kind: Literal["thornton_hiv"]
 
 
@@ -108,6 +111,27 @@ class TableSpec(DataFileSpec):
 
     kind: Literal["table"]
     path: Path = Field(description="Path of the CSV file, relative to the spec.")
+    rows: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)] | None = Field(
+        None, description="First row and the one after the last, counted from 0; all rows if left out."
+    )
+    data: BookSpec | None = Field(None, description="Budget book in which every run over these rows is charged.")
+
+    @property
+    def book(self) -> BookSpec | None:
+        """The budget book."""
+        return self.data
+
+    def within(self, folder: Path) -> Self:
+        """The same, with the book looked up in the spec's folder."""
+        return self if self.data is None else self.model_copy(update={"data": self.data.within(folder)})
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if self.rows is not None and not self.rows[0] < self.rows[1]:
+            raise ValueError(f"rows must be [first, one after the last], got {self.rows}")
+        if self.data is not None and "values" in self.public:
+            raise ValueError("data.book: the rows are public, and nothing is spent on them; leave out `data` or `public`")
+        return self
 
 
 class _Table(DataFile[TableSpec]):
@@ -119,7 +143,35 @@ class _Table(DataFile[TableSpec]):
 
     @property
     def table(self) -> RewardTable:
-        return self._read[0]
+        """The rows that are played."""
+        whole = self._read[0]
+        if self.item.rows is None:
+            return whole
+        first, stop = self.item.rows
+        if stop > whole.n_users:
+            raise SpecError(f"environment.rows: {self.item.path} has {whole.n_users} rows, got {self.item.rows}")
+        return RewardTable(whole.rewards[first:stop], whole.reward_range, whole.names)
+
+    @property
+    def first_row(self) -> int:
+        """Number in the file of the first row that is played."""
+        return 0 if self.item.rows is None else self.item.rows[0]
+
+    @property
+    def plays_private_rows(self) -> bool:
+        return not self.shows("values")
+
+    def noise_facts(self) -> dict[str, Any]:
+        """No key and no result shows a seed of noise, so a hash of private rows tells nobody of them."""
+        return {"rows": sha256(own_data.content_of(self.item)[0]).hexdigest()} if self.plays_private_rows else {}
+
+    def facts(self) -> dict[str, Any]:
+        """What keys know; the book changes no number, and is left out."""
+        found = super().facts()
+        del found["data"]
+        if self.item.rows is None:  # as before tables could be split
+            del found["rows"]
+        return found
 
     @property
     def digest(self) -> str:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -448,6 +448,7 @@ def _listed(frequencies: list[float]) -> str:
 class DiabetesSpec(KernelSpec):
     """Diabetes patients, of whom the one who gets worst is looked for; see `bandana.algorithms.environments.logged`."""
 
+    whose_data: ClassVar[str] = "public"
     kind: Literal["diabetes"]
     actions: Annotated[int, Field(ge=2, le=N_PATIENTS)] = Field(10, description="Patients that are shown in a round.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -292,6 +292,7 @@ class RandhieSpec(EnvironmentFields):
     """People of the RAND health insurance experiment, who bring features; see `bandana.algorithms.environments.logged`."""
 
     problem_kind = CONTEXTUAL
+    whose_data: ClassVar[str] = "public"
     kind: Literal["randhie"]
 
 
@@ -320,6 +321,7 @@ class DigitsSpec(EnvironmentFields):
     """Handwritten digits to be named, as a contextual bandit; see `bandana.algorithms.environments.logged`."""
 
     problem_kind = CONTEXTUAL
+    whose_data: ClassVar[str] = "public"
     kind: Literal["digits"]
     projected: Annotated[int, Field(ge=1, le=64)] = Field(6, description="Dimensions that an image is projected to.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
@@ -36,6 +36,7 @@ _TYPICAL_USERS = 4096
 class _MadeSpec(EpisodesSpec):
     """An environment that a class or function makes, from a seed, a number of users and parameters of its own."""
 
+    whose_data: ClassVar[str] = "own"
     parameters: dict[str, Scalar] = Field({}, description="What the class or function is called with.")
     rewards: Literal["bernoulli", "exact"] = Field(
         "bernoulli", description="In episodes, law of a reward: 0 or 1 with the mean as probability, or the mean itself."

@@ -24,8 +24,10 @@ from bandana.flows.spec.problems import problem_of
 from bandana.flows.spec.references import references_of
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.seeds import COINS, NOISE, REWARDS, seed_of
-from bandana.flows.spec.spec import Spec
+from bandana.flows.spec.spec import AuditSpec, Spec
 
+NONE, SECURE, REPRODUCIBLE = "none", "secure", "reproducible"
+"""Sources of noise."""
 _FEW_ROUNDS = 1_000_000
 _CHECKED: set[tuple[str, str]] = set()
 """Keys of the cells of users' algorithms that were found to keep the protocol."""
@@ -42,6 +44,7 @@ class Cell:
       settings: its parameters.
       varied: names of the parameters that its name must show, because the spec has several values of them.
       role: why it is played.
+      replays: of its audit; None: as the spec's field `audit` has it.
     """
 
     spec: Spec
@@ -50,6 +53,7 @@ class Cell:
     settings: Settings
     varied: tuple[str, ...] = ()
     role: Role = Role.ALGORITHM
+    replays: int | None = None
 
     @property
     def name(self) -> str:
@@ -76,6 +80,12 @@ class Cell:
     def is_expected(self) -> bool:
         """Whether its expected regret is computed, and nothing is played."""
         return self.entry.name in self.environment.references
+
+    @property
+    def audit(self) -> AuditSpec:
+        """The effort of its audit."""
+        asked = self.spec.audit
+        return asked if self.replays is None else asked.model_copy(update={"replays": self.replays})
 
     def algorithm(self) -> Algorithm:
         """The algorithm, built anew; it holds no state."""
@@ -117,7 +127,7 @@ class Cell:
 
     def identity(self) -> dict[str, Any]:
         """All that this cell's algorithm and data depend on, named so that new words for it change no seed."""
-        noise = {"noise": "none"} if self.role is Role.TWIN else {}
+        noise = {} if self.noise == REPRODUCIBLE else {"noise": self.noise}
         return {
             "algorithm": self.entry.seed_name,
             "privacy_model": self.entry.privacy_model,
@@ -127,6 +137,13 @@ class Cell:
             "seed": self.spec.seed,
             **noise,
         }
+
+    @property
+    def noise(self) -> str:
+        """Source of the noise: `none`, `secure` or `reproducible`."""
+        if self.role is Role.TWIN:
+            return NONE
+        return self.spec.noise or (SECURE if self.environment.plays_private_rows else REPRODUCIBLE)
 
     def stated(self) -> dict[str, Any]:
         """The claim of a user's own algorithm, for keys of audits: of the catalog's, it follows from settings and code."""
@@ -147,7 +164,7 @@ class Cell:
         """The cell's identity as an MLflow run, which holds its benchmark and its audit."""
         facts = {**self.identity(), "suite": self.spec.name, "label": self.environment.label,
                  "horizon": self.spec.horizon, "replications": self.spec.replications,
-                 "audit": self.spec.audit.model_dump(mode="json"), **self.stated()}  # fmt: skip
+                 "audit": self.audit.model_dump(mode="json"), **self.stated()}  # fmt: skip
         return key_of(facts, {"blocks": self.block_code, "audit": self.audit_code if self.is_private else None})
 
     def blocks(self) -> list[Block]:
@@ -199,8 +216,9 @@ class Block:
 
     @property
     def noise_seed(self) -> np.random.SeedSequence:
-        """Seed of the privacy noise."""
-        return self.cell.seed(NOISE, self.index)
+        """Seed of the privacy noise, where it is reproducible."""
+        facts = _without_content(self.cell.identity()) | self.cell.environment.noise_facts()
+        return seed_of(self.cell.spec.seed, NOISE, content_key(facts), self.index)
 
     @property
     def reward_seed(self) -> np.random.SeedSequence:
@@ -237,10 +255,17 @@ def cells_of(spec: Spec) -> list[Cell]:
                 ]
                 if problem.kernel is not None and not isinstance(item, OwnAlgorithmSpec):
                     _check_features(place, seen, entry, found)
-                own = [Cell(spec, seen, entry, settings, item.varied_parameters()) for settings in found]
+                varied = item.varied_parameters()
+                own = [Cell(spec, seen, entry, settings, varied, replays=item.replays) for settings in found]
                 cells += [_with_tuned(cell, value_of) for cell in own]
                 if isinstance(item, OwnAlgorithmSpec):
                     _check_own(item, own)
+    for cell in cells:
+        if _is_booked(cell) and not cell.is_private:
+            raise SpecError(
+                f"algorithms: {cell.name} plays without noise, which exceeds every budget; {cell.environment.label} has a "
+                "budget book: leave the algorithm out, or give it a privacy level"
+            )
     names = [cell.name for cell in cells]
     for name in names:
         if names.count(name) > 1:
@@ -260,16 +285,24 @@ def _with_tuned(cell: Cell, value_of: Callable[[str], float] | None) -> Cell:
 def played_cells(spec: Spec) -> list[Cell]:
     """Every cell of a benchmark: those that the spec lists, each private one again without noise, and the reference rows."""
     cells = cells_of(spec)
-    twins = [replace(cell, role=Role.TWIN) for cell in cells if cell.is_private] if spec.twins else []
+    twins = (
+        [replace(cell, role=Role.TWIN) for cell in cells if cell.is_private and not _is_booked(cell)] if spec.twins else []
+    )
     found = [*cells, *twins, *(_references(spec) if spec.references else [])]
     _check_files(found)
     return found
+
+
+def _is_booked(cell: Cell) -> bool:
+    """Whether every run of the cell is charged, so that nothing may be played without noise."""
+    return cell.environment.item.book is not None
 
 
 def _references(spec: Spec) -> list[Cell]:
     return [
         Cell(spec, environment, entry, settings, role=Role.REFERENCE)
         for environment in environments_of(spec)
+        if environment.item.book is None  # a reference row plays without noise
         for entry, settings in references_of(environment.references, problem_of(environment))
     ]
 

@@ -44,7 +44,7 @@ def _schema_of(name: str, shared: dict[str, Any]) -> dict[str, Any]:
             **_one_or_more(_calibration(calibrations, entries)),
             "description": shared["calibrations"]["description"],
         }
-        fields["privacy"] = shared["privacy"]
+        fields |= {name: shared[name] for name in ("privacy", "replays")}
     for parameter in {each.name: each for entry in entries for each in entry.parameters.values()}.values():
         items = TypeAdapter(type_of(parameter)).json_schema()
         about = f"{parameter.meaning} Default: {parameter.shown_default}."

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Discriminator, Field, PrivateAttr, Tag, ValidationError, model_validator
 
-from bandana.audits.outcome import MIN_REPLAYS
 from bandana.flows.spec import tuned
 from bandana.flows.spec.algorithms import AlgorithmSpec
+from bandana.flows.spec.deployment import DeploymentSpec
 from bandana.flows.spec.environment_kinds import EnvironmentSpec
-from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Strict
+from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Replays, Strict
 from bandana.flows.spec.mistakes import SpecError, explain, line_of
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.tuned import TuningSpec
@@ -25,9 +25,7 @@ class AuditSpec(Strict):
     """Audit effort."""
 
     rounds: Count = Field(64, description="Users in each replay: rounds or episodes.")
-    replays: Annotated[int, Field(ge=MIN_REPLAYS)] = Field(
-        100_000, description="Replays on each side of each neighboring pair."
-    )
+    replays: Replays = Field(100_000, description="Replays on each side of each neighboring pair.")
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = Field(
         0.95, description="Joint confidence level of all bounds of one audit."
     )
@@ -84,11 +82,19 @@ class Spec(Strict):
     references: bool = Field(
         True, description="Whether uniform play, the best constant action and greedy play are rows of the benchmark."
     )
+    noise: Literal["secure", "reproducible"] | None = Field(
+        None,
+        description="Source of the benchmark's noise: `secure`, from the operating system, which nobody can repeat, or "
+        "`reproducible`, from the seed; secure on private tables if left out, and reproducible elsewhere.",
+    )
     audit: AuditSpec = Field(AuditSpec(), description="Audit effort.")
     report: ReportSpec = Field(ReportSpec(), description="Report files to write.")
     execution: ExecutionSpec = Field(ExecutionSpec(), description="Timeouts and retries.")
     tuning: TuningSpec | None = Field(
         None, description="Parameter that `bandana tune` chooses for every cell, on other seeds."
+    )
+    deployment: DeploymentSpec | None = Field(
+        None, description="What the operator declares: curator, purpose, data, people, approval. No number depends on it."
     )
     baseline: Path | None = Field(None, description="File of results to compare with; path relative to the spec.")
 
@@ -143,10 +149,19 @@ class Spec(Strict):
         for i, item in enumerate(self.algorithms):
             if name in item.given_parameters():
                 raise ValueError(f"algorithms.{i}.{name}: is tuned; leave it out here or leave tuning out")
-        if private := [item.shown_label for item in self.environment if item.data_file is not None]:
+        files = [item for item in self.environment if item.data_file is not None]
+        if private := [item.shown_label for item in files if item.book is None]:
             raise ValueError(
                 f"tuning: {private[0]!r} is a file of data; a value that is chosen on it depends on its records, and no "
-                "privacy claim covers that: tune on a made-up environment, and write the value here"
+                "privacy claim covers that: tune on a made-up environment, and write the value here, or give a private "
+                "table a budget book"
+            )
+        has_book = bool(files)
+        if has_book != (self.tuning.epsilon is not None):
+            raise ValueError(
+                "tuning.epsilon: a choice on rows with a budget book is a release; give its epsilon, such as epsilon: 0.1"
+                if has_book
+                else "tuning.epsilon: is for tables with a budget book; leave it out"
             )
         return self
 
@@ -168,6 +183,12 @@ class Spec(Strict):
                             f"and {environment.shown_label} is {environment.problem_kind}; `bandana list` shows what plays "
                             "on it"
                         )
+        is_booked = next((item.shown_label for item in self.environment if item.book is not None), None)
+        for name in ("twins", "references"):
+            if is_booked is not None and name in self.model_fields_set and getattr(self, name):
+                raise ValueError(
+                    f"{name}: {is_booked!r} has a budget book, and rows without noise exceed every budget; leave {name} out"
+                )
         labels = [environment.shown_label for environment in self.environment]
         if twice := [label for label in labels if labels.count(label) > 1]:
             raise ValueError(f"environment: {twice[0]!r} stands twice; give each a label of its own")
@@ -202,7 +223,10 @@ def parse_spec(text: str, source: str, folder: Path) -> Spec:
         spec = Spec.model_validate(data, context={"folder": folder})
     except ValidationError as error:
         raise SpecError("\n".join(explain(item, tree, source) for item in error.errors())) from error
-    places = [item if (file := item.data_file) is None else item.with_file(folder / file) for item in spec.environment]
+    places = [
+        item if (file := item.data_file) is None else item.with_file(folder / file).within(folder)
+        for item in spec.environment
+    ]
     baseline = None if spec.baseline is None else folder / spec.baseline
     found = spec.model_copy(update={"environment": places, "baseline": baseline})
     found._folder = folder
@@ -229,9 +253,12 @@ def standing_alone(spec: Spec, text: str) -> str:
         return text
     tree = yaml.safe_load(text)
     listed = tree["environment"] if isinstance(tree["environment"], list) else [tree["environment"]]
-    for item, place, code in zip(listed, places, made, strict=True):
+    books = [item.book for item in spec.environment]
+    for item, place, code, book in zip(listed, places, made, books, strict=True):
         if place is not None:
             item["path"] = str(place.absolute())
+        if book is not None and book.file is not None:
+            item["data"]["book"] = str(book.file.absolute())
         if code is not None:
             item["file"] = code
     for i, found in own.items():

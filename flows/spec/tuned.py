@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bandana.flows.spec.spec import Spec
 
 _PURPOSE = 10
+PRIVATE_RULE = "on rows with a budget book: drawn by the exponential mechanism with epsilon {epsilon:g}"
 RULE = "lowest mean final regret on the tuning seeds; of equal values the largest"
 
 
@@ -29,17 +30,20 @@ class TuningSpec(Strict):
     )
     replications: Count = Field(10, description="Replications of each cell with each value.")
     horizon: Count | None = Field(None, description="Rounds or episodes of the tuning; the benchmark's if left out.")
+    epsilon: Positive | None = Field(
+        None, description="Epsilon of each choice, drawn by the exponential mechanism; only for tables with a budget book."
+    )
     file: Path | None = Field(None, description="File of what was chosen, relative to the spec; by default NAME.tuned.json.")
 
 
 class Tried(BaseModel):
-    """Final regret of a cell with one value of the parameter."""
+    """Final regret of a cell with one value of the parameter; null where it is computed from private rows."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     value: float
-    mean: float
-    low: float
-    high: float
+    mean: float | None
+    low: float | None
+    high: float | None
 
 
 class Tuned(BaseModel):
@@ -57,7 +61,7 @@ class Tuned(BaseModel):
 
 def choose(tried: list[Tried]) -> float:
     """The value with the lowest mean regret; of equal ones the largest, which is nearest to what is proved."""
-    return min(tried, key=lambda each: (each.mean, -each.value)).value
+    return min(tried, key=lambda each: (each.mean or 0.0, -each.value)).value
 
 
 def seed_of_tuning(seed: int) -> int:
@@ -69,8 +73,12 @@ def question(spec: Spec) -> str:
     """Hash of what the choice depends on: all that is played, but not how often, with which seed and for which report."""
     asked = spec.model_dump(mode="json", include={"environment", "horizon", "algorithms", "tuning"})
     asked["tuning"].pop("file")
+    if asked["tuning"]["epsilon"] is None:
+        del asked["tuning"]["epsilon"]
     if asked["tuning"]["horizon"] is None:
         del asked["tuning"]["horizon"]
+    for algorithm in asked["algorithms"]:
+        del algorithm["replays"]  # of its audits
     return content_key(asked)
 
 

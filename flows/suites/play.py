@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 
 from bandana.audits.contents import PROVENANCE
+from bandana.flows.books.chain import BookError
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running.store import Store
 from bandana.flows.spec.plan import Block
 from bandana.flows.suites import replicates
+from bandana.flows.suites.charges import Charged, charge
+from bandana.privacy_core import BudgetExceeded
 
 BENCHMARK = "benchmark"
+BOOK = "book"
+"""Field of a result's description: the last entry of the data set's book when the result was stored."""
 
 
 def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -24,12 +29,28 @@ def benchmark_block(block: Block, store: Store) -> tuple[dict[str, np.ndarray], 
     """
     if (found := store.load(BENCHMARK, block.key)) is not None:
         return found
-    making = Making()
-    arrays, description = replicates.play(block)
+    making, charged = Making(), charge(block)
+    if charged is None:
+        arrays, description = replicates.play(block)
+    else:
+        arrays, description = _play_charged(block, charged)
     block.cell.environment.check_unchanged()
     made_of = {"of": block.facts, "made": block.cell.block_code}
     description[PROVENANCE] = making.record(is_anonymous=store.is_anonymous) | made_of
     store.save(BENCHMARK, block.key, arrays, description)
+    return arrays, description
+
+
+def _play_charged(block: Block, charged: Charged) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """A block whose noise is paid for; what it drew replaces what was reserved for it."""
+    try:
+        arrays, description = replicates.play(block, charged.reserved)
+    except BudgetExceeded as error:
+        raise BookError(
+            f"{charged.book.name}: {block.cell.name} would spend more than its claim, for which it was charged, and was "
+            f"stopped before it drew more noise: {error}"
+        ) from error
+    description[BOOK] = charged.settle(description.pop("events"))
     return arrays, description
 
 

@@ -9,22 +9,38 @@ import numpy as np
 from bandana.algorithms.coins import Coins
 from bandana.algorithms.observers import log_grid
 from bandana.algorithms.run import run
-from bandana.flows.spec.roles import Role
 from bandana.flows.suites.coins import with_coins
-from bandana.privacy_core import LiveLedger, NoNoise, PureDP, ReproducibleNoise, account
+from bandana.privacy_core import (
+    Guarantee,
+    LiveLedger,
+    NoiseSource,
+    NoNoise,
+    PrivacyCurve,
+    PureDP,
+    ReproducibleNoise,
+    SecureNoise,
+    account,
+)
 from bandana.privacy_core.accounting import accounted_mu
 
 if TYPE_CHECKING:
     from bandana.flows.spec.plan import Block
 
 
-def play(block: Block) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Plays every replicate of the block.
+
+    Args:
+      block: what to play.
+      reserved: what a replicate may spend; a release beyond it is refused before noise is drawn. None: no limit.
 
     Returns:
       arrays: `grid` (n_grid,) rounds; `regret` (n_reps, n_grid); `mu_spent` (n_grid,), infinite for a non-private run,
       by the first replicate's ledger. description: the noise source, mu over all replicates (null if infinite), and the
-      epsilon of pure DP (null if there is none).
+      epsilon of pure DP (null if there is none); with `reserved`, `events` that the worst record paid in all replicates.
+
+    Raises:
+      BudgetExceeded: the algorithm would spend more than `reserved`.
     """
     cell = block.cell
     environment, horizon = cell.environment, cell.spec.horizon
@@ -35,8 +51,7 @@ def play(block: Block) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         curves = {"grid": grid, "regret": found, "mu_spent": np.full(len(grid), np.inf)}
         curves |= environment.reference_policy(cell.entry.name, block.n_reps)
         return curves, {"noise": NoNoise.name, "mu": None, "pure": None}
-    noise = NoNoise() if cell.role is Role.TWIN else ReproducibleNoise(block.noise_seed)
-    ledger = LiveLedger(block.n_reps, noise, n_records=horizon)
+    ledger = LiveLedger(block.n_reps, _noise(block), reserved, n_records=horizon)
     regret = environment.regret(stream, grid, block.n_reps)
     algorithm, labels = with_coins(cell.entry, cell.settings, block.coin_seed, block.n_reps)
     coins = Coins(block.coin_seed, block.n_reps)
@@ -48,9 +63,21 @@ def play(block: Block) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     derived = account(worst)
     arrays = {"grid": grid, "regret": regret.curve, "mu_spent": np.array(spent)}
     arrays |= environment.final_policy(algorithm, released, labels, coins)
-    description = {
+    description: dict[str, Any] = {
         "noise": ledger.noise.name,
         "mu": total if np.isfinite(total) else None,
         "pure": derived.epsilon if isinstance(derived, PureDP) else None,
     }
+    if reserved is not None:
+        paid = ledger.composed_record()
+        description["events"] = PrivacyCurve.of(paid).to_dict()["records"][0] if paid else []
     return arrays, description
+
+
+def _noise(block: Block) -> NoiseSource:
+    match block.cell.noise:
+        case "none":
+            return NoNoise()
+        case "secure":
+            return SecureNoise()
+    return ReproducibleNoise(block.noise_seed)

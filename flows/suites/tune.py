@@ -8,32 +8,73 @@ from bandana.audits.reporting.intervals import mean_interval
 from bandana.flows.running.executors import Resources
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec import tuned
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_data import pinned
+from bandana.flows.spec.plan import Cell, cells_of
 from bandana.flows.spec.spec import Spec
-from bandana.flows.spec.tuned import RULE, Tried, Tuned, choose, question, seed_of_tuning, text_of
+from bandana.flows.spec.tuned import PRIVATE_RULE, RULE, Tried, Tuned, choose, question, seed_of_tuning, text_of
 from bandana.flows.suites.benchmark import benchmark
+from bandana.flows.suites.charges import check_affords
+from bandana.flows.suites.play import is_played
+from bandana.flows.suites.private_choice import charge_of_choice, choose_privately
 from bandana.flows.suites.summaries import summarize_cell
 
 
 def tune(spec: Spec, data: str, resources: Resources | None = None) -> Tuned:
     """Plays every cell with every value, writes what was chosen and tried beside the spec, and returns it.
 
-    Each value is a suite of its own, `NAME-tuning-VALUE`: MLflow shows it, and a rerun plays what is missing.
+    Each value is a suite of its own, `NAME-tuning-VALUE`: MLflow shows it, and a rerun plays what is missing. On rows with a
+    budget book all trials and choices must fit together before any is played; a choice that was made stays.
     """
     assert spec.tuning is not None
-    tried: dict[str, list[Tried]] = {}
-    for value in spec.tuning.values:
-        trial = spec.with_trial(value)
+    folder, tuning = DataFolder(Path(data)), spec.tuning
+    store, spec = Store(folder.results), pinned(spec, folder.root)
+    trials = {value: spec.with_trial(value) for value in tuning.values}
+    cells = {value: [cell for cell in cells_of(trial) if _is_tuned(cell)] for value, trial in trials.items()}
+    waiting = [block for each in cells.values() for cell in each for block in cell.blocks() if not is_played(block, store)]
+    known = _chosen_before(spec)
+    first = cells[tuning.values[0]]
+    check_affords(waiting, [charge_of_choice(cell) for cell in first if _is_private(cell) and cell.name not in known])
+    for trial in trials.values():
         benchmark(trial, data, resources)
-        store = Store(DataFolder(Path(data)).results)
-        for cell in cells_of(trial):
-            if spec.tuning.parameter in cell.entry.parameters:
-                found = mean_interval(summarize_cell(cell, store)["finals"])
-                ends = {name: float(end) for name, end in found._asdict().items()}
-                tried.setdefault(cell.name, []).append(Tried(value=value, **ends))
+    tried: dict[str, list[Tried]] = {}
+    chosen: dict[str, float] = {}
+    for place, cell in enumerate(first):
+        finals = [summarize_cell(cells[value][place], store)["finals"] for value in tuning.values]
+        if _is_private(cell):
+            means = [float(found.mean()) for found in finals]
+            chosen[cell.name] = known.get(cell.name) or tuning.values[choose_privately(cell, means)]
+            tried[cell.name] = [Tried(value=value, mean=None, low=None, high=None) for value in tuning.values]
+        else:
+            ends = [mean_interval(found)._asdict() for found in finals]
+            tried[cell.name] = [
+                Tried(value=value, **{name: float(end) for name, end in found.items()})
+                for value, found in zip(tuning.values, ends, strict=True)
+            ]
+            chosen[cell.name] = choose(tried[cell.name])
+    rules = [RULE, *([PRIVATE_RULE.format(epsilon=tuning.epsilon)] if tuning.epsilon is not None else [])]
     done = Tuned(
-        parameter=spec.tuning.parameter, rule=RULE, seed=seed_of_tuning(spec.seed), question=question(spec),
-        chosen={name: choose(each) for name, each in tried.items()}, tried=tried,
+        parameter=tuning.parameter, rule="; ".join(rules), seed=seed_of_tuning(spec.seed), question=question(spec),
+        chosen=chosen, tried=tried,
     )  # fmt: skip
     write_whole(spec.place_of_tuned, text_of(done).encode())
     return done
+
+
+def _is_tuned(cell: Cell) -> bool:
+    return cell.spec.tuning is not None and cell.spec.tuning.parameter in cell.entry.parameters
+
+
+def _is_private(cell: Cell) -> bool:
+    return cell.environment.item.book is not None
+
+
+def _chosen_before(spec: Spec) -> dict[str, float]:
+    """Values that were drawn for the same question: drawing again would be charged again."""
+    if spec.tuning is None or spec.tuning.epsilon is None or not spec.place_of_tuned.exists():
+        return {}
+    try:
+        return tuned.read(spec.place_of_tuned, spec)
+    except SpecError:
+        return {}

@@ -1,0 +1,303 @@
+"""The budget book of a data set: every run is charged before it draws noise, and what would overspend is refused."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bandana.flows.books import spending, witness
+from bandana.flows.books.chain import (
+    CHARGED,
+    EXTENDED,
+    OPENED,
+    SETTLED,
+    BookError,
+    Entry,
+    check_chain,
+    check_head,
+    following,
+)
+from bandana.flows.books.spending import Budget, Charge
+from bandana.flows.books.storage import Storage, Writer
+from bandana.privacy_core import ApproxDP, Event, PureDP
+
+FORMAT = "bandana/book/1"
+
+
+def now() -> datetime:
+    """The time of new entries."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Whose records a book protects.
+
+    Attributes:
+      content: the file's bytes; the book keeps an HMAC of them.
+      name: what messages call it.
+      digest: what the data folder knows the file by.
+      heads: where the data folder keeps what it saw of books; None if it keeps nothing.
+    """
+
+    content: bytes
+    name: str
+    digest: str = ""
+    heads: Path | None = None
+
+
+class Receipt(NamedTuple):
+    """What a run keeps of an entry, so that a book without it is found to be cut."""
+
+    book: str
+    """Hash of the book's first entry, which no other book has."""
+    number: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class State:
+    """A book that was read and checked.
+
+    Attributes:
+      name: what messages call it.
+      entries: its chain, whole.
+      budget: what no record may exceed.
+      charges: what was paid.
+    """
+
+    name: str
+    entries: Sequence[Entry]
+    budget: Budget
+    charges: Sequence[Charge]
+
+    @property
+    def spent(self) -> float:
+        """Epsilon that the worst record has spent at the budget's delta, as the accountant composes it."""
+        return spending.epsilon_of(self.charges, self.budget)
+
+    @property
+    def left(self) -> float:
+        """Epsilon of the largest run on all records that still fits."""
+        return spending.left(spending.level(self.charges, self.budget), self.budget)
+
+
+class BudgetBook:
+    """A book at a place.
+
+    Args:
+      place: a SQLite file, or an address, see `Storage`.
+      budget: of a new book; None: the book must exist. An existing book must have the same.
+    """
+
+    def __init__(self, place: str, budget: Budget | None = None) -> None:
+        self._storage, self._budget = Storage(place), budget
+        self.name = self._storage.name
+
+    def entries(self) -> list[Entry]:
+        """All entries as they are stored; none where there is no book."""
+        return self._storage.entries()
+
+    def state(self) -> State:
+        """What the book holds.
+
+        Raises:
+          BookError: there is no such book, or it is damaged.
+        """
+        entries = self._storage.entries()
+        if not entries:
+            raise BookError(f"{self.name}: {self._storage.place} does not exist; the first run that names it opens it")
+        with _named(self.name):
+            return self._checked(entries)
+
+    @property
+    def place(self) -> str:
+        """Where it is."""
+        return self._storage.place
+
+    def place_in(self, data: DataSet) -> str:
+        """Where it is, as the data folder names it."""
+        return witness.place_from(data.heads, self.place)
+
+    def check_seen(self, receipts: Iterable[tuple[Receipt, str]]) -> int:
+        """Checks that entries which others saw of it are still there; returns how many there were.
+
+        Args:
+          receipts: what was seen, and by whom.
+
+        Raises:
+          BookError: one is gone, or another is in its place.
+        """
+        entries, seen = self.state().entries, list(receipts)
+        with _named(self.name):
+            for receipt, whose in seen:
+                if receipt.book != entries[0].hash:
+                    raise BookError(
+                        f"{whose} names another book of this name ({receipt.book[:12]}): it was replaced; restore it"
+                    )
+                check_head(entries, receipt.number, receipt.hash, whose)
+        return len(seen)
+
+    def check_affords(self, charges: Sequence[Charge], data: DataSet, what: str) -> None:
+        """Refuses, before work starts, a run that the budget does not cover; nothing is charged.
+
+        Args:
+          charges: all that it would be charged.
+          data: whose records pay.
+          what: the run, for the message.
+
+        Raises:
+          BookError: it would overspend, or the book cannot be used.
+        """
+        with self._writing(data) as (_, state):
+            _refuse(state, charges, what)
+
+    def charge(self, charge: Charge, data: DataSet, what: str) -> Receipt:
+        """Writes a charge down, in one transaction; when this returns, it is on disk, and noise may be drawn.
+
+        Raises:
+          BookError: it would overspend, another run drew with the same seed, or the book cannot be used.
+        """
+        with self._writing(data) as (writer, state):
+            _refuse(state, [charge], what)
+            return self._append(writer, CHARGED, charge.body())
+
+    def settle(self, charged: Receipt, events: Mapping[Event, int], data: DataSet) -> Receipt:
+        """Replaces a charge, an upper bound, by what the block drew."""
+        with self._writing(data) as (writer, _):
+            check_head(writer.entries, charged.number, charged.hash, "the run that it charged")
+            body = {"entry": charged.number, "events": spending.written(events)}
+            return self._append(writer, SETTLED, body)
+
+    @contextmanager
+    def _writing(self, data: DataSet) -> Iterator[tuple[Writer, State]]:
+        """A transaction on the book, checked against its data set; the book is opened if it is new."""
+        with _named(self.name):
+            self._check_place(data)
+            with self._storage.writing() as writer:
+                for seen in witness.of_book(data.heads, self._storage.place):
+                    check_head(writer.entries, seen.number, seen.hash, "this data folder")
+                if not writer.entries:
+                    self._open(writer, data)
+                state = self._checked(writer.entries)
+                self._check_data(writer, data)
+                yield writer, state
+            if data.heads is not None:  # committed
+                witness.note(data.heads, data.digest, self._storage.place, writer.entries[0].hash, writer.entries[-1])
+
+    def _check_place(self, data: DataSet) -> None:
+        """Refuses a second book for a data set."""
+        seen = None if data.heads is None else witness.read(data.heads, data.digest)
+        if seen is not None and seen.place != witness.place_from(data.heads, self._storage.place):
+            raise BookError(f"{data.name} is in the book {seen.place}; one data set has one book")
+
+    def _check_data(self, writer: Writer, data: DataSet) -> None:
+        """Refuses another data set; rows that were added at the end are new people, and the old ones keep their spending."""
+        known = next(entry.facts for entry in reversed(writer.entries) if entry.kind in (OPENED, EXTENDED))
+        size, content = int(known["bytes"]), data.content
+        if not hmac.compare_digest(str(known["data"]), _mac(writer, content[:size])):
+            raise BookError(
+                f"it belongs to another data set than {data.name}; a file that was changed holds the same people, so their "
+                "spending does not begin anew: restore the file that the book was opened with"
+            )
+        if len(content) > size:
+            if not content[:size].endswith(b"\n"):
+                raise BookError(f"{data.name} grew, and its last line was not ended before: a row may have changed")
+            self._append(writer, EXTENDED, {"data": _mac(writer, content), "bytes": len(content)})
+
+    def _open(self, writer: Writer, data: DataSet) -> None:
+        if self._budget is None:
+            raise BookError(
+                "it does not exist yet: give its budget in the spec, such as budget: {epsilon: 3, delta: 1.0e-6}"
+            )
+        fields = {"data": _mac(writer, data.content), "bytes": len(data.content), "budget": budget_fields(self._budget)}
+        writer.append(following(writer.entries, OPENED, {"format": FORMAT, **fields}, now()))
+
+    def _checked(self, entries: Sequence[Entry]) -> State:
+        check_chain(entries)
+        facts = entries[0].facts
+        if facts.get("format") != FORMAT:
+            raise BookError(f"its format is {facts.get('format')!r}, this release reads {FORMAT!r}")
+        budget = budget_of(facts["budget"])
+        if self._budget is not None and budget_fields(self._budget) != facts["budget"]:
+            raise BookError(f"its budget is {budget}, the spec says {self._budget}: a book's budget does not change")
+        return State(self.name, entries, budget, spending.charges_of(entries))
+
+    def _append(self, writer: Writer, kind: str, body: dict[str, Any]) -> Receipt:
+        entry = following(writer.entries, kind, body, now())
+        writer.append(entry)
+        return Receipt(writer.entries[0].hash, entry.number, entry.hash)
+
+
+def _mac(writer: Writer, content: bytes) -> str:
+    """What the book knows a data set by."""
+    return hmac.new(writer.salt(), content, sha256).hexdigest()
+
+
+def _refuse(state: State, charges: Sequence[Charge], what: str) -> None:
+    """Refuses charges that the budget does not cover, or that do not belong in the book."""
+    budget = state.budget
+    _refuse_other_relation(state.charges, charges)
+    _refuse_seed(state.charges, charges)
+    try:
+        needs = spending.level(charges, budget)
+    except ValueError as error:
+        raise BookError(f"{what}: {error}") from error
+    reads = [old for old in state.charges if any(old.start < new.stop and new.start < old.stop for new in charges)]
+    total = spending.level([*reads, *charges], budget)
+    if spending.is_over(total, budget):
+        left = spending.left(spending.level(state.charges, budget), budget)
+        raise BookError(
+            f"out of budget: {what} would cost epsilon {spending.words(spending.at(needs, budget), budget)}, and "
+            f"{spending.at(total, budget):.4g} together with earlier runs; the budget is {budget.epsilon:g}, and left is "
+            f"one run of at most epsilon {left:.4g}; nothing was drawn"
+        )
+
+
+def _refuse_seed(known: Sequence[Charge], charges: Sequence[Charge]) -> None:
+    """Noise from one seed on two runs cancels in their difference; a run that was killed may draw its own again."""
+    seeds = {charge.facts["seed"]: charge for charge in reversed(known) if charge.facts.get("seed")}
+    for charge in charges:
+        other = seeds.get(charge.facts.get("seed"))
+        if other is not None and other.facts["key"] != charge.facts["key"]:
+            raise BookError(
+                f"entry {other.number} ({other.facts['cell']}) drew noise from the same seed, and the difference of two "
+                "such runs shows exact values: choose another seed, or noise: secure"
+            )
+
+
+def _refuse_other_relation(known: Sequence[Charge], charges: Sequence[Charge]) -> None:
+    held = {charge.facts["relation"]: None for charge in (*known, *charges)}
+    if len(held) > 1:
+        first, other, *_ = held
+        cell = next(charge.facts["cell"] for charge in charges if charge.facts["relation"] == other)
+        raise BookError(
+            f"it counts what it costs to {first}, and {cell} states what it costs to {other}; one book holds one "
+            "neighboring relation"
+        )
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Errors begin with the book's name, once."""
+    try:
+        yield
+    except BookError as error:
+        said = str(error)
+        raise BookError(said if said.startswith(name) else f"{name}: {said}") from error.__cause__
+
+
+def budget_of(fields: Mapping[str, float]) -> Budget:
+    """The budget that an entry holds."""
+    return ApproxDP(fields["epsilon"], fields["delta"]) if fields.get("delta") else PureDP(fields["epsilon"])
+
+
+def budget_fields(budget: Budget) -> dict[str, float]:
+    """Plain numbers of a budget."""
+    return {"epsilon": budget.epsilon, **({} if isinstance(budget, PureDP) else {"delta": budget.delta})}

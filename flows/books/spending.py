@@ -1,0 +1,155 @@
+"""What the charges of a book compose to, record by record, and what its budget leaves."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from bandana.flows.books.chain import CHARGED, SETTLED, Entry
+from bandana.flows.keys.content import canonical
+from bandana.privacy_core import ApproxDP, Event, GaussianDP, PrivacyCurve, PureDP
+from bandana.privacy_core.spending import cost_of, exceeds, filterable, limit_of
+
+Budget = ApproxDP | PureDP
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one block of replicates costs each record of a span.
+
+    Attributes:
+      events: what is paid, and how often: an upper bound until the block has ended, then what it drew.
+      start: first record that pays.
+      stop: one past the last.
+      facts: who is charged: `suite`, `cell`, `block`, `key`, `replications`, `seed`, `relation`, `trust`.
+      number: of its entry; 0 before it has one.
+      is_settled: whether the block has ended.
+    """
+
+    events: Mapping[Event, int]
+    start: int
+    stop: int
+    facts: Mapping[str, Any]
+    number: int = 0
+    is_settled: bool = False
+
+    def body(self) -> dict[str, Any]:
+        """Plain numbers and texts, for an entry."""
+        return {**self.facts, "records": [self.start, self.stop], "events": written(self.events)}
+
+
+def written(events: Mapping[Event, int]) -> list[dict[str, Any]]:
+    """Events as plain numbers and texts."""
+    found: list[dict[str, Any]] = PrivacyCurve.of(events).to_dict()["records"][0] if events else []
+    return found
+
+
+def read(events: Sequence[Mapping[str, Any]]) -> Counter[Event]:
+    """What `written` wrote.
+
+    Raises:
+      ValueError: it is no list of events.
+    """
+    if not events:
+        return Counter()
+    curve = PrivacyCurve.from_dict({"records": [events], "relation": "replace one record", "trust": "central"})
+    return Counter(dict(curve.books[0]))
+
+
+def charges_of(entries: Iterable[Entry]) -> list[Charge]:
+    """Every charge of a book, the settled ones with what was drawn."""
+    found: dict[int, Charge] = {}
+    for entry in entries:
+        if entry.kind == CHARGED:
+            facts = entry.facts
+            (start, stop), events = facts.pop("records"), _events(canonical(facts.pop("events")))
+            found[entry.number] = Charge(events, start, stop, facts, entry.number)
+        elif entry.kind == SETTLED:
+            facts = entry.facts
+            events = _events(canonical(facts["events"]))
+            found[facts["entry"]] = replace(found[facts["entry"]], events=events, is_settled=True)
+    return list(found.values())
+
+
+@lru_cache(maxsize=4096)
+def _events(text: str) -> Counter[Event]:
+    """Events from JSON; a book has thousands of charges for the same few. Nobody changes the answer."""
+    return read(json.loads(text))
+
+
+def stretches(charges: Iterable[Charge]) -> list[Counter[Event]]:
+    """The events that records pay, one sum for each stretch of records that pay for the same."""
+    spans: dict[tuple[int, int], Counter[Event]] = {}
+    for charge in charges:
+        spans.setdefault((charge.start, charge.stop), Counter()).update(charge.events)
+    ends = sorted({end for span in spans for end in span})
+    found = []
+    for first, last in pairwise(ends):
+        total: Counter[Event] = Counter()
+        for (start, stop), events in spans.items():
+            if start <= first and last <= stop:
+                total.update(events)
+        if total:
+            found.append(total)
+    return found
+
+
+def level(charges: Iterable[Charge], budget: Budget) -> float:
+    """The most that one record has spent, in the currency of the budget's filter."""
+    return max((cost_of_all(events, budget) for events in stretches(charges)), default=0.0)
+
+
+def cost_of_all(events: Mapping[Event, int], budget: Budget) -> float:
+    """What events add to a record, in the currency of the budget's filter.
+
+    Raises:
+      ValueError: the budget cannot count one of them.
+    """
+    limited = filterable(budget)
+    return math.fsum(cost_of(event, limited) * count for event, count in events.items())
+
+
+def composed(charges: Iterable[Charge]) -> PrivacyCurve | None:
+    """What all charges compose to on the worst record; None if nothing was paid."""
+    records: list[Counter[Event]] = []
+    for total in stretches(charges):
+        if total not in records:
+            records.append(total)
+    worst = [one for one in records if not any(other != one and one <= other for other in records)]
+    return PrivacyCurve.of(*worst) if worst else None
+
+
+def epsilon_of(charges: Sequence[Charge], budget: Budget) -> float:
+    """What the worst record has spent, at the budget's delta: the accountant's composition, not the filter's."""
+    if isinstance(budget, PureDP):
+        return level(charges, budget)
+    curve = composed(charges)
+    return 0.0 if curve is None else curve.epsilon(budget.delta)
+
+
+def at(total: float, budget: Budget) -> float:
+    """A sum of costs as an epsilon at the budget's delta."""
+    if isinstance(budget, PureDP):
+        return total
+    return GaussianDP(math.sqrt(total)).epsilon_at(budget.delta) if total else 0.0
+
+
+def left(spent: float, budget: Budget) -> float:
+    """Epsilon of the largest run that still fits, at the budget's delta."""
+    return at(max(0.0, limit_of(filterable(budget)) - spent), budget)
+
+
+def is_over(total: float, budget: Budget) -> bool:
+    """Whether a sum of costs exceeds the budget, beyond rounding."""
+    return exceeds(total, filterable(budget))
+
+
+def words(epsilon: float, budget: Budget) -> str:
+    """An epsilon with the budget's delta."""
+    return f"{epsilon:.4g}" if isinstance(budget, PureDP) else f"{epsilon:.4g} at delta {budget.delta:g}"

@@ -1,0 +1,85 @@
+"""Commands on budget books: show, verify, export."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bandana.flows.commands.failures import failures
+from bandana.flows.commands.options import AsJson, Data, Debug, console
+from bandana.flows.running.settings import DataFolder, data_root
+
+app = typer.Typer(help="What all runs over a private data set have spent together.", no_args_is_help=True)
+_WIDTH = 110
+
+Book = Annotated[
+    str,
+    typer.Argument(
+        help="Name of the book, its file or address, or a spec that names it.", metavar="BOOK", show_default=False
+    ),
+]
+Heads = Annotated[
+    list[str] | None,
+    typer.Option("--head", help="Hash of an entry that must be there, such as that of a report.", show_default=False),
+]
+
+
+@app.command()
+def show(book: Book, as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
+    """Show what was spent, by suite and cell and in all, and what is left."""
+    with failures(debug):
+        from bandana.flows.queries import books
+
+        for each in books.books_of(book, _folder(data)):
+            found = books.show(each.state())
+            if as_json:
+                typer.echo(json.dumps(found, indent=1, allow_nan=False))
+            else:
+                console(_WIDTH).print(books.render(found))
+
+
+@app.command()
+def verify(book: Book, head: Heads = None, as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
+    """Check that no entry was removed, edited or reordered, and that the end is as results and reports saw it."""
+    with failures(debug):
+        from bandana.flows.queries import books
+
+        folder = _folder(data)
+        if book.endswith(".json"):
+            done = [books.check_export(Path(book), head or ())]
+        else:
+            done = [books.verify(each, folder, head or ()) for each in books.books_of(book, folder)]
+        for found in done:
+            said = f"{found['book']}: whole; {found['entries']} entries, {found['seen']} of them looked up as seen before; "
+            typer.echo(json.dumps(found) if as_json else f"{said}last {found['last']}")
+
+
+@app.command()
+def export(
+    book: Book,
+    file: Annotated[Path | None, typer.Option("--to", help="File to write; standard output if left out.")] = None,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Write the book as JSON, which `bandana book verify FILE.json` checks without the database."""
+    with failures(debug):
+        from bandana.flows.queries import books
+        from bandana.flows.running.store import write_whole
+        from bandana.flows.spec.mistakes import SpecError
+
+        found = books.books_of(book, _folder(data))
+        if len(found) > 1:
+            raise SpecError(f"{book}: names {len(found)} books; export one of them by its name")
+        text = books.exported(found[0].state())
+        if file is None:
+            typer.echo(text, nl=False)
+        else:
+            write_whole(file, text.encode())
+
+
+def _folder(data: Path | None) -> DataFolder:
+    """The data folder; it is not made."""
+    return DataFolder(data_root(data))

@@ -1,0 +1,184 @@
+"""What a budget book holds, and whether it is whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from bandana.flows.books import spending, witness
+from bandana.flows.books.book import BudgetBook, Receipt, State, budget_fields
+from bandana.flows.books.chain import BookError, Entry, check_chain
+from bandana.flows.books.spending import Charge
+from bandana.flows.books.storage import is_address
+from bandana.flows.keys.content import content_key
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites.play import BENCHMARK, BOOK
+
+EXPORT = "bandana/book-export/1"
+_SHORTEST = 8
+
+
+def books_of(named: str, folder: DataFolder) -> list[BudgetBook]:
+    """The books that are meant: those of a spec, or one by its name, file or address.
+
+    Raises:
+      SpecError: the spec has none, or is wrong.
+    """
+    if not named.endswith((".yaml", ".yml")):
+        is_name = not is_address(named) and not Path(named).exists() and "/" not in named
+        return [
+            BudgetBook(str(folder.book(named)) if is_name else named if is_address(named) else str(Path(named).absolute()))
+        ]
+    spec = load_spec(Path(named))
+    places = dict.fromkeys(item.book.place(folder.root) for item in spec.environment if item.book is not None)
+    if not places:
+        raise SpecError(f"{named}: environment.data: no environment has a budget book")
+    return [BudgetBook(place) for place in places]
+
+
+def show(state: State) -> dict[str, Any]:
+    """A book as plain data.
+
+    Returns:
+      `book`, `budget`, `spent`, `left` and `counted`, epsilons at the budget's delta: what all runs compose to, the largest
+      run that still fits, and what the filter counts; `relation`; `suites`, each with what it cost in all, its cells, and
+      the most costly of them; `last`: number, time and hash of the last entry.
+    """
+    charges, budget, last = state.charges, state.budget, state.entries[-1]
+    suites = {charge.facts["suite"]: None for charge in charges}
+    return {
+        "book": state.name.removeprefix("book "),
+        "budget": budget_fields(budget),
+        "relation": charges[0].facts["relation"] if charges else None,
+        "spent": state.spent,
+        "counted": spending.at(spending.level(charges, budget), budget),
+        "left": state.left,
+        "open": sum(not charge.is_settled for charge in charges),
+        "suites": [_suite(name, [c for c in charges if c.facts["suite"] == name], state) for name in suites],
+        "last": {"number": last.number, "time": last.time, "hash": last.hash},
+    }
+
+
+def _suite(name: str, charges: Sequence[Charge], state: State) -> dict[str, Any]:
+    cells = {charge.facts["cell"]: None for charge in charges}
+    found = [_cell(cell, [c for c in charges if c.facts["cell"] == cell], state) for cell in cells]
+    return {
+        "suite": name,
+        "epsilon": spending.epsilon_of(charges, state.budget),
+        "most_costly_cell": max(cell["epsilon"] for cell in found),
+        "cells": found,
+    }
+
+
+def _cell(name: str, charges: Sequence[Charge], state: State) -> dict[str, Any]:
+    return {
+        "cell": name,
+        "blocks": len(charges),
+        "open": sum(not charge.is_settled for charge in charges),
+        "replications": sum(charge.facts["replications"] for charge in charges),
+        "records": [min(charge.start for charge in charges), max(charge.stop for charge in charges)],
+        "noise": charges[-1].facts["noise"],
+        "trust": charges[-1].facts["trust"],
+        "epsilon": spending.epsilon_of(charges, state.budget),
+    }
+
+
+def render(found: dict[str, Any]) -> Group:
+    """A book for people."""
+    delta = found["budget"].get("delta")
+    at = "pure" if delta is None else f"delta {delta:g}"
+    table = Table("suite", "cell", "runs", "rows", "noise", f"epsilon, {at}")
+    for suite in found["suites"]:
+        for cell in suite["cells"]:
+            runs = f"{cell['replications']:,}" + (f" ({cell['open']} blocks open)" if cell["open"] else "")
+            rows = f"{cell['records'][0]:,} to {cell['records'][1] - 1:,}"
+            table.add_row(suite["suite"], cell["cell"], runs, rows, cell["noise"], f"{cell['epsilon']:.4g}")
+        if len(suite["cells"]) > 1:
+            table.add_row(suite["suite"], f"all {len(suite['cells'])} cells together", "", "", "", f"{suite['epsilon']:.4g}")
+    counted = f"; {found['counted']:.4g} counts against the budget" if found["counted"] > found["spent"] * 1.001 else ""
+    lines = [
+        f"budget: epsilon {found['budget']['epsilon']:g}" + ("" if delta is None else f" at delta {delta:g}"),
+        f"spent: epsilon {found['spent']:.4g}, all runs together, on the worst record" + counted,
+        f"left: one run of at most epsilon {found['left']:.4g}",
+        *([f"unit: {found['relation']}"] if found["relation"] else []),
+        f"last entry: {found['last']['number']} of {found['last']['time'][:19]} UTC, {found['last']['hash']}",
+    ]
+    return Group(Text(f"book {found['book']}"), table, *(Text(line) for line in lines))
+
+
+def verify(book: BudgetBook, folder: DataFolder, heads: Sequence[str] = ()) -> dict[str, Any]:
+    """Checks a book: its chain, and that nothing which this data folder saw of it is gone.
+
+    Args:
+      book: the book.
+      folder: whose results and notes name entries of it.
+      heads: hashes of entries that somebody saw, such as that of a report; a few digits suffice.
+
+    Returns:
+      `book`; `entries`, how many; `seen`, how many entries were looked up; `last`, the hash of the last one.
+
+    Raises:
+      BookError: the first thing that is wrong.
+    """
+    n_seen = book.check_seen(_receipts(folder, book))
+    state = book.state()
+    for head in heads:
+        _check_hash(state.entries, head, state.name)
+    return {
+        "book": state.name, "entries": len(state.entries), "seen": n_seen + len(heads), "last": state.entries[-1].hash,
+    }  # fmt: skip
+
+
+def _check_hash(entries: Sequence[Entry], head: str, name: str) -> None:
+    if len(head) < _SHORTEST:
+        raise SpecError(f"--head: give at least {_SHORTEST} digits of the hash, got {head!r}")
+    if not any(entry.hash.startswith(head) for entry in entries):
+        raise BookError(
+            f"{name}: no entry has the hash {head}: the book was cut or replaced, or the hash is of another book"
+        )
+
+
+def _receipts(folder: DataFolder, book: BudgetBook) -> Iterator[tuple[Receipt, str]]:
+    """Entries of the book that the data folder saw: the last one of each data set, and those that stored results name."""
+    heads = folder.root / witness.FOLDER
+    for seen in witness.of_book(heads, book.place):
+        yield Receipt(seen.first, seen.number, seen.hash), "this data folder"
+    store, place = Store(folder.results), content_key(witness.place_from(heads, book.place))
+    for key in sorted(store.sizes(BENCHMARK)):
+        found = (store.describe(BENCHMARK, key) or {}).get(BOOK)
+        if found is not None and found["place"] == place:
+            yield Receipt(found["book"], found["number"], found["hash"]), f"the stored result {key[:12]}"
+
+
+def exported(state: State) -> str:
+    """A book as JSON, entry by entry: enough to check its chain and to compose its charges anew."""
+    tree = {"format": EXPORT, "book": state.name, "entries": [entry._asdict() for entry in state.entries]}
+    return json.dumps(tree, indent=1) + "\n"
+
+
+def check_export(path: Path, heads: Sequence[str] = ()) -> dict[str, Any]:
+    """Checks an exported book: see `verify`.
+
+    Raises:
+      BookError: it is no export, or was changed.
+    """
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+        entries = [Entry(**entry) for entry in tree["entries"]]
+        if tree["format"] != EXPORT or not entries:
+            raise ValueError(f"its format is {tree['format']!r}")
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BookError(f"{path}: this is no exported book: {error}") from error
+    check_chain(entries)
+    for head in heads:
+        _check_hash(entries, head, str(path))
+    return {"book": str(tree["book"]), "entries": len(entries), "seen": len(heads), "last": entries[-1].hash}
