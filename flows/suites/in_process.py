@@ -14,9 +14,10 @@ from bandana.flows.running.side_by_side import Workers
 from bandana.flows.running.store import Store, link
 from bandana.flows.spec.plan import Block, Cell, cells_of, played_cells
 from bandana.flows.spec.spec import Spec
+from bandana.flows.suites.charges import check_affords
 from bandana.flows.suites.play import benchmark_block, is_played
 from bandana.flows.suites.summaries import audit_record, benchmark_record, summarize_cell
-from bandana.flows.suites.work import audit_cell, audit_entry, audit_key, evidence_of, stored_audit
+from bandana.flows.suites.work import audit_cell, audit_entry, audit_key, evidence_of, parts_first, stored_audit
 from bandana.flows.tracking.tracker import Tracker
 
 _PAUSE = 30.0
@@ -33,6 +34,7 @@ def benchmark(
     store, journal, cells = Store(folder.results), Journal(folder.journal(spec.name)), played_cells(spec)
     blocks = [block for cell in cells for block in cell.blocks()]
     missing = [block for block in blocks if not is_played(block, store)]
+    check_affords(missing)
     journal.write("benchmark started", suite=spec.name, cells=len(cells), blocks=len(blocks), missing=len(missing))
     waiting = Counter(block.cell.name for block in missing)
 
@@ -65,16 +67,17 @@ def audit(spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | N
     missing = [cell for cell in cells if stored_audit(cell, store) is None]
     journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
     with bar("audit", len(cells), len(cells) - len(missing), seconds_between_lines=_PAUSE) as advance:
-        asked = [(cell, audit_key(cell)) for cell in missing]
+        asked = [(cell, audit_key(cell)) for cell in parts_first(missing)]
         for (cell, _), (verdict, seconds) in workers.completed(partial(_audit, store=store), asked):
             journal.write("audit done", cell=cell.name, run_key=cell.key, verdict=verdict, seconds=seconds,
-                          replays=spec.audit.replays)  # fmt: skip
+                          replays=cell.audit.replays)  # fmt: skip
             advance(f"{cell.name}: {verdict}")
     for cell in cells:
-        link(evidence_of(cell, store), folder.evidence(spec.name, cell.slug))
+        evidence = folder.evidence(spec.name, cell.slug)
+        link(evidence_of(cell, store), evidence)
         if tracker is not None:
             entry = audit_entry(cell, audit_cell(cell, store), is_anonymous=store.is_anonymous)
-            tracker.log_cell(spec.name, audit_record(cell, entry, evidence_of(cell, store)))
+            tracker.log_cell(spec.name, audit_record(cell, entry, evidence))
             journal.write("cell tracked", cell=cell.name, run_key=cell.key)
 
 

@@ -27,9 +27,14 @@ TABLE = random_table(16, 2, UNIT, 0)
 SUBJECT = {"kind": "algorithm", "name": "bandit", "source sha256": "0"}
 
 
+def _about(*probes):
+    seeds = "SeedSequence(1), one child per pair and side"
+    return {"table": "coins", "probes": ", ".join(map(str, probes)), "seeds": seeds, "code sha256": "0" * 64}
+
+
 def _outcome(name, **more):
     claim = parse("gdp(mu=1, relation=reward)")
-    return examine(Trial(example(name).bandit, claim, TABLE, (0, 2)), EFFORT, SUBJECT, {"table": "coins"}, **more)
+    return examine(Trial(example(name).bandit, claim, TABLE, (0, 2)), EFFORT, SUBJECT, _about(0, 2), **more)
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +59,9 @@ def test_honest_evidence_is_verified_line_by_line(honest, file):
     found = verify(file)
     assert found.is_verified, found.differences
     assert [line.what for line in found.lines if line.is_ok is None] == ["power: smallest factor"]
+    assert found.subject == SUBJECT
+    assert found.claim == "all actions are 1-GDP; gdp(mu=1.0, relation=reward, trust=central)"
+    assert found.verdict == "PASS"
     shown = {line.what: line.recomputed for line in found.lines}
     assert shown["verdict"] == "PASS"
     assert shown["claimed: mu"] == "1"
@@ -328,7 +336,9 @@ def test_a_catalog_audit_writes_what_it_keeps(tmp_path):
     trial = Trial(entry.build(settings), entry.promise(settings), TABLE, entry.probes(2))
     small = entry.settings(Problem(2, UNIT), "tight", RenyiDP(2.0, 0.1))
     weak = Trial(entry.build(small), entry.promise(small), TABLE, entry.probes(2))
-    outcome = audit(weak, CONTROLS["adar-ucb"][:2], effort, at_test_budget=trial, subject={"algorithm": "adar-ucb"})
+    subject = {"kind": "catalog", "name": "adar-ucb tight"}
+    about = _about(*entry.probes(2))
+    outcome = audit(weak, CONTROLS["adar-ucb"][:2], effort, at_test_budget=trial, subject=subject, about=about)
     assert outcome.verdict is Verdict.PASS, outcome.reasons
     assert outcome.controls == ()
     assert len(outcome.at_test_budget.controls) == 2
@@ -341,3 +351,6 @@ def test_a_catalog_audit_writes_what_it_keeps(tmp_path):
     assert sum(line.what.startswith("transcript") for line in found.lines) == 3 * 4
     _forge(tmp_path / "e.npz", _set("at_test_budget", "bounds", 0, "lower", value=0.1))
     assert [line.what[:12] for line in verify(tmp_path / "e.npz").differences] == ["test budget:"]
+    write(tmp_path / "e.npz", outcome)
+    _forge(tmp_path / "e.npz", _set("at_test_budget", "effort", "replays", value=5000))
+    assert "test budget: same audit" in [line.what for line in verify(tmp_path / "e.npz").differences]

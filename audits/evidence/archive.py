@@ -24,11 +24,9 @@ from numpy.typing import NDArray
 
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits import claims
-from bandana.audits.bounds import methods, one_run_methods
-from bandana.audits.claims import Quantity, as_gdp, text_of
+from bandana.audits.claims import Quantity, text_of
 from bandana.audits.coverage import Coverage
-from bandana.audits.outcome import DETERMINISTIC, DRAWN, ONE_RUN, OUTPUT, Effort, Outcome, StatedBound, TriedControl, Verdict
-from bandana.audits.replays.attacks import ACTIONS
+from bandana.audits.outcome import DETERMINISTIC, Effort, Outcome, StatedBound, TriedControl
 from bandana.privacy_core import (
     BoundedRangeEvent,
     ConcentratedEvent,
@@ -47,9 +45,8 @@ _RENAMED_IN_COUNTEREXAMPLE = {
 }  # fmt: skip
 """Old names, which files of the version before hold."""
 _DIGITS = 64
-_CLOSE = 1e-9
-"""Relative: processors round differently."""
-_TEST = "test_"
+TEST = "test_"
+"""Beginning of the names of scores at the test budget."""
 _EVENTS: dict[str, type[Event]] = {
     "Gaussian": GaussianEvent,
     "Laplace": LaplaceEvent,
@@ -82,33 +79,6 @@ class Evidence:
     sha256_found: str
 
 
-@dataclass(frozen=True)
-class Line:
-    """One thing that was checked; `is_ok` is None where the file does not hold what a check needs."""
-
-    what: str
-    stated: str
-    recomputed: str
-    is_ok: bool | None
-
-
-@dataclass(frozen=True)
-class Verification:
-    """What a recomputation says, line by line."""
-
-    lines: tuple[Line, ...]
-
-    @property
-    def is_verified(self) -> bool:
-        """Whether all lines agree."""
-        return all(line.is_ok is not False for line in self.lines)
-
-    @property
-    def differences(self) -> tuple[Line, ...]:
-        """The lines that differ."""
-        return tuple(line for line in self.lines if line.is_ok is False)
-
-
 # --- the file ------------------------------------------------------------------------------------------------------
 
 
@@ -120,17 +90,17 @@ def to_bytes(outcome: Outcome) -> bytes:
     """
     arrays = {
         f"{prefix}{name}_{side}": np.asarray(scores, dtype=np.float32)
-        for prefix, part in _parts(outcome)
+        for prefix, part in parts(outcome)
         for name, pair in part.scores.items()
         for side, scores in zip(("data", "neighbor"), pair, strict=True)
     }
     return seal(describe(outcome), arrays)
 
 
-def _parts(outcome: Outcome) -> list[tuple[str, Outcome]]:
+def parts(outcome: Outcome) -> list[tuple[str, Outcome]]:
     """The audit at the claimed budget, and the one at the test budget, with the prefix of its scores."""
     inner = outcome.at_test_budget
-    return [("", outcome)] + ([(_TEST, inner)] if inner is not None else [])
+    return [("", outcome)] + ([(TEST, inner)] if inner is not None else [])
 
 
 def seal(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -262,10 +232,8 @@ def _damage(stated: str, found: str) -> str:
 def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix: str = "") -> Outcome:
     inner = stated["at_test_budget"]
     if not prefix and inner is not None:
-        inner = _outcome(inner, arrays, _TEST)
-    mine = {
-        name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(_TEST) == (prefix == _TEST)
-    }
+        inner = _outcome(inner, arrays, TEST)
+    mine = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(TEST) == (prefix == TEST)}
     scores = {
         name.removesuffix("_data"): (_checked(name, mine), _checked(name.removesuffix("data") + "neighbor", mine))
         for name in sorted(mine)
@@ -323,141 +291,3 @@ def _event(item: Mapping[str, Any]) -> Event:
     if kind is ResponseEvent:
         parameters["n_options"] = int(parameters["n_options"])
     return kind(**parameters)
-
-
-# --- the recomputation ---------------------------------------------------------------------------------------------
-
-
-def verify(path: Path) -> Verification:
-    """Recomputes every bound of an evidence file from its scores, then the inequalities and the verdict.
-
-    Raises:
-      UnusableEvidence: see `read`.
-    """
-    evidence = read(path)
-    outcome, stated = evidence.outcome, evidence.stated
-    hashes = [digits[:16] + "..." for digits in (evidence.sha256, evidence.sha256_found)]
-    hash_line = Line("SHA-256", hashes[0], hashes[1], evidence.sha256 == evidence.sha256_found)
-    return Verification((hash_line, *_recompute(outcome, stated)))
-
-
-def _recompute(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
-    """Every part's lines, and those of the whole."""
-    parts, lines, anew = _parts(outcome), [], []
-    for prefix, part in parts:
-        words = "test budget: " if prefix else ""
-        found, again = _recompute_part(part, stated["at_test_budget"] if prefix else stated)
-        lines += [replace(line, what=words + line.what) for line in found]
-        anew.append(again)
-    again = replace(anew[0], at_test_budget=anew[1] if len(anew) > 1 else None)
-    spent = sum(part.failure for _, part in parts)
-    lines.append(_line("failure probability of all bounds", 1 - outcome.effort.confidence, spent))
-    lines.append(_line("verdict", stated["verdict"], _verdict(again)))
-    texts = [" / ".join(reasons) for reasons in (stated["reasons"], again.reasons)]
-    if texts[0] != texts[1]:
-        lines.append(Line("reasons", texts[0], texts[1], False))
-    return lines
-
-
-def _recompute_part(outcome: Outcome, stated: Mapping[str, Any]) -> tuple[list[Line], Outcome]:
-    lines = [_line("claim as GDP: mu", stated["claim"]["mu"], as_gdp(outcome.claim.stated)[0].mu), *_check_scores(outcome)]
-    if outcome.bounds:
-        spent = math.fsum(bound.level for bound in outcome.bounds)
-        is_kept = spent <= outcome.failure * (1 + _CLOSE)
-        lines.append(Line("failure probability, split", f"at most {_shown(outcome.failure)}", _shown(spent), is_kept))
-    anew = []
-    for bound in outcome.bounds:
-        line, lower = _check_bound(outcome, bound)
-        lines.append(line)
-        anew.append(replace(bound, lower=lower))
-    again = replace(outcome, bounds=tuple(anew))
-    for item in stated["numbers"]:
-        quantity = Quantity(**item["quantity"])
-        three = again.numbers.get(quantity)
-        for name in ("claimed", "accounted", "measured"):
-            number = None if item[name] is None else float(item[name])
-            lines.append(_line(f"{name}: {quantity}", number, None if three is None else getattr(three, name)))
-    if len(stated["numbers"]) != len(again.numbers):
-        lines.append(_line("quantities", len(stated["numbers"]), len(again.numbers)))
-    for what in dict.fromkeys([*stated["inequalities"], *again.inequalities]):
-        shown = ["missing" if holds is None else "holds" if holds else "broken"
-                 for holds in (stated["inequalities"].get(what), again.inequalities.get(what))]  # fmt: skip
-        lines.append(_line(what, *shown))
-    lines += [_check_control(control) for control in outcome.controls]
-    for what, found in (("counterexample", outcome.counterexample), ("noise finding", outcome.noise_finding)):
-        if found is not None:
-            lines.append(Line(what, "found", "not in the scores", None))
-    if outcome.events is not None:
-        lines.append(Line("power: smallest factor", _shown(outcome.power), "not in the scores", None))
-    return lines, again
-
-
-def _verdict(outcome: Outcome) -> str:
-    """PASS and NOT REFUTED only where the scores of the bounds that decide are there."""
-    found = outcome.verdict
-    is_silent = found in (Verdict.PASS, Verdict.NOT_REFUTED)
-    return Verdict.INCONCLUSIVE.value if is_silent and not outcome.scores else found.value
-
-
-def _check_scores(outcome: Outcome) -> list[Line]:
-    """One line for each pair of scores that cannot be what the effort says."""
-    lines = []
-    views = {bound.scores: bound.view for bound in outcome.bounds}
-    replays = outcome.effort.replays
-    for name, pair in outcome.scores.items():
-        view = views.get(name)
-        expected = {ACTIONS: replays - replays // 2, ONE_RUN: len(pair[0])}.get(str(view), replays)
-        if view == OUTPUT:  # most runs teach the score and choose it, and what was given may be fewer than were asked for
-            expected = min(len(pair[0]), replays)
-        if name.startswith(DRAWN):  # coins decided how many runs have one value of the record, and how many the other
-            expected = min(len(pair[0]), 2 * replays)
-        for side, scores in zip(("data", "neighbor"), pair, strict=True):
-            n_nan = int(np.isnan(scores).sum())
-            found = f"{len(scores)}" + (f", {n_nan} of them NaN" if n_nan else "")
-            if found != str(expected):
-                lines.append(Line(f"scores {name}, {side}: how many", str(expected), found, False))
-    return lines
-
-
-def _check_bound(outcome: Outcome, bound: StatedBound) -> tuple[Line, float]:
-    """Takes the bound anew from its scores."""
-    what = f"{bound.view}; {bound.neighbor}: {bound.quantity}"
-    try:
-        lower = recompute(bound, outcome.scores[bound.scores])
-    except (ValueError, TypeError) as error:
-        return Line(what, _shown(bound.lower), str(error), False), math.nan
-    return _line(what, bound.lower, lower), lower
-
-
-def recompute(bound: StatedBound, scores: tuple[FloatArray, FloatArray]) -> float:
-    """The bound, from its scores alone.
-
-    Raises:
-      ValueError: no such method, or scores from which it cannot be taken.
-    """
-    if bound.view == ONE_RUN:
-        return one_run_methods.bound(bound.method, scores[0], scores[1].astype(bool), bound.level, **bound.parameters)
-    return methods.bound(bound.method, *scores, bound.level, **bound.parameters)
-
-
-def _check_control(control: TriedControl) -> Line:
-    caught = ", ".join(control.caught_by) or "nothing"
-    above = f"{control.measured:.6g} > {control.limit:.6g}"
-    is_above = control.measured > control.limit
-    return Line(
-        f"control {control.name}", f"caught by {caught}", above if is_above else f"not {above}", control.is_consistent
-    )  # fmt: skip
-
-
-def _line(what: str, stated: Any, recomputed: Any) -> Line:
-    if isinstance(stated, float) and isinstance(recomputed, float):
-        is_same = stated == recomputed or math.isclose(stated, recomputed, rel_tol=_CLOSE, abs_tol=1e-12)
-    else:
-        is_same = stated == recomputed
-    return Line(what, _shown(stated), _shown(recomputed), is_same)
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "none"
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
