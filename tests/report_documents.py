@@ -115,6 +115,7 @@ def audit(label="tight eps=1", mu=1.0, verdict="PASS"):
         "main": {"quantity": "mu", **numbers},
         "mu": numbers,
         "epsilon": three(epsilon, epsilon, 0.987 * epsilon),
+        "measured_epsilon": {"unconditional": 0.594 * epsilon, "gaussian": 0.987 * epsilon},
         "accountant": {
             "method": "exact Gaussian DP",
             "formula": "mu = sqrt(sum of mu_i^2)",
@@ -153,6 +154,7 @@ def at_test_budget(label="tight eps=0.01"):
     numbers = three(1.0, 1.0, 0.9897)
     claim = "1-GDP (replace one reward)"
     found["epsilon"] = three(0.3116, 0.3116, 0.2783)
+    found["measured_epsilon"] = {"unconditional": 0.168, "gaussian": 0.2783}
     found["measurement"] |= {
         "bounds": bounds("claimed", looks(0.1, 0.3116, 0.9), 0.025) + bounds("test", looks(1.0, 4.37721), 0.025),
         "smallest_factor": 1.0234,
@@ -234,6 +236,7 @@ def failed(label="own_bandit.py:bandit"):
     found = audit(label, verdict="FAIL")
     found["main"] = {"quantity": "mu", **three(1.0, 1.0, 4.612)}
     found["mu"], found["epsilon"]["measured"] = three(1.0, 1.0, 4.612), 28.31
+    found["measured_epsilon"]["gaussian"] = 28.31
     found["measurement"]["bounds"] = bounds("claimed", looks(1.0, 4.37721, 4.612))
     found["tradeoff"] = tradeoff(1.0, 4.612)
     noise_finding = "release 0: the noise's deviation is 0.499 times the declared one"
@@ -252,6 +255,7 @@ def undecided(label="tight eps=1e-4"):
     found = audit(label, mu=0.01, verdict="INCONCLUSIVE")
     numbers = three(0.01, 0.01, 0.0)
     found["main"], found["mu"], found["epsilon"] = {"quantity": "mu", **numbers}, numbers, three(0.02244, 0.02244, 0.0)
+    found["measured_epsilon"] = {"unconditional": 0.0, "gaussian": 0.0}
     found["measurement"] |= {
         "replays_per_side": 2000,
         "bounds": bounds("claimed", looks(0.01, 0.02244, 0.0), n=2000),
@@ -285,6 +289,7 @@ def black_box(label="their_bandit.py:play"):
         "main": {"quantity": "divergence of order 2", **three(1.0, None, 0.4127)},
         "mu": three(None, None, None),
         "epsilon": three(4.37721, None, 0.391),
+        "measured_epsilon": {"unconditional": 0.391, "gaussian": None},
         "controls": [control("reward-echoed", fault, 3.41, expected=["sampling"])],
         "power": power(1.62, "divergence of order 2"),
         "tradeoff": None,
@@ -319,6 +324,8 @@ def cell(label, epsilon, final, environment="bernoulli"):
         "privacy_model": "none" if epsilon is None else "central",
         "guarantee": None if epsilon is None else "renyi",
         "epsilon": epsilon,
+        "promise": None if epsilon is None else promise(4.37721 * mu),
+        "noise": None if epsilon is None else "reproducible (NumPy SFC64)",
         "mu": mu,
         "mu_claimed": mu,
         "mu_spent": None if mu is None else [0.0, 0.8 * mu, mu],
@@ -341,6 +348,54 @@ def cell(label, epsilon, final, environment="bernoulli"):
     }
 
 
+def promise(epsilon=4.37721, **other):
+    return {
+        "statement": "all actions are (2, 1)-RDP",
+        "unit": "one reward (one round)",
+        "relation": "replace one reward",
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "is_pure": False,
+    } | other
+
+
+def deployment(**other):
+    """What an operator declares, everything of it."""
+    return {
+        "curator": "Ministry of Reminders",
+        "purpose": "Choose the reminder that brings most people",
+        "data_source": "Answers to letters and calls",
+        "license": "Consent",
+        "people": 2000,
+        "region": "Nowhere",
+        "sector": "Healthcare",
+        "product": "Machine learning model",
+        "release_type": "one release",
+        "unprotected": ["the number of rounds"],
+        "approver": "A data protection officer",
+        "approved": "2026-11-01",
+        "retention": "Five years, the study team",
+        "expires": "2027-11-01",
+    } | other
+
+
+def book(**other):
+    """What a report shows of a budget book."""
+    return {
+        "environment": "people.csv",
+        "name": "trial",
+        "head": "ab" * 32,
+        "entries": 9,
+        "delta": 1e-6,
+        "budget": 3.0,
+        "spent": 2.5,
+        "left": 1.7,
+        "suite_spent": 1.0,
+        "most_costly_cell": 0.8,
+        "problem": None,
+    } | other
+
+
 def bounded(found):
     """The same cell with a bound that is ten times its regret."""
     return found | {"bound": [10.0 * m for m in found["mean"]], "bound_text": "Somebody, Theorem 5: 10 log t, beta = 3.1"}
@@ -352,6 +407,7 @@ def environment(label="bernoulli"):
         "name": "bernoulli",
         "description": "Two arms.",
         "estimator": "Drawn.",
+        "data": "simulated",
         "horizon": 1000,
         "unit": "rounds",
         "actions": ["left", "right"],
@@ -362,7 +418,7 @@ def environment(label="bernoulli"):
 def whole():
     """An experiment with everything: two environments, one withheld, several levels, links and regressions."""
     document = sample()
-    private = environment("people.csv") | {"means": []}
+    private = environment("people.csv") | {"means": [], "data": "private"}
     levels = [(f"tight eps={epsilon:g} on bernoulli", epsilon, 200 / epsilon**0.3) for epsilon in (0.1, 1.0, 10.0)]
     hidden = cell("tight eps=1 on people.csv", 1.0, 1.0, "people.csv") | dict.fromkeys(REGRET)
     cells = [cell("ucb on bernoulli", None, 90.0), *(bounded(cell(*level)) for level in levels), hidden]
@@ -426,11 +482,15 @@ def make(audits=None):
     cells = [cell("ucb", None, 90.0), cell("private 1", 1.0, 200.123456)]
     made = {"blocks": 4, "audits": len(audits), **provenance()}
     return {
-        "schema": "bandana/report/9",
+        "schema": "bandana/report/10",
         "kind": "experiment",
         "title": "A title",
+        "description": "Reminders, on two arms",
         "suite": "demo",
         "created": "2026-11-21T02:00:00+00:00",
+        "deployment": None,
+        "people": {"count": 1000, "source": "the rounds of one run"},
+        "books": [],
         "environments": [environment()],
         "audits": audits,
         "benchmark": {
@@ -478,6 +538,10 @@ def hostile(value):
             "kind",
             "unit",
             "role",
+            "data",
+            "release_type",
+            "approved",
+            "expires",
         }
         return {k: v if k in fixed else hostile(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -1,9 +1,9 @@
-"""Figures of audits: the three epsilons, the trade-off curve, and the power curve."""
+"""Figures of audits: the epsilons, the trade-off curve, and the power curve."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from bandana.audits.reporting.drawing import (
     name_row,
     number_ticks,
     svg_of,
+    svg_of_two,
     write,
 )
 from bandana.audits.reporting.numbers import number
@@ -27,12 +28,29 @@ from bandana.audits.reporting.numbers import number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SMALL: Any = {"va": "center", "fontsize": 7.5}
+_SMALL: Any = {"va": "center", "fontsize": 7}
+_GAUSSIAN, _UNCONDITIONAL = "measured, if Gaussian DP", "measured, nothing assumed"
+
+
+class _Mark(NamedTuple):
+    """One mark of a row: its role, value, and name in the legend; hollow if nothing is assumed."""
+
+    role: str
+    value: float | None
+    name: str
+    is_hollow: bool = False
+
+
+def _marks(audit: dict[str, Any]) -> list[_Mark]:
+    three, measured = audit["epsilon"], audit["measured_epsilon"]
+    promised = [_Mark(role, three[role], role) for role in ("claimed", "accounted")]
+    gaussian = [] if measured["gaussian"] is None else [_Mark("measured", measured["gaussian"], _GAUSSIAN)]
+    return [*promised, *gaussian, _Mark("measured", measured["unconditional"], _UNCONDITIONAL, is_hollow=True)]
 
 
 @drawn_once
-def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
-    """Claimed, accounted and measured epsilon, one row per audit.
+def epsilons(audits: Sequence[dict[str, Any]]) -> str:
+    """Claimed, accounted and measured epsilon, one row per audit; measured with and without an assumption.
 
     Args:
       audits: at least one, as in the document.
@@ -40,10 +58,11 @@ def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
     Returns:
       SVG text. The axis is logarithmic when the numbers span more than a factor of 20; a measured 0 is then at its left end.
     """
-    positive = [v for a in audits for v in a["epsilon"].values() if v is not None and v > 0]
-    promised = [v for a in audits for role, v in a["epsilon"].items() if role != "measured" and v is not None]
-    is_log = bool(positive) and max(positive) / min(positive) > 20 and all(v > 0 for v in promised)
-    row, gap = 1.0, 0.21
+    rows = [_marks(audit) for audit in audits]
+    positive = [mark.value for marks in rows for mark in marks if mark.value is not None and mark.value > 0]
+    promised = [mark.value for marks in rows for mark in marks if mark.role != "measured" and mark.value is not None]
+    is_log = bool(positive) and max(positive) / min(positive) > 20 and all(value > 0 for value in promised)
+    row, gap = 1.0, 0.175
 
     def draw(axes: Axes) -> None:
         if is_log:
@@ -53,71 +72,94 @@ def three_epsilons(audits: Sequence[dict[str, Any]]) -> str:
         else:
             axes.set_xlim(0, (max(positive, default=1.0)) * 1.22)
             number_ticks(axes.xaxis)
-        for index, audit in enumerate(audits):
+        for index, (audit, marks) in enumerate(zip(audits, rows, strict=True)):
             y = index * row
-            name_row(axes, y, audit["label"], 0.34)
-            for offset, (role, color) in enumerate(ROLES.items()):
-                height, value = y + (offset - 0.5) * gap, audit["epsilon"][role]
-                if value is None:
-                    why = "none" if role == "measured" else "no finite number"
-                    why = "no ledger" if role == "accounted" and not has_ledger(audit) else why
-                    across = ("axes fraction", "data")
-                    write(axes, f"{role}: {why}", (0, height), (10, 0), xycoords=across, color=color, **_SMALL)
-                    continue
-                start = axes.get_xlim()[0]
-                place = max(value, start)
-                axes.plot([start, place], [height, height], color=color, linewidth=1.1, alpha=0.55)
-                axes.plot([place], [height], MARKERS[role], color=color, markersize=5, clip_on=False)
-                text = f"≥ {number(value)}" if role == "measured" else number(value)
-                write(axes, text, (place, height), (6, 0), color=color, **_SMALL)
+            name_row(axes, y, audit["label"], 0.36)
+            for offset, mark in enumerate(marks):
+                _draw_mark(axes, mark, y + (offset - 0.85) * gap, has_ledger(audit))
         close_rows(axes, (len(audits) - 1) * row + 0.52, -0.52)
         deltas = {audit["delta"] for audit in audits}
         at = f" at δ = {number(deltas.pop())}" if len(deltas) == 1 else " at each audit's δ"
         axes.set_xlabel(f"ε{at}, in nats{' (log scale)' if is_log else ''}")
-        names = {"measured": "measured (at least)"}
-        marks = {"markersize": 5, "linestyle": "-", "linewidth": 1.1}
-        roles = ROLES.items()
-        legend_above(axes, [{"marker": MARKERS[r], "color": c, "label": names.get(r, r), **marks} for r, c in roles])
+        style = {"markersize": 5, "linestyle": "-", "linewidth": 1.1}
+        legend = {mark.name: mark for marks in rows for mark in marks}
+        lines = [{**_look(mark), "label": name, **style} for name, mark in legend.items()]
+        legend_above(axes, lines, columns=2)
 
-    return svg_of(draw, 5.2, 0.85 + 0.62 * len(audits))
+    return svg_of(draw, 5.2, 0.85 + 0.54 * len(audits))
+
+
+def _look(mark: _Mark) -> dict[str, Any]:
+    color = ROLES[mark.role]
+    return {"marker": MARKERS[mark.role], "color": color, "markerfacecolor": "white" if mark.is_hollow else color}
+
+
+def _draw_mark(axes: Axes, mark: _Mark, height: float, has_accounts: bool) -> None:
+    color = ROLES[mark.role]
+    if mark.value is None:
+        why = "none" if mark.role == "measured" else "no finite number"
+        why = "no ledger" if mark.role == "accounted" and not has_accounts else why
+        across = ("axes fraction", "data")
+        write(axes, f"{mark.name}: {why}", (0, height), (10, 0), xycoords=across, color=color, **_SMALL)
+        return
+    start = axes.get_xlim()[0]
+    place = max(mark.value, start)
+    axes.plot([start, place], [height, height], color=color, linewidth=1.1, alpha=0.55)
+    axes.plot([place], [height], markersize=5, clip_on=False, linestyle="none", **_look(mark))
+    text = f"≥ {number(mark.value)}" if mark.role == "measured" else number(mark.value)
+    write(axes, text, (place, height), (6, 0), color=color, **_SMALL)
 
 
 @drawn_once
 def tradeoff_curve(audit: dict[str, Any]) -> str:
-    """Trade-off curves of the two error rates: the claim's, the attack's, and that of the measured lower bound.
+    """Trade-off curves of the two error rates, and below them their distance from the claim.
 
     Args:
       audit: one audit whose `tradeoff` is not null.
 
     Returns:
-      SVG text. The axes are cut if all curves stay near the corner.
+      SVG text. The upper axes are cut if all curves stay near the corner. The lower ones show the gap to the claim at every
+      false-positive rate: how much larger than the claim's least false-negative rate those of the attack and of the lower
+      bound are, in percentage points; below 0 the claim would be refuted.
     """
     curve = audit["tradeoff"]
-    fpr = np.asarray(curve["fpr"], dtype=float)
+    fpr, claimed = np.asarray(curve["fpr"], dtype=float), np.asarray(curve["claimed"], dtype=float)
     corner = max(
         float(fpr[np.argmin(np.abs(np.asarray(curve[key]) - fpr))]) for key in ("claimed", "measured", "lower_bound")
     )
     limit = 1.0 if corner >= 0.15 else 0.5 if corner >= 0.06 else 0.25
+    dash = (0, (4, 2))
 
-    def draw(axes: Axes) -> None:
-        axes.fill_between(fpr, 0, curve["claimed"], color=ROLES["claimed"], alpha=0.07, linewidth=0)
+    def draw(axes: Axes, below: Axes) -> None:
+        axes.fill_between(fpr, 0, claimed, color=ROLES["claimed"], alpha=0.07, linewidth=0)
         axes.plot([0, 1], [1, 0], color="#8c959f", linewidth=0.9, linestyle=(0, (1, 2)), label="no leak")
         axes.plot(fpr, curve["measured"], color=ROLES["measured"], linewidth=4, alpha=0.4, label="attack, measured")
         mu = curve["mu_lower"]
         bound = "lower bound" + ("" if mu is None else f", µ ≥ {number(mu)}")
-        dash = (0, (4, 2))
-        axes.plot(fpr, curve["claimed"], color=ROLES["claimed"], linewidth=1.2, label="limit of the claim")
+        axes.plot(fpr, claimed, color=ROLES["claimed"], linewidth=1.2, label="limit of the claim")
         axes.plot(fpr, curve["lower_bound"], color=ROLES["measured"], linewidth=1.5, linestyle=dash, label=bound)
         axes.set_xlim(0, limit)
         axes.set_ylim(0, limit)
-        axes.set_aspect("equal")
         number_ticks(axes.xaxis, 5)
         number_ticks(axes.yaxis, 5)
-        axes.set_xlabel("false-positive rate")
         axes.set_ylabel("false-negative rate")
         axes.legend(loc="upper right", borderaxespad=0.1, handlelength=1.7, labelspacing=0.3, fontsize=8)
+        inner = slice(1, -1)  # at a rate of 0 or 1 a sample has one threshold, its largest or smallest score
+        gaps = {key: 100 * (np.asarray(curve[key], dtype=float) - claimed)[inner] for key in ("measured", "lower_bound")}
+        low, high = (pick(float(pick(gap)) for gap in gaps.values()) for pick in (min, max))
+        room = max(high - low, 0.5)
+        below.set_ylim(min(low, 0.0) - 0.15 * room, max(high, 0.0) + 0.15 * room)
+        below.axhspan(below.get_ylim()[0], 0, color=ROLES["claimed"], alpha=0.07, linewidth=0)
+        below.axhline(0, color=ROLES["claimed"], linewidth=1.2)
+        below.plot(fpr[inner], gaps["measured"], color=ROLES["measured"], linewidth=3, alpha=0.4)
+        below.plot(fpr[inner], gaps["lower_bound"], color=ROLES["measured"], linewidth=1.5, linestyle=dash)
+        below.set_xlim(0, limit)
+        number_ticks(below.xaxis, 5)
+        number_ticks(below.yaxis, 3)
+        below.set_xlabel("false-positive rate")
+        below.set_ylabel("gap (points)")
 
-    return svg_of(draw, 3.05, 2.9)
+    return svg_of_two(draw, 3.05, 3.9, (3.0, 1.25))
 
 
 @drawn_once

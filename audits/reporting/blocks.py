@@ -1,12 +1,13 @@
 """Blocks of a section: plain dictionaries with a `kind`, which both templates render.
 
-Kinds: text, heading, list, facts, table, figure, code, sign_off. Running text is a list of spans `{"text", "style"}`, a cell
-of a table holds spans, lines or a badge. A template never interprets what a user wrote.
+Kinds: text, note, heading, list, facts, table, figure, code, sign_off. Running text is a list of spans
+`{"text", "style"}`, a cell of a table holds spans, lines or a badge. A template never interprets what a user wrote.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -79,9 +80,15 @@ def badge(text: str, tone: str) -> Cell:
     return {"badge": text, "tone": tone}
 
 
-def verdict_badge(verdict: str) -> Cell:
-    """Cell with a verdict."""
-    return badge(verdict, {"PASS": "good", "NOT REFUTED": "good", "FAIL": "bad"}.get(verdict, "unsure"))
+def verdict_badge(verdict: str, strength: str | None = None) -> Cell:
+    """Cell with a verdict; green only where a strong promise passed, as a PASS of a weak one is no good news.
+
+    Args:
+      verdict: of an audit.
+      strength: of its promise, see `bandana.audits.reporting.strength`.
+    """
+    passed = "good" if strength == "strong" else "quiet"
+    return badge(verdict, {"PASS": passed, "NOT REFUTED": passed, "FAIL": "bad"}.get(verdict, "unsure"))
 
 
 # --- blocks ----------------------------------------------------------------------------------------------
@@ -90,6 +97,11 @@ def verdict_badge(verdict: str) -> Cell:
 def paragraph(text: str | list[dict[str, str]]) -> Block:
     """Running text."""
     return {"kind": "text", "spans": _spans(text)}
+
+
+def note(text: str) -> Block:
+    """Small print."""
+    return {"kind": "note", "text": text}
 
 
 def heading(text: str) -> Block:
@@ -147,23 +159,50 @@ def table_block(
 
 
 def figure_block(
-    caption: str, images: Sequence[tuple[str, str]], *, size: str, titles: Sequence[str] | None = None
+    name: str, caption: str, images: Sequence[tuple[str, str]], *, size: str, titles: Sequence[str] | None = None
 ) -> Block:
     """A figure of one or more panels.
 
     Args:
+      name: what the figure shows, in words that become the names of its files: with the title of a panel, if it has one.
       caption: printed above it.
       images: (SVG text, alternative text), one per panel.
       size: small, medium or large.
       titles: of the panels.
     """
-    names = titles or [""] * len(images)
+    shown = titles or [""] * len(images)
     return {
         "kind": "figure",
         "caption": caption,
         "size": size,
-        "images": [{"svg": svg, "alt": alt, "title": name} for (svg, alt), name in zip(images, names, strict=True)],
+        "images": [
+            {"svg": svg, "alt": alt, "title": title, "name": file_name(f"{name} {title}")}
+            for (svg, alt), title in zip(images, shown, strict=True)
+        ],
     }
+
+
+def file_name(words: str) -> str:
+    """Words as the name of a file: lower case, hyphens between them.
+
+    >>> file_name("Regret by algorithm ε = 0.5"), file_name("gap: adar-ucb tight eps=1")
+    ('regret-by-algorithm-eps-0.5', 'gap-adar-ucb-tight-eps-1')
+    """
+    plain = re.sub(r"[^a-z0-9.]+", "-", words.lower().replace("ε", "eps").replace("µ", "mu"))
+    return plain.strip("-.")[:100].strip("-.")
+
+
+def name_images(sections: list[dict[str, Any]]) -> None:
+    """Makes the names of all images unique: a later one of the same name gets a number."""
+    seen: set[str] = set()
+    for section in sections:
+        for block in section["blocks"]:
+            for image in block.get("images", ()):
+                plain, count = image["name"], 1
+                while image["name"] in seen:
+                    count += 1
+                    image["name"] = f"{plain}-{count}"
+                seen.add(image["name"])
 
 
 def shared_facts(audits: Sequence[Audit], asked: Sequence[tuple[str, Callable[[Audit], str]]], caption: str) -> list[Block]:

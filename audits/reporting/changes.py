@@ -69,7 +69,7 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
         ("spec", "4  Specification", _spec),
         ("evidence", "5  Evidence", _evidence),
     ]
-    return [{"id": key, "title": title, "blocks": write(document)} for key, title, write in plan]
+    return [{"id": key, "part": "appendix", "title": title, "blocks": write(document)} for key, title, write in plan]
 
 
 def _runs(document: dict[str, Any]) -> list[Block]:
@@ -160,6 +160,7 @@ def _regret(document: dict[str, Any]) -> list[Block]:
         said = "; ".join(f"{cell['label']}: {_difference(cell)}" for cell in part)
         blocks.append(
             figure_block(
+                "difference of final regret",
                 "Difference of final regret, after minus before, with its 95 % interval. Filled: resolved; hollow: not "
                 "resolved.",
                 [(regret_plots.differences(part), f"Differences of final regret. {said}.")],

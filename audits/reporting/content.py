@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -26,13 +27,20 @@ from bandana.audits.reporting.blocks import (
     table_block,
     verdict_badge,
 )
+from bandana.audits.reporting.checklist import checklist
 from bandana.audits.reporting.counterexamples import deterministic
 from bandana.audits.reporting.document import broken_order, has_ledger
+from bandana.audits.reporting.label import TRUST, label
 from bandana.audits.reporting.measurement import measurement
 from bandana.audits.reporting.numbers import NONE, number, unit_of
 from bandana.audits.reporting.power import power
-from bandana.audits.reporting.summary import main_number, summary
+from bandana.audits.reporting.regret_details import regret_details
+from bandana.audits.reporting.strength import is_secure, promise_of, strength_line, strength_of
+from bandana.audits.reporting.summary import glossary, main_number, summary
 from bandana.audits.reporting.utility import utility
+
+_Planned = tuple[str, str, Callable[[dict[str, Any]], list[Block]], bool]
+"""Id, title and writer of a section, and whether the report has it."""
 
 _VERDICTS = {
     "PASS": "the audit found no evidence against the claim, and had the power to find the planted faults",
@@ -40,12 +48,6 @@ _VERDICTS = {
     "it had the power to find the planted faults, and says nothing of other data",
     "FAIL": "the audit found evidence against the claim or against the code",
     "INCONCLUSIVE": "the audit could not decide; it is evidence neither for nor against the claim",
-}
-_TRUST = {
-    "none": "none: no privacy is claimed",
-    "central": "central: one trusted curator sees the data; its releases are protected",
-    "joint": "joint: one trusted curator sees the data; each user is protected from all other users",
-    "local": "local: nobody is trusted; each record is protected before it leaves its user",
 }
 _NO_HASH = (
     "Files with withheld regret are not listed: with their hash, somebody who knows all rows but one could test guesses "
@@ -62,59 +64,81 @@ _LIMITS = (
     "together.",
 )
 """Limits of a verdict."""
-_RISKS = (
+_NOISE_RISKS = (
     "The noise is floating-point noise. Its low-order bits can reveal the value beneath, which the accounting does not "
     "model.",
     "Noise from a reproducible generator is for experiments and must not be deployed. A deployment needs the cryptographic "
     "noise source, whose noise cannot be replayed.",
-    "The seed is printed below so that results can be reproduced. Anybody who knows the seed can subtract the noise: a "
-    "published seed protects nobody, and must never be used in a deployment.",
-    "Timing, memory and other side channels are outside the claim and were not audited.",
+    "The seed is printed in this report so that results can be reproduced. Anybody who knows the seed can subtract the "
+    "noise: a published seed protects nobody, and must never be used in a deployment.",
 )
+"""Risks of noise from a reproducible generator."""
+_RISKS = ("Timing, memory and other side channels are outside the claim and were not audited.",)
 """Risks that no audit covers."""
 
 
 def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Sections of a report, in reading order.
+    """Sections of a report, in reading order: pages that everybody reads, then an appendix; none is empty.
 
     Args:
       document: a valid report document.
 
     Returns:
-      dictionaries `id`, `title` and `blocks`; figures hold their SVG text.
+      dictionaries `id`, `part` (main or appendix), `title` and `blocks`; figures hold their SVG text.
     """
-    kind, is_whole = document["kind"], document["kind"] == "experiment"
-    plan: list[tuple[str, str, Callable[[dict[str, Any]], list[Block]]] | None] = [
-        ("scope", "Scope and claim", _scope),
-        ("mechanism", "Mechanism and accounting", _mechanism),
-        ("measurement", "Measurement", measurement),
-        ("controls", "Power and planted faults", power),
-        ("deterministic", "Deterministic audit and noise audit", deterministic),
-        ("reasons", "Verdict and its reasons", _reasons),
-        ("regret", "Regret: the cost of privacy", utility) if is_whole else None,
-        ("regressions", "Comparison with an earlier run", _regressions) if document["regressions"] is not None else None,
-        ("reproduce", "How to reproduce", _reproduce),
-        ("evidence", "Evidence and sign-off", _evidence),
+    has_audits, has_benchmark = bool(document["audits"]), document["benchmark"] is not None
+    is_catalog = document["kind"] == "catalog"
+    regret: _Planned = ("regret", "Regret: the cost of privacy", utility, has_benchmark)
+    main: list[_Planned] = [
+        *([] if has_audits else [regret]),
+        ("label", "Label", label, not is_catalog),
+        ("audits", "The catalog at a glance" if is_catalog else "Audits", summary, has_audits),
+        *([regret] if has_audits else []),
+        ("checklist", "Checklist and sign-off", checklist, True),
     ]
-    first = ("verdicts", "The catalog at a glance" if kind == "catalog" else "Verdict at a glance", summary(document))
-    rest = [
-        (key, f"{place}  {title}", write(document))
-        for place, (key, title, write) in enumerate((part for part in plan if part is not None), start=1)
+    appendix: list[_Planned] = [
+        ("scope", "Scope and claim", _scope, True),
+        ("mechanism", "Mechanism and accounting", _mechanism, has_audits),
+        ("measurement", "Measurement", measurement, has_audits),
+        ("controls", "Power and planted faults", power, has_audits),
+        ("deterministic", "Deterministic audit and noise audit", deterministic, has_audits),
+        ("reasons", "Verdict and its reasons", _reasons, has_audits),
+        ("regret-details", "Regret in detail", regret_details, has_benchmark),
+        ("regressions", "Comparison with an earlier run", _regressions, document["regressions"] is not None),
+        ("reproduce", "How to reproduce", _reproduce, True),
+        ("evidence", "Evidence", _evidence, True),
+        ("glossary", "How to read the numbers", glossary, has_audits),
     ]
-    return [{"id": key, "title": title, "blocks": blocks} for key, title, blocks in (first, *rest)]
+    found = []
+    for part, marks, plan in (("main", "12345", main), ("appendix", string.ascii_uppercase, appendix)):
+        written = [(key, title, write) for key, title, write, is_in in plan if is_in]
+        found += [
+            {"id": key, "part": part, "title": f"{mark}  {title}", "blocks": write(document)}
+            for mark, (key, title, write) in zip(marks, written, strict=False)
+        ]
+    return found
 
 
 def headline(document: dict[str, Any]) -> tuple[str, str]:
-    """Worst verdict of a document (or NONE), and one sentence that counts all verdicts."""
+    """Tone of a report's head, and one sentence that counts all verdicts; green only if all promises are strong and kept."""
     counts = Counter(audit["verdict"] for audit in document["audits"])
     total = counts.total()
     worse = sum(row["is_worse"] for row in (document["regressions"] or {"rows": ()})["rows"])
     more = f" {worse} regression{'s' if worse > 1 else ''} against an earlier run." if worse else ""
     if not total:
-        return "NONE", f"No audit: this report makes no statement about privacy.{more}"
+        return "quiet", f"No audit: whether a promise is kept was not tested.{more}"
     worst = next(verdict for verdict in ("FAIL", "INCONCLUSIVE", "NOT REFUTED", "PASS") if counts[verdict])
     said = ", ".join(f"{counts[v]} {v}" for v in ("PASS", "NOT REFUTED", "INCONCLUSIVE", "FAIL") if counts[v])
-    return worst, f"{total} audit{'s' if total > 1 else ''}: {said}.{more}"
+    rated = strength_line(document)
+    passed = "good" if rated is not None and rated[0] == "good" else "quiet"
+    tone = {"FAIL": "bad", "INCONCLUSIVE": "unsure"}.get(worst, passed)
+    return tone, f"{total} audit{'s' if total > 1 else ''}: {said}.{more}"
+
+
+def strength(document: dict[str, Any]) -> dict[str, str] | None:
+    """Line of a report's head that rates its weakest promise, apart from all verdicts; None of a catalog or without one."""
+    found = None if document["kind"] == "catalog" else strength_line(document)
+    return None if found is None else {"tone": found[0], "text": found[1]}
 
 
 def _scope(document: dict[str, Any]) -> list[Block]:
@@ -125,7 +149,7 @@ def _scope(document: dict[str, Any]) -> list[Block]:
             [
                 ("Unit of privacy", lambda a: a["unit"]),
                 ("Neighboring relation", lambda a: a["relation"]),
-                ("Trust model", lambda a: _TRUST.get(a["privacy_model"], str(a["privacy_model"]))),
+                ("Trust model", lambda a: TRUST.get(a["privacy_model"], str(a["privacy_model"]))),
                 ("The adversary sees", lambda a: a["view_of_adversary"]),
                 ("Claim", lambda a: a["claim"]["statement"]),
                 ("The claim as µ", lambda a: number(a["claim"]["mu"])),
@@ -136,7 +160,7 @@ def _scope(document: dict[str, Any]) -> list[Block]:
             "Claims by audit",
         )
     else:
-        blocks = [paragraph("No privacy claim was audited.")]
+        blocks = []
     for environment in environments:
         blocks.append(heading(f"Data: {environment['label']}" if len(environments) > 1 else "Data"))
         blocks += _data(environment)
@@ -164,8 +188,6 @@ def _data(environment: dict[str, Any]) -> list[Block]:
 def _mechanism(document: dict[str, Any]) -> list[Block]:
     audits = [audit for audit in document["audits"] if has_ledger(audit)]
     without = [audit["label"] for audit in document["audits"] if not has_ledger(audit)]
-    if not document["audits"]:
-        return [paragraph("This report has no audit and therefore no accounting.")]
     said: list[Block] = []
     if without:
         said.append(
@@ -234,31 +256,31 @@ def _price(event: dict[str, Any]) -> str:
 
 
 def _reasons(document: dict[str, Any]) -> list[Block]:
-    audits = document["audits"]
-    blocks: list[Block] = []
-    if audits:
-        rows = [
-            [
-                audit["label"],
-                verdict_badge(audit["verdict"]),
-                lines_of([*audit["coverage"], *audit["reasons"]] or [NONE]),
-                lines_of(order) if (order := broken_order(audit)) else "holds",
-            ]
-            for audit in audits
+    audits, people = document["audits"], document["people"]["count"]
+    rows = [
+        [
+            audit["label"],
+            verdict_badge(audit["verdict"], strength_of(promise_of(audit), people).word),
+            lines_of([*audit["coverage"], *audit["reasons"]] or [NONE]),
+            lines_of(order) if (order := broken_order(audit)) else "holds",
         ]
-        blocks.append(
-            table_block(
-                "Verdicts and their reasons. Order: whether claimed ≥ accounted ≥ measured, recomputed from the numbers "
-                "above; missing numbers are not compared.",
-                ["Audit", "Verdict", "Reasons", "Order"],
-                rows,
-                widths=[2.2, 1.6, 4, 2.4],
-            )
-        )
-        seen = [v for v in _VERDICTS if any(a["verdict"] == v for a in audits)]
-        blocks.append(fact_list([(v, _VERDICTS[v].capitalize() + ".") for v in seen]))
-    blocks += [heading("What a verdict does not mean"), bullets(_LIMITS), heading("Residual risks"), bullets(_RISKS)]
-    return blocks
+        for audit in audits
+    ]
+    seen = [v for v in _VERDICTS if any(a["verdict"] == v for a in audits)]
+    return [
+        table_block(
+            "Verdicts and their reasons. Order: whether claimed ≥ accounted ≥ measured, recomputed from the numbers of this "
+            "report; missing numbers are not compared.",
+            ["Audit", "Verdict", "Reasons", "Order"],
+            rows,
+            widths=[2.2, 1.6, 4, 2.4],
+        ),
+        fact_list([(v, _VERDICTS[v].capitalize() + ".") for v in seen]),
+        heading("What a verdict does not mean"),
+        bullets(_LIMITS),
+        heading("Residual risks"),
+        bullets([*(() if is_secure(document) else _NOISE_RISKS), *_RISKS]),
+    ]
 
 
 def _regressions(document: dict[str, Any]) -> list[Block]:
@@ -271,7 +293,7 @@ def _regressions(document: dict[str, Any]) -> list[Block]:
             row["label"],
             row["quantity"],
             *(NONE if row[when] is None else plain(row[when]) for when in ("before", "now")),
-            badge("WORSE", "bad") if row["is_worse"] else badge("not worse", "good"),
+            badge("WORSE", "bad") if row["is_worse"] else "not worse",
             row["text"],
         ]
         for row in found["rows"]
@@ -323,10 +345,4 @@ def _evidence(document: dict[str, Any]) -> list[Block]:
         )
         if evidence["files"]
         else paragraph("No evidence file is listed."),
-        heading("Sign-off"),
-        {
-            "kind": "sign_off",
-            "columns": ["Role", "Name", "Date", "Decision and signature"],
-            "rows": ["Prepared by", "Reviewed by", "Approved by"],
-        },
     ]

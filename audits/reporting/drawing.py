@@ -111,13 +111,22 @@ def drawn_once(figure: Callable[P, str]) -> Callable[P, str]:
 
 def svg_of(draw: Callable[[Axes], None], width: float, height: float) -> str:
     """SVG text of what `draw` plots on one pair of axes; width and height in inches."""
+    return _svg(lambda figure: draw(figure.add_subplot()), width, height)
+
+
+def svg_of_two(draw: Callable[[Axes, Axes], None], width: float, height: float, ratio: tuple[float, float]) -> str:
+    """SVG text of what `draw` plots on two pairs of axes, one above the other, with heights in this ratio."""
+    return _svg(lambda figure: draw(*figure.subplots(2, 1, height_ratios=ratio)), width, height)
+
+
+def _svg(draw: Callable[[Figure], None], width: float, height: float) -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     with _style():
         figure: Figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)
-        draw(figure.add_subplot())
+        draw(figure)
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(buffer, format="svg", metadata=nothing)
@@ -170,11 +179,11 @@ def close_rows(axes: Axes, low: float, high: float) -> None:
     axes.grid(False, axis="y")
 
 
-def legend_above(axes: Axes, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Draws a legend above the axes, one column for each line, given by its style and label."""
+def legend_above(axes: Axes, lines: Sequence[Mapping[str, Any]], columns: int | None = None) -> None:
+    """Draws a legend above the axes, in one row unless a number of columns is given; a line is its style and label."""
     handles = [axes.plot([], [], **line)[0] for line in lines]
     style = {"columnspacing": 1.0, "handlelength": 1.7, "handletextpad": 0.6}
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=len(handles), **style)
+    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=columns or len(handles), **style)
 
 
 def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None:

@@ -46,8 +46,6 @@ _TESTS = {
 def measurement(document: dict[str, Any]) -> list[Block]:
     """Replays of each audit, the strongest bounds, and their assumptions."""
     audits = document["audits"]
-    if not audits:
-        return [paragraph("No audit was run.")]
     said: list[Block] = [
         paragraph(
             "The algorithm was replayed many times on a data set and on a neighbor that differs in one record. An attack "
@@ -82,11 +80,14 @@ def measurement(document: dict[str, Any]) -> list[Block]:
         said += [
             heading("Trade-off between the two error rates"),
             paragraph(
-                "The claim rules out any attack in the shaded region. A curve on the dotted diagonal means that the "
-                "attack does no better than guessing. Axes are cut if the claim is weak. If the claim is so strong that "
-                "all curves lie on the diagonal, the test budget decides."
+                "The claim rules out any attack in the shaded region. A curve on the dotted diagonal means that the attack "
+                "does no better than guessing. The strip below each panel is the gap to the claim, in percentage points: "
+                "how much larger the false-negative rate is than the claim allows at least. The attack's curve is a sample, "
+                "and may cross the limit by chance; the dashed bound allows for that. Axes are cut if the claim is weak. If "
+                "the claim is so strong that all curves lie on the diagonal, the test budget decides."
             ),
             figure_block(
+                "error rates",
                 "Error rates of the sharpest attack of each audit at its claimed budget, the limit set by the claim, and "
                 "the curve of the measured lower bound on µ.",
                 [(audit_plots.tradeoff_curve(audit), _describe_tradeoff(audit)) for audit in curves],
@@ -165,37 +166,23 @@ def _assumptions(audits: list[Audit]) -> list[tuple[str, Any]]:
     taken = [bound for audit in audits for bound in audit["measurement"]["bounds"]]
     facts: list[tuple[str, Any]] = [(f"View “{view}”", VIEWS[view]) for view in _seen(taken, "view")]
     if any(bound["budget"] == "test" for bound in taken):
-        facts.append(("Budget “test”", "The same algorithm with rescaled noise, see section 4."))
+        facts.append(("Budget “test”", "The same algorithm with rescaled noise, see “Power and planted faults”."))
     facts += [(f"A bound on {name_of(quantity)}", _TESTS[kind_of(quantity)]) for quantity in _seen(taken, "quantity")]
     unknown = "Documented in the module bandana.audits.bounds.methods."
     facts += [(f"Method {name}", WORDS.get(name, unknown)) for name in _seen(taken, "method")]
     facts.append(("All bounds", "Replays are independent and identically distributed."))
-    converted = [audit["label"] for audit in audits if _is_converted(audit)]
     if any(audit["epsilon"]["measured"] is not None for audit in audits):
-        text = "The measured ε in the table of verdicts is the larger of the bound on ε at δ and the conversion of the "
-        text += "bound on µ (section 2). "
-        if converted:
-            text += "Here it is the conversion" + ("" if len(converted) == len(audits) else f" for {', '.join(converted)}")
-            text += ", with the assumption of a bound on µ."
-        else:
-            text += "Here it is the bound on ε itself, without assumptions."
+        text = "With nothing assumed, it is the largest bound on ε at δ. If Gaussian DP is assumed, it is the conversion of "
+        text += (
+            "the largest bound on µ; that holds if the noise is Gaussian, as the ledger records it. The verdict compares "
+        )
+        text += "the larger of both with the claim."
         facts.append(("Measured ε", text))
     return facts
 
 
 def _seen(bounds: Sequence[dict[str, Any]], key: str) -> list[str]:
     return list(dict.fromkeys(bound[key] for bound in bounds))
-
-
-def _is_converted(audit: Audit) -> bool:
-    """Whether the measured epsilon is larger than each bound on it."""
-    direct = [
-        bound["lower"]
-        for bound in audit["measurement"]["bounds"]
-        if bound["budget"] == "claimed" and kind_of(bound["quantity"]) == EPSILON and bound["lower"] is not None
-    ]
-    measured = audit["epsilon"]["measured"]
-    return measured is not None and audit["mu"]["measured"] is not None and measured > max(direct, default=0) * 1.0001
 
 
 def _describe_tradeoff(audit: Audit) -> str:

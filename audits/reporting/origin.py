@@ -20,7 +20,7 @@ _SEVERAL = (
     "Results have different provenance: numbers of the same code may differ in their last digits between machines and "
     "versions, and those of different code by more."
 )
-_BELOW = "The details are below, under “Provenance”."
+_BELOW = "The appendix has the details, under “Provenance”."
 _SHORT = 24
 """Longest fact, in characters, that a sentence shows."""
 
@@ -72,7 +72,7 @@ def _facts(maker: Provenance) -> Iterator[tuple[str, str]]:
     yield "user", maker["user"] or _UNNAMED
     yield "host", maker["host"] or _UNNAMED
     yield "sources sha256", maker["sources"]
-    yield "git commit", _commit(maker)
+    yield "git commit", commit_of(maker)
 
 
 def _library(item: dict[str, Any]) -> str:
@@ -80,7 +80,8 @@ def _library(item: dict[str, Any]) -> str:
     return f"{item['library']}, kernels {item['kernel']}, {threads} thread{'' if threads == 1 else 's'}"
 
 
-def _commit(maker: Provenance) -> str:
+def commit_of(maker: Provenance) -> str:
+    """Git commit of an installation, and whether its sources match it."""
     if maker["commit"] is None:
         return "none: the sources are not in a checkout"
     return f"{maker['commit']}, {'clean' if maker['is_clean'] else 'changed: the sources differ from the commit'}"

@@ -1,4 +1,4 @@
-"""Report section on power: the smallest detectable fault, and the outcome of the planted faults."""
+"""Report sections on power: the smallest detectable fault, and the planted faults with their outcomes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from bandana.audits.reporting import audit_plots
 from bandana.audits.reporting.blocks import (
     Audit,
     Block,
+    Cell,
+    Column,
     at_least,
     badge,
     fact_list,
@@ -21,12 +23,12 @@ from bandana.audits.reporting.blocks import (
 from bandana.audits.reporting.numbers import MU, NONE, PURE, kind_of, name_of, number
 
 _CHECKS = {
-    "sampling": "Replays and lower bounds, as in section 3: the measured value must exceed the limit, the smaller of "
-    "claimed and accounted.",
-    "deterministic": "The deterministic audit (section 5) must find a counterexample.",
-    "noise": "The noise audit (section 5) must find that the noise does not match its declaration.",
+    "sampling": "Replays and lower bounds: the measured value must exceed the limit, the smaller of claimed and accounted.",
+    "deterministic": "The deterministic audit must find a counterexample.",
+    "noise": "The noise audit must find that the noise does not match its declaration.",
 }
 _LONGEST_TITLE = 110
+_MOST_COLUMNS = 6
 
 
 def factor_of(factor: float | None) -> str:
@@ -35,10 +37,8 @@ def factor_of(factor: float | None) -> str:
 
 
 def power(document: dict[str, Any]) -> list[Block]:
-    """Smallest detectable fault of each audit, and the outcome of the planted faults."""
+    """Smallest detectable fault of each audit, and what was planted."""
     audits = document["audits"]
-    if not audits:
-        return [paragraph("No audit was run.")]
     said: list[Block] = [
         heading("Smallest detectable fault"),
         fact_list([(audit["label"], _power_of(audit)) for audit in audits]),
@@ -60,7 +60,8 @@ def power(document: dict[str, Any]) -> list[Block]:
     said.append(
         paragraph(
             "Each fault was planted into a copy of the algorithm, which was then audited with the same effort. If a "
-            "required check misses one of them, the audit gives no PASS, whatever it measured."
+            "required check misses one of them, the audit gives no PASS, whatever it measured. The section on audits has "
+            "the outcomes, the JSON file of this report all numbers."
         )
     )
     checks = dict.fromkeys(check for audit in audits for c in audit["controls"] for check in c["expected"] + c["caught_by"])
@@ -74,27 +75,47 @@ def power(document: dict[str, Any]) -> list[Block]:
             widths=[2, 4.5, 2.2],
         )
     )
-    said.append(
-        table_block(
-            "Outcome for each planted fault. Measured: the largest lower bound on the main quantity of the faulty copy, "
-            "at the budget where the faults were planted; sampling catches a fault if this exceeds the limit.",
-            ["Audit", "Fault", "Caught by", right("Measured", "measured"), right("Limit", "claimed"), "Outcome"],
-            [
-                [
-                    audit["label"],
-                    control["name"],
-                    _caught_by(control),
-                    at_least(control["measured"]),
-                    number(control["limit"]),
-                    badge("caught", "good") if control["caught"] else badge("MISSED", "bad"),
-                ]
-                for audit in audits
-                for control in audit["controls"]
-            ],
-            widths=[2.1, 2.1, 2.4, 1.25, 1.1, 1.25],
-        )
-    )
     return said
+
+
+def fault_matrix(document: dict[str, Any]) -> list[Block]:
+    """What became of each planted fault in each audit: one row a fault, one column an audit."""
+    blocks: list[Block] = []
+    for alike in _with_same_faults(document["audits"]):
+        for start in range(0, len(alike), _MOST_COLUMNS):
+            part = alike[start : start + _MOST_COLUMNS]
+            rows: list[list[Cell]] = [
+                [name, *(_outcome(audit, name) for audit in part)]
+                for name in dict.fromkeys(control["name"] for audit in part for control in audit["controls"])
+            ]
+            caption = (
+                "Planted faults: an audit that misses one gives no PASS." if not blocks else "Planted faults, continued."
+            )
+            if not blocks:
+                caption += (
+                    " A number is the largest lower bound on the main quantity of the faulty copy, where replays had to "
+                    "catch it; “caught” means by another check. The appendix describes each fault."
+                )
+            columns: list[Column] = ["Fault", *(right(audit["label"]) for audit in part)]
+            blocks.append(table_block(caption, columns, rows, widths=[1.6] + [1.1] * len(part)))
+    return blocks
+
+
+def _with_same_faults(audits: Sequence[Audit]) -> list[list[Audit]]:
+    groups: dict[tuple[str, ...], list[Audit]] = {}
+    for audit in audits:
+        if audit["controls"]:
+            groups.setdefault(tuple(sorted(control["name"] for control in audit["controls"])), []).append(audit)
+    return list(groups.values())
+
+
+def _outcome(audit: Audit, name: str) -> Cell:
+    control = next((each for each in audit["controls"] if each["name"] == name), None)
+    if control is None:
+        return NONE
+    if not control["caught"]:
+        return badge(f"MISSED by {_in_order([c for c in control['expected'] if c not in control['caught_by']])}", "bad")
+    return at_least(control["measured"]) if "sampling" in control["expected"] else "caught"
 
 
 def _power_curves(audits: Sequence[Audit]) -> list[Block]:
@@ -111,6 +132,7 @@ def _power_curves(audits: Sequence[Audit]) -> list[Block]:
     return [
         *[paragraph(text) for text in told],
         figure_block(
+            "power",
             "Power: the share of audits like this one that would refute the claim if the true value were this many times "
             "the claimed one. The diamond marks the smallest factor that 95 % of them catch.",
             [(audit_plots.power_curve(alike[0]), _describe_power(alike)) for alike in shared],
@@ -161,12 +183,6 @@ def _power_of(audit: Audit) -> str:
     )
     at = "none" if at_claim is None else number(at_claim)
     return f"{told} ({at} at the claimed one){may}. Test budget: {test['claim']}; its {name}: {numbers}."
-
-
-def _caught_by(control: dict[str, Any]) -> str:
-    missed = [check for check in control["expected"] if check not in control["caught_by"]]
-    caught = _in_order(control["caught_by"]) or NONE
-    return f"{caught}; not by {_in_order(missed)}" if missed else caught
 
 
 def _in_order(checks: Sequence[str]) -> str:

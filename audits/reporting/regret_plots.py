@@ -118,6 +118,40 @@ def regret_curves(
     return svg_of(draw, 4.3, 3.1)
 
 
+@drawn_once
+def overlay(grid: Sequence[int], lines: Sequence[dict[str, Any]], *, top: float, unit: str = "rounds") -> str:
+    """Mean regret of several algorithms against rounds on linear axes, each with its band and its name.
+
+    Args:
+      grid: rounds, increasing.
+      lines: at least one; name, color, `is_reference`, and mean, low and high on the grid, in units of reward.
+      top: the largest regret of all panels that are compared.
+      unit: rounds or episodes.
+
+    Returns:
+      SVG text.
+    """
+
+    def draw(axes: Axes) -> None:
+        x, ends = np.asarray(grid, dtype=float), []
+        for line in lines:
+            mean, low, high = (np.asarray(line[key], dtype=float) for key in ("mean", "low", "high"))
+            gray = line["color"] == TWIN
+            style = _DOTTED if line["is_reference"] else _DASHED if gray else "-"
+            axes.fill_between(x, low, high, color=line["color"], alpha=0.16, linewidth=0)
+            axes.plot(x, mean, color=line["color"], linestyle=style, linewidth=1.1 if line["is_reference"] else None)
+            ends.append((float(mean[-1]), short(line["name"], 22), line["color"]))
+        axes.set_xlim(left=0)
+        axes.set_ylim(min(0.0, *(min(line["low"]) for line in lines)), (top or 1.0) * _ROOM)
+        axes.set_xlabel(unit.removesuffix("s"))
+        axes.set_ylabel("regret (units of reward)")
+        number_ticks(axes.xaxis, 3)
+        number_ticks(axes.yaxis, 6)
+        label_ends(axes, float(x[-1]), ends)
+
+    return svg_of(draw, 4.3, 2.5)
+
+
 def _label_leaving(axes: Axes, leaving: list[tuple[float, str]]) -> None:
     """Names lines above the place where they leave linear axes; names that would overlap share one place."""
     right = axes.get_xlim()[1]
@@ -254,7 +288,7 @@ def frontier(
             number_ticks(axes.yaxis, 6)
         label_ends(axes, axes.get_xlim()[1], ends)
 
-    return svg_of(draw, 6.0, 3.1)
+    return svg_of(draw, 6.0, 2.7)
 
 
 @drawn_once

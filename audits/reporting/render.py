@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandana.audits.reporting import changes, content, origin
+from bandana.audits.reporting.blocks import name_images
 from bandana.audits.reporting.document import is_comparison, resource, validate
 from bandana.audits.reporting.drawing import ROLES
 
@@ -59,7 +60,7 @@ def render_html(document: dict[str, Any]) -> str:
 
 
 def figures(document: dict[str, Any]) -> dict[str, str]:
-    """The report's figures by name, each a standalone SVG.
+    """The report's figures by name, such as `regret-by-algorithm-eps-1`, each a standalone SVG.
 
     Args:
       document: as `report.schema.json` or `comparison.schema.json` describes it.
@@ -68,11 +69,7 @@ def figures(document: dict[str, Any]) -> dict[str, str]:
       ValueError: from `validate`; the message names the JSON path, the value and the problem.
     """
     validate(document)
-    found: dict[str, str] = {}
-    for section in _sections(document):
-        images = enumerate(_images([section]), start=1)
-        found |= {f"{section['id']}-{index}": image["svg"] for index, image in images}
-    return found
+    return {image["name"]: image["svg"] for image in _images(_sections(document))}
 
 
 def render_pdf(document: dict[str, Any]) -> bytes:
@@ -119,14 +116,20 @@ def load() -> None:
 
 
 def _page(document: dict[str, Any]) -> dict[str, Any]:
-    verdict, headline = changes.headline(document) if is_comparison(document) else content.headline(document)
+    if is_comparison(document):
+        verdict, headline = changes.headline(document)
+        tone, strength = "bad" if verdict == "FAIL" else "quiet", None
+    else:
+        tone, headline = content.headline(document)
+        strength = content.strength(document)
     return {
         "kicker": _KICKERS[document["kind"]],
         "title": document["title"],
         "suite": document["suite"],
         "created": origin.computed(document),
-        "verdict": verdict,
+        "tone": tone,
         "headline": headline,
+        "strength": strength,
         "sections": _sections(document),
     }
 
@@ -139,7 +142,9 @@ def _sections(document: dict[str, Any]) -> list[dict[str, Any]]:
 @lru_cache(maxsize=1)
 def _sections_of(text: str) -> list[dict[str, Any]]:
     document = json.loads(text)
-    return changes.sections(document) if is_comparison(document) else content.sections(document)
+    found = changes.sections(document) if is_comparison(document) else content.sections(document)
+    name_images(found)
+    return found
 
 
 def _environment() -> Environment:

@@ -1,4 +1,4 @@
-"""Report section with all verdicts, the three epsilons, and how to read the numbers."""
+"""Report sections with all verdicts, the planted faults, the epsilons, and how to read the numbers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from bandana.audits.reporting.blocks import (
     at_least,
     fact_list,
     figure_block,
-    heading,
-    link,
     link_of,
-    paragraph,
     right,
-    span,
     table_block,
     verdict_badge,
 )
 from bandana.audits.reporting.document import has_ledger
 from bandana.audits.reporting.drawing import ROLES
+from bandana.audits.reporting.label import related
 from bandana.audits.reporting.numbers import NONE, name_of, number, symbol_of, unit_of
-from bandana.audits.reporting.power import factor_of
+from bandana.audits.reporting.power import factor_of, fault_matrix
+from bandana.audits.reporting.strength import promise_of, strength_of
 
 _GLOSSARY = {
     "ε (epsilon), δ (delta)": "Bound on the privacy loss, in nats: replacing one record makes any outcome at most exp(ε) "
@@ -36,8 +34,7 @@ _GLOSSARY = {
     "Measured": "A statistical lower bound: with the stated confidence the true privacy loss is at least this large. A "
     "value below the claim is expected; a value above it refutes the claim.",
     "Smallest detectable fault": "The power of the audit. With 95 % probability it would have caught a true value this many "
-    "times the claimed one; for µ and for pure ε this means noise that is too small by this factor. Section 4 states the "
-    "budget.",
+    "times the claimed one; for µ and for pure ε this means noise that is too small by this factor.",
     "Planted fault": "A deliberately broken copy of the algorithm. An audit that misses it has too little power for a PASS.",
     "Regret": "Reward lost compared with the best action, summed over the {unit}. Smaller is better.",
 }
@@ -45,13 +42,38 @@ _GLOSSARY = {
 
 
 def summary(document: dict[str, Any]) -> list[Block]:
-    """Table of verdicts, figure of the three epsilons, and the meaning of the numbers."""
+    """Table of verdicts, matrix of planted faults, and figure of the epsilons."""
     audits, is_catalog = document["audits"], document["kind"] == "catalog"
-    related = _related(document)
-    if not audits:
-        said = paragraph("This report contains no audit. It makes no statement about privacy.")
-        return [*related, *origin.caveat(document["provenance"]), said]
+    blocks = [*related(document), *origin.caveat(document["provenance"])] if is_catalog else []
+    blocks += [_verdicts(document), *fault_matrix(document)]
+    drawn = [audit for audit in audits if any(value is not None for value in audit["epsilon"].values())]
+    for start in range(0, len(drawn), 10):
+        part = drawn[start : start + 10]
+        blocks.append(
+            figure_block(
+                "claimed accounted measured",
+                "The epsilons of each audit. Claimed must be at least accounted, and accounted at least measured: the marks "
+                "of one audit must not move right from top to bottom. Hollow: measured with nothing assumed.",
+                [(audit_plots.epsilons(part), _describe_epsilons(part))],
+                size="medium",
+            )
+        )
+    return blocks
+
+
+def glossary(document: dict[str, Any]) -> list[Block]:
+    """How to read the numbers."""
+    mains = {audit["main"]["quantity"] for audit in document["audits"]}
+    left_out = {"Main quantity"} if len(mains) == 1 else set()
+    left_out |= {"Regret"} if document["benchmark"] is None else set()
+    unit = unit_of(document["environments"])
+    return [fact_list([(term, text.format(unit=unit)) for term, text in _GLOSSARY.items() if term not in left_out])]
+
+
+def _verdicts(document: dict[str, Any]) -> Block:
+    audits, is_catalog = document["audits"], document["kind"] == "catalog"
     own = {entry["label"]: entry["path"] for entry in document["related"]}
+    people = document["people"]["count"]
     deltas = {audit["delta"] for audit in audits}
     one_delta = len(deltas) == 1
     at = f"ε at δ = {number(next(iter(deltas)))}" if one_delta else "ε at δ"
@@ -60,63 +82,43 @@ def summary(document: dict[str, Any]) -> list[Block]:
     columns += [] if one_delta else [right("δ")]
     groups = [("", len(columns))]
     mains = list(dict.fromkeys(audit["main"]["quantity"] for audit in audits))
-    for title in (at, name_of(mains[0]) if len(mains) == 1 else "Main quantity"):
+    main_name = name_of(mains[0]) if len(mains) == 1 else "Main quantity"
+    for title in (at, main_name) if is_catalog else (main_name,):  # the label has the epsilons of an experiment
         columns += [right(role, role) for role in ROLES]
         groups.append((title, 3))
     columns += [right("Smallest detectable fault"), right("Faults caught")]
     groups.append(("", 2))
     rows = []
     for audit in audits:
-        row = [link_of(audit["label"], own.get(audit["label"])), verdict_badge(audit["verdict"])]
+        strength = strength_of(promise_of(audit), people).word
+        row = [link_of(audit["label"], own.get(audit["label"])), verdict_badge(audit["verdict"], strength)]
         row += [] if is_catalog else [audit["claim"]["statement"]]
         row += [] if one_delta else [number(audit["delta"])]
-        row += [_role_number(audit["epsilon"], role) for role in ROLES]
+        row += [_role_number(audit["epsilon"], role) for role in ROLES] if is_catalog else []
         row += [main_number(audit["main"], role, names=len(mains) > 1) for role in ROLES]
         caught = sum(control["caught"] for control in audit["controls"])
         row += [factor_of(audit["measurement"]["smallest_factor"]), f"{caught}/{len(audit['controls'])}"]
         rows.append(row)
-    table = table_block(
+    n_numbers = 6 if is_catalog else 3
+    return table_block(
         "Verdicts. Claimed: by the source. Accounted: by our accountant, from the ledger. Measured: a lower bound from "
-        f"attacks. A dash ({NONE}): no finite number, or no ledger to account.",
+        f"attacks. A dash ({NONE}): no finite number, or no ledger to account. Green: a strong promise that passed.",
         columns,
         rows,
         groups=groups,
-        widths=([2.6, 2.0] if is_catalog else [1.9, 2.2, 1.9]) + ([] if one_delta else [0.8]) + [1.25] * 6 + [1.1, 0.95],
+        widths=([2.6, 2.0] if is_catalog else [1.9, 1.9, 2.4])
+        + ([] if one_delta else [0.8])
+        + [1.25] * n_numbers
+        + [1.2, 0.95],
     )
-    blocks = [*related, *origin.caveat(document["provenance"]), table]
-    drawn = [audit for audit in audits if any(value is not None for value in audit["epsilon"].values())]
-    for start in range(0, len(drawn), 10):
-        part = drawn[start : start + 10]
-        blocks.append(
-            figure_block(
-                "The three epsilons of each audit. Claimed must be at least accounted, and accounted at least measured: "
-                "the marks of one audit must not move right from top to bottom.",
-                [(audit_plots.three_epsilons(part), _describe_epsilons(part))],
-                size="medium",
-            )
-        )
-    left_out = {"Main quantity"} if len(mains) == 1 else set()
-    left_out |= {"Regret"} if document["benchmark"] is None else set()
-    unit = unit_of(document["environments"])
-    terms = [(term, text.format(unit=unit)) for term, text in _GLOSSARY.items() if term not in left_out]
-    return [*blocks, heading("How to read the numbers"), fact_list(terms)]
-
-
-def _related(document: dict[str, Any]) -> list[Block]:
-    """Links to the reports that no table lists."""
-    labels = {audit["label"] for audit in document["audits"]}
-    others = [entry for entry in document["related"] if entry["label"] not in labels or document["kind"] == "audit"]
-    if not others:
-        return []
-    said = [[span(", ")] * (index > 0) + [link(entry["label"], entry["path"])] for index, entry in enumerate(others)]
-    return [paragraph([span("Part of the report: "), *(part for parts in said for part in parts)])]
 
 
 def _describe_epsilons(audits: Sequence[dict[str, Any]]) -> str:
     said = "; ".join(
         f"{a['label']}: claimed {number(a['epsilon']['claimed'])}, "
         f"{'accounted ' + number(a['epsilon']['accounted']) if has_ledger(a) else 'no ledger to account'}, "
-        f"measured {at_least(a['epsilon']['measured'])}"
+        f"measured {at_least(a['measured_epsilon']['unconditional'])} with nothing assumed, "
+        f"{at_least(a['measured_epsilon']['gaussian'])} if Gaussian DP"
         for a in audits
     )
     return f"Dot plot of epsilon. {said}."

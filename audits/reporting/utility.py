@@ -1,19 +1,19 @@
-"""Report section on utility: regret, budget over time, and the cost of privacy, by environment."""
+"""Page on utility: the regret of all algorithms in one figure, the cost of privacy, and a table, by environment."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bandana.audits.reporting import drawing, regret_plots
-from bandana.audits.reporting.blocks import Block, Column, bullets, figure_block, heading, paragraph, right, table_block
-from bandana.audits.reporting.numbers import NONE, number, unit_of
+from bandana.audits.reporting import regret_plots
+from bandana.audits.reporting.blocks import Block, figure_block, heading, paragraph, right, table_block
+from bandana.audits.reporting.drawing import FAMILIES, INK, TWIN
+from bandana.audits.reporting.numbers import number, unit_of
 
 Cell = dict[str, Any]
 _SETTING = re.compile(r"(?<!\S)(?:alpha|beta)=\S+")
-_WITHHELD = "withheld"
-_ONE = {"rounds": "a round", "episodes": "an episode"}
+WITHHELD = "withheld"
 
 
 def is_shown(cell: Cell) -> bool:
@@ -30,127 +30,85 @@ def family_of(cell: Cell) -> str:
 
 
 def utility(document: dict[str, Any]) -> list[Block]:
-    """Regret on each environment, budget over time, and regret against epsilon."""
+    """Regret of all algorithms together, regret against epsilon, and a table, for each environment."""
     benchmark = document["benchmark"]
-    if benchmark is None:
-        return [paragraph("No benchmark was run: this report makes no statement about utility.")]
     cells, grid = benchmark["cells"], benchmark["grid"]
-    described = {"replications": number(benchmark["replications"]), "band": benchmark["band"]}
     has_several, units = len(document["environments"]) > 1, unit_of(document["environments"])
-    shown = any(map(is_shown, cells))
     blocks: list[Block] = []
-    if shown:
+    if any(map(is_shown, cells)):
         blocks.append(
             paragraph(
-                f"Cumulative regret over {number(grid[-1])} {units}. Lines: mean over {described['replications']} "
-                f"replications. Bands: {described['band']}. Left: linear axes; right: the same on logarithmic axes. All "
-                f"linear panels{' of one environment' if has_several else ''} share their vertical scale, and so do all "
-                "logarithmic ones. Thin dash-dotted lines: the same cells without their noise, with the same widths and "
-                "forgetting. Dotted: reference policies, which any algorithm should beat."
+                f"Cumulative regret over {number(grid[-1])} {units}: the reward lost against the best action. Lines: mean "
+                f"over {number(benchmark['replications'])} replications. Bands: {benchmark['band']}."
             )
         )
     if benchmark["withheld"] is not None:
         blocks.append(paragraph(benchmark["withheld"]))
-    colors = drawing.level_colors([c["epsilon"] for c in cells if c["epsilon"] is not None])
     for environment in document["environments"]:
         here = [cell for cell in cells if cell["environment"] == environment["label"]]
         if not here:
             continue
         on, unit = f" on {environment['label']}" if has_several else "", unit_of([environment])
+        shown = [cell for cell in here if is_shown(cell)]
         blocks += [heading(f"On {environment['label']}")] if has_several else []
-        blocks += _regret_figures([cell for cell in here if is_shown(cell)], grid, colors, on, unit)
-        blocks += _frontier([cell for cell in here if is_shown(cell)], benchmark, on)
-        blocks += _budget(here, grid, colors, on, unit)
-        blocks.append(_table(here, benchmark, grid, on, unit))
-        if cautions := [f"{cell['label']}: {cell['caution']}." for cell in here if cell["caution"]]:
-            blocks.append(bullets(cautions))
-        blocks += _values(here)
-        blocks += _comparisons([cell for cell in here if is_shown(cell)], benchmark["comparisons"], on)
+        blocks += [
+            *_together(shown, grid, on, unit),
+            *_frontier(shown, benchmark, on),
+            _finals(here, benchmark, grid, on, unit),
+        ]
     return blocks
 
 
-def _values(cells: Sequence[Cell]) -> list[Block]:
-    """What the final policies are worth by logged data, where there is a log."""
-    lines = []
-    for cell in cells:
-        if (found := cell["values"]) is None:
-            continue
-        told = [
-            f"{name.upper()} {number(found[name]['value'])} [{number(found[name]['low'])}, {number(found[name]['high'])}]"
-            for name in ("ips", "snips", "dr")
-            if name in found
-        ]
-        share = f"{number(found['effective'])} of {number(found['rounds'])} rounds are effective"
-        most = number(found["largest_weight"])
-        lines.append(f"{cell['label']}: {', '.join(told)}; {share}, largest weight {most}.")
-    if not lines:
+def _together(cells: Sequence[Cell], grid: Sequence[int], on: str, unit: str) -> list[Block]:
+    """All algorithms on common axes, one panel for each privacy level."""
+    own = [cell for cell in cells if cell["role"] == "algorithm"]
+    if not own:
         return []
-    about = (
-        "Mean reward of the final policies, averaged over replications, on logged rounds that nothing was fitted to, with "
-        "95 % normal intervals over rounds: too narrow where few rounds are effective. IPS: inverse propensity scores; "
-        "SNIPS: self-normalized; DR: doubly robust."
-    )
-    return [paragraph(about), bullets(lines)]
+    private = [cell for cell in own if cell["epsilon"] is not None]
+    levels = sorted({cell["epsilon"] for cell in private})
+    levels = [levels[0], levels[-1]] if len(levels) > 2 else levels
+    names = short_names(private)
+    colors = {family: FAMILIES[index % len(FAMILIES)] for index, family in enumerate(names)}
+    others = [_line(cell, cell["algorithm"], TWIN) for cell in own if cell["epsilon"] is None]
+    top = max(max(cell["high"]) for cell in own)
+    references = [cell for cell in cells if cell["role"] == "reference" and cell["final_mean"] <= top]
+    others += [_line(cell, cell["algorithm"], INK) for cell in references]
+    panels = [
+        (
+            f"ε = {number(level)}",
+            [_line(c, names[family_of(c)], colors[family_of(c)]) for c in private if c["epsilon"] == level],
+        )
+        for level in levels
+    ] or [("not private", [])]
+    images = [
+        (
+            regret_plots.overlay(grid, [*lines, *others], top=top, unit=unit),
+            f"Regret of all algorithms at {title}{on}. At the end: " + "; ".join(_ends([*lines, *others])) + ".",
+        )
+        for title, lines in panels
+    ]
+    at = ", at the smallest and at the largest ε" if len(levels) == 2 else ""
+    gray = " Gray: not private." if any(cell["epsilon"] is None for cell in own) else ""
+    dotted = " Dotted: reference policies." if references else ""
+    return [
+        figure_block(
+            f"regret by algorithm{on}",
+            f"Regret of all algorithms{on}, on common axes{at}.{gray}{dotted}",
+            images,
+            titles=[title for title, _ in panels],
+            size="large",
+        )
+    ]
 
 
-def _regret_figures(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str) -> list[Block]:
-    compared = [cell for cell in cells if cell["role"] != "reference"] or cells
-    top = max((max(cell["high"]) for cell in compared), default=1.0)
-    highest = [max(cell["bound"]) for cell in cells if is_bounded(cell)]
-    ceiling = max([*highest, *(max(cell["high"]) for cell in cells if cell["role"] == "reference")], default=0.0)
-    blocks = []
-    for title, drawn in _panels(cells):
-        described = _describe_regret(f"{title}{on}", drawn, grid[-1], unit)
-        images = [
-            (
-                regret_plots.regret_curves(grid, drawn, colors, is_log=is_log, top=top, ceiling=ceiling, unit=unit),
-                described + (" Logarithmic axes." if is_log else " Linear axes."),
-            )
-            for is_log in (False, True)
-        ]
-        bounded = [cell for cell in drawn if is_bounded(cell)]
-        thin = " Thin in a cell's color: without its noise." if any(cell["twin_of"] is not None for cell in drawn) else ""
-        dashed = " Dashed, on logarithmic axes: the bound stated by its source, listed below." if bounded else ""
-        least = [cell for cell in drawn if cell["lower_bound"] is not None]
-        dotted = " Dotted in a cell's color: a lower bound for any algorithm with its claim, listed below." if least else ""
-        caption = f"Regret of {title}{on}. Gray: not private.{thin}{dashed}{dotted}"
-        blocks.append(figure_block(caption, images, size="large"))
-        listed = [f"{_bound_name(cell, drawn)}: {cell['bound_text']}." for cell in bounded]
-        listed += [f"{_lower_name(cell, drawn)}: {cell['lower_bound_text']}." for cell in least]
-        if listed:
-            blocks.append(bullets(listed))
-    return blocks
+def _line(cell: Cell, name: str, color: str) -> dict[str, Any]:
+    """One line of a figure, as JSON has it."""
+    curves = {key: cell[key] for key in ("mean", "low", "high")}
+    return {"name": name, "color": color, "is_reference": cell["role"] == "reference", **curves}
 
 
-def is_bounded(cell: Cell) -> bool:
-    """Whether the document holds a bound on the cell's regret."""
-    return cell["bound"] is not None
-
-
-def _bound_name(cell: Cell, among: Sequence[Cell]) -> str:
-    """Name of the line with the bound's last value."""
-    return f"{regret_plots.curve_name(cell, among)}, at most {number(float(cell['bound'][-1]))} at the end"
-
-
-def _lower_name(cell: Cell, among: Sequence[Cell]) -> str:
-    """Name of the line with the lower bound's last value."""
-    return f"{regret_plots.curve_name(cell, among)}, at least {number(float(cell['lower_bound'][-1]))} at the end"
-
-
-def _panels(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
-    """One panel per family, each with its twins and the reference rows; the twins alone if nothing is private."""
-    references = [cell for cell in cells if cell["role"] == "reference"]
-    twins = [cell for cell in cells if cell["epsilon"] is None and cell["role"] == "algorithm"]
-    private = [cell for cell in cells if cell["epsilon"] is not None]
-    if not private:
-        return [("the algorithms without privacy", twins + references)] if twins + references else []
-    panels = []
-    for family in dict.fromkeys(map(family_of, private)):
-        own = [cell for cell in private if family_of(cell) == family]
-        same = [twin for twin in twins if twin["algorithm"] == own[0]["algorithm"]]
-        silent = [cell for cell in cells if cell["twin_of"] in {each["label"] for each in own}]
-        panels.append((family, references + (same or twins) + silent + own))
-    return panels
+def _ends(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+    yield from (f"{line['name']} {number(float(line['mean'][-1]))}" for line in lines)
 
 
 def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list[Block]:
@@ -163,7 +121,7 @@ def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list
         return []
     twins = [cell for cell in cells if cell["epsilon"] is None and cell["twin_of"] is None]
     noiseless = {cell["twin_of"]: cell for cell in cells if cell["twin_of"] is not None}
-    named = _short_names(private)
+    named = short_names(private)
     ends = [
         f"{family}: " + ", ".join(f"{number(float(c['final_mean']))} at ε = {number(c['epsilon'])}" for c in own)
         for family, own in families.items()
@@ -172,6 +130,7 @@ def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list
     band += " Thin dash-dotted: the same cells without their noise." if noiseless else ""
     return [
         figure_block(
+            f"cost of privacy{on}",
             f"Cost of privacy{on}: final regret against ε, as stated by the source of each algorithm. Bars: "
             f"{benchmark['band']}.{band}",
             [
@@ -185,8 +144,8 @@ def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list
     ]
 
 
-def _short_names(cells: Sequence[Cell]) -> dict[str, str]:
-    """Family -> short name next to its line."""
+def short_names(cells: Sequence[Cell]) -> dict[str, str]:
+    """Family of private cells -> short name next to its line."""
     short = {}
     for cell in cells:
         settings = _SETTING.findall(cell["label"])
@@ -194,123 +153,34 @@ def _short_names(cells: Sequence[Cell]) -> dict[str, str]:
     return short if len(set(short.values())) == len(short) else {family: family for family in short}
 
 
-def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str], on: str, unit: str) -> list[Block]:
-    spending = [cell for cell in cells if cell["mu_spent"] is not None]
-    families = dict.fromkeys(map(family_of, spending))
-    images, titles = [], []
-    for family in families:
-        own = [cell for cell in spending if family_of(cell) == family]
-        said = "; ".join(
-            f"{regret_plots.curve_name(c, own)}: {number(float(c['mu_spent'][-1]))} of {number(c['mu_claimed'])}"
-            for c in own
-        )
-        described = f"Budget spent against {unit} by {family}{on}. At the end, spent of claimed, as µ: {said}."
-        images.append((regret_plots.budget_over_time(grid, own, colors, unit), described))
-        titles.append(family)
-    if not images:
-        return []
-    return [
-        figure_block(
-            f"Budget over time{on}: composition of all releases before {_ONE[unit]} for the worst record, by the ledger "
-            "(solid steps), and the source's claim for the whole run (dotted). A solid line must not rise above its "
-            "dotted one.",
-            images,
-            titles=titles,
-            size="large",
-        )
-    ]
-
-
-def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:
-    has_least = any(cell["lower_bound"] is not None for cell in cells)
-    columns = ["Cell", "Trust", right("ε"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
-    titles = ["Runs", "Final regret", "Interval", "Quantiles", *(["Times the lower bound"] if has_least else [])]
-    columns += [right(title) for title in titles]
+def _finals(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:
+    """Final regret of what the spec lists, and of reference policies."""
+    columns = ["Cell", right("ε"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
+    columns += [right(title) for title in ("Final regret", "Interval", "Median")]
     rows = [
         [
             cell["label"],
-            cell["privacy_model"],
             number(cell["epsilon"]),
             number(cell["mu_claimed"]),
             number(cell["mu"]),
-            number(cell["replications"]),
             *final_of(cell),
-            _quantiles(cell),
+            WITHHELD if cell["final_quantiles"] is None else number(float(cell["final_quantiles"][1])),
         ]
-        + ([_times_least(cell)] if has_least else [])
         for cell in cells
+        if cell["role"] != "twin"
     ]
-    note = (
-        " Times the lower bound: final regret divided by what any algorithm with the claim must lose." if has_least else ""
-    )
     return table_block(
         f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε and µ as claimed by the source of each "
-        f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}. Quantiles: 10, 50 and 90 % of the "
-        f"replications. The regret of uniform play and of the best constant action is computed, not played.{note}",
+        f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}. The appendix compares cells in pairs.",
         columns,
         rows,
-        widths=[2.5, 0.9, 0.7, 1.0, 0.8, 0.7, 1.0, 1.7, 2.2] + ([1.0] if has_least else []),
+        widths=[2.6, 0.8, 1.0, 1.0, 1.1, 1.9, 1.0],
     )
-
-
-def _quantiles(cell: Cell) -> str:
-    return _WITHHELD if cell["final_quantiles"] is None else " / ".join(number(float(q)) for q in cell["final_quantiles"])
-
-
-def _times_least(cell: Cell) -> str:
-    least = None if cell["lower_bound"] is None else float(cell["lower_bound"][-1])
-    return number(float(cell["final_mean"]) / least) if least and is_shown(cell) else NONE
-
-
-def _comparisons(cells: Sequence[Cell], comparisons: Sequence[dict[str, Any]], on: str) -> list[Block]:
-    """Paired differences of each cell to its twin, to the first calibration, and to the reference rows."""
-    labels = {cell["label"]: cell for cell in cells}
-    here = [found for found in comparisons if found["cell"] in labels and found["other"] in labels]
-    if not here:
-        return []
-    references = dict.fromkeys(labels[f["other"]]["algorithm"] for f in here if f["kind"] == "reference")
-    kinds = [kind for kind in ("noise", "calibration") if any(f["kind"] == kind for f in here)]
-    heads = {"noise": "Cost of its noise", "calibration": "Against the first calibration"}
-    columns: list[Column] = ["Cell", *(heads[kind] for kind in kinds), *(f"Against {name}" for name in references)]
-    rows = []
-    for label in dict.fromkeys(found["cell"] for found in here):
-        own = [found for found in here if found["cell"] == label]
-        by_kind = {f["kind"]: _difference(f, f["kind"] == "noise") for f in own if f["kind"] != "reference"}
-        by_name = {labels[f["other"]]["algorithm"]: _difference(f) for f in own if f["kind"] == "reference"}
-        rows.append([label, *(by_kind.get(kind, NONE) for kind in kinds), *(by_name.get(name, NONE) for name in references)])
-    return [
-        table_block(
-            f"Paired comparisons{on}: final regret of the cell minus that of the other, replication by replication on "
-            "common random numbers, with the 95 % interval of the mean difference. Cost of its noise: the other is the same "
-            "cell without noise. A difference is resolved if its interval excludes 0. No interval is shown where its ends "
-            "have the digits of the mean.",
-            columns,
-            rows,
-            widths=[2.0] + [1.9] * (len(columns) - 1),
-        )
-    ]
-
-
-def verdict_of(found: dict[str, Any]) -> str:
-    """Reading of a paired difference in one word: worse, better, or not resolved."""
-    return "worse" if found["low"] > 0 else "better" if found["high"] < 0 else "not resolved"
-
-
-def _difference(found: dict[str, Any], is_cost: bool = False) -> str:
-    mean, low, high = (number(float(found[name])) for name in ("mean", "low", "high"))
-    verdict = verdict_of(found)
-    word = {"worse": "resolved", "better": "resolved"}.get(verdict, verdict) if is_cost else verdict
-    return f"{mean}, {word}" if mean == low == high else f"{mean} ({low} to {high}), {word}"
 
 
 def final_of(cell: Cell) -> tuple[str, str]:
     """Text of the final regret and its interval."""
     if not is_shown(cell):
-        return _WITHHELD, _WITHHELD
+        return WITHHELD, WITHHELD
     ends = (number(float(cell[key])) for key in ("final_low", "final_high"))
     return number(float(cell["final_mean"])), " to ".join(ends)
-
-
-def _describe_regret(title: str, cells: Sequence[Cell], rounds: int, unit: str) -> str:
-    ends = "; ".join(f"{regret_plots.curve_name(cell, cells)}: {number(float(cell['final_mean']))}" for cell in cells)
-    return f"Regret of {title} against {unit}. After {number(rounds)} {unit}: {ends}."

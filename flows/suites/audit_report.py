@@ -56,14 +56,19 @@ def document(
         "schema": REPORT,
         "kind": kind,
         "title": title,
+        "description": "",
         "suite": title,
         "created": made["ended"],
+        "deployment": None,
+        "people": {"count": None, "source": "an audit replays drawn data"},
+        "books": [],
         "environments": [
             {
                 "label": "audit table",
                 "name": "audit table",
                 "description": table,
                 "estimator": "No regret was measured.",
+                "data": "simulated",
                 "horizon": rounds,
                 "unit": unit,
                 "actions": actions,
@@ -80,9 +85,14 @@ def document(
             "audit": f"SeedSequence({seed}), one child per pair and side, one grandchild per block of replays",
         },
         "spec": spec,
-        "commands": [*commands, *(f"bandana verify {path.name}" for path in evidence)],
-        "evidence": evidence_field(evidence_file(path, path.name) for path in evidence),
+        "commands": [*commands, *(f"bandana verify {_beside(path)}" for path in evidence)],
+        "evidence": evidence_field(evidence_file(path, _beside(path)) for path in evidence),
     }
+
+
+def _beside(path: Path) -> str:
+    """An evidence file as it is called from its report: a suite's lie in a folder, one of a single audit lies beside it."""
+    return f"evidence/{path.name}" if path.parent.name == "evidence" else path.name
 
 
 def evidence_file(path: Path, name: str) -> dict[str, str]:

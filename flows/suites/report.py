@@ -53,18 +53,22 @@ def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | 
 def _write_parts(document: dict[str, Any], target: Path) -> list[Path]:
     """The figures as SVG and the tables as CSV, for those who want them one by one."""
     written = []
-    for name, svg in figures(document).items():
+    drawn = figures(document)
+    for old in (target / "figures").glob("*.svg"):  # of an earlier run, under another name
+        if old.stem not in drawn:
+            old.unlink()
+    for name, svg in drawn.items():
         written.append(target / "figures" / f"{name}.svg")
         write_whole(written[-1], svg.encode())
-    benchmark = document["benchmark"] or {"cells": []}
     tables = {
-        "regret": [{k: v for k, v in cell.items() if not isinstance(v, list)} for cell in benchmark["cells"]],
+        **regret_tables(document),
         "audits": [
             {
                 "label": entry["label"],
                 "verdict": entry["verdict"],
                 "delta": entry["delta"],
                 **{f"{kind}_{name}": value for kind in ("mu", "epsilon") for name, value in entry[kind].items()},
+                **{f"epsilon_measured_{name}": value for name, value in entry["measured_epsilon"].items()},
                 "faults_caught": sum(control["caught"] for control in entry["controls"]),
                 "faults_planted": len(entry["controls"]),
             }
@@ -76,6 +80,39 @@ def _write_parts(document: dict[str, Any], target: Path) -> list[Path]:
             written.append(target / "tables" / f"{name}.csv")
             write_whole(written[-1], pd.DataFrame(rows).to_csv(index=False).encode())
     return written
+
+
+def regret_tables(document: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Tables of the benchmark by name: `regret` has one row a cell, at the end; `regret-curves` one row a cell and round.
+
+    A column without a value is null: a cell that is not private spends nothing, and withheld regret is not shown.
+    """
+    benchmark = document["benchmark"]
+    if benchmark is None:
+        return {}
+    curves = ("mean", "low", "high", "mu_spent", "bound", "lower_bound")
+    finals = []
+    for cell in benchmark["cells"]:
+        row = {key: value for key, value in cell.items() if not isinstance(value, list | dict) and key not in curves}
+        promise = cell["promise"] or dict.fromkeys(("statement", "unit", "relation", "epsilon", "delta"))
+        row |= {f"promise_{key}": promise[key] for key in ("statement", "unit", "relation", "epsilon", "delta")}
+        row |= {
+            "mu_spent": _last(cell["mu_spent"]),
+            **{f"final_{key}": _last(cell[key]) for key in ("bound", "lower_bound")},
+        }
+        quantiles = cell["final_quantiles"] or (None, None, None)
+        row |= dict(zip(("final_quantile_10", "final_quantile_50", "final_quantile_90"), quantiles, strict=True))
+        finals.append({key: value for key, value in row.items() if key not in ("promise", "values", "final_quantiles")})
+    points = [
+        {"label": cell["label"], "round": at, **{key: None if cell[key] is None else cell[key][i] for key in curves}}
+        for cell in benchmark["cells"]
+        for i, at in enumerate(benchmark["grid"])
+    ]
+    return {"regret": finals, "regret-curves": points}
+
+
+def _last(values: list[float] | None) -> float | None:
+    return None if values is None else values[-1]
 
 
 def _track(spec: Spec, document: dict[str, Any], artifacts: list[Path], tracker: Tracker) -> None:

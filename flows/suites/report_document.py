@@ -20,11 +20,12 @@ from bandana.flows.spec.plan import Cell, cells_of, played_cells
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.audit_report import FORMATS, evidence_field, evidence_file, rendered, write_document
+from bandana.flows.suites.book_summary import books_of
 from bandana.flows.suites.comparisons import comparisons, twin_of
 from bandana.flows.suites.play import BENCHMARK, is_played
 from bandana.flows.suites.power_curve import power_curve
 from bandana.flows.suites.summaries import summarize_cell
-from bandana.flows.suites.work import audit_entry, audit_key, evidence_of, stored_audit
+from bandana.flows.suites.work import audit_entry, evidence_of, stored_audit
 from bandana.privacy_core import ApproxDP, PureDP, RenyiDP
 
 _WITHHELD = (
@@ -48,7 +49,7 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
             "versions; run or audit its spec first"
         )
     entries = [audit_entry(cell, outcome, is_anonymous=store.is_anonymous) for cell, outcome in audited]
-    evidence = [evidence_of(cell, store) for cell, _ in audited]
+    evidence = [(evidence_of(cell, store), f"evidence/{cell.slug}.npz") for cell, _ in audited]
     blocks = [(cell, block) for cell in played for block in cell.blocks()]
     described = [store.describe(BENCHMARK, block.key) or {} for _, block in blocks]
     made = provenance.summary(
@@ -58,13 +59,18 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
         ]
     )
     # A hash of withheld regret would let whoever knows all rows but one try out that one.
-    hashed = evidence + [store.path(BENCHMARK, block.key) for cell, block in blocks if cell.environment.shows("regret")]
+    results = sorted(store.path(BENCHMARK, block.key) for cell, block in blocks if cell.environment.shows("regret"))
+    hashed = evidence + [(path, f"results/{BENCHMARK}/{path.name}") for path in results]
     return {
         "schema": REPORT,
         "kind": "experiment",
         "title": spec.title or spec.name,
+        "description": spec.description,
         "suite": spec.name,
         "created": made["ended"],
+        "deployment": None if spec.deployment is None else spec.deployment.shown(),
+        "people": _people(spec),
+        "books": books_of(spec, is_played=bool(played)),
         "environments": [environment.describe() for environment in environments_of(spec)],
         "audits": [entry | {"power": power_curve(entry)} for entry in entries],
         "benchmark": _benchmark(spec, played, store) if played else None,
@@ -80,7 +86,7 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
         "spec": _without_folders(spec, spec_text),
         "commands": [f"bandana {command} {spec.name}.yaml" for command in ("check", "run", "audit", "report")]
         + [f"bandana verify evidence/{cell.slug}.npz" for cell, _ in audited],
-        "evidence": evidence_field(evidence_file(p, f"results/{p.parent.name}/{p.name}") for p in sorted(hashed)),
+        "evidence": evidence_field(evidence_file(path, name) for path, name in hashed),
     }
 
 
@@ -89,7 +95,8 @@ def _without_folders(spec: Spec, text: str) -> str:
     places = [item.data_file for item in spec.environment if item.data_file is not None]
     own = [item.code.path for item in spec.algorithms if isinstance(item, OwnAlgorithmSpec)]
     own += [Path(code.rpartition(":")[0]) for item in spec.environment if (code := item.code_reference) is not None]
-    for place in [*places, *own, *([] if spec.baseline is None else [spec.baseline])]:
+    books = [item.book.file for item in spec.environment if item.book is not None and item.book.file is not None]
+    for place in [*places, *own, *books, *([] if spec.baseline is None else [spec.baseline])]:
         text = text.replace(str(place.absolute()), place.name)
     return text
 
@@ -102,6 +109,29 @@ def _epsilon(cell: Cell) -> float | None:
     if isinstance(claim.stated, PureDP | ApproxDP | RenyiDP):
         return claim.stated.epsilon
     return claim.epsilon_at(cell.spec.audit.delta)
+
+
+def _people(spec: Spec) -> dict[str, Any]:
+    """Number of people that delta is judged against: the declared one, or one for each round or episode."""
+    if spec.deployment is not None and spec.deployment.people is not None:
+        return {"count": spec.deployment.people, "source": "declared by the operator"}
+    unit = environments_of(spec)[0].unit
+    return {"count": spec.horizon, "source": f"the {unit} of one run, one person each: the operator declared no number"}
+
+
+def _promise(cell: Cell) -> dict[str, Any] | None:
+    """What the source promises for one run of a cell, with its epsilon at the suite's delta."""
+    if not cell.is_private:
+        return None
+    claim, delta = cell.claim(), cell.spec.audit.delta
+    return {
+        "statement": claim.statement,
+        "unit": claim.unit,
+        "relation": claim.relation.value,
+        "epsilon": finite(claim.epsilon_at(delta)),
+        "delta": delta,
+        "is_pure": isinstance(claim.stated, PureDP),
+    }
 
 
 def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
@@ -126,6 +156,8 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
                 "privacy_model": cell.entry.privacy_model,
                 "guarantee": cell.entry.guarantee,
                 "epsilon": _epsilon(cell),
+                "promise": _promise(cell),
+                "noise": summary["noise"] if cell.is_private else None,
                 "mu": summary["mu"],
                 "mu_claimed": claimed,
                 "mu_spent": spent.tolist() if cell.is_private and np.isfinite(spent).all() else None,
@@ -160,7 +192,7 @@ def audit_documents(spec: Spec, document: dict[str, Any]) -> dict[str, dict[str,
     found = {}
     for entry in document["audits"]:
         cell = cells[entry["label"]]
-        evidence = [file for file in document["evidence"]["files"] if audit_key(cell) in file["path"]]
+        evidence = [file for file in document["evidence"]["files"] if file["path"] == f"evidence/{cell.slug}.npz"]
         whole = f"../report.{_linked(spec)}"
         made = provenance.summary([("audits", entry["provenance"])])
         found[cell.slug] = document | {

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from bandana.audits.claims import parse
 from bandana.audits.evidence import describe, read, seal
 from bandana.flows.cli import app
-from bandana.flows.commands.options import FAILURE, USER_MISTAKE
+from bandana.flows.commands.options import DIFFERS, FAILURE, USER_MISTAKE
 from bandana.flows.running.child import Limits, run
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites.data_sets import read_data
@@ -92,14 +92,15 @@ def test_the_evidence_of_a_release_is_verified_and_a_changed_claim_is_not(audit,
     assert json.loads(files["json"].read_text())["audits"][0]["verdict"] == "FAIL"
     result = CliRunner().invoke(app, ["verify", str(files["evidence"]), "--json"])
     lines = {line["what"]: line for line in json.loads(result.stdout)["lines"]}
-    assert result.exit_code == 0
+    assert result.exit_code == FAILURE, "it is verified, and its verdict is FAIL"
+    assert json.loads(result.stdout)["is_verified"]
     assert float(lines["output; the given pair: epsilon"]["recomputed"]) == pytest.approx(found["measured"], rel=1e-9)
     assert lines["verdict"]["recomputed"] == "FAIL"
     evidence = read(files["evidence"])
     assert evidence.outcome.claim.relation is Relation.GIVEN_PAIR
     milder = replace(evidence.outcome, claim=parse("pure(epsilon=100, relation=pair)"))
     files["evidence"].write_bytes(seal(describe(evidence.outcome) | {"claim": describe(milder)["claim"]}, scores(milder)))
-    assert CliRunner().invoke(app, ["verify", str(files["evidence"])]).exit_code == FAILURE
+    assert CliRunner().invoke(app, ["verify", str(files["evidence"])]).exit_code == DIFFERS
 
 
 def test_a_claim_may_name_its_pair(audit):
@@ -123,7 +124,7 @@ def test_neighbors_of_one_data_set_are_searched(audit, claim, users, epsilon, wo
     assert result.exit_code == FAILURE, result.output
     assert words in result.stdout
     evidence = next(line.split()[1] for line in result.stdout.splitlines() if line.startswith("evidence"))
-    assert CliRunner().invoke(app, ["verify", evidence]).exit_code == 0
+    assert CliRunner().invoke(app, ["verify", evidence]).exit_code == FAILURE, "verified, and the verdict is FAIL"
     assert audit("noisy", *users, data="[0, 1, 0, 3]", neighbor="", claim=claim.format(epsilon)).exit_code == 0
 
 
@@ -156,7 +157,7 @@ def test_an_algorithm_is_audited_on_a_given_pair(tmp_path, monkeypatch):
         result = CliRunner().invoke(app, [*given, "--claim", claim, "--replays", "4000", "--json"])
         assert result.exit_code == code, result.output
         files = json.loads(result.stdout)["files"]
-        assert CliRunner().invoke(app, ["verify", files["evidence"]]).exit_code == 0
+        assert CliRunner().invoke(app, ["verify", files["evidence"]]).exit_code == code
     result = CliRunner().invoke(app, [*given, "--claim", "gdp(mu=1, relation=reward)"])
     assert "the pair is the relation" in result.stderr
 

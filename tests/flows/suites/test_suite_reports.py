@@ -9,10 +9,12 @@ from small_spec import SMALL
 
 from bandana.audits.reporting import validate
 from bandana.flows.running.store import Store
+from bandana.flows.spec.deployment import DeploymentSpec
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import parse_spec, standing_alone
 from bandana.flows.suites.audit_report import FORMATS, write_document
 from bandana.flows.suites.play import benchmark_block
+from bandana.flows.suites.report import regret_tables
 from bandana.flows.suites.report_document import assemble, audit_documents
 from bandana.flows.suites.work import audit_cell
 
@@ -136,3 +138,40 @@ def test_formats_limit_what_is_written_and_older_files_go(tmp_path, document):
     assert sorted(path.name for path in stem.parent.iterdir()) == [f"{stem.name}.{kind}" for kind in sorted(FORMATS)]
     assert write_document(single, stem, ["json"]) == {"json": stem.parent / f"{stem.name}.json"}
     assert [path.name for path in stem.parent.iterdir()] == [f"{stem.name}.json"]
+
+
+def test_the_table_of_regret_has_everything_at_the_end_and_the_curves_everything_else(document):
+    tables = regret_tables(document)
+    cells, grid = document["benchmark"]["cells"], document["benchmark"]["grid"]
+    assert [row["label"] for row in tables["regret"]] == [cell["label"] for cell in cells]
+    for row, cell in zip(tables["regret"], cells, strict=True):
+        for name, key in (("mu_spent", "mu_spent"), ("final_bound", "bound"), ("final_lower_bound", "lower_bound")):
+            assert row[name] == (None if cell[key] is None else cell[key][-1])
+        if cell["epsilon"] is not None:
+            assert row["mu_spent"] > 0
+            assert row["promise_epsilon"] == cell["promise"]["epsilon"] > 0
+            assert row["noise"].startswith("secure" if row["environment"] == "people.csv" else "reproducible")
+        if cell["mean"] is not None:
+            assert row["final_quantile_10"] <= row["final_quantile_50"] <= row["final_quantile_90"]
+        assert not any(isinstance(value, list | dict) for value in row.values())
+    points = tables["regret-curves"]
+    assert len(points) == len(cells) * len(grid)
+    assert [point["round"] for point in points[: len(grid)]] == grid
+    assert [point["mean"] for point in points[: len(grid)]] == cells[0]["mean"]
+    assert all(point["mean"] is None for point in points if point["label"].endswith("people.csv"))
+    assert regret_tables(document | {"benchmark": None}) == {}
+
+
+def test_environments_name_whose_data_they_are(document):
+    assert [each["data"] for each in document["environments"]] == ["simulated", "private"]
+
+
+def test_declaring_a_deployment_changes_the_report_and_no_number(suite, document):
+    spec, text, store = suite
+    declared = DeploymentSpec(curator="An office", purpose="Reminders", people=400)
+    found = assemble(spec.model_copy(update={"deployment": declared}), text, store)
+    validate(json.loads(json.dumps(found, allow_nan=False)))
+    assert found["deployment"]["curator"] == "An office"
+    assert found["deployment"]["retention"] is None
+    assert found["people"] == {"count": 400, "source": "declared by the operator"}
+    assert found | {"deployment": None, "people": document["people"]} == document

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bandana.audits import audit as audits
 from bandana.audits.contents import PROVENANCE, numbers_sha256, read_description
 from bandana.audits.evidence import verify
 from bandana.flows.running.store import Store
@@ -12,7 +13,7 @@ from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import replays, replicates
 from bandana.flows.suites.play import BENCHMARK, benchmark_block
-from bandana.flows.suites.work import audit_cell, audit_entry, evidence_of, stored_audit
+from bandana.flows.suites.work import audit_cell, audit_entry, evidence_of, parts_first, stored_audit
 
 
 @pytest.fixture
@@ -101,6 +102,33 @@ def test_a_claim_far_from_the_test_budget_is_audited_there_too(cells, tmp_path, 
         found = seen["at_test_budget"]
         assert (None if found is None else found.claim.gaussian.mu) == expected
         assert seen["trial"].claim.stated.epsilon == epsilon
+
+
+def test_claims_that_differ_in_epsilon_share_the_audit_at_the_test_budget(cells, tmp_path, monkeypatch):
+    """It is made once, and what comes from the store is what would have been made."""
+    settings, made = cells[1].settings, []
+    asked = cells[1].spec.audit.model_copy(update={"replays": 1000, "examples": 8})
+    few = cells[1].spec.model_copy(update={"audit": asked})
+
+    def cell(epsilon):
+        return replace(cells[1], spec=few, settings=replace(settings, privacy=replace(settings.privacy, epsilon=epsilon)))
+
+    examined = audits._examine
+    monkeypatch.setattr(audits, "_examine", lambda request, *more: (
+        made.append(request.trial.is_test_budget), examined(request, *more))[1])  # fmt: skip
+    shared, alone = Store(tmp_path / "shared"), Store(tmp_path / "alone")
+    audit_cell(cell(0.01), shared)
+    audit_cell(cell(100.0), shared)
+    assert made == [True, False, False]
+    audit_cell(cell(100.0), alone)
+    assert made[3:] == [True, False]
+    assert numbers_sha256(evidence_of(cell(100.0), shared)) == numbers_sha256(evidence_of(cell(100.0), alone))
+    assert verify(evidence_of(cell(100.0), shared)).is_verified
+
+
+def test_the_first_cell_of_each_kind_comes_first(cells):
+    kinds = [cells[1], cells[1], cells[0], cells[1]]
+    assert [cell is cells[0] for cell in parts_first(kinds)] == [False, True, False, False]
 
 
 class _Stopped(Exception):  # noqa: N818  (it is no error)

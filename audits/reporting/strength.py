@@ -1,0 +1,230 @@
+"""Strength of a promise: what its epsilon and delta mean for one person, apart from whether an audit found it kept.
+
+A true promise can be weak. The thresholds are those of the literature, as `SOURCES` cites them. NIST SP 800-226 sets none:
+no epsilon means anything without the unit of privacy, which the label shows beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from bandana.audits.reporting.document import cells_of
+from bandana.audits.reporting.numbers import PURE, number
+from bandana.audits.summary import epsilon_of
+
+Document = dict[str, Any]
+
+STRONG_EPSILON, MODERATE_EPSILON = 1.0, 10.0
+"""Largest epsilon of a strong and of a moderate promise (Ponomareva et al. 2023)."""
+STRONG_EXPECTED, MODERATE_EXPECTED = 0.1, 1.0
+"""Limits of the number of people times delta of a strong and a moderate promise (Dwork and Roth 2014; the 0.1 is ours)."""
+SOURCES = (
+    "Thresholds: ε at most 1 is strong and above 10 is weak (Ponomareva et al. 2023, How to DP-fy ML, section 5.2). δ must "
+    "be below 1/n for n people (Dwork and Roth 2014, section 2.3): at δ = 1/n the promise allows that one person's whole "
+    "record is published; for a strong promise n × δ must be at most 0.1. NIST SP 800-226 (2025) sets no threshold: ε means "
+    "nothing without its unit of privacy, and neither do these words."
+)
+"""Where the thresholds come from."""
+
+
+class Promise(NamedTuple):
+    """One promise of a report.
+
+    Attributes:
+      label: of the audit or cell.
+      epsilon: the larger of claimed and accounted at `delta`, in nats; None where there is no finite one.
+      delta: 0 for pure differential privacy.
+      verdict: of its audit; None where it was not audited.
+      unit: what one record is.
+      relation: which data sets are neighbors.
+      is_undoable: whether private data are protected by noise that anybody with its seeds can subtract.
+    """
+
+    label: str
+    epsilon: float | None
+    delta: float
+    verdict: str | None
+    unit: str
+    relation: str
+    is_undoable: bool = False
+
+
+class Strength(NamedTuple):
+    """How strong a promise is.
+
+    Attributes:
+      word: strong, moderate, weak, not rated or refuted.
+      tone: of its badge: good, unsure or bad; only a strong promise is good.
+      reasons: why it is not stronger, in words; empty if it is strong.
+    """
+
+    word: str
+    tone: str
+    reasons: tuple[str, ...]
+
+
+_TONES = {"strong": "good", "moderate": "unsure", "not rated": "unsure", "weak": "bad", "refuted": "bad"}
+_FROM_WORST = ("refuted", "weak", "not rated", "moderate", "strong")
+
+
+def promises(document: Document) -> Iterator[Promise]:
+    """Every promise of a report, each to one run: those that were audited, then those of private cells that were not."""
+    cells, audited = private_cells(document), set()
+    undoable = {cell["label"] for cell in on_private_data(document) if (cell["noise"] or "").startswith("reproducible")}
+    for audit in document["audits"]:
+        audited.add(audit["label"])
+        yield promise_of(audit)._replace(is_undoable=audit["label"] in undoable)
+    for cell in cells:
+        label, found = cell["label"], cell["promise"]
+        if label not in audited:
+            delta = 0.0 if found["is_pure"] else found["delta"]
+            yield Promise(label, found["epsilon"], delta, None, found["unit"], found["relation"], label in undoable)
+
+
+def private_cells(document: Document) -> list[dict[str, Any]]:
+    """Cells that promise privacy."""
+    return [cell for cell in cells_of(document) if cell["promise"] is not None]
+
+
+def on_private_data(document: Document) -> list[dict[str, Any]]:
+    """Cells that promise privacy and read private data."""
+    private = {each["label"] for each in document["environments"] if each["data"] == "private"}
+    return [cell for cell in private_cells(document) if cell["environment"] in private]
+
+
+def noise_sources(document: Document) -> list[str]:
+    """Sources of the noise of all runs; of audits, which replay drawn data, where there is no run."""
+    runs = [cell["noise"] for cell in cells_of(document) if cell["noise"]]
+    audits = [audit["accountant"]["noise_source"] for audit in document["audits"] if audit["accountant"]["noise_source"]]
+    return list(dict.fromkeys(runs or audits))
+
+
+def is_secure(document: Document) -> bool:
+    """Whether all noise of a report's runs is secure: no seed of it exists."""
+    sources = noise_sources(document)
+    return bool(sources) and all(source.startswith("secure") for source in sources)
+
+
+def composed(cells: Sequence[dict[str, Any]]) -> float | None:
+    """The mu that all runs of these cells compose to at most, if each could read the same record; None: no finite one."""
+    if any(cell["mu"] is None for cell in cells):
+        return None
+    return math.sqrt(math.fsum(cell["replications"] * cell["mu"] ** 2 for cell in cells))
+
+
+def totals(document: Document) -> Iterator[Promise]:
+    """What all runs on private data add up to: by their budget book, or else those of the report on each environment."""
+    booked = {book["environment"] for book in document["books"]}
+    for book in document["books"]:
+        yield Promise(f"all runs in the budget book {book['name']}", book["spent"], book["delta"] or 0.0, None, "", "")
+    cells = [cell for cell in on_private_data(document) if cell["environment"] not in booked]
+    for environment in dict.fromkeys(cell["environment"] for cell in cells):
+        here = [cell for cell in cells if cell["environment"] == environment]
+        if sum(cell["replications"] for cell in here) > 1:
+            mu, delta = composed(here), here[0]["promise"]["delta"]
+            yield Promise(f"all runs on {environment}", None if mu is None else epsilon_of(mu, delta), delta, None, "", "")
+
+
+def promise_of(audit: dict[str, Any]) -> Promise:
+    """The promise of one audit: its source claims it, and its ledger may need more."""
+    is_pure = audit["main"]["quantity"] == PURE
+    three = audit["main"] if is_pure else audit["epsilon"]
+    found = [three[role] for role in ("claimed", "accounted") if three[role] is not None]
+    epsilon = max(found) if three["claimed"] is not None else None
+    delta = 0.0 if is_pure else audit["delta"]
+    return Promise(audit["label"], epsilon, delta, audit["verdict"], audit["unit"], audit["relation"])
+
+
+def strength_of(promise: Promise, people: int | None) -> Strength:
+    """Rates one promise.
+
+    Args:
+      promise: of a report.
+      people: in the data; None if nobody knows.
+    """
+    found = [_by_epsilon(promise.epsilon), _by_delta(promise.delta, people)]
+    if promise.is_undoable:
+        found.append(("moderate", "anybody with the seeds can subtract its noise"))
+    if promise.verdict == "FAIL":
+        found.append(("refuted", "the audit refutes the claim, so that nothing is promised"))
+    word = next(word for word in _FROM_WORST if any(word == each for each, _ in found))
+    return Strength(word, _TONES[word], tuple(why for each, why in found if each != "strong"))
+
+
+def weakest(found: Iterable[Promise], people: int | None) -> tuple[Promise, Strength] | None:
+    """The weakest of some promises with its strength; None of none."""
+    rated = [(promise, strength_of(promise, people)) for promise in found]
+
+    def order(each: tuple[Promise, Strength]) -> tuple[int, float]:
+        epsilon = each[0].epsilon
+        return _FROM_WORST.index(each[1].word), -math.inf if epsilon is None else -epsilon
+
+    return min(rated, key=order, default=None)
+
+
+def strength_line(document: Document) -> tuple[str, str] | None:
+    """Tone and words of a report's line on strength: its weakest promise, then all runs together; None without a promise."""
+    people, each, together = document["people"]["count"], list(promises(document)), list(totals(document))
+    first, second = weakest(each, people), weakest(together, people)
+    if first is None:
+        return None
+    said = [_told(f"Strength of the {'weakest ' if len(each) > 1 else ''}promise", first[1])]
+    if second is None:
+        return first[1].tone, said[0]
+    said.append(_told(f"A{second[0].label[1:]}", second[1]))
+    worst = min(first[1], second[1], key=lambda found: _FROM_WORST.index(found.word))
+    return worst.tone, " ".join(said)
+
+
+def _told(what: str, found: Strength) -> str:
+    return f"{what}: {found.word}{': ' + '; '.join(found.reasons) if found.reasons else ''}."
+
+
+def _by_epsilon(epsilon: float | None) -> tuple[str, str]:
+    if epsilon is None:
+        return "weak", "no finite ε"
+    if epsilon <= STRONG_EPSILON * (1 + 1e-9):
+        return "strong", ""
+    limit, word = (STRONG_EPSILON, "moderate") if epsilon <= MODERATE_EPSILON else (MODERATE_EPSILON, "weak")
+    return word, f"ε = {number(epsilon)} exceeds {number(limit)}"
+
+
+def _by_delta(delta: float, people: int | None) -> tuple[str, str]:
+    if delta == 0:
+        return "strong", ""
+    if people is None:
+        # A data set of two people is the smallest that has a neighbor.
+        return ("weak", f"δ = {number(delta)}") if delta >= 0.5 else ("not rated", "the number of people is not known")
+    expected = delta * people
+    said = f"n × δ = {number(expected)}"
+    if expected >= MODERATE_EXPECTED * (1 - 1e-9):
+        return "weak", f"{said} is not below 1"
+    return ("strong", "") if expected <= STRONG_EXPECTED * (1 + 1e-9) else ("moderate", f"{said} exceeds 0.1")
+
+
+def odds(epsilon: float | None) -> str:
+    """What even odds about one record become at most, in words, except with probability delta.
+
+    >>> odds(1.2), odds(20.0), odds(None)
+    ('3.32 : 1', '4.852 × 10⁸ : 1', 'no limit')
+    """
+    if epsilon is None or epsilon > 700:
+        return "no limit"
+    return f"{number(math.exp(epsilon))} : 1"
+
+
+def right_guesses(epsilon: float | None, delta: float) -> str:
+    """Share of right guesses about one record between two equally likely values, at most: (exp(ε) + δ) / (1 + exp(ε)).
+
+    The total variation of the two laws is at most (exp(ε) - 1 + 2δ) / (exp(ε) + 1) (Kairouz, Oh and Viswanath 2017).
+
+    >>> right_guesses(0.0, 0.0), right_guesses(1.2, 1e-5), right_guesses(20.0, 0.0), right_guesses(1.0, 0.5)
+    ('50 %', '76.9 %', 'above 99.9 %', '86.6 %')
+    """
+    if epsilon is None:
+        return "100 %"
+    small = math.exp(-epsilon)
+    share = (1 + delta * small) / (1 + small)
+    return "above 99.9 %" if share > 0.999 else f"{number(round(100 * share, 1))} %"
