@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from bandana.audits.faults.fault import Control
@@ -12,6 +12,9 @@ from bandana.audits.searches.noise import Noise
 from bandana.audits.searches.request import Finding, Request, Search
 from bandana.audits.searches.sampling import Sampling
 from bandana.audits.trial import Trial
+
+Recall = Callable[[tuple[str, ...], Callable[[], Outcome]], Outcome]
+"""Names of the faults that are planted, and what audits at the test budget -> its outcome, kept from before or made now."""
 
 SEARCHES: tuple[Search, ...] = (Sampling(), Deterministic(), Noise())
 
@@ -25,6 +28,7 @@ def audit(
     subject: Mapping[str, str] | None = None,
     about: Mapping[str, str] | None = None,
     caveats: tuple[str, ...] = (),
+    recall: Recall = lambda planted, make: make(),
 ) -> Outcome:
     """Audits one algorithm and its planted faults, and reaches a verdict (see `Outcome.verdict`).
 
@@ -45,33 +49,35 @@ def audit(
       subject: kind, name and source of the algorithm.
       about: table, seeds, noise source, code: what a reader needs to repeat the audit.
       caveats: what is known to leave the outcome without meaning, in words.
+      recall: answers with the outcome at the test budget, which several claims may have in common; by default it is made.
     """
     share = (1 - effort.confidence) / (1 if at_test_budget is None else 2)
     notes = {**(about or {})}
-    if harmless := [control.name for control in controls if not control.is_fault(trial.algorithm)]:
-        notes["not planted, as they are no faults here"] = ", ".join(harmless)
-        controls = tuple(control for control in controls if control.name not in harmless)
+    planted = tuple(control for control in controls if control.is_fault(trial.algorithm))
+    if harmless := [control for control in controls if control not in planted]:
+        notes["not planted, as they are no faults here"] = ", ".join(_left_out(control, planted) for control in harmless)
+    controls = planted
 
     inner = None
     if at_test_budget is not None:
         weak = Request(replace(at_test_budget, is_test_budget=True), effort, share)
-        inner = _examine(weak, controls)
+        inner = recall(tuple(control.name for control in controls), lambda: _examine(weak, controls))
         inner = replace(inner, subject=subject or {}, about=notes)
     outer = _examine(Request(trial, effort, share), controls if inner is None else ())
     return replace(outer, subject=subject or {}, about=notes, caveats=(*caveats, *outer.caveats), at_test_budget=inner)
 
 
+def _left_out(control: Control, planted: tuple[Control, ...]) -> str:
+    """The fault's name; where it is planted for some searches only, with the others."""
+    kept = {search for other in planted if other.name == control.name for search in other.caught_by}
+    rest = [search for search in control.caught_by if search not in kept]
+    return f"{control.name} (for {', '.join(rest)})" if kept else control.name
+
+
 def _examine(request: Request, controls: tuple[Control, ...]) -> Outcome:
     """Examines an algorithm and each planted fault by the same searches, with the same effort."""
     found = _search(request, [search.name for search in SEARCHES])
-    tried = []
-    for control in controls:
-        faulty = replace(request.trial, algorithm=control.plant(request.trial.algorithm))
-        planted = replace(request, trial=faulty, until_caught=True)
-        findings = _search(planted, (*((SAMPLING,) if control.is_sampled else ()), *control.caught_by))
-        caught_by = tuple(name for name, finding in findings.items() if finding.is_caught)
-        measured = findings[SAMPLING].measured if SAMPLING in findings else 0.0
-        tried.append(TriedControl(control.name, control.fault, control.caught_by, caught_by, measured, planted.limit))
+    tried = [try_control(request, control) for control in controls]
     sampling = found[SAMPLING]
     return Outcome(
         subject={},
@@ -88,6 +94,20 @@ def _examine(request: Request, controls: tuple[Control, ...]) -> Outcome:
         power=sampling.power,
         caveats=sampling.caveats,
     )
+
+
+def try_control(request: Request, control: Control) -> TriedControl:
+    """Plants one fault into the honest algorithm of a request, and looks for it with the same effort.
+
+    Replays look for every fault that leaves something to see in them; for one that others must catch, with a part of the
+    effort.
+    """
+    faulty = replace(request.trial, algorithm=control.plant(request.trial.algorithm))
+    planted = replace(request, trial=faulty, until_caught=True, must_catch=control.caught_by)
+    findings = _search(planted, (*((SAMPLING,) if control.is_sampled else ()), *control.caught_by))
+    caught_by = tuple(name for name, finding in findings.items() if finding.is_caught)
+    measured = findings[SAMPLING].measured if SAMPLING in findings else 0.0
+    return TriedControl(control.name, control.fault, control.caught_by, caught_by, measured, planted.limit)
 
 
 def _search(request: Request, names: Collection[str]) -> dict[str, Finding]:

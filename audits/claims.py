@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bandana.algorithms.entry import Claim
+from bandana.algorithms.claim import Claim
 from bandana.algorithms.protocol import FloatArray
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, Relation, RenyiDP, TrustModel
 
@@ -123,6 +123,11 @@ def split_pair(text: str) -> tuple[str, tuple[str, str] | None]:
     if rest.count("relation") > 1 or _PAIR.search(rest):
         raise ClaimError(f"claim {text!r}: the pair is the relation: give it once, and no other relation")
     return rest, (parts[0], parts[1])
+
+
+def unit_of(relation: Relation) -> str:
+    """What one record is, in words, for a claim that names no unit of its own."""
+    return _UNITS[relation]
 
 
 def restated(claim: Claim, stated: Guarantee) -> Claim:

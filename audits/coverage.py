@@ -23,6 +23,7 @@ class Coverage:
         have happened.
       unit: what one record is: round or episode.
       tail: probability of the rarest tail of one release's noise that would have been seen; 1 where no noise was widened.
+      refused: what the algorithm raised under wider noise, so that no tail was searched; empty where it bore that.
       never_ran: lines of the user's file that no run reached, such as `mine.py:12-14`.
       words: of a release, what was covered; the other fields then say nothing.
     """
@@ -37,6 +38,7 @@ class Coverage:
     words: tuple[str, ...] = ()
     tail: float = 1.0
     never_ran: tuple[str, ...] = ()
+    refused: str = ""
 
     @property
     def longest_lag(self) -> int:
@@ -59,10 +61,12 @@ class Coverage:
             changed = f"records {shown} of {self.rounds} {self.unit}s" if self.records else "no record"
         values = f"{len(self.values)} values from {self.values[0]:g} to {self.values[-1]:g}" if self.values else "no values"
         seldom = f"; of one release's noise: {self.tail:.2g}" if self.tail < self.rarest else ""
+        refused = (f"tails of noise were not searched: under wider noise it raised {self.refused}",) if self.refused else ()
         unseen = (f"never ran, so not seen: {', '.join(self.never_ran)}",) if self.never_ran else ()
         return (
             f"covered: {changed}, {self.cases} changes among {values}, up to {self.longest_lag} {self.unit}s later",
             f"seen in: {', '.join(self.views)}; rarest event that could be seen: probability {self.rarest:.2g}{seldom}",
+            *refused,
             *unseen,
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bandana.algorithms.entry import Claim
+from bandana.algorithms.claim import Claim
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.claims import Quantity, as_gdp, assumes_gaussian_noise
 from bandana.audits.coverage import Coverage
@@ -40,8 +40,12 @@ MIN_REPLAYS = 1000
 EQUAL = 1 + 1e-9
 MU = Quantity("mu")
 
+TRANSCRIPT, REPORT, ACTIONS = "transcript", "report", "actions"
+"""Views of adversaries who see every release and every action, the messages of one user, and the later actions."""
 ONE_RUN = "one_run"
 """View of an adversary who guesses the coins of many canaries in one run."""
+GUESSED_COINS = "guessed coins"
+"""Its attack."""
 OUTPUT = "output"
 """View of an adversary who sees what a release returns, on one pair of data sets."""
 DRAWN = "drawn"

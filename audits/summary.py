@@ -41,6 +41,7 @@ def summarize(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
         "main": _main(outcome),
         "mu": three_of(outcome, MU),
         "epsilon": _epsilons(outcome),
+        "measured_epsilon": _measured_epsilons(outcome),
         "accountant": {
             "method": "exact Gaussian DP; pure events as the GDP guarantee that they imply",
             "formula": "mu = sqrt(sum of mu_i^2) over the charges whose span holds the worst record",
@@ -99,11 +100,18 @@ def _main(outcome: Outcome) -> dict[str, Any]:
 
 def _epsilons(outcome: Outcome) -> dict[str, float | None]:
     """Epsilon at the audit's delta; measured is the larger of the direct bound and, for Gaussian noise, mu's."""
+    found = three_of(outcome, Quantity("epsilon", outcome.effort.delta))
+    return {**found, "measured": max((v for v in _measured_epsilons(outcome).values() if v is not None), default=None)}
+
+
+def _measured_epsilons(outcome: Outcome) -> dict[str, float | None]:
+    """The measured epsilon by what it assumes: nothing, or that the promise is a Gaussian-DP one."""
     delta = outcome.effort.delta
-    found = three_of(outcome, Quantity("epsilon", delta))
     mu = outcome.numbers.get(MU) if outcome.is_gaussian else None
-    measured = [found["measured"], None if mu is None else finite(epsilon_of(mu.measured, delta))]
-    return {**found, "measured": max((value for value in measured if value is not None), default=None)}
+    return {
+        "unconditional": three_of(outcome, Quantity("epsilon", delta))["measured"],
+        "gaussian": None if mu is None else finite(epsilon_of(mu.measured, delta)),
+    }
 
 
 def epsilon_of(mu: float, delta: float) -> float:

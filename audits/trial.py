@@ -1,4 +1,4 @@
-"""What is audited: an algorithm, its claim, and the data that it is replayed on."""
+"""What is audited: an algorithm, its claim, the data that it is replayed on, and its planted faults."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm
+from bandana.audits.faults.fault import Control
 from bandana.privacy_core import Relation
 
 
@@ -32,3 +33,23 @@ class Trial:
     def private_records(self) -> bool:
         """Whether a record is what its user brings, contexts or states, and the rewards; or the rewards alone."""
         return self.claim.relation is not Relation.REPLACE_REWARD
+
+
+@dataclass(frozen=True)
+class Audited:
+    """All that one audit is made of.
+
+    Attributes:
+      trial: at the claimed budget.
+      at_test_budget: at the test budget; None where there is none.
+      controls: the planted faults, with those that are no faults of this algorithm.
+    """
+
+    trial: Trial
+    at_test_budget: Trial | None
+    controls: tuple[Control, ...]
+
+    @property
+    def planted(self) -> tuple[Control, ...]:
+        """The controls that are faults of this algorithm."""
+        return tuple(control for control in self.controls if control.is_fault(self.trial.algorithm))

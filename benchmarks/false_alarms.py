@@ -1,6 +1,6 @@
 """How often an audit accuses an honest subject: a thousand audits each of algorithms, releases and functions.
 
-Their claims are met with equality. `python -m benchmarks.false_alarms` runs all three kinds, in a quarter of an hour;
+Their claims are met with equality. `python -m benchmarks.false_alarms` runs all three kinds, in half an hour;
 `python -m benchmarks` leaves out functions, whose audits take most of it.
 """
 
@@ -20,8 +20,8 @@ from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.audits.external.releases.audit import Samples, examine
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import MU, Effort
+from bandana.audits.plan import plan_bounds
 from bandana.audits.replays.measure import measure as measure_privacy
-from bandana.audits.replays.measure import plan_bounds
 from bandana.audits.subjects import Subject, subjects
 from bandana.flows.suites.own import FUNCTION, Loaded, Request, audit_own
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP

@@ -14,8 +14,8 @@ from bandana.algorithms.run import run
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import MU, Effort
+from bandana.audits.plan import plan_bounds
 from bandana.audits.replays.measure import measure as measure_privacy
-from bandana.audits.replays.measure import plan_bounds
 from bandana.audits.replays.replay import BLOCK, replay
 from bandana.privacy_core import Interval, LiveLedger, RenyiDP, ReproducibleNoise
 from benchmarks.result import Result, fastest

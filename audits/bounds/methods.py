@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -45,6 +45,16 @@ def method_of(quantity: Quantity, seed: int, is_learned: bool) -> tuple[str, dic
     found = _SHARPEST[quantity.name]
     given = {"delta": quantity.delta, "alpha": quantity.alpha, "seed": seed, "is_learned": is_learned}
     return found.name, {name: given[name] for name in found.parameters}
+
+
+def bounds_on(quantity: Quantity, seed: int) -> Sequence[tuple[str, dict[str, Any]]]:
+    """Names and parameters of the bounds among which held-out runs of a release or a function choose, the sharpest first."""
+    sharpest = method_of(quantity, seed, is_learned=True)
+    if quantity.name == "mu":
+        return (sharpest, ("mu-threshold", {}))
+    if quantity.name != "epsilon":
+        return (sharpest,)
+    return (sharpest, ("epsilon-threshold", {"delta": quantity.delta}) if quantity.delta else ("pure-event", {"seed": seed}))
 
 
 def named(name: str) -> Bound:

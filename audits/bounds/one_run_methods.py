@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from bandana.algorithms.protocol import BoolArray, FloatArray
 from bandana.audits.bounds import one_run
 from bandana.audits.bounds.bound import ASSUMES_NOTHING, REQUIRED, Bound, QuantityKind
 from bandana.audits.bounds.evalues import ApproxClaims, GaussianClaims
+from bandana.audits.claims import Quantity
 from bandana.privacy_core import GaussianDP, PureDP
 from bandana.privacy_core.checks import at_least, positive, probability
 
@@ -150,3 +151,39 @@ def n_guesses_for(n_canaries: int, claim: GaussianDP | PureDP, level: float) -> 
         n = max(1, int(right + wrong))
         best = max(best, (one_run.mu_lower(m, n, int(right), level), n))
     return best[1]
+
+
+class OneRunPlan(NamedTuple):
+    """One bound that is taken from one run; see `StatedBound` for the fields."""
+
+    method: str
+    quantity: Quantity
+    parameters: dict[str, Any]
+    level: float
+
+
+def plan(
+    n_canaries: int, claim: GaussianDP | PureDP, delta: float, level: float, *, is_sequential: bool
+) -> tuple[OneRunPlan, ...]:
+    """The bounds that are taken from one run, all fixed from the claim before it.
+
+    Args:
+      n_canaries: at least 1.
+      claim: what the algorithm promises of one record; a pure one has no bound on mu.
+      delta: at which epsilon is bounded; 0 for a pure claim.
+      level: probability with which some of the bounds is too large, split evenly.
+      is_sequential: whether each canary was scored before the next coin was tossed.
+    """
+    mu, epsilon = Quantity("mu"), Quantity("epsilon", delta)
+    is_pure = isinstance(claim, PureDP)
+    share = level / ((1 if is_pure else 2) * (2 if is_sequential else 1))
+    n_guesses = n_guesses_for(n_canaries, claim, share)
+    planned = [
+        OneRunPlan("one-run-mu", mu, {"n_guesses": n_guesses}, share),
+        OneRunPlan("one-run-epsilon", epsilon, {"n_guesses": n_guesses, "delta": delta}, share),
+    ]
+    if is_sequential:
+        near = claim.epsilon if isinstance(claim, PureDP) else claim.epsilon_at(delta)
+        planned.append(OneRunPlan("one-run-sequential", epsilon, {"delta": delta, "around": max(near, 1e-3)}, share))
+        planned.append(OneRunPlan("one-run-sequential-mu", mu, {"around": claim.gdp().mu}, share))
+    return tuple(one for one in planned if not (is_pure and one.quantity == mu))

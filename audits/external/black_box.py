@@ -10,7 +10,7 @@ independent, and assume nothing about its noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,16 +34,15 @@ from bandana.audits.external.releases.audit import rarest_event
 from bandana.audits.external.trees import learn_trees
 from bandana.audits.neighbors.candidates import Candidate, candidate_pairs, reward_changes
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import SAMPLING, Effort, Outcome, StatedBound, TriedControl
-from bandana.audits.replays.attacks import ACTIONS
-from bandana.audits.replays.classifiers import features, learn_codes, learn_logistic, learn_stumps
-from bandana.audits.replays.measure import Measurement, PlannedBound, rounded, state
+from bandana.audits.outcome import ACTIONS, SAMPLING, Effort, Outcome, StatedBound, TriedControl
+from bandana.audits.plan import PlannedBound, levels
+from bandana.audits.replays.classifiers import features, learn_codes, learn_logistic, learn_stumps, signs_at, telling_cut
+from bandana.audits.replays.measure import Measurement, rounded, state
 from bandana.audits.searches.lines import LinesRun
 from bandana.audits.searches.sampling import too_few
 from bandana.privacy_core import Interval, Relation, TrustModel
 
 BLOCK = 4096
-_MAIN_SHARE, _DRAWN_SHARE = 0.8, 0.4
 _DEPENDENT = 1e-9
 _NOTED_SECONDS = 2.0
 
@@ -106,17 +105,31 @@ def _trees(data: IntArray, neighbor: IntArray, record: int) -> Scorer:
 # --- the audit -----------------------------------------------------------------------------------------------------
 
 
-def levels(confidence: float, n_pairs: int) -> tuple[float, float, float]:
-    """Levels of the bounds: the claim's own quantity on each pair, epsilon at delta on each, and on drawn rewards."""
-    failure = 1 - confidence
-    on_pairs = failure * (1 - _DRAWN_SHARE)
-    return on_pairs * _MAIN_SHARE / n_pairs, on_pairs * (1 - _MAIN_SHARE) / n_pairs, failure * _DRAWN_SHARE
-
-
 def promised(data: FloatArray, neighbor: FloatArray, quantity: Quantity, level: float, seed: int) -> float:
     """The bound that a score promises on the replays which choose between scores."""
     method, parameters = method_of(quantity, seed, is_learned=True)
     return methods.bound(method, rounded(data), rounded(neighbor), level, **parameters)
+
+
+def _most_promising(
+    held: Mapping[str, Sequence[FloatArray]], quantity: Quantity, level: float, seed: int
+) -> tuple[str, float | None]:
+    """The score that promises most, the first of equals; with a cut where its sign alone promises more.
+
+    Args:
+      held: name -> scores of the data set and of the neighbor, which nothing was learned from.
+      quantity: what is bounded; signs serve epsilon alone, see `telling_cut`.
+      level: of the bound.
+      seed: of the bound.
+    """
+    candidates: list[tuple[str, float | None]] = [(name, None) for name in held]
+    if quantity.name == "epsilon":
+        candidates += [(name, telling_cut(*scores)) for name, scores in held.items()]
+    worth = []
+    for name, cut in candidates:
+        data, neighbor = (signs_at(side, cut) for side in held[name])
+        worth.append(promised(data, neighbor, quantity, level, seed))
+    return candidates[first_largest(np.array(worth))]
 
 
 def measure(play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n_pairs: int | None = None) -> Measurement:
@@ -142,11 +155,11 @@ def measure(play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n
         sides = [replay(play, table, effort.replays, seeds[2 * index + side])
                  for side, table in enumerate((pair.data, pair.neighbor))]  # fmt: skip
         scorers = learn(sides[0].actions[:quarter], sides[1].actions[:quarter], pair.record, pair.data.n_actions)
+        held = {name: [scorer(side.actions[quarter:half]) for side in sides] for name, scorer in scorers.items()}
         for quantity, level in ((own, main), (epsilon, rest)):
-            held = {name: [scorer(side.actions[quarter:half]) for side in sides] for name, scorer in scorers.items()}
-            worth = [promised(data, neighbor, quantity, level, effort.seed) for data, neighbor in held.values()]
-            name = list(scorers)[first_largest(np.array(worth))]  # scorers that learned the same promise the same
-            test = tuple(rounded(scorers[name](side.actions[half:])) for side in sides)
+            name, cut = _most_promising(held, quantity, level, effort.seed)
+            test = tuple(rounded(signs_at(scorers[name](side.actions[half:]), cut)) for side in sides)
+            name = name if cut is None else f"sign of {name}"
             for side, score in zip(sides, test, strict=True):
                 _check_independence(score, side.block[half:])
             key = f"{name.replace(' ', '_')}{index}"

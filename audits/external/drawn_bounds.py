@@ -12,13 +12,12 @@ from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.ties import first_largest
 from bandana.audits.bounds import methods
+from bandana.audits.bounds.methods import bounds_on
 from bandana.audits.claims import Quantity
 from bandana.audits.external.drawn import Drawn, Menu, draw
 from bandana.audits.external.drawn_scores import learn
-from bandana.audits.external.releases.audit import bounds_on
 from bandana.audits.external.screening import Suspect, screen
-from bandana.audits.outcome import DRAWN, Effort, StatedBound
-from bandana.audits.replays.attacks import ACTIONS
+from bandana.audits.outcome import ACTIONS, DRAWN, Effort, StatedBound
 from bandana.audits.replays.measure import Measurement, rounded
 
 _LEARN, _CHOOSE, _WARY = 0.4, 0.2, 0.1

@@ -27,7 +27,7 @@ from bandana.audits.outcome import MU, Effort, Events, Outcome, accounted_as, cl
 from bandana.audits.searches.walk import n_cases_of, rarest_of, tail_of, values_of
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import NEAR_TEST_BUDGET
-from bandana.audits.trial import Trial
+from bandana.audits.trial import Audited, Trial
 from bandana.privacy_core import (
     ZCDP,
     BoundedEvent,
@@ -196,14 +196,25 @@ def examine(
     return audit(trial, controls, effort, at_test_budget=near_test_budget, subject=subject, about=about, caveats=caveats)
 
 
-def _planted(trial: Trial, effort: Effort) -> tuple[Control, ...]:
-    """Faults of the releases, where there are any, and faults at random places."""
+def faults_at_places(trial: Trial, effort: Effort) -> tuple[Control, ...]:
+    """Faults at random places of the trial's data, which the search for a counterexample claims to cover."""
     inside, _ = values_of(trial.algorithm, trial.table)
     n_cases = n_cases_of(trial.algorithm, trial.table, 2 * effort.replays)
     transcript = _recorded(trial.algorithm, trial.table, effort.seed).transcript
     has_digits = any(not is_selection(release.mechanism) for release in transcript)
     rarest = rarest_of(trial.table, n_cases)
-    places = planted_at_random(
+    return planted_at_random(
         trial.table.n_users, tuple(inside), rarest, effort.seed, has_digits=has_digits, tail=tail_of(transcript, rarest)
     )
-    return (*GENERIC, *places) if transcript else places
+
+
+def with_places(audited: Audited, effort: Effort) -> Audited:
+    """The same audit with faults at random places beside its own, where faults are planted."""
+    trial = audited.at_test_budget or audited.trial
+    return replace(audited, controls=(*audited.controls, *faults_at_places(trial, effort)))
+
+
+def _planted(trial: Trial, effort: Effort) -> tuple[Control, ...]:
+    """Faults of the releases, where there are any, and faults at random places."""
+    releases = GENERIC if _recorded(trial.algorithm, trial.table, effort.seed).transcript else ()
+    return (*releases, *faults_at_places(trial, effort))

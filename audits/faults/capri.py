@@ -16,7 +16,7 @@ from bandana.algorithms.bandits.capri.capri import Plan, ProjectedElimination, S
 from bandana.algorithms.bandits.capri.projection import Projection
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults.fault import Control, extended, fault_of, planted_as, without
-from bandana.audits.faults.releases import GENERIC, half_the_sensitivity
+from bandana.audits.faults.releases import GENERIC, RELEASED_AGAIN, half_the_sensitivity
 from bandana.audits.outcome import DETERMINISTIC
 from bandana.privacy_core import Ledger
 
@@ -171,10 +171,14 @@ class _LastUsers(_WatchesUsers):
 # --- the lists -------------------------------------------------------------------------------------------------------
 
 
-_SQRT_2 = ("noise-sqrt2", "released-again")
+_SQRT_2 = ("noise-sqrt2", RELEASED_AGAIN.name)
 _SHARED: tuple[Control, ...] = (
     *without(GENERIC, "decides-from-exact", *_SQRT_2),
     *(replace(control, is_fault=_sqrt_2_shows) for control in GENERIC if control.name in _SQRT_2),
+    replace(
+        RELEASED_AGAIN.caught(DETERMINISTIC), fault=f"{RELEASED_AGAIN.fault}; the declared bound hides it from replays",
+        is_fault=lambda honest: not _sqrt_2_shows(honest),
+    ),
     fault_of(_SquareForRoot, is_fault=_root_shows), half_the_sensitivity("gathering"),
     fault_of(_GeneratedContextsOnly, is_fault=_draws_too_little), fault_of(_NoiseOnCoefficients),
     fault_of(_NoiseAtEachPoint),

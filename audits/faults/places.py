@@ -24,6 +24,9 @@ from bandana.privacy_core import Ledger, is_selection
 _KEY = 0x706C_6163
 _DIGITS, _CLOSE = 2.0**20, 1e-6
 SELDOM = 0.01
+ALWAYS = ("reward-shown-later", "value-shown", "two-rewards-shown")
+SOMETIMES = ("reward-shown-seldom", "exact-in-the-tail")
+"""Names of the faults that every algorithm can have, and of those that take noise on numbers."""
 _DEVIATIONS, _TAIL = 4.0, 1e-5
 """Noise below minus four deviations has a probability of 3e-5 if it is Gaussian, and of 2e-3 if it is Laplace noise."""
 
@@ -129,13 +132,13 @@ class _BelowExact(WithLedgerWrapper):
     deviations: float
 
     def answer(self, request: ReleaseRequest, memory: None) -> FloatArray:
-        """The honest answer, unless its first number is too low."""
+        """The honest answer, unless one of its numbers is too low."""
         output = request.release()
         if is_selection(request.mechanism):
             return output
         rows = (len(output), -1)
-        noise = (output - request.value).reshape(rows)[:, 0]
-        is_low = noise < -self.deviations * request.mechanism.deviation
+        lowest = (output - request.value).reshape(rows).min(axis=1)  # the first number may have little noise of its own
+        is_low = lowest < -self.deviations * request.mechanism.deviation
         return np.where(is_low[:, np.newaxis], request.value.reshape(rows), output.reshape(rows)).reshape(output.shape)
 
 
@@ -183,7 +186,7 @@ def planted_at_random(
         words = f"With probability {share:.2g} the released state ends with the reward of record {seldom}"
         found.append(_control("reward-shown-seldom", words, _Seldom, seldom, n_records - 1, middle, share))
     if has_digits and tail < _TAIL:
-        words = f"A release whose first number is {_DEVIATIONS:g} standard deviations too low shows its exact value"
+        words = f"A release shows its exact value where one of its numbers is {_DEVIATIONS:g} standard deviations too low"
         found.append(_found_by_search("exact-in-the-tail", words, lambda honest: _BelowExact(honest, _DEVIATIONS)))
     return tuple(found)
 

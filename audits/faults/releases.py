@@ -423,7 +423,7 @@ GENERIC: tuple[Control, ...] = (
 """For any algorithm. Behind a ledger that cheats the book stays in order, so that sampling must find the fault; where a span
 or a sensitivity is wrong too, so must the deterministic audit."""
 
-HALVED, SQRT2, REUSED, FIRST_EXACT, _, DECIDES_FROM_EXACT, NOT_CLIPPED = GENERIC
+HALVED, SQRT2, REUSED, FIRST_EXACT, RELEASED_AGAIN, DECIDES_FROM_EXACT, NOT_CLIPPED = GENERIC
 
 # The same faults in code that is wrong without knowing it.
 HALVED_UNAWARE = replace(HALVED, plant=scaled_by(0.5), caught_by=DRAWN)

@@ -15,11 +15,11 @@ import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.ties import is_larger
+from bandana.audits.outcome import ACTIONS, REPORT, TRANSCRIPT
 from bandana.audits.replays.classifiers import FINE, Matrix, learn_counts, learn_logistic, learn_stumps
 from bandana.audits.replays.later_actions import Features, Layout, first_divergence, most_common
 from bandana.audits.replays.replay import Replays
 
-TRANSCRIPT, REPORT, ACTIONS = "transcript", "report", "actions"
 TRAIN_SHARE, SELECT_SHARE = 0.25, 0.25
 _MOST_LEARNED, _MOST_COMPARED = 1 << 13, 1 << 13
 _MOST_ROUNDS = 64

@@ -5,7 +5,7 @@ Whatever is learned here must be applied to other samples; then it decides power
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -165,6 +165,45 @@ def _cuts(column: Matrix, quantiles: FloatArray) -> Matrix:
     """Where a column can be cut in two: above a cut lie some rows, and below or on it others."""
     at = np.unique(np.quantile(column, quantiles, method="lower"))
     return np.asarray(at[at < column.max()])
+
+
+# --- two values ------------------------------------------------------------------------------------------------------
+
+
+def telling_cut(data: FloatArray, neighbor: FloatArray) -> float:
+    """The score up to which the shares of both sides differ most.
+
+    A guess by every run, with all weights equal, is the best one where the likelihood ratio takes two values, as of counts
+    with geometric noise; a ratio that is learned value by value makes rare values stand out by luck, and drops the others.
+
+    Args:
+      data: (n,) scores of the data set.
+      neighbor: (m,) scores of the neighbor.
+    """
+    values = np.unique(np.concatenate([data, neighbor]))
+    shares = [np.searchsorted(np.sort(side), values, "right") / len(side) for side in (data, neighbor)]
+    return float(values[np.argmax(np.round(shares[0] - shares[1], 12))])
+
+
+def signs_at(scores: FloatArray, cut: float | None) -> FloatArray:
+    """1 above the cut and -1 elsewhere; the scores themselves without a cut."""
+    return scores if cut is None else np.where(scores > cut, 1.0, -1.0)
+
+
+def with_signs(scorers: Mapping[str, Scorer], data: NDArray[Any], neighbor: NDArray[Any]) -> dict[str, Scorer]:
+    """The sign of each score at its most telling cut.
+
+    Args:
+      scorers: name -> score.
+      data: (n, ...) what scores take, of the data set; those that the scores were learned from, or others.
+      neighbor: (m, ...) the same of the neighbor.
+    """
+
+    def sign(scorer: Scorer) -> Scorer:
+        cut = telling_cut(scorer(data), scorer(neighbor))
+        return lambda x: signs_at(scorer(x), cut)
+
+    return {f"sign of {name}": sign(scorer) for name, scorer in scorers.items()}
 
 
 # --- outputs of any mechanism ----------------------------------------------------------------------------------------

@@ -15,57 +15,18 @@ from bandana.audits.bounds import methods
 from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import Quantity
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import ONE_RUN, Effort, Events, Scores, StatedBound, main_quantity
+from bandana.audits.outcome import ACTIONS, ONE_RUN, Effort, Scores, StatedBound
+from bandana.audits.plan import PlannedBound
 from bandana.audits.replays import attacks, one_run
-from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
 from bandana.audits.replays.replay import Replays, replay
-from bandana.privacy_core import GaussianDP, Guarantee, PureDP, TrustModel
+from bandana.privacy_core import GaussianDP, PureDP
 
-_MAIN_SHARE = 0.8
 _ONE_RUN_ROUNDS = 4096
 _LARGEST_RATIO = 3e38
 
 
 class NotANumber(ValueError):  # noqa: N818  (it says what the scores are)
     """Scores from which no bound can be taken."""
-
-
-@dataclass(frozen=True)
-class PlannedBound:
-    """One bound that an audit takes on every pair.
-
-    Attributes:
-      view: what the adversary sees.
-      quantity: what is bounded.
-      share: of the whole failure probability, for all pairs together.
-    """
-
-    view: str
-    quantity: Quantity
-    share: float
-
-
-def plan_bounds(stated: Guarantee, delta: float, events: Events = ()) -> tuple[PlannedBound, ...]:
-    """Plans the bounds that an audit of a claim takes; their shares add to 1.
-
-    The sharpest, on the claim's main quantity in the transcript, gets 80 % of the failure probability; the others share the
-    rest evenly: epsilon at `delta`, the parameter of the claim's own definition, both seen in the actions too, and under
-    local privacy in the message of the one user, and in one run in which every user is a canary.
-    """
-    main, epsilon, own = main_quantity(stated, events), Quantity("epsilon", delta), Quantity.of(stated)
-    others = dict.fromkeys(
-        (view, quantity)
-        for view, quantity in (
-            (TRANSCRIPT, epsilon),
-            (TRANSCRIPT, own),
-            (ACTIONS, main),
-            (ACTIONS, epsilon),
-            *(((REPORT, main), (ONE_RUN, main)) if stated.trust is TrustModel.LOCAL else ()),
-        )
-        if (view, quantity) != (TRANSCRIPT, main)
-    )
-    rest = (1 - _MAIN_SHARE) / len(others)
-    return (PlannedBound(TRANSCRIPT, main, _MAIN_SHARE), *(PlannedBound(view, quantity, rest) for view, quantity in others))
 
 
 @dataclass(frozen=True)
@@ -146,7 +107,7 @@ def measure(
             level = failure * planned.share / n_pairs
             if planned.view not in seen:
                 name = f"{planned.view}{index}"
-                attack, scores[name] = _score(planned, (data, neighbor), level, effort)
+                attack, scores[name] = scored(planned, (data, neighbor), level, effort)
                 seen[planned.view] = (attack, name)
                 if any(np.isnan(side).any() for side in scores[name]):
                     raise NotANumber(
@@ -187,7 +148,7 @@ def measure_one_run(
     return Measurement(found.bounds, {ONE_RUN: (found.scores, found.is_in.astype(float))})
 
 
-def _score(
+def scored(
     planned: PlannedBound, sides: tuple[Replays, Replays], level: float, effort: Effort
 ) -> tuple[str, tuple[FloatArray, FloatArray]]:
     """The attack's name, and the scores of both sides that the bound may use.

@@ -25,7 +25,7 @@ parameters: `bound` takes it anew.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,9 +36,8 @@ from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm, BoolArray, FloatArray, IntArray, Record
 from bandana.algorithms.run import run
 from bandana.audits.bounds.one_run import LEAST
-from bandana.audits.bounds.one_run_methods import bound, n_guesses_for
-from bandana.audits.claims import Quantity
-from bandana.audits.outcome import ONE_RUN, StatedBound
+from bandana.audits.bounds.one_run_methods import bound, plan
+from bandana.audits.outcome import GUESSED_COINS, ONE_RUN, StatedBound
 from bandana.privacy_core import (
     Carried,
     GaussianDP,
@@ -153,23 +152,10 @@ def _bounds(
     *,
     is_sequential: bool,
 ) -> tuple[StatedBound, ...]:
-    mu, epsilon = Quantity("mu"), Quantity("epsilon", delta)
-    is_pure = isinstance(claim, PureDP)
-    share = level / ((1 if is_pure else 2) * (2 if is_sequential else 1))
-    n_guesses = n_guesses_for(len(scores), claim, share)
-    planned: list[tuple[str, Quantity, dict[str, Any]]] = [
-        ("one-run-mu", mu, {"n_guesses": n_guesses}),
-        ("one-run-epsilon", epsilon, {"n_guesses": n_guesses, "delta": delta}),
-    ]
-    if is_sequential:
-        near = claim.epsilon if isinstance(claim, PureDP) else claim.epsilon_at(delta)
-        planned.append(("one-run-sequential", epsilon, {"delta": delta, "around": max(near, 1e-3)}))
-        planned.append(("one-run-sequential-mu", mu, {"around": claim.gdp().mu}))
     found = []
-    for name, quantity, parameters in planned:
-        if not (is_pure and quantity == mu):
-            lower = bound(name, scores, is_in, share, **parameters)
-            found.append(StatedBound(ONE_RUN, "guessed coins", canaries, quantity, name, parameters, share, lower, ONE_RUN))
+    for name, quantity, parameters, share in plan(len(scores), claim, delta, level, is_sequential=is_sequential):
+        lower = bound(name, scores, is_in, share, **parameters)
+        found.append(StatedBound(ONE_RUN, GUESSED_COINS, canaries, quantity, name, parameters, share, lower, ONE_RUN))
     return tuple(found)
 
 

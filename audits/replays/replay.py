@@ -6,6 +6,7 @@ import copy
 import multiprocessing
 import os
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ from bandana.privacy_core.checks import at_least
 
 BLOCK = 8192
 WORKERS = "BANDANA_WORKERS"
+_ARRAYS = ("log_ratio", "action_code", "report_log_ratio", "actions")
 _MAX_CODES = 4096
 _MOST_WORKERS = 2
 
@@ -68,6 +70,13 @@ class Replays:
         return Replays(
             self.log_ratio[rows], self.action_code[rows], self.report_log_ratio[rows], self.actions[rows], self.layout
         )
+
+
+def joined(parts: Sequence[Replays]) -> Replays:
+    """The replays of several blocks, in this order."""
+    logs, codes, reports, actions = ([getattr(part, name) for part in parts] for name in _ARRAYS)
+    layout = parts[0].layout
+    return Replays(np.concatenate(logs), np.concatenate(codes), np.concatenate(reports), np.concatenate(actions), layout)
 
 
 def default_workers() -> int:
@@ -117,11 +126,7 @@ def replay(
     """
     at_least("n_replays", n_replays, 1)
     n_workers = default_workers() if workers is None else at_least("workers", workers, 1)
-    layout = Layout(algorithm.n_actions, (pair.data.n_users - pair.record - 1) * pair.data.n_steps)
-    found = Replays(
-        np.empty(n_replays), np.empty(n_replays, dtype=np.int64), np.empty(n_replays),
-        np.empty((n_replays, layout.n_features), dtype=np.float32), layout,
-    )  # fmt: skip
+    found = _empty(algorithm, pair, n_replays)
     parts = [found[start : start + BLOCK] for start in range(0, n_replays, BLOCK)]
     seeds = seed.spawn(len(parts))
     can_copy = _is_copyable(algorithm)
@@ -141,6 +146,41 @@ def replay(
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     return found
+
+
+def n_blocks(n_replays: int) -> int:
+    """How many blocks one side's replays are made in."""
+    return -(-n_replays // BLOCK)
+
+
+def replay_block(
+    algorithm: Algorithm, pair: Pair, on_neighbor: bool, n_replays: int, seed: np.random.SeedSequence, block: int
+) -> Replays:
+    """One block of one side's replays, the same that `replay` makes with these arguments.
+
+    Args:
+      algorithm: what to audit.
+      pair: the two data sets.
+      on_neighbor: replay the neighbor instead of the data set.
+      n_replays: of the whole side.
+      seed: of the whole side; nothing was spawned from it.
+      block: which block, in [0, n_blocks(n_replays)).
+    """
+    size = min(BLOCK, n_replays - block * BLOCK)
+    found = _empty(algorithm, pair, size)
+    can_copy = _is_copyable(algorithm)
+    child = seed.spawn(n_blocks(n_replays))[block]
+    _replay_block(copy.deepcopy(algorithm) if can_copy else algorithm, pair, on_neighbor, found, child)
+    return found
+
+
+def _empty(algorithm: Algorithm, pair: Pair, n_replays: int) -> Replays:
+    """Memory for so many replays."""
+    layout = Layout(algorithm.n_actions, (pair.data.n_users - pair.record - 1) * pair.data.n_steps)
+    return Replays(
+        np.empty(n_replays), np.empty(n_replays, dtype=np.int64), np.empty(n_replays),
+        np.empty((n_replays, layout.n_features), dtype=np.float32), layout,
+    )  # fmt: skip
 
 
 def _is_copyable(algorithm: Algorithm) -> bool:

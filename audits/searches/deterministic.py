@@ -111,6 +111,7 @@ def search(
 
 
 _LONGEST_SEARCHED = 24
+_PART = 8
 
 
 class Deterministic:
@@ -123,11 +124,17 @@ class Deterministic:
         trial, limit = request.trial, request.book_limit
         rounds, shrinks = min(_LONGEST_SEARCHED, trial.table.n_users), not request.until_caught
         span, examples = trial.table.reward_range, request.effort.examples
-        found = search(trial.algorithm, span, limit, examples, rounds, shrinks, trial.private_records)
-        coverage = None
+        n_cases, seed = n_cases_of(trial.algorithm, trial.table, 2 * request.effort.replays), request.effort.seed
+
+        def generated(n: int) -> Counterexample | None:
+            return search(trial.algorithm, span, limit, n, rounds, shrinks, trial.private_records)
+
+        # What most planted faults do shows in the first cases, and what is hidden sooner in the walk than in more of them.
+        found, coverage = generated(-(-examples // _PART) if request.until_caught else examples), None
         if found is None:
-            n_cases, seed = n_cases_of(trial.algorithm, trial.table, 2 * request.effort.replays), request.effort.seed
-            found, coverage = walk(trial.algorithm, trial.table, limit, n_cases, seed, trial.private_records)
+            found, coverage = walk(trial.algorithm, trial.table, limit, n_cases, seed, trial.private_records, shrinks)
+        if found is None and request.until_caught:
+            found = generated(examples)
         found = found or examine_pair(trial.algorithm, request.least_favorable.pair, limit, request.effort.seed)
         described = None if found is None else found.describe()
         return Finding(found is not None, counterexample=described, coverage=coverage)

@@ -28,12 +28,14 @@ class Request:
       effort: replays, cases and seed.
       failure: probability with which some bound exceeds the truth, at most.
       until_caught: any evidence against the algorithm will do, and the search for it ends there; for planted faults.
+      must_catch: names of the searches that must catch a planted fault; another one that looks for it may stop early.
     """
 
     trial: Trial
     effort: Effort
     failure: float
     until_caught: bool = False
+    must_catch: tuple[str, ...] = ()
 
     @property
     def claimed(self) -> float:

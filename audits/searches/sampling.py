@@ -14,7 +14,8 @@ from bandana.audits.bounds.methods import bound, method_of
 from bandana.audits.claims import Quantity
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import MU, ONE_RUN, SAMPLING, Effort, Scores, StatedBound
-from bandana.audits.replays.measure import Measurement, NotANumber, PlannedBound, measure, measure_one_run, plan_bounds
+from bandana.audits.plan import PlannedBound, plan_bounds
+from bandana.audits.replays.measure import Measurement, NotANumber, measure, measure_one_run
 from bandana.audits.replays.replay import replay
 from bandana.audits.searches.request import Finding, Request
 from bandana.privacy_core import PureDP
@@ -97,14 +98,18 @@ class Sampling:
 
 
 def _attempts(request: Request) -> list[tuple[Effort, tuple[PlannedBound, ...]]]:
-    """What is measured, in turn: for planted faults a part of the replays, then all, as most are caught with the first."""
+    """What is measured, in turn: for planted faults a part of the replays, then all, as most are caught with the first.
+
+    One that replays need not catch is looked for with the part alone.
+    """
     effort, plan = request.effort, plan_bounds(request.trial.claim.stated, request.effort.delta, request.events)
     if not request.until_caught:
         return [(effort, plan)]
     plan = tuple(planned for planned in plan if planned.quantity == plan[0].quantity and planned.view != ONE_RUN)
     if effort.replays < _PART * _FEWEST_OF_PART:
         return [(effort, plan)]
-    return [(replace(effort, replays=effort.replays // _PART), plan[:1]), (effort, plan)]
+    part, whole = (replace(effort, replays=effort.replays // _PART), plan[:1]), (effort, plan)
+    return [part, whole] if SAMPLING in request.must_catch else [part]
 
 
 def _pairs(request: Request) -> Iterator[Pair]:

@@ -38,6 +38,7 @@ _MOST_CASES, _LARGEST_WORK = 1 << 15, 1 << 31
 _N_TABLES, _MOST_OWN = 128, 16
 _KEY = 0x77_616C_6B
 _ATTEMPTS = 4
+_LONGEST_ERROR = 200
 _FIRST_READERS = 1 / 4
 """Share of the cases in which the first release that reads the record is widened; in as many it is any other."""
 
@@ -80,7 +81,13 @@ def tail_of(transcript: Iterable[Release], rarest: float) -> float:
 
 
 def walk(
-    algorithm: Algorithm, table: Table, claim: GaussianDP | None, n_cases: int, seed: int, private_records: bool = False
+    algorithm: Algorithm,
+    table: Table,
+    claim: GaussianDP | None,
+    n_cases: int,
+    seed: int,
+    private_records: bool = False,
+    shortens: bool = True,
 ) -> tuple[Counterexample | None, Coverage]:
     """Changes every record of a table in many contexts, and checks every replicate.
 
@@ -91,9 +98,10 @@ def walk(
       n_cases: how many cases.
       seed: of cases and noise.
       private_records: whether a record is what its user brings and the rewards, or the rewards alone.
+      shortens: look for a shorter counterexample; without, any one will do.
 
     Returns:
-      a counterexample, as short as it could be made, or None; and what was tried.
+      a counterexample, or None; and what was tried.
     """
     inside, anywhere = values_of(algorithm, table)
     rarest = rarest_of(table, n_cases)
@@ -102,19 +110,21 @@ def walk(
         rarest, "round" if table.n_steps == 1 else "episode",
     )  # fmt: skip
     tails: list[float] = []
+    refused = ""
     most_releases, lines = table.n_users, LinesRun(file_of(algorithm))
     for place, start in enumerate(range(0, n_cases, BATCH)):
         n_reps = min(BATCH, n_cases - start)
         batch = _Batch.drawn(table, n_reps, start, (inside, anywhere), private_records, (seed, place), most_releases)
         with lines:
-            sides = batch.play(algorithm)
+            sides, error = batch.play(algorithm)
+        refused = refused or error
         found = checks.first_violation(sides, claim)
         if found is not None:
-            return _shorter(algorithm, found, table.reward_range, claim), coverage
+            return _shorter(algorithm, found, table.reward_range, claim) if shortens else found, coverage
         transcript = sides.live.transcript
         most_releases = max(1, len(transcript))
         tails.append(tail_of(transcript, rarest) if (sides.widened >= 0).any() else 1.0)
-    return None, replace(coverage, tail=max(tails), never_ran=lines.never)
+    return None, replace(coverage, tail=max(tails), never_ran=lines.never, refused=refused)
 
 
 @dataclass(frozen=True)
@@ -177,17 +187,21 @@ class _Batch:
         widened = np.where(kind < 1, FIRST_READER, any_release)
         return cls(tables, chosen, record, rows, hidden, widened, int(sequence.generate_state(1)[0]))
 
-    def play(self, algorithm: Algorithm) -> Sides:
-        """Runs all cases at once, on both sides; with noise of its own size where the algorithm cannot bear any other."""
+    def play(self, algorithm: Algorithm) -> tuple[Sides, str]:
+        """Runs all cases at once, on both sides; with noise of its own size where the algorithm raises under any other.
+
+        Returns:
+          both sides, and what it raised.
+        """
         n_reps, stack = len(self.record), self.tables[0].stack
         data, neighbor = (
             stack(self.tables, self.table, self.record, self.rows, np.arange(n_reps) + first) for first in (0, n_reps)
         )
         given = algorithm, (data, neighbor), self.seed, self.case, self.record, self.hidden
         try:
-            return play_streams(*given, self.wide)
-        except Exception:  # what anybody's code does with noise that it never met before
-            return play_streams(*given)
+            return play_streams(*given, self.wide), ""
+        except Exception as error:  # what anybody's code does with noise that it never met before
+            return play_streams(*given), f"{type(error).__name__}: {error}".partition("\n")[0][:_LONGEST_ERROR]
 
     def case(self, rep: int) -> Case:
         """What a replicate plays."""

@@ -9,13 +9,16 @@ from bandana.audits.audit import audit
 from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import Quantity, parse
 from bandana.audits.evidence import verify, write
+from bandana.audits.faults.releases import RELEASED_AGAIN
 from bandana.audits.faults.sums import CONTROLS_OF_SUMS
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, MU, NOISE, ONE_RUN, SAMPLING, Effort, Verdict, accounted_as, accounted_mu
+from bandana.audits.plan import PlannedBound, plan_bounds
 from bandana.audits.replays.attacks import ACTIONS, REPORT, TRANSCRIPT
-from bandana.audits.replays.measure import PlannedBound, measure, plan_bounds, rounded
+from bandana.audits.replays.measure import Measurement, measure, rounded
 from bandana.audits.searches.noise import examine_noise
-from bandana.audits.searches.request import Finding
+from bandana.audits.searches.request import Finding, Request
+from bandana.audits.searches.sampling import Sampling
 from bandana.audits.subjects import subjects
 from bandana.privacy_core import ConcentratedEvent, GaussianEvent, LaplaceEvent, NonPrivateEvent, PureDP, TrustModel
 
@@ -140,6 +143,35 @@ def test_the_honest_algorithm_and_each_faulty_one_go_through_the_same_searches(m
     assert all(control.is_caught for control in outcome.controls)
 
 
+def test_replays_look_with_a_part_of_the_effort_for_what_others_must_catch(monkeypatch):
+    """Without a bound above the limit, all replays follow where replays must catch it, and nothing where they need not."""
+    tried = []
+
+    def measured(algorithm, pairs, effort, plan, **more):
+        tried.append(effort.replays)
+        return Measurement((), {})
+
+    monkeypatch.setattr("bandana.audits.searches.sampling.measure", measured)
+    trial, effort = subjects()["block tree"]().trial, replace(EFFORT, replays=16384)
+    for must_catch in ((SAMPLING,), (NOISE,)):
+        Sampling().examine(Request(trial, effort, 0.05, until_caught=True, must_catch=must_catch))
+    assert tried == [2048, 16384, 2048]
+
+
+def test_a_fault_of_some_searches_alone_is_named_with_the_others():
+    """Where a fault shows in one search only, it is planted for that one, and the notes have the rest."""
+    subject = subjects()["block tree"]()
+    again = RELEASED_AGAIN
+    controls = (
+        replace(again, is_fault=lambda honest: False),
+        again.caught(DETERMINISTIC),
+        replace(again, name="other", is_fault=lambda honest: False),
+    )
+    outcome = audit(subject.trial, controls, EFFORT)
+    assert [(control.name, control.expected) for control in outcome.controls] == [("released-again", (DETERMINISTIC,))]
+    assert outcome.about["not planted, as they are no faults here"] == "released-again (for sampling), other"
+
+
 # --- what each search adds ------------------------------------------------------------------------------------------
 
 
@@ -187,7 +219,10 @@ def test_a_local_claim_is_audited_in_the_report_and_in_one_run():
 
 def test_evidence_of_a_local_audit_is_verified(tmp_path):
     subject = subjects()["block local"]()
-    write(tmp_path / "e.npz", audit(subject.trial, subject.controls[:1], EFFORT))
+    about = {"probes": ", ".join(map(str, subject.trial.probes)), "seeds": f"SeedSequence({EFFORT.seed})"}
+    about["code sha256"] = "0" * 64
+    named = {"kind": "catalog", "name": subject.label}
+    write(tmp_path / "e.npz", audit(subject.trial, subject.controls[:1], EFFORT, subject=named, about=about))
     found = verify(tmp_path / "e.npz")
     assert found.is_verified, found.differences
     assert sum(line.what.startswith("one_run; ") for line in found.lines) == 4

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,13 +18,14 @@ import numpy as np
 from bandana.algorithms.protocol import FloatArray
 from bandana.algorithms.ties import first_largest
 from bandana.audits.bounds import methods
-from bandana.audits.bounds.methods import method_of
+from bandana.audits.bounds.methods import bounds_on
 from bandana.audits.claims import Quantity
 from bandana.audits.external.releases.calls import Batch, BrokenRelease, Caller
 from bandana.audits.external.releases.encoding import Encoder, Outputs, Raised, is_numeric, joined
 from bandana.audits.external.releases.outcome import ReleaseOutcome
-from bandana.audits.external.releases.scores import learn, with_signs
+from bandana.audits.external.releases.scores import learn
 from bandana.audits.outcome import OUTPUT, StatedBound
+from bandana.audits.replays.classifiers import with_signs
 from bandana.audits.replays.measure import rounded
 from bandana.privacy_core import Guarantee
 
@@ -216,16 +216,6 @@ def _ordered(side: Outputs, n: int, seed: int | None) -> Outputs:
         return side[:n]
     order = np.random.default_rng([seed, 9]).permutation(len(side))[:n]
     return side[order] if isinstance(side, np.ndarray) else [side[place] for place in order.tolist()]
-
-
-def bounds_on(quantity: Quantity, seed: int) -> Sequence[tuple[str, dict[str, Any]]]:
-    """The bounds among which held-out runs choose."""
-    sharpest = method_of(quantity, seed, is_learned=True)
-    if quantity.name == "mu":
-        return (sharpest, ("mu-threshold", {}))
-    if quantity.name != "epsilon":
-        return (sharpest,)
-    return (sharpest, ("epsilon-threshold", {"delta": quantity.delta}) if quantity.delta else ("pure-event", {"seed": seed}))
 
 
 def reach_of(quantity: Quantity, seed: int, level: float, n: int, share: float = 1.0) -> float:

@@ -108,33 +108,6 @@ def learn(data: FloatArray, neighbor: FloatArray, seed: int, *, is_quick: bool =
     return found
 
 
-def with_signs(scorers: dict[str, Scorer], data: FloatArray, neighbor: FloatArray) -> dict[str, Scorer]:
-    """On which side of a cut each score lies, 1 or -1: the cut at which both sides differ most.
-
-    A guess by every run, with all weights equal, is the best one where the likelihood ratio takes two values, as of counts
-    with geometric noise; a ratio that is learned value by value makes rare values stand out by luck, and drops the others.
-
-    Args:
-      scorers: name -> score.
-      data: (n, columns) encoded outputs of the data set that the scores were learned from, or others.
-      neighbor: (m, columns) the same of the neighbor.
-    """
-    data, neighbor = data[:_MOST_LEARNED], neighbor[:_MOST_LEARNED]
-
-    def sign(scorer: Scorer) -> Scorer:
-        cut = _cut(scorer(data), scorer(neighbor))
-        return lambda x: np.where(scorer(x) > cut, 1.0, -1.0)
-
-    return {f"sign of {name}": sign(scorer) for name, scorer in scorers.items()}
-
-
-def _cut(data: FloatArray, neighbor: FloatArray) -> float:
-    """The score up to which the shares of both sides differ most."""
-    values = np.unique(np.concatenate([data, neighbor]))
-    shares = [np.searchsorted(np.sort(side), values, "right") / len(side) for side in (data, neighbor)]
-    return float(values[np.argmax(np.round(shares[0] - shares[1], 12))])
-
-
 def _filled(x: FloatArray) -> FloatArray:
     """Missing numbers as 0, infinite ones as large."""
     return np.nan_to_num(x, nan=0.0, posinf=1e12, neginf=-1e12)

@@ -217,7 +217,8 @@ def test_a_leak_beyond_the_claim_fails_and_one_at_it_does_not(text):
 
 
 def test_the_private_example_passes_and_its_evidence_is_verified(tmp_path):
-    outcome = examine(PLAY, CLAIM, _pairs(PLAY), EFFORT, SUBJECT, {})
+    about = {"seeds": f"SeedSequence({EFFORT.seed})", "code sha256": "0" * 64}
+    outcome = examine(PLAY, CLAIM, _pairs(PLAY), EFFORT, SUBJECT, about)
     assert outcome.verdict is Verdict.NOT_REFUTED, outcome.reasons
     assert "a function shows no ledger to account" in outcome.reasons[0]
     three = outcome.numbers[MU]

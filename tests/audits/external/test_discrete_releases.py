@@ -8,9 +8,10 @@ fixed.
 import numpy as np
 import pytest
 
-from bandana.audits.claims import parse
+from bandana.audits.claims import Quantity, parse
+from bandana.audits.external import black_box
 from bandana.audits.external.releases.audit import Samples, examine
-from bandana.audits.external.releases.scores import with_signs
+from bandana.audits.replays.classifiers import with_signs
 
 PURE = parse("pure(epsilon=1, relation=pair)").stated
 N = 20_000
@@ -42,6 +43,14 @@ def test_the_choice_does_not_see_the_runs_of_the_bound():
 def test_other_quantities_choose_among_scores_alone(claim):
     found = examine(Samples(geometric(0, 1, 2000), geometric(1, 1, 2000)), parse(claim).stated)
     assert not found.bound.attack.startswith("sign of")
+
+
+@pytest.mark.parametrize(("quantity", "is_sign"), [(Quantity("epsilon"), True), (Quantity("mu"), False)])
+def test_of_a_function_too_the_sign_is_a_candidate_for_epsilon(quantity, is_sign, monkeypatch):
+    """It is taken where it promises more, here by a rule that likes few values."""
+    monkeypatch.setattr(black_box, "promised", lambda data, neighbor, *given: 1 / len(np.unique([*data, *neighbor])))
+    held = {"score": [np.array([0.0, 1, 2, 5]), np.array([1.0, 3, 5, 6])], "other": [np.zeros(4), np.array([1.0, 2, 3, 4])]}
+    assert black_box._most_promising(held, quantity, 0.05, 0) == (("score", 2.0) if is_sign else ("other", None))
 
 
 def test_the_cut_is_where_both_sides_differ_most():

@@ -14,10 +14,12 @@ from bandana.algorithms.rkhs.kernels import Matern, SquaredExponential
 from bandana.algorithms.rkhs.pool import Pool
 from bandana.audits.audit import audit
 from bandana.audits.faults.capri import CAPRI_CONTROLS
+from bandana.audits.faults.fault import BOTH
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, Effort
 from bandana.audits.replays.replay import replay
+from bandana.audits.searches.deterministic import search
 from bandana.audits.testbeds.catalog import at_test_budget, bed_of, bed_settings
 from bandana.audits.trial import Trial
 
@@ -155,7 +157,22 @@ def test_a_factor_that_the_printed_bound_hides_is_not_planted(calibration, is_fa
     points = np.random.Generator(np.random.SFC64(0)).random((4, 8, 2))
     rough = replace(problem, n_actions=8, kernel=Matern(1.5, 0.8), pool=Pool(points, np.full(4, 0.25)))
     algorithm = entry.build(bed_settings(entry, rough, calibration))
-    planted = {control.name: control for control in CAPRI_CONTROLS["capri joint"]}
-    assert planted["noise-halved"].is_fault(algorithm)
-    for name in ("noise-sqrt2", "released-again", "square-for-root"):
-        assert planted[name].is_fault(algorithm) == is_fault
+    planted = [control for control in CAPRI_CONTROLS["capri joint"] if control.is_fault(algorithm)]
+    caught_by = {control.name: control.caught_by for control in planted}
+    assert len(caught_by) == len(planted)  # of each name, what is planted is one
+    assert "noise-halved" in caught_by
+    for name in ("noise-sqrt2", "square-for-root"):
+        assert (name in caught_by) == is_fault
+    assert caught_by["released-again"] == (BOTH if is_fault else (DETERMINISTIC,))
+
+
+def test_a_second_release_that_the_printed_bound_covers_breaks_the_proof_all_the_same():
+    """The value that a release without a reader gets again has moved: no replay shows it, the deterministic audit does."""
+    entry = find("capri joint")
+    problem, table = bed_of(entry, ROUNDS, 0)
+    settings = bed_settings(entry, replace(problem, kernel=Matern(1.5, 0.8)), "printed")
+    algorithm = entry.build(settings)
+    (again,) = (c for c in CAPRI_CONTROLS["capri joint"] if c.name == "released-again" and c.caught_by == (DETERMINISTIC,))
+    found = search(again.plant(algorithm), table.reward_range, entry.promise(settings).gaussian, 40)
+    assert found is not None
+    assert search(algorithm, table.reward_range, entry.promise(settings).gaussian, 40) is None

@@ -20,7 +20,8 @@ from bandana.audits.faults.finite_arm import FINITE_ARM_CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING, Effort, Verdict, accounted_as
-from bandana.audits.replays.measure import measure, plan_bounds
+from bandana.audits.plan import plan_bounds
+from bandana.audits.replays.measure import measure
 from bandana.audits.searches import deterministic, noise
 from bandana.audits.seeds import derive
 from bandana.audits.trial import Trial

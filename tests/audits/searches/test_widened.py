@@ -117,6 +117,9 @@ def test_who_cannot_bear_wide_noise_is_walked_without_it():
     assert found is None
     assert coverage.tail == 1.0
     assert "one release" not in coverage.lines()[1]
+    assert coverage.lines()[2] == (
+        "tails of noise were not searched: under wider noise it raised LinAlgError: not positive definite"
+    )
 
 
 def test_the_fault_in_the_tail_is_planted_where_tails_are_covered_and_found():
