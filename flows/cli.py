@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from bandana.flows.commands import accounting, audits, export, pages, reports, schedule, suites
+from bandana.flows.commands import accounting, audits, book, bundle, export, pages, reports, schedule, suites, verify
 from bandana.flows.running.settings import use_one_thread
 
 app = typer.Typer(
@@ -20,7 +20,8 @@ for command in (
     suites.tune,
     suites.schema,
     audits.audit,
-    audits.verify,
+    verify.verify,
+    bundle.bundle,
     reports.report,
     export.export,
     schedule.serve,
@@ -31,6 +32,8 @@ for command in (
     accounting.crosscheck,
 ):
     app.command((command.__name__).rstrip("_"))(command)
+app.add_typer(book.app, name="book")
+app.add_typer(bundle.key, name="key")
 
 
 def main() -> None:

@@ -7,8 +7,9 @@ import math
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import DETERMINISTIC, MU, NOISE, SAMPLING, Effort
+from bandana.audits.plan import plan_bounds
 from bandana.audits.replays.attacks import ACTIONS, TRANSCRIPT
-from bandana.audits.replays.measure import measure, plan_bounds
+from bandana.audits.replays.measure import measure
 from bandana.audits.searches import deterministic, noise
 from bandana.audits.testbeds.blocks import Trial
 

@@ -15,6 +15,7 @@ from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.problem import ARMS, EPISODIC, Problem
 from bandana.algorithms.run import run
 from bandana.audits.claims import Quantity
+from bandana.audits.external.white_box import faults_at_places
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
@@ -29,9 +30,11 @@ from bandana.audits.outcome import (
     accounted_mu,
     main_quantity,
 )
-from bandana.audits.replays.measure import measure, plan_bounds
-from bandana.audits.searches.deterministic import search
+from bandana.audits.plan import plan_bounds
+from bandana.audits.replays.measure import measure
+from bandana.audits.searches.deterministic import Deterministic, search
 from bandana.audits.searches.noise import examine_noise
+from bandana.audits.searches.request import Request
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial
@@ -251,6 +254,16 @@ def test_the_deterministic_audit_finds_each_fault(case):
             assert _search(faulty, 150, shrinks=False) is not None, control.name
 
 
+@some_in_short_all_nightly("family", "guarantee")
+def test_faults_at_random_places_are_found(case, users):
+    """Each shows at one record only; the rarest is missed with probability e^-8 at most."""
+    trial, effort = _audited(case, users), Effort(2 * FEW_REPLAYS, CONFIDENCE, 1e-5, 16, seed=1)
+    for control in faults_at_places(trial, effort):
+        faulty = dataclasses.replace(trial, algorithm=control.plant(trial.algorithm))
+        request = Request(faulty, effort, 1 - CONFIDENCE, until_caught=True, must_catch=control.caught_by)
+        assert Deterministic().examine(request).is_caught, control.fault
+
+
 @some_in_short_all_nightly("family", "plays_on", "privacy_model", "guarantee")
 def test_each_fault_of_the_noise_is_found(case, users):
     trial = _audited(case, users)
@@ -297,7 +310,7 @@ def test_every_private_entry_has_planted_faults_and_each_kind_of_audit_must_see_
     private = {entry.label for entry in CATALOG if entry.promise}
     assert set(CONTROLS) == private
     for controls in CONTROLS.values():
-        assert len({control.name for control in controls}) == len(controls)
+        assert len({(control.name, control.caught_by) for control in controls}) == len(controls)
         for kind in (SAMPLING, DETERMINISTIC):
             assert any(kind in control.caught_by for control in controls)
 

@@ -1,9 +1,8 @@
-"""Commands on audits: audit, verify."""
+"""The command audit."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,6 @@ from bandana.flows.commands.options import (
     DryRun,
     ExecutorName,
     Workers,
-    console,
     echo,
     echo_files,
     open_data,
@@ -175,26 +173,6 @@ def _audit_release(
         _say_files(files)
     if audited.outcome.verdict != "NOT REFUTED":
         raise typer.Exit(FAILURE)
-
-
-def verify(
-    evidence: Annotated[Path, typer.Argument(help="An evidence file, *.evidence.npz.", show_default=False)],
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Recompute the bounds and the verdict of an evidence file from its scores, without the algorithm."""
-    with failures(debug):
-        from bandana.flows.queries.verify import WIDTH, check, conclude, render, told
-
-        found = check(evidence)
-        if as_json:
-            lines = [asdict(line) for line in found.lines]
-            typer.echo(json.dumps({"evidence": str(evidence), "is_verified": found.is_verified, "lines": lines}, indent=1))
-        else:
-            console(WIDTH).print(render(found))
-            echo(*told(evidence), conclude(evidence, found))
-        if not found.is_verified:
-            raise typer.Exit(FAILURE)
 
 
 def _audit_own(

@@ -31,6 +31,7 @@ class failures:  # noqa: N801  (read as: with failures(debug))
 
 def explain(error: BaseException) -> tuple[str, int]:
     """What to tell the user of a failure, and the exit code."""
+    from bandana.flows.books.chain import BookError
     from bandana.flows.keys.identity import OtherCodeError
     from bandana.flows.spec.mistakes import SpecError
     from bandana.flows.tracking.errors import TrackingError
@@ -51,7 +52,7 @@ def explain(error: BaseException) -> tuple[str, int]:
             said = f"the disk is full{where}; finished work is kept: free some space and run the same command again"
             return said, FAILURE
     for link in chain:
-        if isinstance(link, TrackingError | OtherCodeError):
+        if isinstance(link, TrackingError | OtherCodeError | BookError):
             return str(link), FAILURE
     if any(isinstance(link, BrokenExecutor) for link in chain):
         said = "a worker process was killed, by hand or for want of memory (fewer --workers need less of it)"

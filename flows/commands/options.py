@@ -15,7 +15,9 @@ from bandana.flows.running.settings import ANONYMOUS, DataFolder
 if TYPE_CHECKING:
     from rich.console import Console
 
-USER_MISTAKE, FAILURE = 2, 1
+USER_MISTAKE, FAILURE, DIFFERS = 2, 1, 3
+"""Exit codes: the user's mistake; a failure, or a verdict that is neither PASS nor NOT REFUTED; evidence that is not what it
+states."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 

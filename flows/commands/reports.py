@@ -21,19 +21,31 @@ def report(
         typer.Option(help="What changed between two runs: suites, their folders, or JSON files of reports.",
                      metavar="RUN_A RUN_B", show_default=False),
     ] = None,
+    registry: Annotated[
+        bool,
+        typer.Option("--registry", help="Write a draft entry for the public registry of deployments instead; the spec must "
+                     "declare a `deployment`."),
+    ] = False,
     anonymous: Anonymous = False,
     as_json: AsJson = False,
     data: Data = None,
     debug: Debug = False,
 ) -> None:  # fmt: skip
-    """Render the report again from what is stored, or show what changed between two runs; nothing is computed anew."""
+    """Render the report again from what is stored, show what changed between two runs, or draft a registry entry."""
     with failures(debug):
         if compare is not None:
             if spec is not None:
                 from bandana.flows.spec.mistakes import SpecError
 
                 raise SpecError(f"{spec}: --compare takes two runs and no spec")
+            if registry:
+                from bandana.flows.spec.mistakes import SpecError
+
+                raise SpecError("--registry: is of one run; leave out --compare")
             _compare(*compare, open_data(data), as_json=as_json)
+            return
+        if registry:
+            _register(spec, open_data(data), as_json=as_json)
             return
         run_file(spec or _last_spec(open_data(data)), data, ["report"], as_json=as_json)
 
@@ -51,6 +63,19 @@ def _compare(before: str, after: str, folder: DataFolder, *, as_json: bool) -> N
         console(WIDTH).print(table)
     echo(*conclude(found))
     echo_files(files)
+
+
+def _register(spec: Path | None, folder: DataFolder, *, as_json: bool) -> None:
+    from bandana.flows.spec.spec import load_spec
+    from bandana.flows.suites.registry import write_entry
+
+    place = spec or _last_spec(folder)
+    entry, written = write_entry(load_spec(place), place.read_text(encoding="utf-8"), folder)
+    if as_json:
+        typer.echo(json.dumps({"entry": entry, "file": str(written)}, indent=1, allow_nan=False))
+        return
+    echo("A draft: check every sentence, and submit it at github.com/opendp/deployments-registry-data.")
+    echo_files({"yaml": written})
 
 
 def _last_spec(folder: DataFolder) -> Path:

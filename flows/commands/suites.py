@@ -111,8 +111,9 @@ def tune(
             return
         width = max(map(len, done.chosen))
         for cell, value in done.chosen.items():
-            tried = ", ".join(f"{each.mean:.4g} at {each.value:g}" for each in done.tried[cell])
-            typer.echo(f"{cell:<{width}}  {done.parameter} = {value:g}   (mean regret {tried})")
+            means = [f"{each.mean:.4g} at {each.value:g}" for each in done.tried[cell] if each.mean is not None]
+            why = f"mean regret {', '.join(means)}" if means else "drawn by the exponential mechanism; regret is withheld"
+            typer.echo(f"{cell:<{width}}  {done.parameter} = {value:g}   ({why})")
         typer.echo(f"wrote {found.place_of_tuned}")
 
 

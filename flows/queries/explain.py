@@ -21,6 +21,7 @@ from bandana.flows.spec.own_data import SECRET, pinned
 from bandana.flows.spec.plan import Cell, played_cells
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import Spec
+from bandana.flows.suites.charges import forecast
 from bandana.flows.suites.play import is_played
 from bandana.flows.suites.work import evidence_of
 
@@ -35,8 +36,8 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
       workers: blocks side by side; None: one a core.
 
     Returns:
-      `cells`, each with its claim, its work and what is left; `beside`: how many twins and reference rows a benchmark plays;
-      `seconds` of all that is left, on so many workers.
+      `books`, one line for each budget book; `cells`, each with its claim, its work and what is left; `beside`: how many
+      twins and reference rows a benchmark plays; `seconds` of all that is left, on so many workers.
     """
     store = Store(data / "results") if data is not None and data.exists() else None
     journal = None if data is None else Journal(DataFolder(data).journal(spec.name))
@@ -49,6 +50,7 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
     cells = [_cell(cell, blocks[cell.name], pace.get(cell.name, 0.0), steps, store, journal) for cell in own]
     other_seconds = sum(_left(blocks[cell.name]) * _pace_beside(cell, pace) for cell in beside if _left(blocks[cell.name]))
     shared = workers or n_workers()
+    waiting = [block for cell in played for block in cell.blocks() if store is None or not is_played(block, store)]
     return {
         "suite": spec.name,
         "steps": steps,
@@ -65,6 +67,7 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
         "horizon": spec.horizon,
         "unit": unit_of([environment.describe() for environment in environments_of(spec)]),
         "replications": spec.replications,
+        "books": forecast(waiting, data) if "benchmark" in steps else [],
         "cells": cells,
         "beside": {
             str(role): sum(cell.role is role for cell in beside) if "benchmark" in steps else 0
@@ -124,6 +127,7 @@ def render(found: dict[str, Any]) -> Group:
             f"{item['label']}: {item['arms']} {'arms' if item['kind'] in ARMS else 'actions'}; {_shown(item['shown'])}"
             for item in found["environments"]
         ),
+        *found["books"],
     ]
     table = Table("cell", "claims", "trust", "epsilon at delta", "blocks (done)", "audit", "left, one core")
     for cell in found["cells"]:

@@ -84,6 +84,10 @@ class DataFolder:
         """The login of Prefect's pages under `bandana serve`, which the owner alone can read."""
         return self.prefect / "login"
 
+    def book(self, name: str) -> Path:
+        """A budget book that specs name."""
+        return self.root / "books" / f"{name}.sqlite"
+
     def suite(self, name: str) -> Path:
         """A suite's spec, report and evidence."""
         return self.root / "suites" / name

@@ -21,7 +21,15 @@ from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import Cell, cells_of, played_cells
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.summaries import audit_record
-from bandana.flows.suites.work import audit_cell, audit_entry, audit_key, check_audits, evidence_of, stored_audit
+from bandana.flows.suites.work import (
+    audit_cell,
+    audit_entry,
+    audit_key,
+    check_audits,
+    evidence_of,
+    parts_first,
+    stored_audit,
+)
 from bandana.flows.tracking.tracker import Tracker
 
 
@@ -34,8 +42,8 @@ def _audit(cell: Cell, store: Store, label: str, key: str) -> tuple[dict[str, An
 
 
 @task(name="track-audit", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def _track(cell: Cell, outcome: dict[str, Any], store: Store, tracker: Tracker, label: str) -> None:
-    tracker.log_cell(cell.spec.name, audit_record(cell, outcome, evidence_of(cell, store)))
+def _track(cell: Cell, outcome: dict[str, Any], evidence: Path, tracker: Tracker, label: str) -> None:
+    tracker.log_cell(cell.spec.name, audit_record(cell, outcome, evidence))
 
 
 @flow(name="audit", persist_result=False)
@@ -62,18 +70,19 @@ def audit_flow(spec: Spec, data: str) -> list[dict[str, Any]]:
     missing = [cell for cell in cells if cell.name not in outcomes]
     journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
     examine = _audit.with_options(**patience(spec.execution.retries, spec.execution.audit_timeout))
-    futures = {examine.submit(cell, store, cell.name, audit_key(cell)): cell for cell in missing}
+    futures = {examine.submit(cell, store, cell.name, audit_key(cell)): cell for cell in parts_first(missing)}
     with bar("audit", 2 * len(cells), done=len(outcomes)) as advance:
         for future in as_completed(list(futures)):
             cell = futures[future]
             outcomes[cell.name], seconds = future.result()
             verdict = outcomes[cell.name]["verdict"]
             journal.write("audit done", cell=cell.name, run_key=cell.key, verdict=verdict, seconds=seconds,
-                          replays=spec.audit.replays)  # fmt: skip
+                          replays=cell.audit.replays)  # fmt: skip
             advance(f"{cell.name}: {verdict}")
         for cell in cells:
-            _track(cell, outcomes[cell.name], store, tracker, cell.name)
-            link(evidence_of(cell, store), folder.evidence(spec.name, cell.slug))
+            evidence = folder.evidence(spec.name, cell.slug)
+            link(evidence_of(cell, store), evidence)
+            _track(cell, outcomes[cell.name], evidence, tracker, cell.name)
             journal.write("cell tracked", cell=cell.name, run_key=cell.key)
             advance(f"tracked {cell.name}")
     tracker.keep_only(spec.name, {cell.key for cell in played_cells(spec)})

@@ -144,7 +144,7 @@ def record_audits(suite: str, outcomes: Mapping[str, Outcome], text: str = "") -
 
 def _facts_of(cell: Cell, store: Store) -> CellFacts:
     outcome = stored_audit(cell, store)
-    asked = {**_setting(cell), "audit": cell.spec.audit.model_dump(mode="json"), "seed": cell.spec.seed}
+    asked = {**_setting(cell), "audit": cell.audit.model_dump(mode="json"), "seed": cell.spec.seed}
     return CellFacts(
         label=cell.name,
         regret=_regret_of(cell, store) if cell.environment.shows("regret") else None,

@@ -21,6 +21,7 @@ from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import Block, Cell, is_small, played_cells
 from bandana.flows.spec.spec import Spec
+from bandana.flows.suites.charges import check_affords
 from bandana.flows.suites.play import benchmark_block, is_played
 from bandana.flows.suites.summaries import benchmark_record, summarize_cell
 from bandana.flows.tracking.tracker import Tracker, TrackingError
@@ -81,6 +82,7 @@ def benchmark_flow(spec: Spec, data: str) -> None:
     tracker.experiment(spec.name, spec.description or spec.title)
     blocks = [block for cell in cells for block in cell.blocks()]
     missing = [block for block in blocks if not is_played(block, store)]
+    check_affords(missing)
     journal.write("benchmark started", suite=spec.name, cells=len(cells), blocks=len(blocks), missing=len(missing))
     play = _run_block.with_options(**patience(spec.execution.retries, spec.execution.block_timeout))
     futures = {play.submit(block, store, f"{block.cell.name} block {block.index}", block.key): block for block in missing}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def audit_of_own(cell: Cell, about: About) -> Outcome:
     """One audit with the planted faults of any algorithm; at a test budget, all noise is rescaled."""
-    asked, entry, seed = cell.spec.audit, cell.entry, cell.spec.seed
+    asked, entry, seed = cell.audit, cell.entry, cell.spec.seed
     assert entry.promise is not None
     table, played = cell.environment.audit_table(), cell.in_audit()
     algorithm = entry.build(played)

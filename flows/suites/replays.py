@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bandana.algorithms.entry import Settings
 from bandana.algorithms.environments.episodes import Table
 from bandana.audits.audit import audit
+from bandana.audits.external.white_box import with_places
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.testbeds.catalog import at_test_budget, is_near_test_budget
-from bandana.audits.trial import Trial
+from bandana.audits.trial import Audited, Trial
 
 if TYPE_CHECKING:
     from bandana.audits.subjects import Subject
@@ -23,22 +24,45 @@ About = Callable[[str, tuple[int, ...], int], dict[str, str]]
 """Table, probes and seed -> what a reader needs to repeat an audit."""
 
 
-def audit_of(cell: Cell, about: About) -> Outcome:
-    """One audit with its controls."""
-    asked, entry, environment = cell.spec.audit, cell.entry, cell.environment
-    table, main, near = environment.audit_table(), environment.in_audit(entry, cell.settings), None
-    if not is_near_test_budget(entry, main, table):
-        near = at_test_budget(entry, main, table)
-    rounds = f"{data_of(environment, table.n_actions)}{_played_with(cell, main, near)}"
-    trial = _trial(cell, main, table)
+KeepPart = Callable[[Mapping[str, Any], Callable[[], Outcome]], Outcome]
+"""What a part of an audit depends on beside the cell's own facts, and what makes it -> the part, kept or made now."""
+
+
+def audit_of(cell: Cell, about: About, keep_part: KeepPart = lambda facts, make: make()) -> Outcome:
+    """One audit with its controls.
+
+    At its test budget an algorithm is the same whatever its claim: cells that differ in their privacy level share that part.
+    """
+    asked = cell.audit
+    effort = Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed)
+    subject = with_places(subject_of_cell(cell), effort)
+    main, near = _settings(cell, subject.trial.table)
+    rounds = f"{data_of(cell.environment, subject.trial.table.n_actions)}{_played_with(cell, main, near)}"
     return audit(
-        trial,
-        CONTROLS.get(entry.label, GENERIC),
-        Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed),
-        at_test_budget=None if near is None else _trial(cell, near, table),
-        subject={"kind": "catalog", "name": cell.name, "source": entry.source},
-        about=about(rounds, trial.probes, cell.spec.seed),
+        subject.trial,
+        subject.controls,
+        effort,
+        at_test_budget=subject.at_test_budget,
+        subject={"kind": "catalog", "name": cell.name, "source": cell.entry.source},
+        about=about(rounds, subject.trial.probes, cell.spec.seed),
+        recall=lambda planted, make: keep_part({"parameters": near.shown() if near else {}, "planted": planted}, make),
     )
+
+
+def subject_of_cell(cell: Cell) -> Audited:
+    """What is audited of a catalog algorithm's cell."""
+    table = cell.environment.audit_table()
+    main, near = _settings(cell, table)
+    controls = CONTROLS.get(cell.entry.label, GENERIC)
+    return Audited(_trial(cell, main, table), None if near is None else _trial(cell, near, table), controls)
+
+
+def _settings(cell: Cell, table: Table) -> tuple[Settings, Settings | None]:
+    """The settings of the replays, and those at the test budget; None where the claim is near it."""
+    main = cell.environment.in_audit(cell.entry, cell.settings)
+    if is_near_test_budget(cell.entry, main, table):
+        return main, None
+    return main, at_test_budget(cell.entry, main, table)
 
 
 def data_of(environment: Environment[Any], n_actions: int) -> str:
@@ -54,7 +78,7 @@ def audit_of_subject(subject: Subject, effort: Effort, about: About) -> Outcome:
     trial = subject.trial
     return audit(
         trial,
-        subject.controls,
+        with_places(Audited(trial, subject.at_test_budget, subject.controls), effort).controls,
         effort,
         at_test_budget=subject.at_test_budget,
         subject={"kind": "catalog", "name": subject.label, "source": subject.source},

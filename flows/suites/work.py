@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,12 +22,12 @@ from bandana.flows.spec.plan import Cell
 from bandana.flows.suites import own_replays, replays
 from bandana.privacy_core import ReproducibleNoise
 
-AUDIT = "audit"
+AUDIT, AUDIT_PART = "audit", "audit-part"
 
 
 def audit_facts(cell: Cell) -> dict[str, Any]:
     """All that was asked for of a cell's audit."""
-    facts = {**cell.identity(), "audit": cell.spec.audit.model_dump(mode="json"), **cell.stated()}
+    facts = {**cell.identity(), "audit": cell.audit.model_dump(mode="json"), **cell.stated()}
     return facts if cell.environment.shows("values") else {**facts, "table": "drawn"}
 
 
@@ -60,12 +60,35 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     if (found := stored_audit(cell, store)) is not None:
         return found
     making = Making()
-    examine = own_replays.audit_of_own if cell.entry.stated else replays.audit_of
-    outcome = examine(cell, partial(about_audits, made=cell.audit_code))
+    about = partial(about_audits, made=cell.audit_code)
+    if cell.entry.stated:
+        outcome = own_replays.audit_of_own(cell, about)
+    else:
+        outcome = replays.audit_of(cell, about, partial(_kept_part, cell, store))
     cell.environment.check_unchanged()
     made_of = {"of": audit_facts(cell), "made": cell.audit_code}
     outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
     return kept(evidence_of(cell, store), outcome)
+
+
+def _kept_part(cell: Cell, store: Store, facts: Mapping[str, Any], make: Callable[[], Outcome]) -> Outcome:
+    """The part of a cell's audit with these facts in place of the cell's own, from the store if it is there."""
+    place = store.path(AUDIT_PART, key_of({**audit_facts(cell), **facts}, cell.audit_code))
+    return stored_outcome(place) or kept(place, make())
+
+
+def parts_first(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells in another order: first one of each kind, whose part of the audit the rest then share.
+
+    A kind is an algorithm in one calibration on one environment.
+    """
+    turns: dict[tuple[str, str | None, str], int] = {}
+    placed = []
+    for cell in cells:
+        shares = (cell.entry.label, cell.settings.calibration, cell.environment.label)
+        placed.append((turns.get(shares, 0), cell))
+        turns[shares] = turns.get(shares, 0) + 1
+    return [cell for _, cell in sorted(placed, key=lambda pair: pair[0])]
 
 
 def kept(place: Path, outcome: Outcome) -> Outcome:

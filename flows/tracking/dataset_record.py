@@ -26,7 +26,8 @@ def dataset_record(cell: Cell) -> dict[str, Any]:
     item = environment.item
     if item.data_file is not None:  # where it lies says who keeps it, and changes with the machine
         item = item.with_file(Path(item.data_file.name))
-    source = item.model_dump_json()
+    left_out = {"data"} | ({"rows"} if getattr(item, "rows", None) is None else set())
+    source = item.model_dump_json(exclude=left_out)
     identity = cell.identity()["environment"] if environment.shows("values") else {**declared, "source": source}
     profile = {**declared, "means": environment.describe()["means"]} if environment.shows("means") else declared
     return {

@@ -8,7 +8,7 @@ from small_spec import SMALL, SMALL_SPHERE
 
 from bandana.algorithms.environments.off_policy import DR, IPS, SNIPS, Log, effective, estimates, weights_of
 from bandana.algorithms.environments.simulated_log import RewardModel, features_of
-from bandana.audits.reporting.utility import utility
+from bandana.audits.reporting.regret_details import regret_details
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
@@ -141,7 +141,7 @@ def test_algorithms_learn_in_the_simulation_and_are_judged_by_the_log(tmp_path, 
     shown = {cell["label"]: cell["values"] for cell in found["cells"]}
     assert all(value is not None for value in shown.values())
     document = {"environments": [environment.describe()], "benchmark": found}
-    assert "IPS: inverse propensity scores" in str(utility(document))
+    assert "IPS: inverse propensity scores" in str(regret_details(document))
 
 
 def test_of_a_private_log_nothing_is_shown(tmp_path):

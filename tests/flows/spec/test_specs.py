@@ -16,7 +16,7 @@ from bandana.flows.spec.own_data import content_of
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.schema import json_schema
 from bandana.flows.spec.spec import load_spec, parse_spec
-from bandana.flows.suites.work import check_audits
+from bandana.flows.suites.work import audit_key, check_audits
 
 
 def test_the_demo_and_the_ready_specs_are_correct():
@@ -254,6 +254,20 @@ def test_a_grid_is_every_combination_and_each_cell_says_what_is_its_own(write_sp
 def test_one_value_stands_for_a_list_of_one(write_spec):
     one = load_spec(write_spec(algorithms__1__privacy={"alpha": 2, "epsilon": 1}))
     assert [cell.key for cell in cells_of(one)] == [cell.key for cell in cells_of(load_spec(write_spec()))]
+
+
+def test_an_algorithm_may_have_replays_of_its_own(write_spec):
+    """They count for its audits alone: those of the others keep their keys."""
+    before, after = (cells_of(load_spec(write_spec(**changes))) for changes in ({}, {"algorithms__1__replays": 4321}))
+    kept = before[1].audit.replays
+    assert [cell.audit.replays for cell in before] == [kept] * len(before)
+    changed = [cell.audit.replays == 4321 for cell in after]
+    assert changed == [cell.entry.label == after[1].entry.label for cell in after]
+    keys = [[audit_key(cell) for cell in cells if cell.is_private] for cells in (before, after)]
+    assert [one != other for one, other in zip(*keys, strict=True)] == [
+        cell.audit.replays == 4321 for cell in after if cell.is_private
+    ]
+    assert [cell.blocks()[0].key for cell in before] == [cell.blocks()[0].key for cell in after]
 
 
 def test_a_name_and_what_may_be_shown_change_no_number(write_spec, tmp_path):
