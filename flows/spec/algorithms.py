@@ -11,7 +11,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Kind, Parameter
-from bandana.flows.spec.fields import Count, OneOrSeveral, Positive, Replays, Share, Strict
+from bandana.flows.spec.effort import Replays
+from bandana.flows.spec.fields import Count, OneOrSeveral, Positive, Share, Strict
 from bandana.privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
 
 

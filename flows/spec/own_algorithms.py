@@ -15,7 +15,8 @@ from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEA
 from bandana.audits.claims import KINDS, ClaimError
 from bandana.audits.external import conformance, white_box
 from bandana.audits.external.conformance import ProtocolError
-from bandana.flows.spec.fields import Labelled, OneOrSeveral, Replays, Scalar
+from bandana.flows.spec.effort import Replays
+from bandana.flows.spec.fields import Labelled, OneOrSeveral, Scalar
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_build import build, knows_actions
 from bandana.flows.spec.own_claims import claim_of, held, promise

@@ -14,8 +14,9 @@ from pydantic import Discriminator, Field, PrivateAttr, Tag, ValidationError, mo
 from bandana.flows.spec import tuned
 from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.deployment import DeploymentSpec
+from bandana.flows.spec.effort import Replays
 from bandana.flows.spec.environment_kinds import EnvironmentSpec
-from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Replays, Strict
+from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Strict
 from bandana.flows.spec.mistakes import SpecError, explain, line_of
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.tuned import TuningSpec

@@ -128,8 +128,9 @@ def report_of(data: Path, suite: str) -> dict[str, Any]:
     for record in records:
         del record["began"], record["ended"]
     for file in evidence["files"]:
-        content = (data / file["path"]).read_bytes()
-        assert (file.pop("sha256"), file["numbers"]) == (sha256(content).hexdigest(), numbers_sha256(data / file["path"]))
+        folder = data if file["path"].startswith("results/") else data / "suites" / suite
+        path = folder / file["path"]
+        assert (file.pop("sha256"), file["numbers"]) == (sha256(path.read_bytes()).hexdigest(), numbers_sha256(path))
     del evidence["sha256"]
     return dict(report)
 

@@ -150,7 +150,7 @@ class Nothing(MetaPathFinder):
             raise ImportError(f"{top} is not installed")
 
 sys.meta_path.insert(0, Nothing())
-sys.path[:] = [place for place in sys.path if not place.startswith(sys.argv[1])]
+sys.path[:] = [place for place in sys.path if place != sys.argv[1]]
 del sys.argv[:2]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
