@@ -191,9 +191,22 @@ def examine(
             f"it releases through {', '.join(foreign)}, which is none of privacy_core's mechanisms: the likelihood ratio "
             "believes what a mechanism declares of its noise, and nobody has checked that it draws so",
         )
-    near_test_budget = at_test_budget(trial)
+    audited = audited_as(trial, effort, controls)
+    return audit(
+        trial,
+        audited.controls,
+        effort,
+        at_test_budget=audited.at_test_budget,
+        subject=subject,
+        about=about,
+        caveats=caveats,
+    )
+
+
+def audited_as(trial: Trial, effort: Effort, controls: tuple[Control, ...] | None = None) -> Audited:
+    """The trial with its test budget and with the faults that it can have, as `examine` audits it."""
     controls = plantable(trial, _planted(trial, effort) if controls is None else controls, effort.seed)
-    return audit(trial, controls, effort, at_test_budget=near_test_budget, subject=subject, about=about, caveats=caveats)
+    return Audited(trial, at_test_budget(trial), controls)
 
 
 def faults_at_places(trial: Trial, effort: Effort) -> tuple[Control, ...]:

@@ -23,6 +23,7 @@ from bandana.flows.spec.made_by import subject_roots
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Cell, cells_of
 from bandana.flows.spec.spec import Spec
+from bandana.flows.suites.own_replays import subject_of_own
 from bandana.flows.suites.replays import subject_of_cell
 
 _FRACTIONS = (0.01, 0.1, 0.5)
@@ -104,8 +105,13 @@ def _rebuilt(outcome: Outcome, spec: Spec | None) -> tuple[Audited, Mapping[str,
     if name in subjects():
         return with_places(_catalog_subject(name), outcome.effort), identity.made_by(subject_roots(name))
     if spec is None:
-        raise SpecError(f"--replay: {name!r} is of no `bandana audit --all`: name its experiment with --spec SPEC.yaml")
+        raise SpecError(
+            f"--replay: {name!r} is of no `bandana audit --all`: name its experiment with --spec SPEC.yaml; what was "
+            "audited without one is repeated whole, by the same command and seed"
+        )
     cell = _cell(name, spec)
+    if cell.entry.stated:
+        return subject_of_own(cell), cell.audit_code
     return with_places(subject_of_cell(cell), outcome.effort), cell.audit_code
 
 
@@ -121,8 +127,6 @@ def _cell(name: str, spec: Spec) -> Cell:
     if found is None:
         listed = ", ".join(cell.name for cell in cells)
         raise SpecError(f"--spec: {spec.name} has no private cell {name!r}; it has {listed}")
-    if found.entry.stated:
-        raise SpecError(f"--replay: {name} is an algorithm of your own: audit it again with the same seed")
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bandana.audits.external import white_box
 from bandana.audits.external.white_box import find_probes
 from bandana.audits.outcome import Effort, Outcome
-from bandana.audits.trial import Trial
+from bandana.audits.trial import Audited, Trial
 from bandana.flows.suites.replays import About, data_of
 
 if TYPE_CHECKING:
@@ -16,14 +16,27 @@ if TYPE_CHECKING:
 
 def audit_of_own(cell: Cell, about: About) -> Outcome:
     """One audit with the planted faults of any algorithm; at a test budget, all noise is rescaled."""
-    asked, entry, seed = cell.audit, cell.entry, cell.spec.seed
-    assert entry.promise is not None
-    table, played = cell.environment.audit_table(), cell.in_audit()
-    algorithm = entry.build(played)
-    trial = Trial(algorithm, entry.promise(played), table, find_probes(algorithm, table, seed))
+    trial, effort = _trial(cell), _effort(cell)
     return white_box.examine(
         trial,
-        Effort(asked.replays, asked.confidence, asked.delta, asked.examples, seed),
-        {"kind": "algorithm", "name": cell.name, "source": entry.source},
-        about(data_of(cell.environment, table.n_actions), trial.probes, seed),
+        effort,
+        {"kind": "algorithm", "name": cell.name, "source": cell.entry.source},
+        about(data_of(cell.environment, trial.table.n_actions), trial.probes, effort.seed),
     )
+
+
+def subject_of_own(cell: Cell) -> Audited:
+    """What `audit_of_own` audits."""
+    return white_box.audited_as(_trial(cell), _effort(cell))
+
+
+def _trial(cell: Cell) -> Trial:
+    entry, table, played = cell.entry, cell.environment.audit_table(), cell.in_audit()
+    assert entry.promise is not None
+    algorithm = entry.build(played)
+    return Trial(algorithm, entry.promise(played), table, find_probes(algorithm, table, cell.spec.seed))
+
+
+def _effort(cell: Cell) -> Effort:
+    asked = cell.audit
+    return Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed)

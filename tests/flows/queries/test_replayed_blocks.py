@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,9 @@ from bandana.flows.keys.provenance import Making
 from bandana.flows.queries.replay import replayed
 from bandana.flows.spec.made_by import subject_roots
 from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import parse_spec
+from bandana.flows.suites.own_replays import audit_of_own
 from bandana.flows.suites.replays import audit_of_subject
 from bandana.flows.suites.work import about_audits
 
@@ -189,3 +193,37 @@ def test_what_cannot_be_rebuilt_from_here_is_refused(honest, file, tmp_path):
     done = CliRunner().invoke(app, ["verify", str(file), "--spec", str(tmp_path / "x.yaml")])
     assert done.exit_code == USER_MISTAKE
     assert "--spec: only with --replay" in done.stderr
+
+
+# --- algorithms of one's own ----------------------------------------------------------------------------------------
+
+OWN = """
+name: own
+seed: 1
+environment: {kind: bernoulli, means: [0.8, 0.2]}
+horizon: 100
+replications: 2
+algorithms:
+  - file: own_bandit.py:EpisodicGreedy
+    label: greedy
+    claim: "gdp(mu={mu}, relation=reward)"
+    parameters: {mu: [1], length: 8}
+audit: {rounds: 16, replays: 1000, examples: 5}
+"""
+
+
+def test_an_algorithm_of_ones_own_is_replayed_by_its_spec(tmp_path):
+    """Its file lies beside the spec; with another file's noise its scores are others."""
+    source = (Path(__file__).parents[3] / "examples" / "own_bandit.py").read_text(encoding="utf-8")
+    (tmp_path / "own_bandit.py").write_text(source, encoding="utf-8")
+    spec = parse_spec(OWN, "spec.yaml", tmp_path)
+    (cell,) = (cell for cell in cells_of(spec) if cell.is_private)
+    making = Making()
+    found = audit_of_own(cell, partial(about_audits, made=cell.audit_code))
+    outcome = replace(found, provenance=making.record(is_anonymous=True))
+    assert outcome.scores
+    again = replayed([outcome], "100%", spec)
+    assert again.n_drawn == again.n_units > 10
+    assert _named(again) == []
+    other = made_up(outcome, [name for name in outcome.scores if name.startswith("transcript")])
+    assert _named(replayed([other], "100%", spec)) != []
