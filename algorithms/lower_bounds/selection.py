@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bandana.algorithms.entry import Claim, Settings
-from bandana.algorithms.lower_bounds import contextual, episodes, finite_arms, linear_arms
+from bandana.algorithms.lower_bounds import contextual, episodes, finite_arms, kernels, linear_arms
 from bandana.algorithms.lower_bounds.lower_bound import LowerBound, Privacy
-from bandana.algorithms.problem import CONTEXTUAL, EPISODIC, FINITE, LINEAR
+from bandana.algorithms.problem import CONTEXTUAL, EPISODIC, FINITE, KERNEL, LINEAR, POOLED
 from bandana.algorithms.protocol import FloatArray, IntArray
 
 
@@ -15,7 +15,7 @@ def lower_bound(
     """The sharpest known lower bound on the regret of all algorithms with the claimed privacy, on such problems.
 
     Finitely many arms with known means: the asymptotic bound on this very problem; else the bound on the worst problem of
-    the same size. Nothing is known for kernels that has all constants.
+    the same size.
 
     Args:
       settings: problem, and parameters, which do not matter.
@@ -38,6 +38,12 @@ def lower_bound(
     if kind == CONTEXTUAL:
         assert problem.dimension is not None
         return contextual.minimax_bound(grid, problem.dimension, span, privacy)
+    if kind in (KERNEL, POOLED):
+        assert problem.kernel is not None
+        assert problem.dimension is not None
+        if problem.pool is not None:
+            return kernels.pooled_bound(grid, problem.kernel, problem.pool, span, privacy)
+        return kernels.minimax_bound(grid, problem.kernel, problem.dimension, span, privacy)
     if kind in EPISODIC:
         assert problem.model is not None
         return episodes.minimax_bound(grid, problem.model, privacy)

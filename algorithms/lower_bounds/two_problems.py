@@ -50,10 +50,10 @@ def summed_errors(n_users: ArrayLike, spread: ArrayLike, privacy: Privacy) -> Fl
 
 
 def _exponential(n: FloatArray, rate: FloatArray) -> FloatArray:
-    """The integral of e^(-rate t) / 2 over t in [0, n]."""
+    """The integral of e^(-rate t) / 2 over t in [0, n]; a message that tells nothing has a rate of 0, and it is n / 2."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         found = np.where(np.isinf(rate), 0.0, -np.expm1(-rate * n) / (2 * rate))
-    return np.asarray(found)
+    return np.asarray(np.where(rate > 0, found, n / 2))
 
 
 def _logistic(n: FloatArray, rate: FloatArray) -> FloatArray:

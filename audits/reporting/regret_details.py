@@ -8,7 +8,16 @@ from typing import Any
 from bandana.audits.reporting import drawing, regret_plots
 from bandana.audits.reporting.blocks import Block, Column, bullets, figure_block, heading, paragraph, right, table_block
 from bandana.audits.reporting.numbers import NONE, number, unit_of
-from bandana.audits.reporting.utility import WITHHELD, Cell, family_of, final_of, is_shown
+from bandana.audits.reporting.utility import (
+    TIMES_LEAST,
+    WITHHELD,
+    Cell,
+    about_least,
+    family_of,
+    final_of,
+    is_shown,
+    times_least,
+)
 
 _ONE = {"rounds": "a round", "episodes": "an episode"}
 
@@ -161,7 +170,7 @@ def _budget(cells: Sequence[Cell], grid: Sequence[int], colors: dict[float, str]
 def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:
     has_least = any(cell["lower_bound"] is not None for cell in cells)
     columns = ["Cell", "Trust", right("ε"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
-    titles = ["Runs", "Final regret", "Interval", "Quantiles", *(["Times the lower bound"] if has_least else [])]
+    titles = ["Runs", "Final regret", "Interval", "Quantiles", *([TIMES_LEAST] if has_least else [])]
     columns += [right(title) for title in titles]
     rows = [
         [
@@ -174,16 +183,14 @@ def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int]
             *final_of(cell),
             _quantiles(cell),
         ]
-        + ([_times_least(cell)] if has_least else [])
+        + ([times_least(cell)] if has_least else [])
         for cell in cells
     ]
-    note = (
-        " Times the lower bound: final regret divided by what any algorithm with the claim must lose." if has_least else ""
-    )
     return table_block(
         f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε and µ as claimed by the source of each "
         f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}. Quantiles: 10, 50 and 90 % of the "
-        f"replications. The regret of uniform play and of the best constant action is computed, not played.{note}",
+        f"replications. The regret of uniform play and of the best constant action is computed, not played. "
+        f"{about_least(cells)}",
         columns,
         rows,
         widths=[2.5, 0.9, 0.7, 1.0, 0.8, 0.7, 1.0, 1.7, 2.2] + ([1.0] if has_least else []),
@@ -192,11 +199,6 @@ def _table(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int]
 
 def _quantiles(cell: Cell) -> str:
     return WITHHELD if cell["final_quantiles"] is None else " / ".join(number(float(q)) for q in cell["final_quantiles"])
-
-
-def _times_least(cell: Cell) -> str:
-    least = None if cell["lower_bound"] is None else float(cell["lower_bound"][-1])
-    return number(float(cell["final_mean"]) / least) if least and is_shown(cell) else NONE
 
 
 def _comparisons(cells: Sequence[Cell], comparisons: Sequence[dict[str, Any]], on: str) -> list[Block]:

@@ -9,11 +9,11 @@ from typing import Any
 from bandana.audits.reporting import regret_plots
 from bandana.audits.reporting.blocks import Block, figure_block, heading, paragraph, right, table_block
 from bandana.audits.reporting.drawing import FAMILIES, INK, TWIN
-from bandana.audits.reporting.numbers import number, unit_of
+from bandana.audits.reporting.numbers import NONE, number, unit_of
 
 Cell = dict[str, Any]
 _SETTING = re.compile(r"(?<!\S)(?:alpha|beta)=\S+")
-WITHHELD = "withheld"
+WITHHELD, TIMES_LEAST = "withheld", "Regret / lower bound"
 
 
 def is_shown(cell: Cell) -> bool:
@@ -155,8 +155,11 @@ def short_names(cells: Sequence[Cell]) -> dict[str, str]:
 
 def _finals(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:
     """Final regret of what the spec lists, and of reference policies."""
+    listed = [cell for cell in cells if cell["role"] != "twin"]
+    has_least = any(cell["lower_bound"] is not None for cell in listed)
     columns = ["Cell", right("ε"), right("µ claimed", "claimed"), right("µ spent", "accounted")]
     columns += [right(title) for title in ("Final regret", "Interval", "Median")]
+    columns += [right(TIMES_LEAST)] if has_least else []
     rows = [
         [
             cell["label"],
@@ -165,17 +168,38 @@ def _finals(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int
             number(cell["mu"]),
             *final_of(cell),
             WITHHELD if cell["final_quantiles"] is None else number(float(cell["final_quantiles"][1])),
+            *([times_least(cell)] if has_least else []),
         ]
-        for cell in cells
-        if cell["role"] != "twin"
+        for cell in listed
     ]
     return table_block(
         f"Final regret{on} after {number(grid[-1])} {unit}, in units of reward; ε and µ as claimed by the source of each "
-        f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}. The appendix compares cells in pairs.",
+        f"cell, µ spent as composed by the ledger. Interval: {benchmark['band']}. The appendix compares cells in pairs. "
+        f"{about_least(listed)}",
         columns,
         rows,
-        widths=[2.6, 0.8, 1.0, 1.0, 1.1, 1.9, 1.0],
+        widths=[2.6, 0.8, 1.0, 1.0, 1.1, 1.9, 1.0] + ([1.1] if has_least else []),
     )
+
+
+def about_least(cells: Sequence[Cell]) -> str:
+    """What the column of lower bounds shows, or why there is none."""
+    own = [cell for cell in cells if cell["role"] == "algorithm" and is_shown(cell)]
+    if not own:
+        return ""
+    if not any(cell["lower_bound"] is not None for cell in own):
+        return "No lower bound on the regret is known here: none holds for rows that are fixed."
+    without = f" {NONE}: none is known." if any(cell["lower_bound"] is None for cell in own) else ""
+    return (
+        f"{TIMES_LEAST}: final regret divided by what any algorithm with the same claim must lose, on this problem "
+        f"asymptotically or on the worst problem of its size; the appendix names each bound.{without}"
+    )
+
+
+def times_least(cell: Cell) -> str:
+    """Text of the final regret over its lower bound."""
+    least = None if cell["lower_bound"] is None else float(cell["lower_bound"][-1])
+    return number(float(cell["final_mean"]) / least) if least and is_shown(cell) else NONE
 
 
 def final_of(cell: Cell) -> tuple[str, str]:
