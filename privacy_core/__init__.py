@@ -40,6 +40,7 @@ from bandana.privacy_core.mechanisms import (
     without_noise,
 )
 from bandana.privacy_core.noise import ContinuousNoise, NoiseSource, NoNoise, ReproducibleNoise, SecureNoise
+from bandana.privacy_core.participation import Participation
 from bandana.privacy_core.scripted import ScriptedLedger
 from bandana.privacy_core.selections import (
     AboveThreshold,
@@ -53,15 +54,16 @@ from bandana.privacy_core.stacked import StackedGaussian, StackedLaplace, stacke
 from bandana.privacy_core.structures import Factorized, Mixture, Releases, Structure, Tree
 from bandana.privacy_core.sums import LocalSum, OpenPhase, PhaseSum, PhaseTotal, PrivateSum
 from bandana.privacy_core.tree import TreeSum
+from bandana.privacy_core.user_structures import ByUsers
 
 __all__ = [
     "EQUAL", "GOE", "ZCDP", "AboveThreshold", "ApproxDP", "Ball", "BoundedEvent", "BoundedRangeEvent", "BudgetExceeded",
-    "Carried", "ConcentratedEvent", "ContinuousNoise", "DiscreteGaussian", "DoublingSum", "Event", "Exact", "Exponential",
-    "Factorized", "FactorizedSum", "Gaussian", "GaussianDP", "GaussianEvent", "Guarantee", "Interval", "JointGaussian",
-    "Laplace", "LaplaceEvent", "Ledger", "LiveLedger", "LocalSum", "Mechanism", "Mixture", "NoNoise", "NoPrivacy",
-    "NoSuchConversion", "NoiseSource", "NoisyMax", "NonPrivateEvent", "OpenPhase", "PermuteAndFlip", "PhaseSum",
-    "PhaseTotal", "PrivacyCurve", "PrivateSum", "PureDP", "PureEvent", "RandomizedResponse", "Relation", "Release",
-    "Releases", "RenyiDP", "ReproducibleNoise", "ResponseEvent", "ScriptedLedger", "SecureNoise", "Selection", "Span",
-    "StackedGaussian", "StackedLaplace", "Structure", "SymmetricGaussian", "Tree", "TreeSum", "TrustModel", "account",
-    "calibrate", "classical", "is_selection", "stacked_pairs", "without_noise",
+    "ByUsers", "Carried", "ConcentratedEvent", "ContinuousNoise", "DiscreteGaussian", "DoublingSum", "Event", "Exact",
+    "Exponential", "Factorized", "FactorizedSum", "Gaussian", "GaussianDP", "GaussianEvent", "Guarantee", "Interval",
+    "JointGaussian", "Laplace", "LaplaceEvent", "Ledger", "LiveLedger", "LocalSum", "Mechanism", "Mixture", "NoNoise",
+    "NoPrivacy", "NoSuchConversion", "NoiseSource", "NoisyMax", "NonPrivateEvent", "OpenPhase", "Participation",
+    "PermuteAndFlip", "PhaseSum", "PhaseTotal", "PrivacyCurve", "PrivateSum", "PureDP", "PureEvent", "RandomizedResponse",
+    "Relation", "Release", "Releases", "RenyiDP", "ReproducibleNoise", "ResponseEvent", "ScriptedLedger", "SecureNoise",
+    "Selection", "Span", "StackedGaussian", "StackedLaplace", "Structure", "SymmetricGaussian", "Tree", "TreeSum",
+    "TrustModel", "account", "calibrate", "classical", "is_selection", "stacked_pairs", "without_noise",
 ]  # fmt: skip

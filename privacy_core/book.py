@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from collections.abc import Sequence as Several
 from typing import NamedTuple
 
 import numpy as np
@@ -20,11 +21,24 @@ from bandana.privacy_core.events import (
     PureEvent,
     ResponseEvent,
 )
+from bandana.privacy_core.factorization import Factorization
 
 _EVERY = -1
-_ROW = np.dtype([("kind", np.int32), ("rep", np.int32), ("start", np.int64), ("stop", np.int64)])
+_ROW = np.dtype(
+    [
+        ("kind", np.int32), ("rep", np.int32), ("start", np.int64), ("stop", np.int64),
+        ("sequence", np.int32), ("first", np.int64),
+    ]
+)  # fmt: skip
 _MOST_LAPLACE, _MOST_SUMS = 64, 2 * 10**7
 _MANY = 64
+
+
+class Sequence(NamedTuple):
+    """Which sequence of carried rows a charge belongs to: its label, and what encodes its rows, if it is known."""
+
+    label: str
+    columns: Factorization | None
 
 
 class Touched(NamedTuple):
@@ -35,6 +49,10 @@ class Touched(NamedTuple):
     """-1: the same in every replicate."""
     start: int
     stop: int
+    sequence: Sequence | None = None
+    """None: a release by itself."""
+    first: int = -1
+    """First record of the sequence; -1 where there is none."""
 
 
 def shared_span(start: IntArray, stop: IntArray, reps: IntArray | None) -> tuple[int, int] | None:
@@ -47,7 +65,7 @@ def shared_span(start: IntArray, stop: IntArray, reps: IntArray | None) -> tuple
 
 
 class Book:
-    """Charges as rows of 24 bytes: one for all replicates where they agree, else one a replicate.
+    """Charges as rows of 36 bytes: one for all replicates where they agree, else one a replicate.
 
     Attributes:
       n_reps: number of replicates.
@@ -56,12 +74,21 @@ class Book:
     def __init__(self, n_reps: int) -> None:
         self.n_reps = n_reps
         self._kinds: dict[Event, int] = {}
+        self._sequences: dict[Sequence, int] = {}
         self._rows = np.empty(64, dtype=_ROW)
         self._n_rows = 0
-        self._waiting: list[tuple[int, IntArray, IntArray, IntArray | None]] = []
+        self._waiting: list[tuple[int, IntArray, IntArray, IntArray | None, int, IntArray | int]] = []
         self._of_one: tuple[int, int, NDArray[np.void]] | None = None
 
-    def add(self, event: Event, start: IntArray | int, stop: IntArray | int, reps: IntArray | None) -> None:
+    def add(
+        self,
+        event: Event,
+        start: IntArray | int,
+        stop: IntArray | int,
+        reps: IntArray | None,
+        sequence: Sequence | None = None,
+        first: IntArray | int = -1,
+    ) -> None:
         """Writes down that the records start, ..., stop - 1 paid for the event.
 
         Args:
@@ -69,30 +96,43 @@ class Book:
           start: (n_rows,) first record, one a replicate; one number where all replicates agree.
           stop: (n_rows,), or one number, one past the last record; equal to `start` where there is none.
           reps: (n_rows,) the replicates; None means all.
+          sequence: the sequence of carried rows that they entered, None for a release by itself.
+          first: (n_rows,), or one number, first record of the sequence; -1 where there is none.
         """
+        belongs = -1 if sequence is None else self._sequences.setdefault(sequence, len(self._sequences))
         kind = self._kinds.setdefault(event, len(self._kinds))
         if isinstance(start, int):
             self._reserve(1)
-            self._rows[self._n_rows] = (kind, _EVERY, start, stop)
+            self._rows[self._n_rows] = (kind, _EVERY, start, stop, belongs, first if isinstance(first, int) else first[0])
             self._n_rows += 1
             return
         if len(start) >= _MANY:
             # Kept as it came, and written into rows when somebody asks: copying grown rows again and again costs more.
-            self._waiting.append((kind, start.copy(), np.array(stop), None if reps is None else reps.copy()))
+            kept = first if isinstance(first, int) else first.copy()
+            self._waiting.append((kind, start.copy(), np.array(stop), None if reps is None else reps.copy(), belongs, kept))
             return
         self._reserve(len(start))
-        self._write(self._n_rows, kind, start, stop, reps)
+        self._write(self._n_rows, kind, start, stop, reps, belongs, first)
         self._n_rows += len(start)
 
-    def _write(self, first: int, kind: int, start: IntArray, stop: IntArray | int, reps: IntArray | None) -> None:
-        new = self._rows[first : first + len(start)]
-        new["kind"], new["start"], new["stop"] = kind, start, stop
+    def _write(
+        self,
+        place: int,
+        kind: int,
+        start: IntArray,
+        stop: IntArray | int,
+        reps: IntArray | None,
+        sequence: int,
+        first: IntArray | int,
+    ) -> None:
+        new = self._rows[place : place + len(start)]
+        new["kind"], new["start"], new["stop"], new["sequence"], new["first"] = kind, start, stop, sequence, first
         new["rep"] = np.arange(self.n_reps) if reps is None else reps
 
     def _all_rows(self) -> NDArray[np.void]:
-        self._reserve(sum(len(start) for _, start, _, _ in self._waiting))
-        for kind, start, stop, reps in self._waiting:
-            self._write(self._n_rows, kind, start, stop, reps)
+        self._reserve(sum(len(start) for _, start, *_ in self._waiting))
+        for kind, start, stop, reps, sequence, first in self._waiting:
+            self._write(self._n_rows, kind, start, stop, reps, sequence, first)
             self._n_rows += len(start)
         self._waiting.clear()
         return self._rows[: self._n_rows]
@@ -106,9 +146,22 @@ class Book:
 
     def __iter__(self) -> Iterator[Touched]:
         """The charges, in no particular order."""
-        events = list(self._kinds)
-        for kind, rep, start, stop in self._all_rows().tolist():
-            yield Touched(events[kind], rep, start, stop)
+        yield from self._touched(self._all_rows())
+
+    def paid_in(self, rep: int) -> Iterator[Touched]:
+        """The charges in one replicate, in no particular order."""
+        yield from self._touched(self._rows_of(rep))
+
+    @property
+    def distinct_replicates(self) -> range:
+        """Replicates whose charges may differ: one of them alone if all were charged alike."""
+        rows = self._all_rows()
+        return range(1) if (rows["rep"] == _EVERY).all() else range(self.n_reps)
+
+    def _touched(self, rows: NDArray[np.void]) -> Iterator[Touched]:
+        events, sequences = list(self._kinds), [*self._sequences, None]
+        for kind, rep, start, stop, sequence, first in rows.tolist():
+            yield Touched(events[kind], rep, start, stop, sequences[sequence], first)
 
     def most_costly(self) -> list[Counter[Event]]:
         """What `worst` answers if no record was charged twice: of each family of events the most costly, once."""
@@ -202,7 +255,7 @@ class Book:
             self._rows = grown
 
 
-def _families(events: Sequence[Event]) -> list[NDArray[np.longdouble]]:
+def _families(events: Several[Event]) -> list[NDArray[np.longdouble]]:
     """What each event adds to each family of noise: all Gaussian events are one, and each event of pure DP another."""
     families: list[list[float]] = [
         [event.rho if isinstance(event, GaussianEvent) else 0.0 for event in events],
@@ -213,7 +266,7 @@ def _families(events: Sequence[Event]) -> list[NDArray[np.longdouble]]:
     return [np.array(family, dtype=np.longdouble) for family in families if any(family)]
 
 
-def _unsurpassed(totals: Sequence[NDArray[np.longdouble]]) -> list[int]:
+def _unsurpassed(totals: Several[NDArray[np.longdouble]]) -> list[int]:
     """Places of the maximal points: no other point is at least as large in every total."""
     if len(totals) == 1:
         return [int(np.argmax(totals[0]))]

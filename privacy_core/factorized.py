@@ -86,7 +86,7 @@ class FactorizedSum(RunningSum[Rows]):
     @property
     def structure(self) -> Factorized:
         """How its releases touch a record, for `calibrate`."""
-        return Factorized(self.n_steps)
+        return Factorized(self.n_steps, self.n_buffers)
 
     @property
     def factorization(self) -> Factorization:
@@ -117,7 +117,7 @@ class FactorizedSum(RunningSum[Rows]):
             raise ValueError(f"the sum was built for {self.n_steps} steps, this is step {last + 1}; use DoublingSum")
         begins = now == 0 or not is_lockstep
         start = np.where(step == 0, records.start, memory.start[rows]) if begins else memory.start[rows]
-        carried = Carried(self.label, start)
+        carried = Carried(self.label, start, self.factorization)
         mechanism = self._row_mechanism
 
         def release(row: FloatArray) -> FloatArray:

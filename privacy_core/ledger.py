@@ -18,14 +18,17 @@ from numpy.typing import NDArray
 
 from bandana.privacy_core.accounting import account
 from bandana.privacy_core.arrays import FloatArray, IntArray
-from bandana.privacy_core.book import Book, shared_span
+from bandana.privacy_core.book import Book, Sequence, shared_span
 from bandana.privacy_core.checks import at_least
 from bandana.privacy_core.curve import PrivacyCurve
-from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, NonPrivateEvent
+from bandana.privacy_core.events import ConcentratedEvent, Event, GaussianEvent, NonPrivateEvent, PureEvent
+from bandana.privacy_core.factorization import Factorization
 from bandana.privacy_core.guarantees import Guarantee, Relation, TrustModel
 from bandana.privacy_core.mechanisms import Mechanism
 from bandana.privacy_core.noise import ContinuousNoise, NoiseSource
+from bandana.privacy_core.participation import Participation
 from bandana.privacy_core.spending import Spending, cost_of, exceeds, filterable, spent_as
+from bandana.privacy_core.users import worst_user
 
 
 class Span(NamedTuple):
@@ -47,6 +50,8 @@ class Carried(NamedTuple):
     """Which sequence; two in one ledger need two labels."""
     start: IntArray
     """(n_rows,) first record of the sequence; the carried ones are those from here to the row's own."""
+    columns: Factorization | None = None
+    """What encodes the rows: with it the accountant knows how much several records of one user overlap."""
 
 
 class BudgetExceeded(RuntimeError):  # noqa: N818  (a condition that callers handle, named as in the field)
@@ -210,7 +215,7 @@ class LiveLedger:
         output = mechanism.draw(self.noise, value)
         # Nothing is written down before the mechanism has taken the value: what it refuses was not released.
         self.relation = self.relation or mechanism.relation
-        self._write(event, start, stop, reps, reached)
+        self._write(event, start, stop, reps, reached, carried)
         if carried is not None and follows and shared is not None:
             self._sequences[carried.label] = _Sequence(kind, int(carried.start[0]), shared[1])
         elif carried is not None:
@@ -321,6 +326,7 @@ class LiveLedger:
         stop: IntArray | int,
         reps: IntArray | None,
         reached: tuple[bool, IntArray | int] | None,
+        carried: Carried | None,
     ) -> None:
         """Adds one entry that `_afford` let pass; see `Book.add`."""
         if reached is None:
@@ -328,7 +334,10 @@ class LiveLedger:
             return
         overlaps, self._frontier = reached
         self._overlaps |= overlaps
-        self._book.add(event, start, stop, reps)
+        if carried is None:
+            self._book.add(event, start, stop, reps)
+        else:
+            self._book.add(event, start, stop, reps, Sequence(carried.label, carried.columns), carried.start)
         if self._spending is not None and self.budget is not None:
             self._spending.add(cost_of(event, self.budget), start, stop, reps)
 
@@ -370,6 +379,33 @@ class LiveLedger:
             return found[0] if found else Counter()
         return max(found, key=lambda events: PrivacyCurve.of(events).epsilon(delta))
 
+    def worst_users(self, users: Participation, rep: int | None = None) -> list[Counter[Event]]:
+        """Events that no user pays more than, one book for each replicate that no other outdoes.
+
+        Args:
+          users: which records may be one user's.
+          rep: look at this replicate only.
+
+        Returns:
+          event -> count; empty if nothing was charged. Of users with one record those of `worst_records`.
+        """
+        if users.most == 1 or self._exposes:
+            return self.worst_records(rep=rep)
+        reps = self._book.distinct_replicates if rep is None else [rep]
+        books = [found for each in reps if (found := worst_user(self._book.paid_in(each), users))]
+        return _no_others_outdo(books)
+
+    def user_guarantee(self, users: Participation) -> Guarantee | PrivacyCurve | None:
+        """What the accountant derives if neighbors differ in all records of one user; None if nothing was released.
+
+        Args:
+          users: which records may be one user's. It must hold for all data, and be known to the public.
+        """
+        found = self.worst_users(users)
+        if len(found) > 1:
+            return PrivacyCurve.of(*found, relation=Relation.USER, trust=self.trust)
+        return account(found[0], relation=Relation.USER, trust=self.trust) if found else None
+
     def curve(self) -> PrivacyCurve | None:
         """Everything that the accountant derives for the run; None if nothing was released."""
         found = self.worst_records()
@@ -385,3 +421,20 @@ class LiveLedger:
     @property
     def _relation(self) -> Relation:
         return self.relation or Relation.REPLACE_RECORD
+
+
+def _no_others_outdo(books: list[Counter[Event]]) -> list[Counter[Event]]:
+    """The books that none other is at least as costly as in every family of noise, each once."""
+    costs = [
+        (
+            sum(event.rho for event in book if isinstance(event, GaussianEvent)),
+            sum(event.rho for event in book if isinstance(event, ConcentratedEvent)),
+            sum(event.epsilon for event in book if isinstance(event, PureEvent)),
+        )
+        for book in books
+    ]
+    kept: dict[tuple[float, float, float], Counter[Event]] = {}
+    for cost, book in sorted(zip(costs, books, strict=True), key=lambda pair: pair[0], reverse=True):
+        if not any(all(a >= b for a, b in zip(other, cost, strict=True)) for other in kept):
+            kept[cost] = book
+    return list(kept.values())

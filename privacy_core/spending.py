@@ -158,7 +158,7 @@ class Spending:
     def __init__(self, budget: Guarantee, book: Book) -> None:
         self._n_reps = book.n_reps
         self._levels = [_Level()]
-        for event, rep, start, stop in book:
+        for event, rep, start, stop, *_ in book:
             reps = None if rep < 0 else np.array([rep])
             first, last = (start, stop) if reps is None else (np.array([start]), np.array([stop]))
             self.add(cost_of(event, budget), first, last, reps)

@@ -74,6 +74,7 @@ class Factorized:
     """A column-normalized matrix factorization of n_steps prefix sums: one event, whatever n_steps (`FactorizedSum`)."""
 
     n_steps: int
+    n_buffers: int | None = None
 
     def __post_init__(self) -> None:
         at_least("n_steps", self.n_steps, 1)

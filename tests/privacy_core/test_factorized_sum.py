@@ -161,7 +161,7 @@ def test_one_price_for_the_whole_sequence(n_steps, n_buffers):
     answers_of(sums, ledger, np.zeros((n_steps, 1)))
     assert ledger.worst_record() == {GaussianEvent(2.0): 1} == sums.structure.events(2.0, GaussianEvent)
     assert ledger.guarantee() == GaussianDP(0.5)
-    assert sums.structure == Factorized(n_steps)
+    assert sums.structure == Factorized(n_steps, n_buffers)
     assert ledger.noise.calls == n_steps
 
 
