@@ -11,12 +11,12 @@ worst steps are the earliest, 0, b, ..., (k - 1) b:
 G(s, t) >= G(s, t + 1).
 
 *Proof.* Let delta = t - s, N = n - 1 - t, P_N = sum_{k<=N} c_k c_{k+delta} and Q_N = sum_{k<=N} c_k^2, so that G(s, t) =
-P_N / sqrt(Q_N Q_{N+delta}), and G(s + 1, t + 1) is the same at N - 1. From N to N + 1, with a = c_{N+1} and
-d = c_{N+1+delta}, P grows by the factor 1 + a d / P, and Q Q by (1 + a^2 / Q_N) (1 + d^2 / Q_{N+delta}). Log-convexity
-makes c_{k+delta} / c_k nondecreasing in k: P_N <= (d / a) Q_N, hence a d / P >= a^2 / Q_N. And d P_N <= a Q_N <= a Q_{N+delta}, as d <= a and
-c_{k+delta} <= c_k, hence a d / P >= d^2 / Q_{N+delta}. So P^2 grows by the larger factor: the first claim. For the second,
-G(s, t) >= G(s + 1, t + 1) >= G(s, t + 1): the last two have as many terms and the same d_{t+1}; of the former each term
-c_k c_{k+delta} is at least c_k c_{k+delta+1}, and its d_{s+1} is at most d_s. QED.
+P_N / sqrt(Q_N Q_{N+delta}), and G(s + 1, t + 1) is the same at N - 1. From N to N + 1, with a = c_{N+1} and d =
+c_{N+1+delta}, P grows by the factor 1 + a d / P, and Q Q by (1 + a^2 / Q_N) (1 + d^2 / Q_{N+delta}). Log-convexity makes
+c_{k+delta} / c_k nondecreasing in k: P_N <= (d / a) Q_N, hence a d / P >= a^2 / Q_N. And d P_N <= a Q_N <= a Q_{N+delta},
+as d <= a and c_{k+delta} <= c_k, hence a d / P >= d^2 / Q_{N+delta}. So P^2 grows by the larger factor: the first claim.
+For the second, G(s, t) >= G(s + 1, t + 1) >= G(s, t + 1): the last two have as many terms and the same d_{t+1}; of the
+former each term c_k c_{k+delta} is at least c_k c_{k+delta+1}, and its d_{s+1} is at most d_s. QED.
 
 The i-th and j-th of any admissible steps have s_i >= (i - 1) b and s_j - s_i >= (j - i) b, so both move to the earliest ones
 without any product falling. This is derived here; Kalinin and Lampert (2024, Banded Square Root Matrix Factorization) have
