@@ -28,6 +28,14 @@ def serve(
     timezone: Annotated[str, typer.Option(help="Time zone of both schedules, such as Europe/Berlin.")] = "UTC",
     audit: Annotated[bool, typer.Option("--audit", help="Audit the specs each night too.")] = False,
     run: Annotated[list[str] | None, typer.Option(help="Run it at once, too: a spec's name, or whole-catalog.")] = None,
+    alert: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="BANDANA_ALERT",
+            help="Where failures and missing nights are sent: a webhook, or an address of apprise, such as mailto://.",
+        ),
+    ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of Prefect's pages, on the loopback interface.")] = 4200,
     anonymous: Anonymous = False,
     data: Data = None,
@@ -46,6 +54,10 @@ def serve(
 
         times = Times(nightly, weekly, timezone)
         times.check()
+        from bandana.flows.running import alerts
+
+        if alert is not None:
+            alerts.check(alert)
         from bandana.flows.running.service import register, run_until_stopped, server
         from bandana.flows.spec.mistakes import SpecError
         from bandana.flows.suites.audit_all import SUITE
@@ -60,13 +72,16 @@ def serve(
         log = folder.root / "prefect" / "server.log"
         with server(port, log) as pages:
             served = register(found)
+            crons = {name: weekly if name == SUITE else nightly for name in names}
+            silence = {name: alerts.longest_gap(cron, timezone) + alerts.GRACE for name, cron in crons.items()}
+            ids = dict(zip(names, served.ids, strict=True))
+            alerts.watch(alert, {name: alerts.Watched(ids[name], silence[name]) for name in names})
             full = {str(deployment.name): f"{deployment.flow_name}/{deployment.name}" for deployment in found}
             typer.echo(f"Prefect's pages:  {pages}   (this machine only; the server's log: {log})")
             typer.echo(f"They ask for a password: the whole line in {folder.login}, which you alone can read.\n")
             for name in names:
-                cron = weekly if name == SUITE else nightly
                 when = served.times[name].astimezone(ZoneInfo(timezone))
-                typer.echo(f"  {full[name]:<36} {cron:<12} next {when:%a %d %b %Y %H:%M} {timezone}")
+                typer.echo(f"  {full[name]:<36} {crons[name]:<12} next {when:%a %d %b %Y %H:%M} {timezone}")
             typer.echo(f"\nRun one at once:  export PREFECT_API_URL={pages}/api {_from_file(login.CLIENT, folder.login)}")
             typer.echo(f"                  prefect deployment run {shlex.quote(full[names[0]])}")
             typer.echo("Ctrl-C ends it, with the server; finished work is kept.\n")

@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import shutil
+import socket
 import time
 from pathlib import Path
 
@@ -146,3 +147,11 @@ def bandana(prefect_server):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bandana.flows.running.interrupt.stop_at_once_on_interrupt", lambda _: None)  # signals stay pytest's
         yield run
+
+
+@pytest.fixture
+def free_port():
+    """A port of the loopback interface on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -63,13 +63,6 @@ def test_a_mistake_is_told_before_anything_starts(tmp_path, monkeypatch, free_po
     assert not (tmp_path / "prefect" / "server.log").exists()
 
 
-@pytest.fixture
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def test_a_port_in_use_is_told():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
