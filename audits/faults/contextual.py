@@ -78,5 +78,6 @@ LINUCB: tuple[Control, ...] = (*_SHARED, SHIFT_FROM_NOISE)
 
 CONTEXTUAL_CONTROLS: dict[str, tuple[Control, ...]] = {
     "adar-oful": ADAR_OFUL, "linucb joint": LINUCB, "linucb local": LINUCB,
+    "greedy-ridge local": LINUCB,
 }  # fmt: skip
 """Label of an entry -> its planted faults."""

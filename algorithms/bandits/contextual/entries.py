@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from bandana.algorithms.bandits.contextual.greedy import GREEDY
 from bandana.algorithms.bandits.contextual.lin_priv import LIN_PRIV
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, LinUCBSettings
 from bandana.algorithms.bandits.contextual.oful import PARTS, RarelySwitchingOFUL, adar_oful, oful
@@ -175,4 +176,5 @@ ENTRIES = (
     ),
     LIN_PRIV,
     *map(_lin_ucb_entry, _LIN_UCB),
+    *GREEDY,
 )
