@@ -12,6 +12,7 @@ from benchmarks import (
     end_to_end,
     episodes,
     false_alarms,
+    finite_arms,
     kernel_bandits,
     linear_bandits,
     linear_mdp,
@@ -29,7 +30,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print an array of results")
     parser.add_argument("--skip-demo", action="store_true", help="leave the whole demo out (it takes about a minute)")
     chosen = parser.parse_args()
-    parts = [episodes, linear_bandits, kernel_bandits, projected_kernel_bandits, mixture_mdps, linear_mdp]
+    parts = [episodes, finite_arms, linear_bandits, kernel_bandits, projected_kernel_bandits, mixture_mdps, linear_mdp]
     parts += [replays, tightness, false_alarms, accounting, tracking, orchestration]
     parts += [] if chosen.skip_demo else [end_to_end]
     results = [result for part in parts for result in part.measure()]

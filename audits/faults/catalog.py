@@ -1,5 +1,6 @@
 """The planted faults of every private algorithm of the catalog."""
 
+from bandana.audits.faults.batches import BATCH_CONTROLS
 from bandana.audits.faults.capri import CAPRI_CONTROLS
 from bandana.audits.faults.contextual import CONTEXTUAL_CONTROLS
 from bandana.audits.faults.fault import Control
@@ -11,7 +12,7 @@ from bandana.audits.faults.linear_mdp import LINEAR_MDP_CONTROLS
 from bandana.audits.faults.mixture import MIXTURE_CONTROLS
 
 CONTROLS: dict[str, tuple[Control, ...]] = {
-    **FINITE_ARM_CONTROLS, **LINEAR_CONTROLS, **CONTEXTUAL_CONTROLS, **LIN_PRIV_CONTROLS, **KERNEL_CONTROLS,
-    **CAPRI_CONTROLS, **MIXTURE_CONTROLS, **LINEAR_MDP_CONTROLS,
+    **FINITE_ARM_CONTROLS, **BATCH_CONTROLS, **LINEAR_CONTROLS, **CONTEXTUAL_CONTROLS, **LIN_PRIV_CONTROLS,
+    **KERNEL_CONTROLS, **CAPRI_CONTROLS, **MIXTURE_CONTROLS, **LINEAR_MDP_CONTROLS,
 }  # fmt: skip
 """Label of a private entry of the catalog -> its planted faults."""

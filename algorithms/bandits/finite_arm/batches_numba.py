@@ -1,0 +1,214 @@
+r"""Kernels of DP-KLUCB and DP-IMED: how long batches are, what a noisy batch adds to its arm, and which arm comes next.
+
+d_epsilon(p, q) = inf over r of epsilon |r - p| + kl(r, q) is `divergences.private_kl`. For p <= q the infimum over all r is
+at r = expit(logit q - epsilon). Where r lies above p, that is q > q_p = expit(logit p + epsilon), it has the value
+
+    d_epsilon(p, q) = -epsilon p - log(1 - q (1 - e^-epsilon)),
+
+since kl(r, q) = log((1 - r) / (1 - q)) - epsilon r and (1 - r) / (1 - q) = 1 / (1 - q + q e^-epsilon); elsewhere it is kl(p,
+q). So the largest q with d_epsilon(p, q) <= c has a closed form, or is that of kl.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from scipy.optimize import brentq
+
+from bandana.algorithms.lower_bounds.divergences import bernoulli_kl, private_kl
+from bandana.algorithms.protocol import FloatArray, IntArray
+
+_kernel = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_kernel
+def batch_length(pulls, growth):  # type: ignore[no-untyped-def]
+    """Length of an arm's next batch: ceil(growth times its pulls), and 1 for the first; never shorter than the last one."""
+    return np.int64(max(1.0, math.ceil(growth * pulls)))
+
+
+@_kernel
+def batch_lengths(pulls, left, actions, growth, out):  # type: ignore[no-untyped-def]
+    """out[r] = what is left of the batch under way, or the length of the one that `actions[r]` opens."""
+    for r in range(len(actions)):
+        out[r] = left[r] if left[r] > 0 else batch_length(pulls[r, actions[r]], growth)
+
+
+@_kernel
+def advance(pulls, arm, left, clock, actions, n_records, growth, ended):  # type: ignore[no-untyped-def]
+    """Plays `n_records` rounds of the batch under way, or of a new one; returns how many batches ended, and which.
+
+    All are (n_reps,) but pulls (n_reps, n_arms); `ended` takes the indices of the replicates whose batch is complete.
+    """
+    n_ended = 0
+    for r in range(len(actions)):
+        n = n_records[r]
+        if n == 0:
+            continue
+        a = actions[r]
+        if left[r] == 0:
+            arm[r] = a
+            left[r] = batch_length(pulls[r, a], growth)
+        left[r] -= n
+        clock[r] += n
+        pulls[r, a] += n
+        if left[r] == 0:
+            ended[n_ended] = r
+            n_ended += 1
+    return n_ended
+
+
+@_kernel
+def weight(length, epsilon):  # type: ignore[no-untyped-def]
+    """Weight of a batch's sum that is inverse to the variance of its mean, 1/4 n + 2 / (epsilon n)^2, up to a constant."""
+    return 1.0 / (0.25 + 2.0 / (epsilon * epsilon * length))
+
+
+@_kernel
+def accumulate(total, size, length, reps, arm, noisy, n, epsilon, weighted):  # type: ignore[no-untyped-def]
+    """Adds each ended batch to its arm's noisy sum and size, in place.
+
+    total, size, length: (n_reps, n_arms), size 0 for an arm without a batch, length that of the last batch; reps, arm,
+    noisy, n: (n_rows,), a row the noisy sum of n rewards. If `weighted`, what is there is scaled down by the ratio of
+    `weight` at the old and the new length, so that the last batch has weight 1 and no batch has more; epsilon may be
+    infinite.
+    """
+    for i in range(len(reps)):
+        r, a = reps[i], arm[i]
+        keep = 1.0
+        if weighted and size[r, a] > 0.0:
+            keep = weight(length[r, a], epsilon) / weight(n[i], epsilon)
+        total[r, a] = keep * total[r, a] + noisy[i]
+        size[r, a] = keep * size[r, a] + n[i]
+        length[r, a] = n[i]
+
+
+@_kernel
+def kl(p, q):  # type: ignore[no-untyped-def]
+    """Divergence of Bernoulli variables."""
+    found = 0.0
+    if p > 0.0:
+        found += p * math.log(p / q) if q > 0.0 else math.inf
+    if p < 1.0:
+        found += (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if q < 1.0 else math.inf
+    return found
+
+
+@_kernel
+def divergence(p, q, epsilon):  # type: ignore[no-untyped-def]
+    """d_epsilon(p, q) for 0 <= p <= q <= 1; epsilon may be infinite."""
+    if p >= q:
+        return 0.0
+    if epsilon == math.inf:
+        return kl(p, q)
+    fall = -math.expm1(-epsilon)
+    # q > expit(logit p + epsilon), without a division.
+    if q * (1.0 - p) * (1.0 - fall) > p * (1.0 - q):
+        return max(0.0, -epsilon * p - math.log1p(-q * fall))
+    return kl(p, q)
+
+
+@_kernel
+def largest_mean(p, budget, epsilon):  # type: ignore[no-untyped-def]
+    """The largest q in [p, 1] with d_epsilon(p, q) <= budget; that of kl by bisection, below Pinsker's bound on it."""
+    if epsilon < math.inf:
+        fall = -math.expm1(-epsilon)
+        q = -math.expm1(-budget - epsilon * p) / fall
+        if q >= 1.0:
+            return 1.0
+        if q * (1.0 - p) * (1.0 - fall) > p * (1.0 - q):
+            return max(q, p)
+    low, high = p, min(p + math.sqrt(0.5 * budget), 1.0)
+    while True:
+        middle = 0.5 * (low + high)
+        if middle <= low or middle >= high:
+            return low if high < 1.0 or kl(p, 1.0) > budget else 1.0
+        if kl(p, middle) <= budget:
+            low = middle
+        else:
+            high = middle
+
+
+def largest_mean_reference(p: float, budget: float, epsilon: float) -> float:
+    """The same by a bracketing root finder on the infimum."""
+
+    def excess(q: float) -> float:
+        return float(bernoulli_kl(p, q) if math.isinf(epsilon) else private_kl(p, q, epsilon)) - budget
+
+    highest = math.nextafter(1.0, 0.0)
+    if p >= 1 or excess(highest) <= 0:
+        return 1.0
+    return float(brentq(excess, p, highest, xtol=1e-15, rtol=4 * np.finfo(float).eps))
+
+
+@_kernel
+def optimistic_arms(total, size, arm, left, clock, beta, epsilon, low, width, out):  # type: ignore[no-untyped-def]
+    """out[r] = arm[r] in the middle of a batch, else the arm with the largest q, size d_epsilon(p, q) <= beta log t.
+
+    total, size: (n_reps, n_arms); arm, left, clock, out: (n_reps,); t = clock + 1 and at least 2; p = total / size brought
+    to [0, 1] from [low, low + width]. An arm without a batch goes first. Of arms whose index is 1 the one with the largest
+    beta log(t) / size + epsilon p is chosen, the quantity that an index below 1 grows with; then the lowest.
+    """
+    n_reps, n_arms = total.shape
+    for r in range(n_reps):
+        if left[r] > 0:
+            out[r] = arm[r]
+            continue
+        level = beta * math.log(max(clock[r] + 1, 2))
+        best, best_index, best_tie = 0, -1.0, -1.0
+        for a in range(n_arms):
+            if size[r, a] == 0.0:
+                best = a
+                break
+            p = min(max((total[r, a] / size[r, a] - low) / width, 0.0), 1.0)
+            budget = level / size[r, a]
+            index = largest_mean(p, budget, epsilon)
+            tie = budget + epsilon * p if index == 1.0 and epsilon < math.inf else -1.0
+            if index > best_index or (index == best_index and tie > best_tie):
+                best, best_index, best_tie = a, index, tie
+        out[r] = best
+
+
+@_kernel
+def least_divergent_arms(total, size, arm, left, epsilon, low, width, out):  # type: ignore[no-untyped-def]
+    """out[r] = arm[r] in the middle of a batch, else the arm with the least size d_epsilon(p, max p) + log size.
+
+    Shapes and p as in `optimistic_arms`. An arm without a batch goes first; ties go to the lowest arm.
+    """
+    n_reps, n_arms = total.shape
+    for r in range(n_reps):
+        if left[r] > 0:
+            out[r] = arm[r]
+            continue
+        first, largest = -1, 0.0
+        for a in range(n_arms):
+            if size[r, a] == 0.0:
+                first = a
+                break
+            largest = max(largest, min((total[r, a] / size[r, a] - low) / width, 1.0))
+        if first >= 0:
+            out[r] = first
+            continue
+        best, best_index = 0, math.inf
+        for a in range(n_arms):
+            p = min(max((total[r, a] / size[r, a] - low) / width, 0.0), 1.0)
+            index = size[r, a] * divergence(p, largest, epsilon) + math.log(size[r, a])
+            if index < best_index:
+                best, best_index = a, index
+        out[r] = best
+
+
+def index_reference(
+    total: FloatArray, size: FloatArray, clock: IntArray, beta: float, epsilon: float, low: float, width: float
+) -> tuple[FloatArray, FloatArray]:
+    """(n_reps, n_arms) indices of DP-KLUCB and of DP-IMED in NumPy, where every arm has a batch, for tests."""
+    p = np.clip((total / size - low) / width, 0.0, 1.0)
+    budget = beta * np.log(np.maximum(clock + 1, 2))[:, None] / size
+    largest = [
+        [largest_mean_reference(x, c, epsilon) for x, c in zip(*row, strict=True)] for row in zip(p, budget, strict=True)
+    ]
+    best = p.max(axis=1, keepdims=True)
+    apart = np.where(p == best, 0.0, bernoulli_kl(p, best) if math.isinf(epsilon) else private_kl(p, best, epsilon))
+    return np.array(largest), size * apart + np.log(size)
