@@ -16,7 +16,7 @@ from bandana.algorithms.problem import Problem
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.claims import Quantity, parse
-from bandana.audits.faults.finite_arm import FINITE_ARM_CONTROLS
+from bandana.audits.faults import catalog
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING, Effort, Verdict, accounted_as
@@ -43,7 +43,7 @@ def in_audit(entry):
 HONEST = {
     entry.label: in_audit(entry) for entry in CATALOG if (entry.family, entry.guarantee) == ("bandits/finite_arm", "pure")
 }
-CONTROLS = {name: FINITE_ARM_CONTROLS[name] for name in HONEST}
+CONTROLS = {name: catalog.CONTROLS[name] for name in HONEST}
 FAULTS = [(name, control) for name, controls in CONTROLS.items() for control in controls]
 
 
