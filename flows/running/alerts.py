@@ -89,7 +89,8 @@ def _block(url: str) -> Any:
     """Id of the stored block that sends; the address is stored as a secret."""
     from prefect.blocks.notifications import CustomWebhookNotificationBlock, SlackWebhook
 
-    parts, block = urlsplit(url), None
+    block: Any  # its methods are synchronous here, whatever their types say
+    parts = urlsplit(url)
     if parts.scheme in ("http", "https") and parts.hostname not in _SLACK:
         text = {"text": "{{subject}}\n{{body}}", "subject": "{{subject}}", "body": "{{body}}"}
         block = CustomWebhookNotificationBlock(name=BLOCK, url="{{address}}", json_data=text, secrets={"address": url})

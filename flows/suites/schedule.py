@@ -22,7 +22,9 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import write_whole
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.spec import Spec, load_spec, parse_spec, standing_alone
+from bandana.flows.suites import nights
 from bandana.flows.suites.audit_all import SUITE, audit_all_flow
 from bandana.flows.suites.suite import suite_flow
 
@@ -52,7 +54,9 @@ def nightly_benchmark(
     checked, text = read_spec(spec)
     folder = DataFolder.open(data)
     write_whole(folder.suite(checked.name) / "spec.yaml", standing_alone(checked, text).encode())
-    return suite_flow.fn(checked, text, str(folder.root), list(steps or NIGHTLY_STEPS))
+    ended = suite_flow.fn(checked, text, str(folder.root), list(steps or NIGHTLY_STEPS))
+    nights.close(pinned(checked, folder.root), text, folder, ended)
+    return ended
 
 
 @flow(

@@ -1,0 +1,155 @@
+"""The diary of a scheduled suite: one line a night, and the page that each night leaves in Prefect, green or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from prefect import get_run_logger
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.schemas.objects import State
+
+from bandana.flows.running.journal import Journal
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store
+from bandana.flows.spec.spec import Spec
+from bandana.flows.suites import baseline
+from bandana.flows.suites.alarms import slug
+from bandana.flows.suites.baseline import Baseline
+
+SHOWN = 30
+_NIGHT = "night"
+_BARS = "▁▂▃▄▅▆▇█"
+_MISSING = "·"
+
+
+@dataclass(frozen=True)
+class Night:
+    """What one night found; of regret only what the spec declares public.
+
+    Attributes:
+      time: when it ended.
+      code: SHA-256 of the sources.
+      alarm: what was wrong, in one line; empty where nothing was.
+      verdicts: of each audited cell.
+      numbers: cell -> quantity -> value, such as `final regret`.
+    """
+
+    time: datetime
+    code: str
+    alarm: str
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: Baseline, alarm: str) -> Night:
+        """The present results."""
+        verdicts, numbers = {}, {}
+        for cell in found.cells:
+            estimates = [] if cell.regret is None else [cell.regret.final]
+            if cell.audit is not None:
+                verdicts[cell.label] = str(cell.audit.verdict)
+                estimates += cell.audit.tightness
+            numbers[cell.label] = {estimate.quantity: estimate.value for estimate in estimates}
+        return cls(datetime.now(UTC), found.code, alarm, verdicts, numbers)
+
+
+def diary(folder: DataFolder, suite: str) -> list[Night]:
+    """All nights of a suite, oldest first; lines that are none are left out."""
+    found = []
+    for line in Journal(_place(folder, suite)).read():
+        try:
+            facts = {name: line[name] for name in ("code", "alarm", "verdicts", "numbers")}
+            found.append(Night(datetime.fromisoformat(line["time"]), **facts))
+        except (KeyError, TypeError, ValueError):
+            continue
+    return found
+
+
+def _place(folder: DataFolder, suite: str) -> Path:
+    return folder.suite(suite) / "nights.jsonl"
+
+
+def close(spec: Spec, text: str, folder: DataFolder, ended: dict[str, Any] | State[Any]) -> None:
+    """Writes the night into the diary, and its page; what cannot be written is logged, and hides no result."""
+    try:
+        alarm = ended.message or "it failed" if isinstance(ended, State) else ""
+        tonight = Night.of(baseline.record(spec, text, Store(folder.results)), alarm)
+        before = diary(folder, spec.name)
+        facts = {name: value for name, value in asdict(tonight).items() if name != "time"}
+        Journal(_place(folder, spec.name)).write(_NIGHT, **facts)
+        create_markdown_artifact(
+            key=f"{slug(spec.name)}-night",
+            markdown=page(spec.name, [*before, tonight], _links(folder, spec.name)),
+            description=f"Last night of {spec.name}: {alarm or 'all well'}",
+        )
+    except Exception as error:
+        get_run_logger().error("the night's page could not be written: %s", error)
+
+
+def _links(folder: DataFolder, suite: str) -> dict[str, str]:
+    reports = {kind: folder.suite(suite) / f"report.{kind}" for kind in ("html", "pdf", "json")}
+    found = {f"report ({kind})": str(path) for kind, path in reports.items() if path.exists()}
+    return {**found, "runs in MLflow": f"bandana ui --data {json.dumps(str(folder.root))}"}
+
+
+def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
+    """The last night as Markdown: verdicts, changes since the night before, and the last 30 nights of each number."""
+    tonight, before = nights[-1], nights[-2] if len(nights) > 1 else None
+    shown = nights[-SHOWN:]
+    lines = [f"# {suite}: {tonight.alarm or _all_well(tonight)}", "", _since(tonight, before), ""]
+    if tonight.verdicts:
+        lines += ["| cell | verdict | night before | nights |", "|---|---|---|---|"]
+        for label, verdict in tonight.verdicts.items():
+            then = (before.verdicts if before else {}).get(label, "-")
+            lines.append(f"| {label} | {verdict} | {then} | {_verdicts(label, shown)} |")
+        lines += ["", "A square is a night: ■ PASS or NOT REFUTED, □ INCONCLUSIVE, ✗ FAIL, · not audited.", ""]
+    rows = [(label, name, value) for label, found in tonight.numbers.items() for name, value in found.items()]
+    if rows:
+        lines += [f"| cell | quantity | value | change | {len(shown)} nights |", "|---|---|--:|--:|---|"]
+        for label, name, value in rows:
+            earlier = None if before is None else before.numbers.get(label, {}).get(name)
+            change = "-" if earlier is None else f"{value - earlier:+.4g}" if value != earlier else "0"
+            series = [night.numbers.get(label, {}).get(name) for night in shown]
+            lines.append(f"| {label} | {name} | {value:.4g} | {change} | {sparkline(series)} |")
+        lines += [
+            "",
+            "Bars run from the least to the greatest value of these nights; a dot is a night without it.",
+            "",
+        ]
+    lines += [f"- {what}: `{where}`" for what, where in links.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _all_well(night: Night) -> str:
+    if not night.verdicts:
+        return "all well, no audits"
+    counts = {verdict: list(night.verdicts.values()).count(verdict) for verdict in dict.fromkeys(night.verdicts.values())}
+    return "all well, " + ", ".join(f"{count} x {verdict}" for verdict, count in counts.items())
+
+
+def _since(night: Night, before: Night | None) -> str:
+    if before is None:
+        return "The first night: there is nothing to compare with."
+    code = "the same code" if night.code == before.code else f"other code ({before.code[:12]} -> {night.code[:12]})"
+    ended = "all was well" if not before.alarm else before.alarm
+    return f"The night before, {before.time:%Y-%m-%d %H:%M} UTC: {ended}; {code}."
+
+
+def _verdicts(label: str, nights: Sequence[Night]) -> str:
+    marks = {"PASS": "■", "NOT REFUTED": "■", "INCONCLUSIVE": "□", "FAIL": "✗"}
+    return "".join(marks.get(night.verdicts.get(label, ""), _MISSING) for night in nights)
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """A bar for each value, from the least to the greatest; all at half height where they are equal, a dot for None."""
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    if high <= low:
+        return "".join(_MISSING if value is None else _BARS[len(_BARS) // 2] for value in values)
+    top = len(_BARS) - 1
+    return "".join(_MISSING if value is None else _BARS[round(top * (value - low) / (high - low))] for value in values)
