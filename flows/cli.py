@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from bandana.flows.commands import accounting, audits, book, bundle, export, pages, reports, schedule, suites, verify
+from bandana.flows.commands import (
+    accounting,
+    audits,
+    book,
+    bundle,
+    export,
+    leaderboard,
+    pages,
+    reports,
+    schedule,
+    suites,
+    verify,
+)
 from bandana.flows.running.settings import use_one_thread
 
 app = typer.Typer(
@@ -24,6 +36,7 @@ for command in (
     bundle.bundle,
     reports.report,
     export.export,
+    leaderboard.leaderboard,
     schedule.serve,
     schedule.baseline,
     pages.ui,

@@ -13,7 +13,7 @@ from typing import Any
 
 REGRET = ("mean", "low", "high", "final_mean", "final_low", "final_high", "final_quantiles")
 """What is null in a cell whose regret is withheld."""
-_TOLERANCE = 1e-6  # relative: two ways to compute one number may differ by rounding
+TOLERANCE = 1e-6  # relative: two ways to compute one number may differ by rounding
 
 
 def resource(name: str) -> str:
@@ -21,8 +21,12 @@ def resource(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
-REPORT, COMPARISON = "bandana/report/10", "bandana/comparison/2"
-_SCHEMAS = {REPORT: "report.schema.json", COMPARISON: "comparison.schema.json"}
+REPORT, COMPARISON, LEADERBOARD = "bandana/report/10", "bandana/comparison/2", "bandana/leaderboard/1"
+_SCHEMAS = {
+    REPORT: "report.schema.json",
+    COMPARISON: "comparison.schema.json",
+    LEADERBOARD: "leaderboard.schema.json",
+}
 
 
 @cache
@@ -37,11 +41,16 @@ def is_comparison(document: dict[str, Any]) -> bool:
     return document.get("schema") == COMPARISON
 
 
+def is_leaderboard(document: dict[str, Any]) -> bool:
+    """Whether a document is a benchmark's leaderboard."""
+    return document.get("schema") == LEADERBOARD
+
+
 def validate(document: dict[str, Any]) -> None:
     """Checks a report document: its form, its lengths, and that no PASS contradicts its other fields.
 
     Args:
-      document: as `report.schema.json` or `comparison.schema.json` describes it. Numbers are finite; null: there is none.
+      document: as the schema that it names describes it. Numbers are finite; null: there is none.
 
     Raises:
       ValueError: the message names the JSON path, the value found there, and what is wrong with it.
@@ -62,8 +71,9 @@ def _check_document(document: dict[str, Any]) -> None:
     for path, number in _numbers(document, "$"):
         if not math.isfinite(number):
             raise _error(path, number, "is not finite; write null for a number that does not exist")
+    schema = _SCHEMAS.get(str(document.get("schema")), _SCHEMAS[REPORT])
     problem = min(
-        _validator(_SCHEMAS[COMPARISON if is_comparison(document) else REPORT]).iter_errors(document),
+        _validator(schema).iter_errors(document),
         key=lambda error: error.json_path,
         default=None,
     )
@@ -100,7 +110,7 @@ def broken_order(audit: dict[str, Any]) -> list[str]:
     broken = []
     for where, name, three, (above, below) in compared:
         high, low = three[above], three[below]
-        if high is not None and low is not None and low > high * (1 + _TOLERANCE) + 1e-12:
+        if high is not None and low is not None and low > high * (1 + TOLERANCE) + 1e-12:
             broken.append(f"{where}{below} {name} {low:.4g} exceeds {above} {name} {high:.4g}")
     return list(dict.fromkeys(broken))
 
@@ -138,6 +148,9 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
         if moment is not None and not _is_aware(moment):
             yield path, moment, "must be an ISO 8601 time with an offset"
     if is_comparison(document):
+        return
+    if is_leaderboard(document):
+        yield from _contradictions_of_board(document)
         return
     environments = document["environments"]
     for index, environment in enumerate(environments):
@@ -177,11 +190,35 @@ def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
                 yield f"{path}.verdict", audit["verdict"], f"contradicts the audit: {reason}"
 
 
+def _contradictions_of_board(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
+    names = [problem["name"] for problem in document["problems"]]
+    for index, problem in enumerate(document["problems"]):
+        path = f"$.problems[{index}]"
+        if problem["name"] in names[:index]:
+            yield f"{path}.name", problem["name"], "occurs twice; names must be unique"
+        labels = [row["label"] for row in problem["rows"]]
+        for place, row in enumerate(problem["rows"]):
+            if row["label"] in labels[:place]:
+                yield f"{path}.rows[{place}].label", row["label"], "occurs twice; labels must be unique"
+            if not row["low"] - abs(row["mean"]) * TOLERANCE <= row["mean"] <= row["high"] + abs(row["mean"]) * TOLERANCE:
+                yield f"{path}.rows[{place}].mean", row["mean"], "lies outside of its interval"
+            if (row["role"] == "private") != (row["claim"] is not None):
+                yield f"{path}.rows[{place}].claim", row["claim"], "must be given by private rows, and by no others"
+            if (row["verdict"] is None) != (row["audited_on"] is None):
+                yield f"{path}.rows[{place}].audited_on", row["audited_on"], "must name the problem of an audit"
+        for place, best in enumerate(problem["best"]):
+            for label in (best["label"], *best["tied"]):
+                if label is not None and label not in labels:
+                    yield f"{path}.best[{place}].label", label, "must be the label of a row"
+
+
 def _times(document: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
     """Every time in a document with its path."""
     yield "$.created", document["created"]
     if is_comparison(document):
         yield from ((f"$.runs.{name}.created", run["created"]) for name, run in document["runs"].items())
+        return
+    if is_leaderboard(document):
         return
     made = document["provenance"]
     places = [("$.provenance", made)]
@@ -230,7 +267,7 @@ def _unequal(
 def _contradictions_in(audit: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:
     measurement = audit["measurement"]
     failure = sum(bound["level"] for bound in measurement["bounds"])
-    if failure > (1 - measurement["confidence"]) * (1 + _TOLERANCE):
+    if failure > (1 - measurement["confidence"]) * (1 + TOLERANCE):
         yield (
             f"{path}.measurement.confidence",
             measurement["confidence"],

@@ -12,9 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandana.audits.reporting import changes, content, origin
+from bandana.audits.reporting import changes, content, leaderboard, origin
 from bandana.audits.reporting.blocks import name_images
-from bandana.audits.reporting.document import is_comparison, resource, validate
+from bandana.audits.reporting.document import is_comparison, is_leaderboard, resource, validate
 from bandana.audits.reporting.drawing import ROLES
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ _KICKERS = {
     "audit": "Privacy audit report",
     "catalog": "Catalog report",
     "comparison": "Comparison of two runs",
+    "leaderboard": "Leaderboard of a benchmark",
 }
 _MADE_WITH = ("jinja2", "jsonschema", "matplotlib.figure", "matplotlib.backends.backend_agg",
               "matplotlib.backends.backend_svg", "typst")  # fmt: skip
@@ -41,7 +42,7 @@ def render_html(document: dict[str, Any]) -> str:
     """Renders the report as one HTML page with embedded figures and style, which loads nothing and runs no script.
 
     Args:
-      document: as `report.schema.json` or `comparison.schema.json` describes it.
+      document: as the schema that it names describes it.
 
     Returns:
       HTML text, the same for the same document.
@@ -63,7 +64,7 @@ def figures(document: dict[str, Any]) -> dict[str, str]:
     """The report's figures by name, such as `regret-by-algorithm-eps-1`, each a standalone SVG.
 
     Args:
-      document: as `report.schema.json` or `comparison.schema.json` describes it.
+      document: as the schema that it names describes it.
 
     Raises:
       ValueError: from `validate`; the message names the JSON path, the value and the problem.
@@ -76,7 +77,7 @@ def render_pdf(document: dict[str, Any]) -> bytes:
     """Renders the report as a PDF, with the content and order of the web page.
 
     Args:
-      document: as `report.schema.json` or `comparison.schema.json` describes it.
+      document: as the schema that it names describes it.
 
     Returns:
       the PDF, with the date of its last result and Typst's own fonts: the same for the same document.
@@ -119,6 +120,8 @@ def _page(document: dict[str, Any]) -> dict[str, Any]:
     if is_comparison(document):
         verdict, headline = changes.headline(document)
         tone, strength = "bad" if verdict == "FAIL" else "quiet", None
+    elif is_leaderboard(document):
+        (tone, headline), strength = leaderboard.headline(document), None
     else:
         tone, headline = content.headline(document)
         strength = content.strength(document)
@@ -142,7 +145,8 @@ def _sections(document: dict[str, Any]) -> list[dict[str, Any]]:
 @lru_cache(maxsize=1)
 def _sections_of(text: str) -> list[dict[str, Any]]:
     document = json.loads(text)
-    found = changes.sections(document) if is_comparison(document) else content.sections(document)
+    writer = changes if is_comparison(document) else leaderboard if is_leaderboard(document) else content
+    found = writer.sections(document)
     name_images(found)
     return found
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bandana.flows.commands.failures import failures
-from bandana.flows.commands.options import FAILURE, Debug, console, option, whole
+from bandana.flows.commands.options import FAILURE, Debug, console, echo, option, whole
 
 
 def list_(
@@ -20,7 +20,7 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="An array of objects, one an entry, for machines.")] = False,
     debug: Debug = False,
 ) -> None:
-    """List the algorithms, or show one: claims, sources, parameters, and a spec to start from."""
+    """List the algorithms, and which is best where by the last leaderboard; or show one with a spec to start from."""
     with failures(debug):
         from bandana.flows.queries import catalog
         from bandana.flows.spec.mistakes import SpecError
@@ -39,6 +39,12 @@ def list_(
 
         if name is None:
             Console().print(catalog.overview(entries))
+            if model is None and family is None:
+                from bandana.flows.queries.best import hint, latest, lines
+
+                board = latest()
+                typer.echo("")
+                echo(*(hint() if board is None else lines(board)))
         else:
             catalog.show(entries, Console())
 

@@ -101,7 +101,7 @@ def tune(
         cells = cells_of(found.with_trial(found.tuning.values[0]))
         folder = open_data(data)
         begin(folder)
-        _warm_up(cells, ["benchmark"], how)
+        warm_up(cells, ["benchmark"], how)
         from bandana.flows.suites.tune import tune as choose
 
         while_the_server_starts(folder)
@@ -190,7 +190,7 @@ def _run(
         return
     folder = open_data(data)
     begin(folder)
-    _warm_up(cells, steps, resources)
+    warm_up(cells, steps, resources)
     from bandana.flows.running.store import write_whole
     from bandana.flows.spec.spec import standing_alone
     from bandana.flows.suites.suite import suite
@@ -220,15 +220,15 @@ def begin(folder: DataFolder) -> None:
     temporary_server.start(folder.prefect, lambda said: stop(server_ended(said, folder.root), FAILURE))
 
 
-def _warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources | None) -> None:
+def warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources | None) -> None:
     """Prepares what workers are forked from, if there will be any."""
+    from bandana.flows.running import warm_start
     from bandana.flows.running.executors import Executor
-    from bandana.flows.running.warm_start import warm_up
     from bandana.flows.spec.plan import is_small
 
     chosen = None if resources is None else resources.executor
     if chosen is Executor.PROCESSES or (chosen is None and ("audit" in steps or not is_small(cells))):
-        warm_up([f"bandana.flows.suites.{step}" for step in ("benchmark", "audit") if step in steps])
+        warm_start.warm_up([f"bandana.flows.suites.{step}" for step in ("benchmark", "audit") if step in steps])
 
 
 def while_the_server_starts(folder: DataFolder) -> None:

@@ -16,7 +16,9 @@ from bandana.flows.keys import identity
 from bandana.flows.keys.content import content_key
 from bandana.flows.keys.identity import key_of
 from bandana.flows.spec import made_by
+from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.environment_kinds import Environment, environments_of
+from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.file_names import file_name
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
@@ -24,7 +26,7 @@ from bandana.flows.spec.problems import problem_of
 from bandana.flows.spec.references import references_of
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.seeds import COINS, NOISE, REWARDS, seed_of
-from bandana.flows.spec.spec import AuditSpec, Spec
+from bandana.flows.spec.spec import AnyAlgorithm, AuditSpec, Spec
 
 NONE, SECURE, REPRODUCIBLE = "none", "secure", "reproducible"
 """Sources of noise."""
@@ -239,10 +241,11 @@ def cells_of(spec: Spec) -> list[Cell]:
     """
     cells = []
     value_of = spec.tuned_values() if spec.tuning is not None else None
+    listed = [item.algorithm for item in spec.algorithms if isinstance(item, AlgorithmSpec)]
     for environment in environments_of(spec):
         environment.check()
         for place, item in enumerate(spec.algorithms):
-            for entry in item.entries():
+            for entry in _entries_on(environment, item, listed):
                 seen = environment.seen_by(entry)
                 if seen is not environment:
                     seen.check()
@@ -272,6 +275,11 @@ def cells_of(spec: Spec) -> list[Cell]:
             raise SpecError(f"algorithms: {name!r} is listed more than once")
     _check_files(cells)
     return cells
+
+
+def _entries_on(environment: Environment[Any], item: AnyAlgorithm, listed: Sequence[str]) -> list[Entry]:
+    """The entries that an item of `algorithms` plays on an environment; those that do not fit were refused with the spec."""
+    return item.entries_on(environment, listed) if isinstance(item, EverySpec) else item.entries()
 
 
 def _with_tuned(cell: Cell, value_of: Callable[[str], float] | None) -> Cell:

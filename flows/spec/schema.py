@@ -11,7 +11,7 @@ from bandana.algorithms.entry import Entry
 from bandana.flows.spec.algorithms import type_of
 from bandana.flows.spec.spec import Spec
 
-_GRIDS = ("environment", "model", "alpha", "epsilon", "delta", "calibrations", "formats")
+_GRIDS = ("environment", "model", "alpha", "mu", "epsilon", "delta", "calibrations", "formats")
 """Fields that take one value or a list."""
 
 

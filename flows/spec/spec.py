@@ -16,6 +16,7 @@ from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.deployment import DeploymentSpec
 from bandana.flows.spec.effort import Replays
 from bandana.flows.spec.environment_kinds import EnvironmentSpec
+from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Strict
 from bandana.flows.spec.mistakes import SpecError, explain, line_of
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
@@ -53,13 +54,16 @@ class ExecutionSpec(Strict):
 
 
 def _whose(given: Any) -> str:
-    """Whether an entry of `algorithms` names a file of the user's, or an algorithm of the catalog."""
+    """Whether an item of `algorithms` names a file of the user's, an algorithm of the catalog, or every one that plays."""
+    if "every" in given if isinstance(given, Mapping) else isinstance(given, EverySpec):
+        return "all"
     has_file = "file" in given if isinstance(given, Mapping) else isinstance(given, OwnAlgorithmSpec)
     return "own" if has_file else "catalog"
 
 
 AnyAlgorithm = Annotated[
-    Annotated[AlgorithmSpec, Tag("catalog")] | Annotated[OwnAlgorithmSpec, Tag("own")], Discriminator(_whose)
+    Annotated[AlgorithmSpec, Tag("catalog")] | Annotated[OwnAlgorithmSpec, Tag("own")] | Annotated[EverySpec, Tag("all")],
+    Discriminator(_whose),
 ]
 
 
@@ -177,6 +181,8 @@ class Spec(Strict):
                     raise ValueError(f"{name} must be at least {least} for {n_actions} arms, got {value}")
         for environment in self.environment:
             for i, algorithm in enumerate(self.algorithms):
+                if isinstance(algorithm, EverySpec):
+                    continue  # those that do not fit do not play
                 for entry in algorithm.entries():
                     if not set(environment.played_as) & set(entry.plays_on):
                         raise ValueError(

@@ -169,7 +169,7 @@ def test_an_accountant_may_be_loose_in_what_the_claim_is_not_held_against():
     validate(document)
 
 
-@pytest.mark.parametrize("name", ["report.schema.json", "comparison.schema.json"])
+@pytest.mark.parametrize("name", ["report.schema.json", "comparison.schema.json", "leaderboard.schema.json"])
 def test_every_property_of_the_schema_is_described(name):
     schema = json.loads(resource(name))
     definitions = schema["$defs"]

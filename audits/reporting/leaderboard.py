@@ -1,0 +1,251 @@
+"""Content of a leaderboard's page: who is best where, then one section a problem, then how to read and repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from bandana.audits.reporting import leaderboard_plots, origin
+from bandana.audits.reporting.blocks import (
+    Block,
+    Cell,
+    Column,
+    badge,
+    bullets,
+    code_block,
+    fact_list,
+    figure_block,
+    heading,
+    lines_of,
+    note,
+    paragraph,
+    plain,
+    right,
+    table_block,
+    verdict_badge,
+)
+from bandana.audits.reporting.document import TOLERANCE
+from bandana.audits.reporting.numbers import NONE, number
+
+Row = dict[str, Any]
+Problem = dict[str, Any]
+_DATA = {"simulated": "simulated data", "public": "real data", "own": "data of one's own"}
+_READ = (
+    ("Regret", "Mean over replications of the reward lost, with its 95 % interval. All rows of a problem play on common "
+     "random numbers."),
+    ("µ claimed", "The promise as µ of Gaussian DP, so that Rényi, zero-concentrated, pure and approximate claims stand on "
+     "one axis. Each entry gets the weakest claim of its kind within a level."),
+    ("µ accounted", "What the ledger composed over the whole horizon for the worst record."),
+    ("µ measured", "Lower bound of the audit of the same entry at the same level, at 95 % confidence, with planted faults; "
+     "of a pure claim the bound is on ε, shown as the µ that this ε has. A promise depends on no problem, so each entry is "
+     "audited on one. A dash: not audited at this level."),
+    ("Regret / lower bound", "Regret divided by what any algorithm with the claim must lose. A dash: none is known, as "
+     "for real data whose rows are fixed."),
+    ("Front", "No row in the same trust model promises as much and loses less. Trust models are not compared: central DP of "
+     "rewards, joint DP of records and local DP protect different things."),
+    ("Tied", "The interval of the paired difference to the best row includes 0."),
+    ("Seconds", "Of one replication on one core, as played; compilation and a shared machine are in it."),
+)  # fmt: skip
+
+
+def headline(document: dict[str, Any]) -> tuple[str, str]:
+    """Tone of the page's head, and one sentence; red where a number contradicts a promise, yellow where rows are missing."""
+    rows = [row for problem in document["problems"] for row in problem["rows"]]
+    private = [row for row in rows if row["role"] == "private"]
+    failed = [row for row in private if row["verdict"] == "FAIL" or not keeps_order(row)]
+    missing = sum(len(problem["missing"]) for problem in document["problems"])
+    audited = sum(row["verdict"] is not None for row in private)
+    said = (
+        f"{len(document['problems'])} problems, {len(rows)} rows, {len(private)} of them private; an audit stands behind "
+        f"{audited}."
+    )
+    if failed:
+        return "bad", f"{said} {len(failed)} break their promise."
+    if missing:
+        return "unsure", f"{said} {missing} rows are not finished."
+    return "quiet", said
+
+
+def keeps_order(row: Row) -> bool:
+    """Whether claimed >= accounted >= measured holds, of those that are known."""
+    known = [row[name] for name in ("mu_claimed", "mu_accounted", "mu_measured") if row[name] is not None]
+    return all(low <= high * (1 + TOLERANCE) for high, low in pairwise(known))
+
+
+def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Sections of the page: dictionaries `id`, `part`, `title` and `blocks`; figures hold their SVG text.
+
+    Args:
+      document: a valid leaderboard.
+    """
+    found = [("best", "Best at each level of privacy", _best(document))]
+    found += [(f"problem-{problem['name']}", problem["title"], _problem(problem)) for problem in document["problems"]]
+    found += [
+        ("reading", "How to read the numbers", [fact_list(_READ)]),
+        ("reproduce", "How to repeat it", _repeat(document)),
+    ]
+    return [{"id": key, "part": "main", "title": title, "blocks": blocks} for key, title, blocks in found]
+
+
+def _best(document: dict[str, Any]) -> list[Block]:
+    levels = document["levels"]
+    columns: list[Column] = ["Problem", "Trust", *(f"µ ≤ {number(level)}" for level in levels)]
+    rows = []
+    for problem in document["problems"]:
+        for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
+            own = {best["mu"]: best for best in problem["best"] if best["privacy_model"] == trust}
+            rows.append([problem["title"], trust, *(_winner(own.get(level)) for level in levels)])
+    said = (
+        "The private row of least mean regret among those whose claim is at most µ, with its regret; below it, the rows "
+        "whose difference to it is not resolved."
+    )
+    blocks = [paragraph(_form(document))]
+    if changed := [problem["name"] for problem in document["problems"] if problem["is_changed"]]:
+        blocks.append(
+            paragraph(
+                f"Not of version {document['version']}, as they were added or changed: {', '.join(changed)}. Their numbers "
+                "are not comparable with those of other pages."
+            )
+        )
+    if not rows:
+        return [*blocks, paragraph("No private row is finished.")]
+    return [*blocks, table_block(said, columns, rows, widths=[2.0, 0.8, *[2.0] * len(levels)])]
+
+
+def _form(document: dict[str, Any]) -> str:
+    if document["form"] == "whole":
+        return f"The whole form of version {document['version']}: every problem at its own horizon."
+    return (
+        f"The quick form of version {document['version']}: {document['rule']}. It shows that everything runs, and the order "
+        "of rows that differ much; compare papers on the whole form."
+    )
+
+
+def _winner(best: dict[str, Any] | None) -> Cell:
+    if best is None or best["label"] is None:
+        return NONE
+    tied = [f"tied: {label}" for label in best["tied"]]
+    shown = tied[:3] + ([f"and {len(tied) - 3} more"] if len(tied) > 3 else [])
+    return lines_of([f"{best['label']}: {number(float(best['mean']))}", *shown])
+
+
+def _problem(problem: Problem) -> list[Block]:
+    blocks = [paragraph(f"{problem['description']}. {_facts(problem)}"), note(problem["about"])]
+    rows = problem["rows"]
+    private = [row for row in rows if row["role"] == "private" and row["mu_claimed"]]
+    if private:
+        blocks.append(_figure(problem, private))
+    if rows:
+        blocks.append(_table(problem))
+    blocks += _least(problem)
+    if cautions := [f"{row['label']}: {row['caution']}." for row in rows if row["caution"]]:
+        blocks += [heading("Intervals to read with care"), bullets(cautions)]
+    if problem["missing"]:
+        blocks.append(paragraph(f"Not finished: {', '.join(problem['missing'])}. Run the same command again."))
+    if problem["left_out"]:
+        blocks.append(note(f"Entries for this kind of problem that do not play here: {', '.join(problem['left_out'])}."))
+    return blocks
+
+
+def _facts(problem: Problem) -> str:
+    given = ", ".join(f"{name} = {plain(value)}" for name, value in problem["parameters"].items())
+    said = (
+        f"{number(problem['horizon'])} {problem['unit']}, {number(problem['replications'])} replications, "
+        f"{_DATA.get(problem['data'], problem['data'])}, kind {problem['kind']}."
+    )
+    return said + (f" Every entry that takes it plays with {given}." if given else "")
+
+
+def _figure(problem: Problem, private: Sequence[Row]) -> Block:
+    lines = list(dict.fromkeys(map(family_of, private)))
+    ends = "; ".join(f"{row['label']}: {number(float(row['mean']))} at µ = {number(row['mu_claimed'])}" for row in private)
+    others = [row for row in problem["rows"] if row["role"] != "private"]
+    return figure_block(
+        f"regret against mu on {problem['name']}",
+        f"Final regret against the claimed µ, with intervals: {problem['band']}. Filled marks are on the front of their "
+        "trust model. Gray: not private; dotted gray: reference policies. Dotted in color: its lower bound.",
+        [
+            (
+                leaderboard_plots.regret_against_mu(
+                    {name: [row for row in private if family_of(row) == name] for name in lines}, others
+                ),
+                f"Regret against mu on {problem['title']}. {ends}.",
+            )
+        ],
+        size="medium",
+    )
+
+
+def family_of(row: Row) -> str:
+    """Name of a row without its level: rows of one family form one line."""
+    own = row["entry"] if not row["is_own"] else row["algorithm"]
+    return f"{own} {row['calibration']}" if row["calibration"] not in (None, "tight") else own
+
+
+def _table(problem: Problem) -> Block:
+    columns: list[Column] = ["Row", "Trust", right("µ claimed", "claimed"), right("µ accounted", "accounted")]
+    columns += [right("µ measured", "measured"), "Audit"]
+    columns += [right(title) for title in ("Regret", "Interval", "Regret / lower bound", "Seconds")] + ["Front"]
+    rows = [
+        [
+            row["label"] + (" (own)" if row["is_own"] else ""),
+            row["privacy_model"] if row["role"] != "reference" else "reference",
+            number(row["mu_claimed"]),
+            number(row["mu_accounted"]),
+            number(row["mu_measured"]),
+            _verdict(row),
+            number(float(row["mean"])),
+            f"{number(float(row['low']))} to {number(float(row['high']))}",
+            number(row["over_lower_bound"]),
+            number(row["seconds"]),
+            badge("front", "good") if row["is_on_front"] else "",
+        ]
+        for row in problem["rows"]
+    ]
+    return table_block(
+        f"Final regret after {number(problem['horizon'])} {problem['unit']}, in units of reward, by level of privacy. Last: "
+        "rows that are not private.",
+        columns,
+        rows,
+        widths=[2.4, 0.9, 0.9, 1.0, 1.0, 1.1, 1.0, 1.7, 1.0, 0.9, 0.7],
+    )
+
+
+def _verdict(row: Row) -> Cell:
+    if not keeps_order(row):
+        return badge("ORDER BROKEN", "bad")
+    return NONE if row["verdict"] is None else verdict_badge(row["verdict"])
+
+
+def _least(problem: Problem) -> list[Block]:
+    if not any(row["role"] != "reference" for row in problem["rows"]):
+        return []
+    if not problem["lower_bounds"]:
+        reason = (
+            "its rows are fixed, and a lower bound speaks of rewards that are drawn"
+            if problem["data"] == "public"
+            else "none is proved for this kind of problem"
+        )
+        return [paragraph(f"No lower bound is known here: {reason}.")]
+    return [heading("Lower bounds"), bullets([*_bounds(problem)])]
+
+
+def _bounds(problem: Problem) -> Iterator[str]:
+    for least in problem["lower_bounds"]:
+        at = (
+            "Without privacy"
+            if least["mu"] is None
+            else f"{least['privacy_model']}, {least['guarantee']}, µ = {number(least['mu'])}"
+        )
+        yield f"{at}: at least {number(float(least['value']))}. {least['text']}."
+
+
+def _repeat(document: dict[str, Any]) -> list[Block]:
+    return [
+        code_block("\n".join(document["commands"])),
+        paragraph(
+            "Finished blocks and audits are kept: the same command goes on where it stopped, and ends with the same numbers."
+        ),
+        *origin.section(document["provenance"]),
+    ]

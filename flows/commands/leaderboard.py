@@ -1,0 +1,165 @@
+"""The command leaderboard: plays and audits a benchmark, and renders its page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bandana.flows.commands.failures import failures
+from bandana.flows.commands.options import (
+    Anonymous,
+    AsJson,
+    Data,
+    Debug,
+    ExecutorName,
+    Workers,
+    echo,
+    echo_files,
+    open_data,
+)
+from bandana.flows.commands.suites import DaskAddress, begin, resources_of, warm_up, while_the_server_starts
+from bandana.flows.running.settings import DataFolder
+
+if TYPE_CHECKING:
+    from bandana.flows.running.executors import Resources
+    from bandana.flows.spec.benchmark_folder import Benchmark
+    from bandana.flows.spec.spec import Spec
+
+DEFAULT = Path("experiments/benchmark")
+
+
+def leaderboard(
+    folder: Annotated[Path, typer.Argument(help="The benchmark: a spec for each problem, and version.json.")] = DEFAULT,
+    quick: Annotated[bool, typer.Option("--quick", help="The quick form, by a rule that the page states.")] = False,
+    rows: Annotated[
+        Path | None,
+        typer.Option(help="Folder of rows of your own, one YAML file or several; by default `rows` in the benchmark.",
+                     show_default=False),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="A problem; give it several times. All if left out.", show_default=False),
+    ] = None,
+    audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit every private entry too.")] = True,
+    report_only: Annotated[bool, typer.Option("--report-only", help="Play nothing: render what is stored.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is left to do; do nothing.")] = False,
+    executor: ExecutorName = None,
+    workers: Workers = None,
+    dask_address: DaskAddress = None,
+    anonymous: Anonymous = False,
+    as_json: AsJson = False,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:  # fmt: skip
+    """Play and audit a benchmark, and render its leaderboard: regret against privacy on every problem, as HTML and JSON."""
+    with failures(debug):
+        from bandana.flows.spec.benchmark_folder import read
+
+        resources = resources_of(executor or "processes", workers, dask_address)
+        benchmark = read(folder, rows, only, is_quick=quick)
+        place = open_data(data)
+        if dry_run:
+            _say_what_is_left(benchmark, place, is_audited=audit)
+            return
+        if not report_only:
+            _play(benchmark, place, resources, is_audited=audit)
+        from bandana.flows.suites.leaderboard import assemble, write
+
+        document = assemble(_pinned(benchmark, place), _store(place), _command(folder, rows, only, is_quick=quick))
+        files = write(document, place.root)
+        if as_json:
+            typer.echo(json.dumps(document, indent=1, allow_nan=False))
+            return
+        from bandana.flows.queries.best import lines
+
+        echo(*lines(document))
+        echo_files(files)
+
+
+def _play(benchmark: Benchmark, place: DataFolder, resources: Resources, *, is_audited: bool) -> None:
+    """Plays what is missing of every problem, and audits each entry and level once; all is checked before work starts."""
+    from bandana.flows.spec.plan import cells_of
+    from bandana.flows.suites.work import check_audits
+
+    audits = _audit_specs(benchmark) if is_audited else []
+    every = [cell for problem in benchmark.problems for cell in cells_of(problem.spec)]
+    check_audits(cell for spec in audits for cell in cells_of(spec))
+    begin(place)
+    warm_up(every, ["benchmark", *(["audit"] if audits else [])], resources)
+    from bandana.flows.running.store import write_whole
+    from bandana.flows.spec.spec import standing_alone
+    from bandana.flows.suites.audit import audit
+    from bandana.flows.suites.benchmark import benchmark as play
+
+    while_the_server_starts(place)
+    place.sweep()
+    for problem in benchmark.problems:
+        text = standing_alone(problem.spec, problem.text)
+        write_whole(place.suite(problem.spec.name) / "spec.yaml", text.encode())
+        play(problem.spec, str(place.root), resources)
+    for spec in audits:
+        audit(spec, str(place.root), resources)
+
+
+def _audit_specs(benchmark: Benchmark) -> list[Spec]:
+    """What is audited on each problem: entries that no earlier problem has; a promise depends on no problem."""
+    from bandana.flows.spec.benchmark_folder import audited
+    from bandana.flows.spec.plan import cells_of
+
+    done: set[str] = set()
+    found = []
+    for problem in benchmark.problems:
+        spec = audited(problem, done, is_quick=benchmark.is_quick)
+        if labels := {cell.entry.label for cell in cells_of(spec) if cell.is_private}:
+            found.append(spec)
+            done |= {label for label in labels if not any(label == entry.name for entry in _own(spec))}
+    return found
+
+
+def _own(spec: Spec) -> Sequence[Any]:
+    from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
+
+    return [entry for item in spec.algorithms if isinstance(item, OwnAlgorithmSpec) for entry in item.entries()]
+
+
+def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bool) -> None:
+    from bandana.flows.spec.plan import cells_of, played_cells
+    from bandana.flows.suites.play import is_played
+    from bandana.flows.suites.work import stored_audit
+
+    store = _store(place)
+    for problem in _pinned(benchmark, place).problems:
+        blocks = [block for cell in played_cells(problem.spec) for block in cell.blocks()]
+        missing = sum(not is_played(block, store) for block in blocks)
+        echo(f"{problem.name}: {missing} of {len(blocks)} blocks are left to play")
+    if is_audited:
+        cells = [cell for spec in _audit_specs(benchmark) for cell in cells_of(spec) if cell.is_private]
+        missing = sum(stored_audit(cell, store) is None for cell in cells)
+        echo(f"audits: {missing} of {len(cells)} are left")
+
+
+def _pinned(benchmark: Benchmark, place: DataFolder) -> Benchmark:
+    from dataclasses import replace
+
+    from bandana.flows.spec.own_data import pinned
+
+    problems = tuple(replace(each, spec=pinned(each.spec, place.root)) for each in benchmark.problems)
+    return replace(benchmark, problems=problems)
+
+
+def _store(place: DataFolder) -> Any:
+    from bandana.flows.running.store import Store
+
+    return Store(place.results)
+
+
+def _command(folder: Path, rows: Path | None, only: list[str] | None, *, is_quick: bool) -> str:
+    words = ["bandana", "leaderboard", *([str(folder)] if folder != DEFAULT else []), *(["--quick"] if is_quick else [])]
+    words += ["--rows", str(rows)] if rows is not None else []
+    words += [word for name in only or () for word in ("--only", name)]
+    return shlex.join(words)

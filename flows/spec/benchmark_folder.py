@@ -1,0 +1,240 @@
+"""A benchmark: a folder of specs, one a problem, of a stated version; whole or in its quick form; with rows of one's own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import AfterValidator, Field, ValidationError
+
+from bandana.flows.keys.content import content_key
+from bandana.flows.spec.every import EverySpec
+from bandana.flows.spec.fields import Count, OneOrSeveral, Strict, distinct
+from bandana.flows.spec.mistakes import SpecError, explain
+from bandana.flows.spec.spec import Spec, parse_spec
+
+VERSION, ROWS = "version.json", "rows"
+QUICK_RULE = (
+    "a tenth of the rounds, but at least 500 where there are so many; a fifth of the replications, but at least 4; audits "
+    "of 20,000 replays at the middle level of privacy alone"
+)
+_LEAST_ROUNDS, _LEAST_REPLICATIONS, _QUICK_REPLAYS = 500, 4, 20_000
+_WORDS = ("name", "title", "description")
+"""Fields of a problem that change no number."""
+
+
+class _Version(Strict):
+    """The file that says which version of a benchmark a folder holds."""
+
+    version: Count = Field(description="Raised whenever a problem is added or changed.")
+    title: str = Field(description="Title of the leaderboard.")
+    problems: dict[str, str] = Field(description="Problem -> hash of its spec, in the order of the page.")
+
+
+class _Rows(Strict):
+    """A file of one's own rows."""
+
+    problems: OneOrSeveral[str] = Field(description="Problems, or kinds of problems, that they play on.")
+    algorithms: Annotated[list[dict[str, Any]], Field(min_length=1), AfterValidator(distinct)] = Field(
+        description="As in a spec: a file with NAME, a claim and parameters."
+    )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of a benchmark.
+
+    Attributes:
+      name: of its file.
+      spec: what is played.
+      text: of the spec.
+      is_changed: whether it differs from what the version lists.
+    """
+
+    name: str
+    spec: Spec
+    text: str
+    is_changed: bool
+
+    @property
+    def kind(self) -> str:
+        """Kind of problem, such as finite or contextual."""
+        return self.spec.environment[0].problem_kind
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark, as it will be played.
+
+    Attributes:
+      title: of the page.
+      version: of the folder.
+      is_quick: whether it is the quick form.
+      problems: in the order of the version, then those that it does not list.
+    """
+
+    title: str
+    version: int
+    is_quick: bool
+    problems: tuple[Problem, ...]
+
+    @property
+    def levels(self) -> list[float]:
+        """Every level of privacy that a problem has, as mu."""
+        found = {mu for problem in self.problems for item in every_of(problem.spec) for mu in item.mu or ()}
+        return sorted(found)
+
+
+def every_of(spec: Spec) -> list[EverySpec]:
+    """The items of a spec that stand for entries of the catalog."""
+    return [item for item in spec.algorithms if isinstance(item, EverySpec)]
+
+
+def read(folder: Path, rows: Path | None = None, only: list[str] | None = None, *, is_quick: bool = False) -> Benchmark:
+    """Reads and checks a benchmark.
+
+    Args:
+      folder: holds `version.json` and a spec for each problem.
+      rows: folder of one's own rows; None: `rows` in the folder, if it exists.
+      only: names of problems; None: all.
+      is_quick: whether to take the quick form, see `QUICK_RULE`.
+
+    Raises:
+      SpecError: a file is missing or wrong; the message names the file and the field.
+    """
+    version = _read_version(folder / VERSION)
+    names = [path.stem for path in sorted(folder.glob("*.yaml"))]
+    if missing := [name for name in version.problems if name not in names]:
+        raise SpecError(
+            f"{folder / VERSION}: problems: {missing[0]}.yaml is not in the folder; restore it or raise the version"
+        )
+    ordered = [*version.problems, *(name for name in names if name not in version.problems)]
+    if unknown := [name for name in only or () if name not in ordered]:
+        raise SpecError(f"--only: there is no problem {unknown[0]!r} in {folder}; there are: {', '.join(ordered)}")
+    own = _own_rows(rows if rows is not None else folder / ROWS, is_asked=rows is not None)
+    known = set(ordered)
+    problems = []
+    for name in ordered:
+        if only is not None and name not in only:
+            continue
+        path = folder / f"{name}.yaml"
+        text = _text(path)
+        spec = parse_spec(text, str(path), folder)  # mistakes are told with their lines
+        _check(spec, path)
+        kind, tree = spec.environment[0].problem_kind, yaml.safe_load(text)
+        known |= {kind}
+        is_changed = digest(tree) != version.problems.get(name, "")
+        added = [item for where, items in own for item in items if {name, kind} & set(where)]
+        tree["algorithms"] += added
+        tree = _quick(tree) if is_quick else tree
+        whole = str(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=sys.maxsize))
+        problems.append(Problem(name, parse_spec(whole, str(path), folder), whole, is_changed))
+    if only is None and (lost := [each for where, _ in own for each in where if each not in known]):
+        raise SpecError(
+            f"problems: there is no problem and no kind of problem {lost[0]!r}; there are: {', '.join(sorted(known))}"
+        )
+    return Benchmark(version.title, version.version, is_quick, tuple(problems))
+
+
+def digest(tree: dict[str, Any]) -> str:
+    """Hash of a problem's spec: of all but the words that change no number."""
+    return content_key({name: value for name, value in tree.items() if name not in _WORDS})
+
+
+def audited(problem: Problem, done: set[str], *, is_quick: bool) -> Spec:
+    """The spec whose private cells are audited: of entries that were not yet, in the quick form at the middle level alone.
+
+    Args:
+      problem: of the benchmark.
+      done: labels of entries whose audits another problem has.
+      is_quick: whether it is the quick form.
+    """
+    items = []
+    for item in problem.spec.algorithms:
+        if isinstance(item, EverySpec) and item.mu is not None:
+            levels = [middle(item.mu)] if is_quick else item.mu
+            items.append(item.model_copy(update={"mu": levels, "leave_out": [*item.leave_out, *sorted(done)]}))
+        else:
+            items.append(item)
+    return problem.spec.model_copy(update={"name": f"{problem.spec.name}-audits", "algorithms": items})
+
+
+def middle(levels: list[float]) -> float:
+    """The middle one of some levels; of an even number the less private one."""
+    return sorted(levels)[len(levels) // 2]
+
+
+def _quick(tree: dict[str, Any]) -> dict[str, Any]:
+    """The quick form of a problem."""
+    found = dict(tree)
+    horizon, replications = int(tree["horizon"]), int(tree["replications"])
+    found["name"] = f"{tree['name']}-quick"
+    found["horizon"] = max(horizon // 10, min(horizon, _LEAST_ROUNDS))
+    found["replications"] = max(replications // 5, min(replications, _LEAST_REPLICATIONS))
+    found["block_size"] = -(-found["replications"] // 2)
+    asked = dict(tree.get("audit", {}))
+    found["audit"] = asked | {"replays": min(int(asked.get("replays", _QUICK_REPLAYS)), _QUICK_REPLAYS)}
+    return found
+
+
+def _check(spec: Spec, path: Path) -> None:
+    if len(spec.environment) != 1:
+        raise SpecError(f"{path}: environment: a problem of a benchmark has one environment, got {len(spec.environment)}")
+    if not every_of(spec):
+        raise SpecError(f"{path}: algorithms: a problem of a benchmark has an item `every: private`, which all entries join")
+    if spec.environment[0].whose_data == "private":
+        raise SpecError(
+            f"{path}: environment: a leaderboard shows regret, and the rows of a file are private; use public data"
+        )
+
+
+def _read_version(path: Path) -> _Version:
+    try:
+        return _Version.model_validate_json(_text(path))
+    except ValidationError as error:
+        raise SpecError("\n".join(explain(item, None, str(path)) for item in error.errors())) from error
+
+
+def _own_rows(folder: Path, *, is_asked: bool) -> list[tuple[list[str], list[dict[str, Any]]]]:
+    """What each file of rows plays on, and its algorithms, whose files have absolute paths."""
+    if not folder.is_dir():
+        if is_asked:
+            raise SpecError(f"--rows: {folder} is no folder")
+        return []
+    found = []
+    for path in sorted(folder.glob("*.yaml")):
+        text = _text(path)
+        try:
+            tree = yaml.compose(text, Loader=yaml.SafeLoader)
+            rows = _Rows.model_validate(yaml.safe_load(text))
+        except yaml.YAMLError as error:
+            raise SpecError(f"{path}: not valid YAML: {error}") from error
+        except ValidationError as error:
+            raise SpecError("\n".join(explain(item, tree, str(path)) for item in error.errors())) from error
+        for i, item in enumerate(rows.algorithms):
+            if "file" not in item:
+                raise SpecError(f"{path}: algorithms[{i}]: a row of one's own names its code: file: mine.py:NAME")
+            place, _, name = str(item["file"]).rpartition(":")
+            item["file"] = f"{(folder / place).absolute()}:{name}"
+        found.append((rows.problems, rows.algorithms))
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from error
+
+
+def written_version(folder: Path, title: str, version: int) -> str:
+    """The text of a version file that lists the problems as they are now, in the order of the one that there is."""
+    before = json.loads(_text(folder / VERSION))["problems"] if (folder / VERSION).exists() else {}
+    names = [path.stem for path in sorted(folder.glob("*.yaml"))]
+    ordered = [*(name for name in before if name in names), *(name for name in names if name not in before)]
+    problems = {name: digest(yaml.safe_load(_text(folder / f"{name}.yaml"))) for name in ordered}
+    return json.dumps({"version": version, "title": title, "problems": problems}, indent=1) + "\n"

@@ -1,0 +1,175 @@
+"""An item of a spec that stands for many: every entry of the catalog that plays on the environment, at common levels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+from scipy.special import log_ndtr
+
+from bandana.algorithms import catalog
+from bandana.algorithms.entry import Entry
+from bandana.flows.spec.effort import Replays
+from bandana.flows.spec.fields import OneOrSeveral, Positive, Scalar, Share, Strict
+from bandana.flows.spec.problems import problem_of
+from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
+
+if TYPE_CHECKING:
+    from bandana.flows.spec.environment import Environment
+
+PRIVATE, NON_PRIVATE = "private", "non-private"
+_DIGITS = 4
+"""Significant digits of the epsilons of a level."""
+
+
+class EverySpec(Strict):
+    """Every private or non-private entry of the catalog that plays on the environment, at the same levels of privacy.
+
+    An entry that cannot be built for the problem is left out, and so is every algorithm that the spec lists by name, which
+    plays as listed. New entries of the catalog play without a change of the spec.
+    """
+
+    every: Literal["private", "non-private"] = Field(description="Which entries of the catalog play.")
+    mu: OneOrSeveral[Positive] | None = Field(
+        None,
+        description="Levels of privacy, as the mu of Gaussian DP: each entry gets the weakest claim of its kind within it.",
+    )
+    alpha: Annotated[float, Field(gt=1)] = Field(2.0, description="Order of Renyi claims.")
+    delta: Share = Field(1e-5, description="Delta of approximate claims.")
+    model: OneOrSeveral[str] | None = Field(None, description="Trust models, one or several; all if left out.")
+    calibrations: OneOrSeveral[str] | None = Field(
+        None, description="Noise calibrations, of an entry that has them; of all others, and if left out, all."
+    )
+    parameters: dict[str, Scalar] = Field({}, description="Values of parameters, for each entry that takes them.")
+    leave_out: list[str] = Field([], description="Algorithms, or labels of entries, that do not play.")
+    replays: Replays | None = Field(
+        None, description="Replays of their audits, where they take more or fewer than `audit.replays`."
+    )
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> EverySpec:
+        if (self.every == PRIVATE) != (self.mu is not None):
+            raise ValueError(
+                "levels of privacy are missing; give them as mu, such as mu: [0.5, 1]"
+                if self.every == PRIVATE
+                else "mu: entries that are not private have no level; leave it out"
+            )
+        entries = catalog.known()
+        takers = {name for entry in entries for name in entry.parameters}
+        if unknown := [name for name in self.parameters if name not in takers]:
+            raise ValueError(f"parameters: no algorithm of the catalog takes {unknown[0]!r}")
+        names = {name for entry in entries for name in (entry.name, entry.label)}
+        if unknown := [name for name in self.leave_out if name not in names]:
+            raise ValueError(f"leave_out: {unknown[0]!r} is no algorithm and no label; `bandana list` prints them")
+        models = dict.fromkeys(entry.privacy_model for entry in entries)
+        if unknown := [name for name in self.model or () if name not in models]:
+            raise ValueError(f"model: must be among {', '.join(models)}, got {unknown[0]!r}")
+        return self
+
+    def entries(self) -> list[Entry]:
+        """All entries that it may mean, whatever they play on."""
+        return [entry for entry in catalog.known() if _is_meant(self, entry)]
+
+    def entries_on(self, environment: Environment[Any], listed: Sequence[str]) -> list[Entry]:
+        """The entries that play on an environment.
+
+        Args:
+          environment: what to play on.
+          listed: algorithms that the spec lists by name.
+        """
+        found: dict[tuple[Any, ...], Entry] = {}
+        for entry in self.entries():
+            if entry.name not in listed and self._fits(entry, environment):
+                found.setdefault(self._played(entry, environment), entry)
+        return [*found.values()]
+
+    def levels(self, entry: Entry) -> list[Guarantee | None]:
+        """The claims of an entry within each mu; None alone for a non-private one."""
+        if self.mu is None:
+            return [None]
+        return [level_within(str(entry.guarantee), mu, self.alpha, self.delta) for mu in self.mu]
+
+    def calibrations_of(self, entry: Entry) -> list[str | dict[str, str] | None]:
+        """The calibrations that are asked for and that the entry has, or else all of its own."""
+        if not entry.is_private:
+            return [None]
+        return [name for name in self.calibrations or () if name in entry.calibrations] or [*entry.calibrations]
+
+    def parameter_grid(self, entry: Entry) -> list[dict[str, Any]]:
+        """The one choice of the parameters that the entry takes."""
+        return [{name: value for name, value in self.parameters.items() if name in entry.parameters}]
+
+    def given_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that the spec gives."""
+        return tuple(self.parameters)
+
+    def varied_parameters(self) -> tuple[str, ...]:
+        """None: each parameter has one value."""
+        return ()
+
+    def _played(self, entry: Entry, environment: Environment[Any]) -> tuple[Any, ...]:
+        """What is played: some twins of different algorithms are one, such as those of AdaR-UCB and AdaP-UCB at one beta."""
+        if entry.is_private:
+            return (entry.label,)
+        settings = entry.settings(problem_of(environment.seen_by(entry)), **self.parameter_grid(entry)[0])
+        return entry.seed_name, tuple(sorted(entry.seed_parameters(settings).items()))
+
+    def _fits(self, entry: Entry, environment: Environment[Any]) -> bool:
+        if not set(environment.item.played_as) & set(entry.plays_on):
+            return False
+        seen = environment.seen_by(entry)
+        try:
+            settings = entry.settings(
+                problem_of(seen), self.calibrations_of(entry)[0], self.levels(entry)[0], **self.parameter_grid(entry)[0]
+            )
+            entry.build(settings)
+            entry.in_audit(seen.in_audit(entry, settings))
+        except ValueError:
+            return False
+        return True
+
+
+def _is_meant(item: EverySpec, entry: Entry) -> bool:
+    return (
+        entry.is_private == (item.every == PRIVATE)
+        and (item.model is None or entry.privacy_model in item.model)
+        and not {entry.name, entry.label} & set(item.leave_out)
+        and (not entry.is_private or str(entry.guarantee) in _WITHIN)
+    )
+
+
+def level_within(guarantee: str, mu: float, alpha: float, delta: float) -> Guarantee:
+    """The weakest claim of a kind that is at most as weak as mu-GDP, to four digits; on common axes all are as private.
+
+    (alpha, epsilon)-RDP of Gaussian noise: epsilon = alpha mu^2 / 2. rho-zCDP: rho = mu^2 / 2. epsilon-DP implies mu-GDP for
+    epsilon = log(Phi(mu / 2) / Phi(-mu / 2)). (epsilon, delta)-DP: what mu-GDP has at this delta (Dong, Roth and Su 2022).
+
+    Args:
+      guarantee: kind, as entries name it.
+      mu: of Gaussian DP.
+      alpha: order of a Renyi claim.
+      delta: of an approximate claim.
+    """
+    return _WITHIN[guarantee](mu, alpha, delta)
+
+
+def _pure(mu: float, alpha: float, delta: float) -> PureDP:
+    return PureDP(_down(float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))))
+
+
+_WITHIN = {
+    "renyi": lambda mu, alpha, delta: RenyiDP(alpha, _down(alpha * mu**2 / 2)),
+    "pure": _pure,
+    "approximate": lambda mu, alpha, delta: ApproxDP(_down(GaussianDP(mu).epsilon(delta)), delta),
+    "zcdp": lambda mu, alpha, delta: ZCDP(_down(mu**2 / 2)),
+    "gaussian": lambda mu, alpha, delta: GaussianDP(mu),
+}
+
+
+def _down(value: float) -> float:
+    """A positive number, rounded down to four significant digits; exact where those say all."""
+    place = _DIGITS - 1 - math.floor(math.log10(value))
+    near = round(value, place)
+    return near if near <= value * (1 + 1e-12) else round(near - 10.0**-place, place)

@@ -1,0 +1,274 @@
+"""A benchmark's leaderboard as a document, from what is in the store alone; and the files that it is written as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms import catalog
+from bandana.audits.contents import PROVENANCE
+from bandana.audits.outcome import MU, Outcome
+from bandana.audits.reporting import validate
+from bandana.audits.reporting.document import LEADERBOARD
+from bandana.audits.reporting.intervals import caution, paired_interval, words
+from bandana.audits.summary import finite
+from bandana.flows.keys import provenance
+from bandana.flows.running.store import Store, write_whole
+from bandana.flows.spec.benchmark_folder import QUICK_RULE, Benchmark, Problem, every_of
+from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.plan import Cell, cells_of, played_cells
+from bandana.flows.spec.roles import Role
+from bandana.flows.suites.audit_report import rendered
+from bandana.flows.suites.play import BENCHMARK, is_played
+from bandana.flows.suites.summaries import summarize_cell
+from bandana.flows.suites.work import stored_audit
+from bandana.privacy_core import GaussianDP, PureDP
+
+FORMATS = ("html", "json")
+_WITHIN = 2e-3
+"""Relative room in comparisons of mu: claims within a level are rounded down to four digits of their own parameter."""
+
+
+def assemble(benchmark: Benchmark, store: Store, command: str) -> dict[str, Any]:
+    """The leaderboard's document, see `leaderboard.schema.json`: of every cell whose blocks are all in the store.
+
+    Args:
+      benchmark: whose data are pinned.
+      store: results.
+      command: that makes the page, as it is typed.
+
+    Raises:
+      SpecError: the store holds nothing of this benchmark.
+    """
+    audits, made = _audits(benchmark, store)
+    shown = []
+    for problem in benchmark.problems:
+        cells = played_cells(problem.spec)
+        played = [cell for cell in cells if all(is_played(block, store) for block in cell.blocks())]
+        for block in (block for cell in played for block in cell.blocks()):
+            record = (store.describe(BENCHMARK, block.key) or {}).get(PROVENANCE)
+            made.append(("blocks", provenance.shown(record, is_anonymous=store.is_anonymous)))
+        shown.append(_problem(problem, benchmark, cells, played, audits, store))
+    if not any(problem["rows"] for problem in shown):
+        raise SpecError("the store has no results of this benchmark, or only results of other code; run it first")
+    found = provenance.summary(made)
+    return {
+        "schema": LEADERBOARD,
+        "kind": "leaderboard",
+        "title": benchmark.title,
+        "suite": f"version {benchmark.version}, {'quick' if benchmark.is_quick else 'whole'} form",
+        "version": benchmark.version,
+        "form": "quick" if benchmark.is_quick else "whole",
+        "rule": QUICK_RULE if benchmark.is_quick else None,
+        "created": found["ended"],
+        "levels": benchmark.levels,
+        "problems": shown,
+        "commands": [command],
+        "provenance": found,
+    }
+
+
+def _audits(benchmark: Benchmark, store: Store) -> tuple[dict[str, dict[str, Any]], list[Any]]:
+    """What was measured of each entry and level, on the first problem whose audit of it is finished; who measured it."""
+    found: dict[str, dict[str, Any]] = {}
+    made = []
+    for problem in benchmark.problems:
+        for cell in cells_of(problem.spec):
+            if not cell.is_private or _subject(cell) in found or (outcome := stored_audit(cell, store)) is None:
+                continue
+            found[_subject(cell)] = {
+                "mu": measured_mu(outcome),
+                "verdict": outcome.verdict.value,
+                "problem": problem.name,
+            }
+            record = provenance.shown(outcome.provenance, is_anonymous=store.is_anonymous)
+            made.append(("audits", record))
+    return found, made
+
+
+def measured_mu(outcome: Outcome) -> float | None:
+    """The measured number as mu; where the claim's own quantity was measured, the mu that the claim would have with it."""
+    if MU in outcome.numbers:
+        return finite(outcome.numbers[MU].measured)
+    main, value = outcome.main, outcome.numbers[outcome.main].measured
+    if not 0 < value < np.inf:
+        return None if value > 0 else 0.0
+    match main.name:
+        case "epsilon" if main.delta == 0:
+            return PureDP(value).gdp().mu
+        case "epsilon":
+            return GaussianDP.from_epsilon_delta(value, main.delta).mu
+        case "divergence":
+            return float(np.sqrt(2 * value / main.alpha))
+    return float(np.sqrt(2 * value))
+
+
+def _subject(cell: Cell) -> str:
+    """What an audit is of, whatever problem it plays on: a promise and its noise depend on none."""
+    stated = (cell.entry.source, cell.name) if cell.entry.stated else ()
+    return repr((cell.entry.label, cell.settings.calibration, sorted(cell.settings.level().items()), stated))
+
+
+def _problem(
+    problem: Problem, benchmark: Benchmark, cells: list[Cell], played: list[Cell], audits: dict[str, Any], store: Store
+) -> dict[str, Any]:
+    spec, environment = problem.spec, environments_of(problem.spec)[0]
+    described = environment.describe()
+    rows, finals, grid = [], {}, None
+    for cell in played:
+        summary = summarize_cell(cell, store)
+        finals[cell.name], grid = summary["finals"], summary["grid"]
+        rows.append(_row(cell, summary, audits.get(_subject(cell)), store))
+    for row in rows:
+        row["is_on_front"] = row["mu_claimed"] is not None and not any(_dominates(other, row) for other in rows)
+    entries = {name for cell in cells for name in (cell.entry.label, cell.entry.seed_name)}
+    kinds = set(spec.environment[0].played_as)
+    return {
+        "name": problem.name,
+        "title": spec.title or problem.name,
+        "description": spec.description,
+        "kind": problem.kind,
+        "data": described["data"],
+        "about": described["description"],
+        "unit": described["unit"],
+        "horizon": spec.horizon,
+        "replications": spec.replications,
+        "band": words(spec.replications),
+        "is_changed": problem.is_changed,
+        "levels": sorted({mu for item in every_of(spec) for mu in item.mu or ()}),
+        "parameters": {name: value for item in every_of(spec) for name, value in item.parameters.items()},
+        "rows": sorted(rows, key=_order),
+        "lower_bounds": _lower_bounds(played, grid),
+        "best": [_best(rows, finals, level, trust) for level, trust in _contests(rows, spec)],
+        "missing": [cell.name for cell in cells if cell not in played],
+        "left_out": [
+            entry.label
+            for entry in catalog.known()
+            if kinds & set(entry.plays_on) and not entries & {entry.label, "" if entry.is_private else entry.seed_name}
+        ],
+    }
+
+
+def _row(cell: Cell, summary: dict[str, Any], audit: dict[str, Any] | None, store: Store) -> dict[str, Any]:
+    least = cell.lower_bound(summary["grid"][-1:])
+    claim = cell.claim() if cell.is_private else None
+    mean, low, high = (float(summary[name][-1]) for name in ("mean", "low", "high"))
+    floor = None if least is None else float(least.values[-1])
+    return {
+        "label": cell.name,
+        "algorithm": cell.entry.name,
+        "entry": cell.entry.label,
+        "calibration": cell.settings.calibration,
+        "privacy_model": cell.entry.privacy_model,
+        "role": "reference" if cell.role is Role.REFERENCE else "private" if cell.is_private else "non-private",
+        "is_own": cell.entry.family == "own",
+        "source": cell.entry.source,
+        "claim": None if claim is None else claim.statement,
+        "relation": None if claim is None else claim.relation.value,
+        "mu_claimed": None if claim is None else finite(claim.gaussian.mu),
+        "mu_accounted": summary["mu"] if cell.is_private else None,
+        "mu_measured": None if audit is None else audit["mu"],
+        "verdict": None if audit is None else audit["verdict"],
+        "audited_on": None if audit is None else audit["problem"],
+        "mean": mean,
+        "low": low,
+        "high": high,
+        "caution": caution(summary["finals"]),
+        "lower_bound": floor,
+        "over_lower_bound": mean / floor if floor else None,
+        "seconds": None if cell.is_expected else _seconds(cell, store),
+        "is_on_front": False,
+    }
+
+
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Private rows by level and regret, then those that are not private, then reference rows."""
+    place = ("private", "non-private", "reference").index(row["role"])
+    return place, round(row["mu_claimed"] or 0.0, 3), row["mean"], row["label"]
+
+
+def _dominates(other: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Whether another row promises as much to the same people and loses less."""
+    if other["privacy_model"] != row["privacy_model"] or other["mu_claimed"] is None:
+        return False
+    is_as_private = other["mu_claimed"] <= row["mu_claimed"] * (1 + _WITHIN)
+    is_more_private = other["mu_claimed"] < row["mu_claimed"] * (1 - _WITHIN)
+    return is_as_private and (other["mean"] < row["mean"] or (other["mean"] == row["mean"] and is_more_private))
+
+
+def _contests(rows: Sequence[dict[str, Any]], spec: Any) -> list[tuple[float, str]]:
+    levels = sorted({mu for item in every_of(spec) for mu in item.mu or ()})
+    trusts = dict.fromkeys(row["privacy_model"] for row in rows if row["role"] == "private")
+    return [(level, trust) for trust in trusts for level in levels]
+
+
+def _best(rows: Sequence[dict[str, Any]], finals: dict[str, np.ndarray], level: float, trust: str) -> dict[str, Any]:
+    """The private row of least mean regret within a level, and those from which pairs of replications do not tell it."""
+    able = [
+        row
+        for row in rows
+        if row["role"] == "private" and row["privacy_model"] == trust and row["mu_claimed"] <= level * (1 + _WITHIN)
+    ]
+    if not able:
+        return {"mu": level, "privacy_model": trust, "label": None, "mean": None, "low": None, "high": None, "tied": []}
+    first = min(able, key=lambda row: (row["mean"], row["label"]))
+    tied = [
+        row["label"]
+        for row in able
+        if row is not first and len(finals[row["label"]]) > 1
+        and paired_interval(finals[row["label"]], finals[first["label"]]).low <= 0
+    ]  # fmt: skip
+    shown = {name: first[name] for name in ("label", "mean", "low", "high")}
+    return {"mu": level, "privacy_model": trust, **shown, "tied": tied}
+
+
+def _lower_bounds(cells: Sequence[Cell], grid: Any) -> list[dict[str, Any]]:
+    """What any algorithm must lose, once for each trust model, kind of guarantee and level; and without privacy."""
+    found: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        if cell.role is not Role.ALGORITHM or (least := cell.lower_bound(grid[-1:])) is None:
+            continue
+        mu = finite(cell.claim().gaussian.mu) if cell.is_private else None
+        text = least.text
+        found.setdefault(
+            f"{text}",
+            {
+                "privacy_model": cell.entry.privacy_model,
+                "guarantee": cell.entry.guarantee,
+                "mu": mu,
+                "value": float(least.values[-1]),
+                "text": text,
+            },
+        )
+    return sorted(found.values(), key=lambda each: (each["mu"] is not None, each["privacy_model"], each["mu"] or 0.0))
+
+
+def _seconds(cell: Cell, store: Store) -> float | None:
+    """Seconds of one replication on one core, as the blocks were played; None where that was not recorded."""
+    total = 0.0
+    for block in cell.blocks():
+        record = provenance.read((store.describe(BENCHMARK, block.key) or {}).get(PROVENANCE))
+        if record is None:
+            return None
+        ended, began = (datetime.fromisoformat(record[name]) for name in ("ended", "began"))
+        total += (ended - began).total_seconds()
+    return total / cell.spec.replications
+
+
+def place_of(root: Path, form: str, kind: str) -> Path:
+    """Where a leaderboard lies in a data folder: form is quick or whole, kind html or json."""
+    return root / "leaderboard" / f"{form}.{kind}"
+
+
+def write(document: dict[str, Any], root: Path) -> dict[str, Path]:
+    """Checks a leaderboard and writes its page and its JSON; kind -> where it lies."""
+    validate(document)
+    places = {kind: place_of(root, document["form"], kind) for kind in FORMATS}
+    for kind, place in places.items():
+        write_whole(place, rendered(document, kind))
+    return places

@@ -1,0 +1,313 @@
+"""A leaderboard of a tiny benchmark from specs to page: its numbers, a row of one's own, its schema, and mistakes."""
+
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from bandana.audits.reporting import figures, render_html, validate
+from bandana.flows.cli import app
+from bandana.flows.queries import best
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.side_by_side import Workers
+from bandana.flows.running.store import Store
+from bandana.flows.spec.benchmark_folder import audited, read, written_version
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.plan import played_cells
+from bandana.flows.suites import in_process, leaderboard
+
+ROOT = Path(__file__).parents[3]
+OTHERS = ["dp-ucb", "dp-se", "adap-klucb"]
+PROBLEM = {
+    "name": "tiny-arms",
+    "title": "Two arms",
+    "description": "Two arms that differ much",
+    "seed": 5,
+    "environment": {"kind": "bernoulli", "means": [0.9, 0.2]},
+    "horizon": 600,
+    "replications": 6,
+    "block_size": 3,
+    "twins": False,
+    "algorithms": [
+        {"every": "non-private", "leave_out": ["dp-se"]},
+        {"every": "private", "mu": [0.5, 2], "model": "central", "calibrations": "tight"},
+    ],
+    "audit": {"rounds": 16, "replays": 2000, "examples": 10},
+}
+ROW = {
+    "problems": ["arms"],
+    "algorithms": [
+        {
+            "file": "own_bandit.py:EpisodicGreedy",
+            "label": "mine",
+            "claim": "gdp(mu={mu}, relation=reward)",
+            "parameters": {"mu": 1},
+        }
+    ],
+}
+
+
+def make(folder, **changes):
+    """A benchmark of one problem, and a file of rows with a copy of the example's algorithm."""
+    tree = copy.deepcopy(PROBLEM) | changes
+    named = {entry for entry in played_entries(tree) if entry not in ("adar-ucb", "adap-ucb")}
+    tree["algorithms"][1]["leave_out"] = sorted(named)
+    folder.mkdir(exist_ok=True)
+    (folder / "arms.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
+    (folder / "version.json").write_text(written_version(folder, "A tiny benchmark", 3))
+    return folder
+
+
+def played_entries(tree):
+    """Names of private entries on arms, whatever the catalog has."""
+    from bandana.algorithms import catalog
+
+    return {entry.name for entry in catalog.known() if entry.is_private and "finite" in entry.plays_on}
+
+
+def add_row(folder):
+    (folder / "rows").mkdir()
+    shutil.copy(ROOT / "examples" / "own_bandit.py", folder / "rows" / "own_bandit.py")
+    (folder / "rows" / "mine.yaml").write_text(yaml.safe_dump(ROW, sort_keys=False))
+
+
+def play(benchmark, data, *, has_audits=False):
+    data.mkdir(exist_ok=True)
+    folder = DataFolder.open(data)
+    with Workers(1) as pool:
+        for problem in benchmark.problems:
+            in_process.benchmark(problem.spec, folder, pool, here=True)
+        if has_audits:
+            in_process.audit(audited(benchmark.problems[0], set(), is_quick=True), folder, pool)
+    return leaderboard.assemble(benchmark, Store(folder.results), "bandana leaderboard tiny")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("board")
+
+
+@pytest.fixture(scope="module")
+def board(place):
+    """Played in the whole form, audited at the middle level, without rows of one's own."""
+    return play(read(make(place / "tiny")), place / "data", has_audits=True)
+
+
+def rows_of(document):
+    return {row["label"]: row for row in document["problems"][0]["rows"]}
+
+
+def test_rows_hold_what_was_played_claimed_accounted_and_measured(board):
+    rows = rows_of(board)
+    assert set(rows) == {
+        "ucb", "adar-ucb non-private", "uniform play", "greedy", "adap-ucb tight eps=0.4", "adap-ucb tight eps=1.668",
+        "adar-ucb tight eps=0.25", "adar-ucb tight eps=4",
+    }  # fmt: skip
+    for label, row in rows.items():
+        assert row["low"] <= row["mean"] <= row["high"]
+        assert (row["claim"] is None) == (row["mu_claimed"] is None) == (" eps=" not in label)
+        if row["mu_claimed"] is not None:
+            assert row["mu_accounted"] <= row["mu_claimed"] * (1 + 1e-9)
+            assert row["seconds"] > 0
+    assert rows["uniform play"]["mean"] == pytest.approx(600 * 0.35)
+    assert rows["uniform play"]["seconds"] is None
+    # The audit was at mu = 2, the middle one of two; a bound holds with 95 %, and none is above its claim on these seeds.
+    for label in ("adap-ucb tight eps=1.668", "adar-ucb tight eps=4"):
+        assert rows[label]["audited_on"] == "arms"
+        assert 0 <= rows[label]["mu_measured"] <= rows[label]["mu_claimed"]
+    assert rows["adar-ucb tight eps=0.25"]["verdict"] is None
+
+
+def test_the_front_and_the_best_follow_from_the_rows(board):
+    rows, problem = rows_of(board), board["problems"][0]
+    for found in problem["best"]:
+        able = [r for r in rows.values() if r["role"] == "private" and r["mu_claimed"] <= found["mu"] * 1.002]
+        assert found["mean"] == min(row["mean"] for row in able)
+        assert rows[found["label"]]["is_on_front"] or found["mu"] == 2
+    assert [found["mu"] for found in problem["best"]] == [0.5, 2]
+    assert sum(row["is_on_front"] for row in rows.values()) >= 1
+    assert not rows["ucb"]["is_on_front"]
+
+
+def test_lower_bounds_divide_regret_and_are_listed(board):
+    row = rows_of(board)["adar-ucb tight eps=4"]
+    assert row["over_lower_bound"] == pytest.approx(row["mean"] / row["lower_bound"])
+    listed = board["problems"][0]["lower_bounds"]
+    assert {each["mu"] is None for each in listed} == {True, False}
+    assert row["lower_bound"] in [each["value"] for each in listed]
+
+
+def test_the_json_is_checked_and_contradictions_are_refused(board):
+    validate(board)
+    rows = board["problems"][0]["rows"]
+    for change, message in (
+        ({"mean": 1e9}, "lies outside of its interval"),
+        ({"label": rows[1]["label"]}, "occurs twice"),
+        ({"mu_claimed": float("inf")}, "not finite"),
+        ({"role": "reference", "claim": "x"}, "must be given by private rows"),
+    ):
+        wrong = copy.deepcopy(board)
+        wrong["problems"][0]["rows"][0] |= change
+        with pytest.raises(ValueError, match=message):
+            validate(wrong)
+    wrong = copy.deepcopy(board)
+    wrong["problems"][0]["best"][0]["label"] = "nobody"
+    with pytest.raises(ValueError, match="must be the label of a row"):
+        validate(wrong)
+    del wrong["problems"][0]["rows"][0]["seconds"]
+    with pytest.raises(ValueError, match="lacks the properties seconds"):
+        validate(wrong)
+
+
+def test_the_page_shows_every_row_its_figure_and_who_is_best(board):
+    page = render_html(board)
+    for label in rows_of(board):
+        assert label in page.replace("<wbr>", "")
+    assert page.count("<svg") == 1
+    assert [*figures(board)] == ["regret-against-mu-on-arms"]
+    for words in (
+        "Best at each level of privacy",
+        "µ measured",
+        "Regret / lower bound",
+        "bandana leaderboard tiny",
+        "version 3",
+    ):
+        assert words in page
+    assert "<script" not in page
+
+
+def test_a_broken_promise_turns_the_page_red(board):
+    wrong = copy.deepcopy(board)
+    row = next(row for row in wrong["problems"][0]["rows"] if row["verdict"] is not None)
+    row["mu_measured"] = 2 * row["mu_claimed"]
+    page = render_html(wrong)
+    assert "ORDER BROKEN" in page
+    assert "1 break their promise" in page
+
+
+def test_a_row_of_one_s_own_by_adding_a_file(board, place):
+    folder = place / "with-row"
+    shutil.copytree(place / "tiny", folder)
+    add_row(folder)
+    found = play(read(folder), place / "data")
+    rows, before = rows_of(found), rows_of(board)
+    (added,) = set(rows) - set(before)
+    assert added.startswith("mine")
+    assert rows[added]["is_own"]
+    assert rows[added]["mu_claimed"] == 1
+    assert not found["problems"][0]["is_changed"]  # the problem is the version's, whoever plays on it
+    moving = ("is_on_front",)
+    for label, row in before.items():
+        assert {k: v for k, v in rows[label].items() if k not in moving} == {k: v for k, v in row.items() if k not in moving}
+    assert "(own)" in render_html(found)
+
+
+def test_what_is_not_finished_is_named_and_goes_on_where_it_stopped(board, place):
+    folder = make(place / "more", replications=9)
+    store = Store(DataFolder(place / "data").results)
+    benchmark = read(folder)
+    cells = played_cells(benchmark.problems[0].spec)
+    in_store = [leaderboard.is_played(block, store) for cell in cells for block in cell.blocks()]
+    assert sum(in_store) == 2 * len(cells)  # more replications add blocks and change none
+    with pytest.raises(SpecError, match="no results of this benchmark"):
+        leaderboard.assemble(benchmark, store, "x")
+    after = play(benchmark, place / "data")
+    assert after["problems"][0]["missing"] == []
+    assert after["problems"][0]["replications"] == 9
+
+
+def test_the_quick_form_follows_from_its_rule(place):
+    whole, quick = (read(place / "tiny", is_quick=each).problems[0].spec for each in (False, True))
+    assert (whole.horizon, quick.horizon) == (600, 500)
+    assert (whole.replications, quick.replications, quick.block_size) == (6, 4, 2)
+    assert quick.name == f"{whole.name}-quick"
+    assert quick.audit.replays == 2000  # never more than asked
+
+
+def test_a_changed_problem_is_not_the_version_s(place):
+    folder = place / "changed"
+    shutil.copytree(place / "tiny", folder)
+    tree = yaml.safe_load((folder / "arms.yaml").read_text())
+    (folder / "arms.yaml").write_text(yaml.safe_dump(tree | {"title": "Other words"}))
+    assert not read(folder).problems[0].is_changed
+    (folder / "arms.yaml").write_text(yaml.safe_dump(tree | {"seed": 6}))
+    assert read(folder).problems[0].is_changed
+
+
+def test_the_command_renders_what_is_stored_and_list_says_who_is_best(board, place, monkeypatch):
+    monkeypatch.setenv("BANDANA_DATA", str(place / "data"))
+    command = ["leaderboard", str(place / "tiny"), "--report-only"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "arms, central: mu <= 0.5:" in done.output
+    stored = json.loads((place / "data" / "leaderboard" / "whole.json").read_text())
+    validate(stored)
+    assert rows_of(stored) == rows_of(board)
+    assert best.latest() == stored
+    listed = CliRunner().invoke(app, ["list"])
+    assert "A tiny benchmark, version 3, whole form" in listed.output
+    assert "arms, central: mu <= 0.5:" in listed.output
+    left = CliRunner().invoke(app, ["leaderboard", str(place / "tiny"), "--dry-run"])
+    assert "arms: 0 of 16 blocks are left to play" in left.output
+
+
+def test_without_a_leaderboard_list_says_how_to_make_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("BANDANA_DATA", str(tmp_path / "none"))
+    assert "bandana leaderboard --quick" in CliRunner().invoke(app, ["list"]).output
+
+
+def test_mistakes_are_named_before_any_work(tmp_path):
+    folder = make(tmp_path / "tiny")
+    with pytest.raises(SpecError, match="there is no problem 'legs'"):
+        read(folder, only=["legs"])
+    with pytest.raises(SpecError, match="is no folder"):
+        read(folder, tmp_path / "nothing")
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    for text, message in (
+        ("problems: legs\nalgorithms: [{file: 'a.py:A'}]\n", "no problem and no kind of problem 'legs'"),
+        ("problems: arms\nalgorithms: [{algorithm: ucb}]\n", "names its code"),
+        ("algorithms: [{file: 'a.py:A'}]\n", "problems: this field is required"),
+    ):
+        (rows / "mine.yaml").write_text(text)
+        with pytest.raises(SpecError, match=message):
+            read(folder, rows)
+    (folder / "arms.yaml").write_text((folder / "arms.yaml").read_text().replace("every: private", "every: non-private"))
+    with pytest.raises(SpecError, match="mu"):
+        read(folder)
+    (folder / "arms.yaml").unlink()
+    with pytest.raises(SpecError, match=r"arms\.yaml is not in the folder"):
+        read(folder)
+    with pytest.raises(SpecError, match=r"version\.json: cannot be read"):
+        read(tmp_path)
+
+
+@pytest.mark.nightly
+def test_the_command_plays_audits_and_resumes_under_prefect(place):
+    folder = make(place / "orchestrated", replications=4)
+    command = [
+        sys.executable,
+        "-m",
+        "bandana",
+        "leaderboard",
+        str(folder),
+        "--quick",
+        "--data",
+        str(place / "orchestrated-data"),
+    ]
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, env=dict(os.environ))
+        assert done.returncode == 0, done.stderr
+        document = json.loads((place / "orchestrated-data" / "leaderboard" / "quick.json").read_text())
+        validate(document)
+        assert {row["verdict"] for row in document["problems"][0]["rows"]} > {None}
+    left = subprocess.run([*command, "--dry-run"], capture_output=True, text=True, timeout=100, check=True)
+    assert "arms: 0 of" in left.stdout
+    assert "audits: 0 of" in left.stdout
