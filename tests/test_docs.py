@@ -319,7 +319,9 @@ def test_the_reference_names_every_field_of_a_spec(hooks):
     assert "None" not in text
 
 
-@pytest.mark.parametrize(("file", "writer"), [("report", "markdown"), ("comparison", "comparison")])
+@pytest.mark.parametrize(
+    ("file", "writer"), [("report", "markdown"), ("comparison", "comparison"), ("leaderboard", "leaderboard")]
+)
 def test_the_reference_names_every_field_of_a_report(hooks, file, writer):
     schema = json.loads((ROOT / "audits" / "reporting" / f"{file}.schema.json").read_text(encoding="utf-8"))
     text = getattr(hooks["report_format"], writer)()

@@ -28,6 +28,7 @@ WRITERS = {
     "reference/planted-faults.md": planted_faults.markdown,
     "reference/report-format.md": report_format.markdown,
     "reference/comparison-format.md": report_format.comparison,
+    "reference/leaderboard-format.md": report_format.leaderboard,
 }
 
 

@@ -1,4 +1,4 @@
-"""The JSON documents of reports and of comparisons, field by field, from the schemas that they are checked against."""
+"""The JSON documents of reports, comparisons and leaderboards, field by field, from the schemas that check them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ _HEAD_OF_COMPARISON = """# Comparison format
 `bandana report --compare` writes a document of version `{version}`. This page is generated from
 `audits/reporting/comparison.schema.json`. `null` marks a number that does not exist.
 """
+_HEAD_OF_LEADERBOARD = """# Leaderboard format
+
+`bandana leaderboard` writes a document of version `{version}` beside its page. This page is generated from
+`audits/reporting/leaderboard.schema.json`. `null` marks a number that does not exist.
+"""
 
 
 def markdown() -> str:
@@ -30,6 +35,11 @@ def markdown() -> str:
 def comparison() -> str:
     """The page on comparisons."""
     return _page(_HEAD_OF_COMPARISON, "comparison.schema.json")
+
+
+def leaderboard() -> str:
+    """The page on leaderboards."""
+    return _page(_HEAD_OF_LEADERBOARD, "leaderboard.schema.json")
 
 
 def _page(head: str, file: str) -> str:

@@ -71,7 +71,7 @@ def leaderboard(
         from bandana.flows.suites.leaderboard import assemble, write
 
         document = assemble(_pinned(benchmark, place), _store(place), _command(folder, rows, only, is_quick=quick))
-        files = write(document, place.root)
+        files = write(document, place)
         if as_json:
             typer.echo(json.dumps(document, indent=1, allow_nan=False))
             return

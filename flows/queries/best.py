@@ -8,8 +8,7 @@ from typing import Any
 
 from bandana.audits.reporting.document import validate
 from bandana.audits.reporting.numbers import NONE, number
-from bandana.flows.running.settings import data_root
-from bandana.flows.suites.leaderboard import place_of
+from bandana.flows.running.settings import DataFolder, data_root
 
 _COMMAND = "bandana leaderboard --quick"
 
@@ -18,7 +17,8 @@ def latest(data: Path | None = None) -> dict[str, Any] | None:
     """The leaderboard of a data folder, the whole form where there is one; None where none can be read."""
     for form in ("whole", "quick"):
         try:
-            document: dict[str, Any] = json.loads(place_of(data_root(data), form, "json").read_text(encoding="utf-8"))
+            text = DataFolder(data_root(data)).leaderboard(form, "json").read_text(encoding="utf-8")
+            document: dict[str, Any] = json.loads(text)
             validate(document)
         except (OSError, ValueError):
             continue

@@ -185,7 +185,7 @@ def _check(spec: Spec, path: Path) -> None:
     if len(spec.environment) != 1:
         raise SpecError(f"{path}: environment: a problem of a benchmark has one environment, got {len(spec.environment)}")
     if not every_of(spec):
-        raise SpecError(f"{path}: algorithms: a problem of a benchmark has an item `every: private`, which all entries join")
+        raise SpecError(f"{path}: algorithms: a problem of a benchmark has an item `all: private`, which all entries join")
     if spec.environment[0].whose_data == "private":
         raise SpecError(
             f"{path}: environment: a leaderboard shows regret, and the rows of a file are private; use public data"

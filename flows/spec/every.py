@@ -31,7 +31,7 @@ class EverySpec(Strict):
     plays as listed. New entries of the catalog play without a change of the spec.
     """
 
-    every: Literal["private", "non-private"] = Field(description="Which entries of the catalog play.")
+    all: Literal["private", "non-private"] = Field(description="Which entries of the catalog play.")
     mu: OneOrSeveral[Positive] | None = Field(
         None,
         description="Levels of privacy, as the mu of Gaussian DP: each entry gets the weakest claim of its kind within it.",
@@ -50,10 +50,10 @@ class EverySpec(Strict):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> EverySpec:
-        if (self.every == PRIVATE) != (self.mu is not None):
+        if (self.all == PRIVATE) != (self.mu is not None):
             raise ValueError(
                 "levels of privacy are missing; give them as mu, such as mu: [0.5, 1]"
-                if self.every == PRIVATE
+                if self.all == PRIVATE
                 else "mu: entries that are not private have no level; leave it out"
             )
         entries = catalog.known()
@@ -133,7 +133,7 @@ class EverySpec(Strict):
 
 def _is_meant(item: EverySpec, entry: Entry) -> bool:
     return (
-        entry.is_private == (item.every == PRIVATE)
+        entry.is_private == (item.all == PRIVATE)
         and (item.model is None or entry.privacy_model in item.model)
         and not {entry.name, entry.label} & set(item.leave_out)
         and (not entry.is_private or str(entry.guarantee) in _WITHIN)

@@ -17,6 +17,7 @@ from bandana.audits.reporting.document import LEADERBOARD
 from bandana.audits.reporting.intervals import caution, paired_interval, words
 from bandana.audits.summary import finite
 from bandana.flows.keys import provenance
+from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec.benchmark_folder import QUICK_RULE, Benchmark, Problem, every_of
 from bandana.flows.spec.environment_kinds import environments_of
@@ -260,15 +261,10 @@ def _seconds(cell: Cell, store: Store) -> float | None:
     return total / cell.spec.replications
 
 
-def place_of(root: Path, form: str, kind: str) -> Path:
-    """Where a leaderboard lies in a data folder: form is quick or whole, kind html or json."""
-    return root / "leaderboard" / f"{form}.{kind}"
-
-
-def write(document: dict[str, Any], root: Path) -> dict[str, Path]:
+def write(document: dict[str, Any], folder: DataFolder) -> dict[str, Path]:
     """Checks a leaderboard and writes its page and its JSON; kind -> where it lies."""
     validate(document)
-    places = {kind: place_of(root, document["form"], kind) for kind in FORMATS}
+    places = {kind: folder.leaderboard(document["form"], kind) for kind in FORMATS}
     for kind, place in places.items():
         write_whole(place, rendered(document, kind))
     return places

@@ -46,14 +46,14 @@ def test_every_kind_of_guarantee_of_the_catalog_has_levels():
 
 
 def test_every_private_entry_that_plays_on_arms_plays_at_every_level():
-    found = labels({"every": "private", "mu": [0.5, 1], "calibrations": "tight"}, audit={"rounds": 64})
+    found = labels({"all": "private", "mu": [0.5, 1], "calibrations": "tight"}, audit={"rounds": 64})
     playing = {entry.label for entry in catalog.known() if entry.is_private and "finite" in entry.plays_on}
     assert set(found) == playing
     assert all(found.count(label) == 2 for label in playing)
 
 
 def test_a_new_entry_of_the_catalog_plays_without_a_change_of_the_spec(monkeypatch):
-    item = {"every": "private", "mu": 1, "calibrations": "tight"}
+    item = {"all": "private", "mu": 1, "calibrations": "tight"}
     before = labels(item)
     new = replace(catalog.find("adar-ucb", "central"), name="newest", label="newest", seed_name="newest")
     known = catalog.known()
@@ -63,7 +63,7 @@ def test_a_new_entry_of_the_catalog_plays_without_a_change_of_the_spec(monkeypat
 
 def test_what_is_listed_by_name_plays_as_listed_and_what_is_left_out_does_not():
     listed = {"algorithm": "adap-ucb", "privacy": {"epsilon": 7}}
-    spec = spec_of(listed, {"every": "private", "mu": 1, "leave_out": ["dp-ucb"]})
+    spec = spec_of(listed, {"all": "private", "mu": 1, "leave_out": ["dp-ucb"]})
     cells = cells_of(spec)
     assert {cell.settings.level()["epsilon"] for cell in cells if cell.entry.name == "adap-ucb"} == {7}
     assert "dp-ucb" not in {cell.entry.name for cell in cells}
@@ -71,7 +71,7 @@ def test_what_is_listed_by_name_plays_as_listed_and_what_is_left_out_does_not():
 
 
 def test_twins_that_are_one_algorithm_play_once_and_parameters_go_to_those_that_take_them():
-    cells = cells_of(spec_of({"every": "non-private", "parameters": {"beta": 0.5}}))
+    cells = cells_of(spec_of({"all": "non-private", "parameters": {"beta": 0.5}}))
     played = [(cell.entry.seed_name, *cell.entry.seed_parameters(cell.settings).items()) for cell in cells]
     assert len(played) == len(set(played))
     betas = {cell.entry.name: cell.settings.parameters.get("beta") for cell in cells}
@@ -81,21 +81,21 @@ def test_twins_that_are_one_algorithm_play_once_and_parameters_go_to_those_that_
 
 def test_trust_models_can_be_chosen():
     base = {"base": SMALL_SPHERE, "audit": {"rounds": 16}}
-    spec = spec_of({"every": "private", "mu": 1, "model": "local", "calibrations": "tight"}, **base)
+    spec = spec_of({"all": "private", "mu": 1, "model": "local", "calibrations": "tight"}, **base)
     assert {cell.entry.privacy_model for cell in cells_of(spec)} == {"local"}
 
 
 @pytest.mark.parametrize(
     ("item", "message"),
     [
-        ({"every": "private"}, r"algorithms\[0\]: levels of privacy are missing"),
-        ({"every": "non-private", "mu": 1}, r"algorithms\[0\].mu: entries that are not private"),
-        ({"every": "private", "mu": 0}, "greater than 0"),
-        ({"every": "private", "mu": 1, "model": "trusting"}, r"algorithms\[0\].model: must be among none, central"),
-        ({"every": "private", "mu": 1, "parameters": {"alfa": 1}}, "no algorithm of the catalog takes 'alfa'"),
-        ({"every": "private", "mu": 1, "leave_out": ["ucb2"]}, "'ucb2' is no algorithm and no label"),
-        ({"every": "all"}, "private"),
-        ({"every": "private", "mu": 1, "epsilon": 1}, "unknown field"),
+        ({"all": "private"}, r"algorithms\[0\]: levels of privacy are missing"),
+        ({"all": "non-private", "mu": 1}, r"algorithms\[0\].mu: entries that are not private"),
+        ({"all": "private", "mu": 0}, "greater than 0"),
+        ({"all": "private", "mu": 1, "model": "trusting"}, r"algorithms\[0\].model: must be among none, central"),
+        ({"all": "private", "mu": 1, "parameters": {"alfa": 1}}, "no algorithm of the catalog takes 'alfa'"),
+        ({"all": "private", "mu": 1, "leave_out": ["ucb2"]}, "'ucb2' is no algorithm and no label"),
+        ({"all": "all"}, "private"),
+        ({"all": "private", "mu": 1, "epsilon": 1}, "unknown field"),
     ],
 )
 def test_mistakes_are_named(item, message):

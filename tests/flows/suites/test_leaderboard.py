@@ -36,8 +36,8 @@ PROBLEM = {
     "block_size": 3,
     "twins": False,
     "algorithms": [
-        {"every": "non-private", "leave_out": ["dp-se"]},
-        {"every": "private", "mu": [0.5, 2], "model": "central", "calibrations": "tight"},
+        {"all": "non-private", "leave_out": ["dp-se"]},
+        {"all": "private", "mu": [0.5, 2], "model": "central", "calibrations": "tight"},
     ],
     "audit": {"rounds": 16, "replays": 2000, "examples": 10},
 }
@@ -279,7 +279,7 @@ def test_mistakes_are_named_before_any_work(tmp_path):
         (rows / "mine.yaml").write_text(text)
         with pytest.raises(SpecError, match=message):
             read(folder, rows)
-    (folder / "arms.yaml").write_text((folder / "arms.yaml").read_text().replace("every: private", "every: non-private"))
+    (folder / "arms.yaml").write_text((folder / "arms.yaml").read_text().replace("all: private", "all: non-private"))
     with pytest.raises(SpecError, match="mu"):
         read(folder)
     (folder / "arms.yaml").unlink()
