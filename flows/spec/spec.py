@@ -56,13 +56,13 @@ class ExecutionSpec(Strict):
 def _whose(given: Any) -> str:
     """Whether an item of `algorithms` names a file of the user's, an algorithm of the catalog, or every one that plays."""
     if "all" in given if isinstance(given, Mapping) else isinstance(given, EverySpec):
-        return "entries"
+        return "many"
     has_file = "file" in given if isinstance(given, Mapping) else isinstance(given, OwnAlgorithmSpec)
     return "own" if has_file else "catalog"
 
 
 AnyAlgorithm = Annotated[
-    Annotated[AlgorithmSpec, Tag("catalog")] | Annotated[OwnAlgorithmSpec, Tag("own")] | Annotated[EverySpec, Tag("entries")],
+    Annotated[AlgorithmSpec, Tag("catalog")] | Annotated[OwnAlgorithmSpec, Tag("own")] | Annotated[EverySpec, Tag("many")],
     Discriminator(_whose),
 ]
 

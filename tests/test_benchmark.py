@@ -1,0 +1,48 @@
+"""The shipped benchmark: its version is that of its problems, all kinds and real data are in it, and every entry plays."""
+
+from pathlib import Path
+
+import pytest
+
+from bandana.algorithms import catalog
+from bandana.flows.spec.benchmark_folder import audited, read
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.suites.work import check_audits
+
+FOLDER = Path(__file__).parents[1] / "experiments" / "benchmark"
+KINDS = {"finite", "linear", "contextual", "kernel", "pooled", "linear-mixture", "linear-mdp"}
+
+
+@pytest.fixture(scope="module")
+def quick():
+    return read(FOLDER, is_quick=True)
+
+
+def test_the_version_is_that_of_the_problems(quick):
+    """Whoever changes a problem raises the version, and writes the hashes anew with `written_version`."""
+    assert [problem.name for problem in quick.problems if problem.is_changed] == []
+    assert {path.stem for path in FOLDER.glob("*.yaml")} == {problem.name for problem in quick.problems}
+
+
+def test_it_has_all_kinds_and_real_data(quick):
+    assert len(quick.problems) >= 14
+    assert {problem.kind for problem in quick.problems} >= KINDS
+    assert sum(problem.spec.environment[0].whose_data == "public" for problem in quick.problems) >= 4
+    assert quick.levels == [0.25, 1, 4]
+
+
+def test_problems_are_named_like_their_files_and_can_be_audited(quick):
+    for problem in quick.problems:
+        assert problem.spec.name == f"benchmark-{problem.name}-quick"
+        assert problem.spec.description
+        cells = cells_of(audited(problem, set(), is_quick=True))
+        check_audits(cells)
+        assert any(cell.is_private for cell in cells)
+
+
+@pytest.mark.nightly
+def test_every_private_entry_of_these_kinds_has_a_row(quick):
+    kinds = {kind for problem in quick.problems for kind in problem.spec.environment[0].played_as}
+    playing = {cell.entry.label for problem in quick.problems for cell in cells_of(problem.spec)}
+    expected = {entry.label for entry in catalog.CATALOG if entry.is_private and kinds & set(entry.plays_on)}
+    assert expected - playing == set()
