@@ -30,7 +30,7 @@ from bandana.audits.reporting.numbers import NONE, number
 
 Row = dict[str, Any]
 Problem = dict[str, Any]
-_DATA = {"simulated": "simulated data", "public": "real data", "own": "data of one's own"}
+_DATA = {"simulated": "simulated data", "public": "real data", "own": "your own data"}
 _READ = (
     ("Regret", "Mean over replications of the reward lost, with its 95 % interval. All rows of a problem play on common "
      "random numbers."),

@@ -145,8 +145,10 @@ def _sections(document: dict[str, Any]) -> list[dict[str, Any]]:
 @lru_cache(maxsize=1)
 def _sections_of(text: str) -> list[dict[str, Any]]:
     document = json.loads(text)
-    writer = changes if is_comparison(document) else leaderboard if is_leaderboard(document) else content
-    found = writer.sections(document)
+    if is_comparison(document):
+        found = changes.sections(document)
+    else:
+        found = leaderboard.sections(document) if is_leaderboard(document) else content.sections(document)
     name_images(found)
     return found
 

@@ -1,4 +1,4 @@
-"""A benchmark: a folder of specs, one a problem, of a stated version; whole or in its quick form; with rows of one's own."""
+"""A benchmark: a folder of specs, one a problem, of a stated version; whole or in its quick form; with your own rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bandana.flows.keys.content import content_key
 from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.fields import Count, OneOrSeveral, Strict, distinct
 from bandana.flows.spec.mistakes import SpecError, explain
-from bandana.flows.spec.spec import Spec, parse_spec
+from bandana.flows.spec.spec import AnyAlgorithm, Spec, parse_spec
 
 VERSION, ROWS = "version.json", "rows"
 QUICK_RULE = (
@@ -36,7 +36,7 @@ class _Version(Strict):
 
 
 class _Rows(Strict):
-    """A file of one's own rows."""
+    """A file of your own rows."""
 
     problems: OneOrSeveral[str] = Field(description="Problems, or kinds of problems, that they play on.")
     algorithms: Annotated[list[dict[str, Any]], Field(min_length=1), AfterValidator(distinct)] = Field(
@@ -99,7 +99,7 @@ def read(folder: Path, rows: Path | None = None, only: list[str] | None = None, 
 
     Args:
       folder: holds `version.json` and a spec for each problem.
-      rows: folder of one's own rows; None: `rows` in the folder, if it exists.
+      rows: folder of your own rows; None: `rows` in the folder, if it exists.
       only: names of problems; None: all.
       is_quick: whether to take the quick form, see `QUICK_RULE`.
 
@@ -153,7 +153,7 @@ def audited(problem: Problem, done: set[str], *, is_quick: bool) -> Spec:
       done: labels of entries whose audits another problem has.
       is_quick: whether it is the quick form.
     """
-    items = []
+    items: list[AnyAlgorithm] = []
     for item in problem.spec.algorithms:
         if isinstance(item, EverySpec) and item.mu is not None:
             levels = [middle(item.mu)] if is_quick else item.mu
@@ -217,7 +217,7 @@ def _own_rows(folder: Path, *, is_asked: bool) -> list[tuple[list[str], list[dic
             raise SpecError("\n".join(explain(item, tree, str(path)) for item in error.errors())) from error
         for i, item in enumerate(rows.algorithms):
             if "file" not in item:
-                raise SpecError(f"{path}: algorithms[{i}]: a row of one's own names its code: file: mine.py:NAME")
+                raise SpecError(f"{path}: algorithms[{i}]: a row of your own names its code: file: mine.py:NAME")
             place, _, name = str(item["file"]).rpartition(":")
             item["file"] = f"{(folder / place).absolute()}:{name}"
         found.append((rows.problems, rows.algorithms))

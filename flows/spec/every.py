@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from bandana.flows.spec.environment import Environment
 
 PRIVATE, NON_PRIVATE = "private", "non-private"
+KINDS = ("renyi", "pure", "approximate", "zcdp", "gaussian")
+"""Kinds of guarantees that have a level for each mu."""
 _DIGITS = 4
 """Significant digits of the epsilons of a level."""
 
@@ -136,7 +138,7 @@ def _is_meant(item: EverySpec, entry: Entry) -> bool:
         entry.is_private == (item.all == PRIVATE)
         and (item.model is None or entry.privacy_model in item.model)
         and not {entry.name, entry.label} & set(item.leave_out)
-        and (not entry.is_private or str(entry.guarantee) in _WITHIN)
+        and (not entry.is_private or str(entry.guarantee) in KINDS)
     )
 
 
@@ -152,20 +154,18 @@ def level_within(guarantee: str, mu: float, alpha: float, delta: float) -> Guara
       alpha: order of a Renyi claim.
       delta: of an approximate claim.
     """
-    return _WITHIN[guarantee](mu, alpha, delta)
-
-
-def _pure(mu: float, alpha: float, delta: float) -> PureDP:
-    return PureDP(_down(float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))))
-
-
-_WITHIN = {
-    "renyi": lambda mu, alpha, delta: RenyiDP(alpha, _down(alpha * mu**2 / 2)),
-    "pure": _pure,
-    "approximate": lambda mu, alpha, delta: ApproxDP(_down(GaussianDP(mu).epsilon(delta)), delta),
-    "zcdp": lambda mu, alpha, delta: ZCDP(_down(mu**2 / 2)),
-    "gaussian": lambda mu, alpha, delta: GaussianDP(mu),
-}
+    match guarantee:
+        case "renyi":
+            return RenyiDP(alpha, _down(alpha * mu**2 / 2))
+        case "pure":
+            return PureDP(_down(float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))))
+        case "approximate":
+            return ApproxDP(_down(GaussianDP(mu).epsilon(delta)), delta)
+        case "zcdp":
+            return ZCDP(_down(mu**2 / 2))
+        case "gaussian":
+            return GaussianDP(mu)
+    raise ValueError(f"guarantee must be one of {', '.join(KINDS)}, got {guarantee!r}")
 
 
 def _down(value: float) -> float:

@@ -199,7 +199,7 @@ def _dominates(other: dict[str, Any], row: dict[str, Any]) -> bool:
         return False
     is_as_private = other["mu_claimed"] <= row["mu_claimed"] * (1 + _WITHIN)
     is_more_private = other["mu_claimed"] < row["mu_claimed"] * (1 - _WITHIN)
-    return is_as_private and (other["mean"] < row["mean"] or (other["mean"] == row["mean"] and is_more_private))
+    return bool(is_as_private and (other["mean"] < row["mean"] or (other["mean"] == row["mean"] and is_more_private)))
 
 
 def _contests(rows: Sequence[dict[str, Any]], spec: Any) -> list[tuple[float, str]]:
