@@ -43,8 +43,7 @@ def list_(
                 from bandana.flows.queries.best import hint, latest, lines
 
                 board = latest()
-                typer.echo("")
-                echo(*(hint() if board is None else lines(board)))
+                echo("", *(hint() if board is None else lines(board)))
         else:
             catalog.show(entries, Console())
 
