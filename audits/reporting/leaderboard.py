@@ -50,21 +50,22 @@ _READ = (
 
 
 def headline(document: dict[str, Any]) -> tuple[str, str]:
-    """Tone of the page's head, and one sentence; red where a number contradicts a promise, yellow where rows are missing."""
+    """Tone of the page's head and its sentence; red where a promise is broken, yellow where something is open."""
     rows = [row for problem in document["problems"] for row in problem["rows"]]
     private = [row for row in rows if row["role"] == "private"]
     failed = [row for row in private if row["verdict"] == "FAIL" or not keeps_order(row)]
     missing = sum(len(problem["missing"]) for problem in document["problems"])
-    audited = sum(row["verdict"] is not None for row in private)
+    passed = sum(row["verdict"] in ("PASS", "NOT REFUTED") for row in private)
+    open_ = sum(row["verdict"] == "INCONCLUSIVE" for row in private)
     said = (
-        f"{len(document['problems'])} problems, {len(rows)} rows, {len(private)} of them private; an audit stands behind "
-        f"{audited}."
+        f"{len(document['problems'])} problems, {len(rows)} rows, {len(private)} of them private; the audits of {passed} "
+        f"passed{f', and those of {open_} were inconclusive' if open_ else ''}."
     )
     if failed:
         return "bad", f"{said} {len(failed)} break their promise."
     if missing:
         return "unsure", f"{said} {missing} rows are not finished."
-    return "quiet", said
+    return "unsure" if open_ else "quiet", said
 
 
 def keeps_order(row: Row) -> bool:
