@@ -11,6 +11,7 @@ from catalog_cases import calibrated, every, one_of_each
 from doubles import OwnNoiseLedger
 
 from bandana.algorithms.catalog import CATALOG, find, names
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.observers import ActionLog
 from bandana.algorithms.problem import ARMS, EPISODIC, Problem
 from bandana.algorithms.run import run
@@ -114,7 +115,7 @@ def _audited(case, users=N_USERS):
 
 def _play(algorithm, table, seed=1):
     log, ledger = ActionLog(), LiveLedger(N_REPS, ReproducibleNoise(np.random.SeedSequence(seed)))
-    run(algorithm, table, ledger, observers=[log])
+    run(algorithm, table, ledger, observers=[log], coins=Coins(np.random.SeedSequence(seed), N_REPS))
     return log, ledger
 
 
@@ -131,7 +132,8 @@ def test_a_single_round_is_played_or_refused_for_what_it_lacks(entry):
     told = ""
     try:
         algorithm = entry.build(entry.settings(dataclasses.replace(problem, horizon=1), *level))
-        run(algorithm, table, LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(0))), horizon=1)
+        coins = Coins(np.random.SeedSequence(0), 1)
+        run(algorithm, table, LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(0))), horizon=1, coins=coins)
     except ValueError as error:
         told = str(error)
     assert not told or re.match("horizon must|a schedule needs a look", told), told
@@ -181,7 +183,8 @@ def test_the_same_seed_gives_the_same_run_and_runs_leave_nothing_behind(case):
 def _actions(case, seeds, jump=True):
     """The actions of each replicate, round by round; each has noise of its own, however they are batched."""
     log = ActionLog()
-    run(_built(case), _table(case), OwnNoiseLedger(seeds), observers=[log], jump=jump)
+    coins = Coins([np.random.SeedSequence(seed) for seed in seeds], len(seeds))
+    run(_built(case), _table(case), OwnNoiseLedger(seeds), observers=[log], jump=jump, coins=coins)
     return [
         np.concatenate([np.repeat(actions[r], n[r]) for actions, n in zip(log.actions, log.n_records, strict=True)]).tolist()
         for r in range(len(seeds))

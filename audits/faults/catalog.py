@@ -10,9 +10,10 @@ from bandana.audits.faults.lin_priv import LIN_PRIV_CONTROLS
 from bandana.audits.faults.linear import LINEAR_CONTROLS
 from bandana.audits.faults.linear_mdp import LINEAR_MDP_CONTROLS
 from bandana.audits.faults.mixture import MIXTURE_CONTROLS
+from bandana.audits.faults.randomized import RANDOMIZED_CONTROLS
 
 CONTROLS: dict[str, tuple[Control, ...]] = {
-    **FINITE_ARM_CONTROLS, **BATCH_CONTROLS, **LINEAR_CONTROLS, **CONTEXTUAL_CONTROLS, **LIN_PRIV_CONTROLS,
-    **KERNEL_CONTROLS, **CAPRI_CONTROLS, **MIXTURE_CONTROLS, **LINEAR_MDP_CONTROLS,
+    **FINITE_ARM_CONTROLS, **BATCH_CONTROLS, **RANDOMIZED_CONTROLS, **LINEAR_CONTROLS, **CONTEXTUAL_CONTROLS,
+    **LIN_PRIV_CONTROLS, **KERNEL_CONTROLS, **CAPRI_CONTROLS, **MIXTURE_CONTROLS, **LINEAR_MDP_CONTROLS,
 }  # fmt: skip
 """Label of a private entry of the catalog -> its planted faults."""

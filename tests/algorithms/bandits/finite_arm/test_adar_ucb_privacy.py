@@ -115,3 +115,15 @@ def test_rewards_are_clipped_to_the_declared_range():
     run(adar_ucb(3, 2.0, 1.0, 4.0, UNIT, "tight"), wild, ledger)
     for entry in ledger.transcript:
         assert 0 <= entry.value[0] <= entry.records.stop[0] - entry.records.start[0]
+
+
+@pytest.mark.parametrize("calibration", ["printed", "tight"])
+def test_at_rho_it_is_adac_ucb(calibration):
+    """AdaC-UCB of Azize and Basu (2024): noise N(0, 1 / (2 rho)), rho-zCDP, rho = epsilon / alpha, at every alpha."""
+    rho = 0.3
+    for alpha in (1.5, 2.0, 8.0):
+        algorithm, ledger = adar_ucb(3, alpha, alpha * rho, 3.1, UNIT, calibration), OwnNoiseLedger([1])
+        assert algorithm.sums.mechanism.deviation**2 == pytest.approx(1 / (2 * rho))
+        run(algorithm, RewardTable(np.random.default_rng(5).random((50, 3)), UNIT), ledger)
+        assert ledger.guarantee().zcdp().rho == pytest.approx(rho)
+        assert ledger.guarantee().zcdp().rho <= rho
