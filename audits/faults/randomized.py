@@ -40,9 +40,10 @@ class _NoForgetting(BatchedThompson):
         return sensitive, released
 
 
-def _coins_taken_for_noise(honest: BatchedThompson) -> BatchedThompson:
-    """Draws from the posterior are taken for the noise, and sums leave without any (no privacy)."""
-    return replace(honest, sums=PhaseSum(Exact()))
+def _coins_taken_for_noise(honest: Any) -> Any:
+    """Draws of arms are taken for the noise, and sums leave without any (no privacy)."""
+    changed: Any = replace(honest, sums=PhaseSum(Exact()))
+    return changed
 
 
 _ONE_FOR_ALL = replace(releases.ONE_FOR_ALL, plant=with_part(with_part(releases.shared, "mechanism")))
@@ -50,6 +51,10 @@ _ONE_FOR_ALL = replace(releases.ONE_FOR_ALL, plant=with_part(with_part(releases.
 RANDOMIZED_CONTROLS: dict[str, tuple[Control, ...]] = {
     "dp-thompson": (
         fault_of(_NoForgetting), fault_of(_coins_taken_for_noise), _ONE_FOR_ALL, releases.half_the_sensitivity("sums"),
+        releases.HALVED_UNAWARE, releases.FIRST_UNPAID.caught(*ALL), releases.WIDE_RANGE.caught(*BOTH),
+    ),
+    "dp-exp3": (
+        fault_of(_coins_taken_for_noise), releases.RELEASED_AGAIN, releases.half_the_sensitivity("sums"),
         releases.HALVED_UNAWARE, releases.FIRST_UNPAID.caught(*ALL), releases.WIDE_RANGE.caught(*BOTH),
     ),
 }  # fmt: skip
