@@ -17,6 +17,7 @@ import numpy as np
 
 from bandana.algorithms.bandits.linear.designs import optimal_design, reduced_support
 from bandana.algorithms.catalog import CATALOG, find
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.environments.benchmark_functions import michalewicz
 from bandana.algorithms.environments.linear import random_arms
@@ -81,7 +82,8 @@ def transcript(entry: Entry, calibration: str | None) -> tuple[str, list[float]]
     problem, table = bed_of(entry, USERS, 0)
     log = ActionLog()
     ledger = LiveLedger(REPLICATES, ReproducibleNoise(np.random.SeedSequence(7)), keeps_transcript=True)
-    run(entry.build(bed_settings(entry, problem, calibration)), table, ledger, observers=[log])
+    coins = Coins(np.random.SeedSequence(7), REPLICATES)
+    run(entry.build(bed_settings(entry, problem, calibration)), table, ledger, observers=[log], coins=coins)
     shapes = [(release.value.shape, release.mechanism.event.__class__.__name__) for release in ledger.transcript]
     actions = [actions.tolist() for actions in log.actions]
     numbers = [float(part.ravel()[k]) for r in ledger.transcript for part in (r.value, r.output) for k in (0, -1)]

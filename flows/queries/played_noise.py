@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.papers.readings import Reading, Values, attained_share, separate_statistics
@@ -123,8 +124,9 @@ def played(
     Raises:
       ValueError: nothing is released.
     """
-    ledger = LiveLedger(1, ReproducibleNoise(np.random.SeedSequence(0)), n_records=data.n_users)
-    run(algorithm.most_costly() if isinstance(algorithm, BatchedLSVI) else algorithm, data, ledger)
+    seed = np.random.SeedSequence(0)
+    ledger = LiveLedger(1, ReproducibleNoise(seed), n_records=data.n_users)
+    run(algorithm.most_costly() if isinstance(algorithm, BatchedLSVI) else algorithm, data, ledger, coins=Coins(seed, 1))
     paid = ledger.worst_record()
     if not paid:
         raise ValueError(f"horizon is too short: nothing is released within {data.n_users}, ask for more")

@@ -27,6 +27,7 @@ from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se, 
 from bandana.algorithms.bandits.finite_arm.tree_ucb import dp_ucb, tree_ucb
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCBSettings
 from bandana.algorithms.catalog import CATALOG, find
+from bandana.algorithms.coins import Coins
 from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.environments.contexts import SphereContexts
 from bandana.algorithms.environments.kernel_functions import PooledFunction, random_function
@@ -118,7 +119,7 @@ def test_the_mean_regret_of_real_runs_is_below_its_bound(entry, calibration):
     else:
         curve, means = RegretCurve(environment.means, grid, N_REPS), environment.means
     ledger = LiveLedger(N_REPS, ReproducibleNoise(np.random.SeedSequence(2)))
-    run(entry.build(settings), environment, ledger, observers=[curve])
+    run(entry.build(settings), environment, ledger, observers=[curve], coins=Coins(np.random.SeedSequence(3), N_REPS))
     bound = entry.bound(settings, means, grid)
     assert bound.values.shape == grid.shape
     assert (curve.curve.mean(axis=0) <= bound.values * (1 + 1e-9)).all()
