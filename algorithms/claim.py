@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bandana.privacy_core import ApproxDP, GaussianDP, Guarantee, PureDP, Relation, RenyiDP, TrustModel
+from bandana.privacy_core import (
+    ApproxDP,
+    GaussianDP,
+    Guarantee,
+    Participation,
+    PureDP,
+    Relation,
+    RenyiDP,
+    TrustModel,
+)
 
 
 @dataclass(frozen=True)
@@ -57,3 +66,41 @@ def claim_of(privacy: Guarantee, whose: str, theorem: str, source: str, unit: st
             gaussian = privacy.gdp()
     statement = f"{whose} are {privacy}"
     return Claim(privacy, gaussian, statement, theorem, source, privacy.relation, privacy.trust, unit)
+
+
+USER_UNIT = "all records of one user"
+
+
+def per_record(privacy: Guarantee, users: Participation) -> Guarantee:
+    """A promise to one record from which the given one follows for users, whatever their m records do: group privacy.
+
+    Pure DP: epsilon / m. The others are met by Gaussian noise, of which mu / m: (epsilon, delta) becomes the epsilon of
+    mu / m at the same delta, and a Renyi divergence a m^2-th of it.
+
+    Source: Dong, Roth, Su (2022), Theorem 2.14.
+    """
+    if users.most == 1:
+        return privacy
+    match privacy:
+        case PureDP(epsilon):
+            return replace(privacy, epsilon=epsilon / users.most)
+        case RenyiDP(_, epsilon):
+            return replace(privacy, epsilon=epsilon / users.most**2)
+        case ApproxDP(epsilon, delta):
+            mu = GaussianDP.from_epsilon_delta(epsilon, delta).mu / users.most
+            return replace(privacy, epsilon=GaussianDP(mu).epsilon(delta))
+    raise ValueError(f"privacy must be a RenyiDP, a PureDP or an ApproxDP, got {privacy!r}")
+
+
+def for_users(claim: Claim, privacy: Guarantee, users: Participation) -> Claim:
+    """The claim on all records of one user that follows from a claim on one record.
+
+    Args:
+      claim: made at `per_record(privacy, users)`.
+      privacy: what is promised to a user.
+      users: which records may be one user's.
+    """
+    stated = replace(privacy, relation=Relation.USER, trust=claim.trust)
+    whose = claim.statement.partition(" are ")[0]
+    theorem = f"{claim.theorem}; for {users} by group privacy"
+    return claim_of(stated, whose, theorem, claim.source, USER_UNIT)

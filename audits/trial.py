@@ -8,7 +8,7 @@ from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.protocol import Algorithm
 from bandana.audits.faults.fault import Control
-from bandana.privacy_core import Relation
+from bandana.privacy_core import Participation, Relation
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Trial:
       claim: what it promises.
       table: the data set, as long as each replay.
       probes: records to plant canaries at.
+      users: which records may be one user's, where the claim is on all records of a user; None: it is on one record.
       is_test_budget: its claim is as weak as its noise needs, so that what is spent must be within reach, and not the claim.
     """
 
@@ -28,6 +29,7 @@ class Trial:
     table: Table
     probes: tuple[int, ...]
     is_test_budget: bool = False
+    users: Participation | None = None
 
     @property
     def private_records(self) -> bool:

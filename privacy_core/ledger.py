@@ -372,27 +372,41 @@ class LiveLedger:
             found |= events
         return found
 
-    def worst_record(self, before: int | None = None, rep: int | None = None, delta: float = 1e-5) -> Counter[Event]:
-        """The one of `worst_records` with the largest epsilon at `delta`; empty if nothing was charged."""
-        found = self.worst_records(before, rep)
+    def worst_record(
+        self,
+        before: int | None = None,
+        rep: int | None = None,
+        delta: float = 1e-5,
+        users: Participation | None = None,
+    ) -> Counter[Event]:
+        """The one of `worst_records`, or with `users` of `worst_users`, with the largest epsilon at `delta`.
+
+        Empty if nothing was charged.
+        """
+        found = self.worst_records(before, rep) if users is None else self.worst_users(users, before, rep)
         if len(found) < 2:
             return found[0] if found else Counter()
         return max(found, key=lambda events: PrivacyCurve.of(events).epsilon(delta))
 
-    def worst_users(self, users: Participation, rep: int | None = None) -> list[Counter[Event]]:
+    def worst_users(self, users: Participation, before: int | None = None, rep: int | None = None) -> list[Counter[Event]]:
         """Events that no user pays more than, one book for each replicate that no other outdoes.
 
         Args:
           users: which records may be one user's.
+          before: leave out charges to spans that end after this record.
           rep: look at this replicate only.
 
         Returns:
           event -> count; empty if nothing was charged. Of users with one record those of `worst_records`.
         """
         if users.most == 1 or self._exposes:
-            return self.worst_records(rep=rep)
+            return self.worst_records(before, rep)
         reps = self._book.distinct_replicates if rep is None else [rep]
-        books = [found for each in reps if (found := worst_user(self._book.paid_in(each), users))]
+        books = []
+        for each in reps:
+            charges = (one for one in self._book.paid_in(each) if before is None or one.stop <= before)
+            if found := worst_user(charges, users):
+                books.append(found)
         return _no_others_outdo(books)
 
     def user_guarantee(self, users: Participation) -> Guarantee | PrivacyCurve | None:

@@ -222,6 +222,7 @@ def counterexample(**other):
             "covariates": None,
             "replaced_covariates": None,
             "rewards": [{"start": 0, "stop": 4, "rewards": [0.0, 0.25]}],
+            "others": [],
         },
         "data": data,
         "n_releases": 4,
@@ -327,6 +328,7 @@ def cell(label, epsilon, final, environment="bernoulli"):
         "promise": None if epsilon is None else promise(4.37721 * mu),
         "noise": None if epsilon is None else "reproducible (NumPy SFC64)",
         "mu": mu,
+        "of_user": None,
         "mu_claimed": mu,
         "mu_spent": None if mu is None else [0.0, 0.8 * mu, mu],
         "replications": 20,
@@ -412,6 +414,7 @@ def environment(label="bernoulli"):
         "unit": "rounds",
         "actions": ["left", "right"],
         "means": [0.25, 0.75],
+        "visits": None,
     }
 
 

@@ -1,4 +1,4 @@
-"""Pairs of data sets that differ in one record."""
+"""Pairs of data sets that differ in one record, or in all records of one user."""
 
 from __future__ import annotations
 
@@ -20,20 +20,34 @@ class Pair:
     Attributes:
       data: the data set.
       neighbor: the same but for one row.
-      record: that row: the canary's position.
+      record: that row: the canary's position; of a user with several records the first one.
       description: in words, for the report.
+      others: the user's other records, increasing, which differ too; their covariates do not.
     """
 
     data: Table
     neighbor: Table
     record: int
     description: str
+    others: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, table: Table, record: int, change: Change, context: str = "") -> Pair:
         """The table with one record that changes, and the neighbor; the context ends the description."""
         data, neighbor = table.pair(record, change)
         return cls(data, neighbor, record, f"record {record}: {change}{context}")
+
+    @classmethod
+    def of_user(cls, table: Table, records: Sequence[int], change: Change, context: str = "") -> Pair:
+        """The table with all records of one user that change, and the neighbor; the change is one of rewards."""
+        first, *others = records
+        found = cls.of(table, first, change)
+        data, neighbor = found.data, found.neighbor
+        for record in others:
+            data, neighbor = data.pair(record, change)[0], neighbor.pair(record, change)[1]
+        shown = ", ".join(map(str, records))
+        words = f"{len(records)} records of one user ({shown}): {change}{context}"
+        return cls(data, neighbor, first, words if others else f"record {first}: {change}{context}", tuple(others))
 
     @property
     def hidden_record(self) -> int:

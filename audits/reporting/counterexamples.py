@@ -109,8 +109,10 @@ def _what_changes(found: dict[str, Any]) -> str:
     if case["episode"] is None:
         covariates = "" if case["replaced_covariates"] is None else " Its contexts in D′ also differ, as listed in the "
         "JSON file."
+        which = f"Record {record}" + "".join(f", {other}" for other in case.get("others", ()))
+        which += ", all of one user" if case.get("others") else ""
         return (
-            f"Record {record}, in a run of {number(case['n_rounds'])} rounds: its rewards, one per arm, are "
+            f"{which}, in a run of {number(case['n_rounds'])} rounds: its rewards, one per arm, are "
             f"{_values(case['before'])} in the data set D and {_values(case['after'])} in its neighbor D′.{covariates} "
             "All other records are the same. Rounds, records and releases are counted from 0."
         )

@@ -54,6 +54,8 @@ _WHOSE = {
 _MOST = 8
 """Most promises that the first page shows."""
 _NOT_DECLARED = "not declared"
+USER = "all records of one user"
+"""The relation of a promise to a user."""
 
 
 def label(document: Document) -> list[Block]:
@@ -101,7 +103,8 @@ def _promises(document: Document, found: list[Promise]) -> Block:
     at = "" if not one_delta else " (pure)" if shown[0].delta == 0 else f" at δ = {number(shown[0].delta)}"
     groups += [(f"ε{at}", 2), ("ε measured, at least", 2)]
     columns += [right("even odds become"), right("right guesses")]
-    groups.append(("For one record, at most", 2))
+    one = level_of(found)
+    groups.append((f"For one {one}, at most", 2))
     rows = []
     for promise in shown:
         rating, audit = strength_of(promise, people), audits.get(promise.label)
@@ -112,14 +115,20 @@ def _promises(document: Document, found: list[Promise]) -> Block:
         rows.append(row)
     most = f" The {_MOST} weakest of {len(found)} promises." if len(found) > _MOST else ""
     return table_block(
-        f"The promise to one record.{most} Strength rates one run; the audit tested whether the promise is kept. Odds: "
-        "somebody who held two values of a record to be equally likely, and knows everything else, can get to these odds, "
+        f"The promise to one {one}.{most} Strength rates one run; the audit tested whether the promise is kept. Odds: "
+        f"somebody who held two values of a {one} to be equally likely, and knows everything else, can get to these odds, "
         "except with probability about δ. Right guesses: the share that such a person gets right; 50 % is chance.",
         columns,
         rows,
         groups=groups,
         widths=[2.0, 1.35, 1.35] + ([] if one_delta else [0.8]) + [1.05, 1.15, 1.1, 1.1, 1.4, 1.05],
     )
+
+
+def level_of(found: list[Promise]) -> str:
+    """What promises protect: a record, a user with all records, or, where they differ, a unit."""
+    levels = {promise.relation == USER for promise in found}
+    return "unit" if len(levels) > 1 else "user" if True in levels else "record"
 
 
 def _numbers(promise: Promise, audit: dict[str, Any] | None) -> list[Cell]:
@@ -148,6 +157,7 @@ def _facts(document: Document, found: list[Promise]) -> list[tuple[str, str]]:
         ("What", _what(document)),
         ("Whose data", _whose(document)),
         ("Unit of privacy", _joined(units) + _group_privacy(found, deployment, document)),
+        ("Users who return", _returning(found, document)),
         ("Trust model", _joined(_trust(document))),
         ("Number of people", f"{number(people)}, {source}." if people is not None else f"Not known: {source}."),
         ("δ and people", _expected(found, people)),
@@ -187,13 +197,50 @@ def _trust(document: Document) -> list[str]:
 
 
 def _group_privacy(found: list[Promise], deployment: dict[str, Any], document: Document) -> str:
-    if not found:
+    if not found or level_of(found) == "user":
         return ""
     said = " A person with k records is protected less: up to k times these ε, at a larger δ."
     declared, horizon = deployment.get("people"), max(each["horizon"] for each in document["environments"])
     if declared is not None and declared < horizon:
         said += f" Here {number(declared)} people share {number(horizon)} records, so that somebody has several."
     return said
+
+
+def _returning(found: list[Promise], document: Document) -> str:
+    """The level of the promises where users have several records, and a warning where they are to one record alone."""
+    if not found:
+        return ""
+    declared = [(each["label"], each["visits"]) for each in document["environments"] if each["visits"]]
+    to_users = [promise for promise in found if promise.relation == USER]
+    if not declared:
+        return (
+            "Nothing is declared: every promise is to one record. Where one user has several, give the environment "
+            "visits_per_user, and ask for level: user."
+        )
+    said = []
+    for label, visits in declared:
+        apart = f", {number(visits['apart'])} or more records apart" if visits["apart"] > 1 else ""
+        said.append(f"on {label} a user has up to {number(visits['most'])} records{apart} (declared)")
+    words = _joined(said)
+    if to_users:
+        covers = _how_many(len(to_users), len(found))
+        words += f" {covers[0].upper()}{covers[1:]} all records of a user together."
+    if len(to_users) < len(found) and any(visits["most"] > 1 for _, visits in declared):
+        words += f" Warning: ids repeat, and {_how_many(len(found) - len(to_users), len(found))} one record alone."
+        alone = [cell for cell in private_cells(document) if cell["promise"]["relation"] != USER and cell["of_user"]]
+        words += "".join(
+            f" To a user the ledger of {cell['label']} accounts "
+            + ("no finite ε." if cell["of_user"]["epsilon"] is None else f"ε = {number(cell['of_user']['epsilon'])}.")
+            for cell in alone[:_MOST]
+        )
+    return words
+
+
+def _how_many(n: int, of: int) -> str:
+    """Whose promises cover something, in words."""
+    if n == of:
+        return "the promise covers" if of == 1 else "every promise covers"
+    return f"{number(n)} of {number(of)} promises cover{'s' if n == 1 else ''}"
 
 
 def _expected(found: list[Promise], people: int | None) -> str:

@@ -32,6 +32,7 @@ class Case:
       replaced_covariates: those of the record after the change; None where they stay.
       episode: horizon, number of states and of actions, in episodes.
       wide: the release whose noise has three times its scale (`bandana.audits.searches.widened`), from 0; -1 for none.
+      others: other records of the same user, whose rewards become the replacement too.
     """
 
     rewards: tuple[tuple[float, ...], ...]
@@ -42,6 +43,7 @@ class Case:
     replaced_covariates: tuple[Any, ...] | None = None
     episode: tuple[int, int, int] | None = None
     wide: int = -1
+    others: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, pair: Pair, seed: int) -> Case:
@@ -54,7 +56,7 @@ class Case:
             tuple(map(tuple, rows)), record, tuple(replacement), seed,
             None if data.covariates is None else as_tuples(data.covariates),
             None if theirs is None or pair.hidden_record < 0 else as_tuples(theirs),
-            data.rewards.shape[1:] if data.rewards.ndim > 2 else None,
+            data.rewards.shape[1:] if data.rewards.ndim > 2 else None, others=pair.others,
         )  # fmt: skip
 
     def pair(self, reward_range: Interval) -> Pair:
@@ -70,7 +72,10 @@ class Case:
             data = ContextTable(self.covariates, self.rewards, reward_range)
         else:
             data = RewardTable(self.rewards, reward_range)
-        return Pair(data, data.replaced(self.record, replacement, wide, self.replaced_covariates), self.record, "")
+        neighbor = data.replaced(self.record, replacement, wide, self.replaced_covariates)
+        for record in self.others:
+            neighbor = neighbor.replaced(record, replacement, wide)
+        return Pair(data, neighbor, self.record, "", self.others)
 
     @property
     def hidden_record(self) -> int:
@@ -90,7 +95,7 @@ class Case:
     def earned(self, record: int, path: Path, on_neighbor: bool) -> tuple[float, ...]:
         """The rewards along a path of an episode."""
         assert self.episode is not None
-        row = self.replacement if on_neighbor and record == self.record else self.rewards[record]
+        row = self.replacement if on_neighbor and record in (self.record, *self.others) else self.rewards[record]
         _, n_states, n_actions = self.episode
         steps = zip(path.states, path.actions, strict=False)
         return tuple(row[(h * n_states + state) * n_actions + action] for h, (state, action) in enumerate(steps))

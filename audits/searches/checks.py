@@ -2,7 +2,9 @@
 
 Both sides saw the same released values, so everything that was decided or released must be the same; an exact value must be
 the same if the replaced record lies outside the release's span, and may move by at most the mechanism's sensitivity if it
-lies inside; and the events that the ledger holds against the worst record must compose to no more than the claim.
+lies inside; and the events that the ledger holds against the worst record must compose to no more than the claim. Where
+all records of a user are replaced, a value may move by the sensitivity for each of them that it reads, the rows of a
+sequence by what several columns of its encoder add up to, and the claim is held against what the worst user pays.
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ from bandana.privacy_core import (
     ScriptedLedger,
     account,
 )
+from bandana.privacy_core.factorization import Factorization
+from bandana.privacy_core.returning import squared_sensitivities
 
 _ROUNDING = 1e-9
 
@@ -89,9 +93,10 @@ def releases(sides: Sides) -> Counterexample | None:
     """An exact value that moved beyond its span, or by more than its sensitivity, or to what is no number."""
     for call, (release, value) in enumerate(zip(sides.live.transcript, sides.scripted.values, strict=True)):
         change = _change(release, value)
-        reads = release.reads(sides.records if release.reps is None else sides.records[release.reps])
-        lost, leaking = np.isnan(change), ~reads & (change > _ROUNDING)
-        limit = release.mechanism.sensitivity
+        n_read = sides.n_read(release)
+        lost, leaking = np.isnan(change), (n_read == 0) & (change > _ROUNDING)
+        # Of no record nothing may move: that is `leaking`, and beyond rounding no second fault.
+        limit = release.mechanism.sensitivity * np.maximum(n_read, 1)
         for kind, wrong in ((NOT_A_NUMBER, lost), (SPAN, leaking), (SENSITIVITY, change > limit * (1 + _ROUNDING))):
             if not wrong.any():
                 continue
@@ -104,8 +109,10 @@ def releases(sides: Sides) -> Counterexample | None:
                 span = f"[{release.records.start[row]}, {release.records.stop[row]})"
                 reason = f"release {index} declares the records {span}, yet its exact value moved by {change[row]:.6g}"
             else:
-                times = change[row] / limit
-                reason = f"release {index} moved by {change[row]:.6g}, {times:.4g} times its sensitivity {limit:.6g}"
+                allowed = float(limit[row])
+                what = "its sensitivity" if n_read[row] < 2 else f"the sensitivity of {n_read[row]} records,"
+                times = f"{change[row] / allowed:.4g} times {what} {allowed:.6g}"
+                reason = f"release {index} moved by {change[row]:.6g}, {times}"
             return _found(sides, kind, rep, index, reason, lambda move, release: _is_too_far(move))
     return None
 
@@ -123,27 +130,41 @@ def _change(release: Release, value: FloatArray) -> FloatArray:
     return np.where(same.reshape(len(same), -1).all(axis=1), 0.0, change)
 
 
-def _outgrown(live: LiveLedger, scripted: ScriptedLedger) -> tuple[str, float, float, int] | None:
+def _outgrown(
+    live: LiveLedger, scripted: ScriptedLedger, sides: Sides | None = None
+) -> tuple[str, float, float, int] | None:
     """A sequence of carried rows whose changes together exceed the sensitivity: (label, moved, allowed, replicate).
 
     A record pays for all rows of a sequence at once, as for one vector, so it is the vector's change that is bounded.
     """
     squares: dict[tuple[str, float], np.ndarray] = {}
+    longest: dict[tuple[str, float], tuple[int, Factorization | None]] = {}
     for release, value in zip(live.transcript, scripted.values, strict=True):
         if release.carried is not None:
             key = (release.carried.label, release.mechanism.sensitivity)
             total = squares.setdefault(key, np.zeros(live.n_reps))
+            step = max(longest.get(key, (0, None))[0], int((release.records.stop - release.records.start).max(initial=0)))
+            longest[key] = step, release.carried.columns
             rows = slice(None) if release.reps is None else release.reps
             total[rows] += release.mechanism.change(release.value, value) ** 2
-    for (label, limit), total in squares.items():
+    for (label, sensitivity), total in squares.items():
+        limit = sensitivity * (1.0 if sides is None else _together(sides, *longest[label, sensitivity]))
         if np.sqrt(total.max()) > limit * (1 + _ROUNDING):
             return label, float(np.sqrt(total.max())), limit, int(np.argmax(total))
     return None
 
 
+def _together(sides: Sides, longest: int, columns: Factorization | None) -> float:
+    """How far the records that differ may move a whole sequence, over the sensitivity to one of them."""
+    k = 1 + len(sides.others)
+    if k == 1 or columns is None or sides.users is None:
+        return float(k)
+    return math.sqrt(squared_sensitivities(columns, k, sides.users.steps_apart(max(1, longest)))[k])
+
+
 def sequences(sides: Sides) -> Counterexample | None:
     """Rows of one sequence that together moved by more than is paid for once."""
-    found = _outgrown(sides.live, sides.scripted)
+    found = _outgrown(sides.live, sides.scripted, sides)
     if found is None:
         return None
     label, moved, limit, rep = found
@@ -160,7 +181,7 @@ def sequences(sides: Sides) -> Counterexample | None:
 
 def book(sides: Sides, claim: GaussianDP | None) -> Counterexample | None:
     """Charges on one record that compose to more than the claim, or a release without noise."""
-    derived = account(sides.live.worst_record())
+    derived = account(sides.live.worst_record(users=sides.users))
     if isinstance(derived, NoPrivacy):
         call = next(call for call, release in enumerate(sides.live.transcript) if _is_bare(release))
         reps = sides.data.calls[call].reps
@@ -172,6 +193,10 @@ def book(sides: Sides, claim: GaussianDP | None) -> Counterexample | None:
     mu = _as_mu(derived)
     if claim is None or not mu > claim.mu * (1 + _ROUNDING):
         return None
+    if sides.users is not None:
+        reason = f"the releases on one user, with {sides.users}, compose to {mu:.6g}-GDP; the claim is {claim}"
+        total = Total(None, mu, claim.mu, f"{mu / claim.mu:.4g} times the claim")
+        return _found(sides, BOOK, 0, -1, reason, lambda move, release: move.reads_record, total=total)
     rep, record = _most_costly(sides.live, int(max(end.max() for end in (r.records.stop for r in sides.live.transcript))))
 
     def holds(move: Move, release: Release) -> bool:
@@ -266,7 +291,8 @@ def _found(
     case, rows = replace(sides.case_of(rep), wide=int(sides.widened[rep])), []
     for index, (call, row, rounds) in enumerate(sides.data.own(rep) if is_offending else []):
         made = sides.live.transcript[call]
-        reads = bool(made.reads(case.record)[row])
+        n_read = int(made.reads(case.record)[row]) + sum(int(made.reads(other)[row]) for other in case.others)
+        reads = n_read > 0
         move = Move(
             release=index,
             rounds=rounds,
@@ -277,7 +303,7 @@ def _found(
             carried=None if made.carried is None else int(made.carried.start[row]),
             reads_record=reads,
             moved=float(_change(made, sides.scripted.values[call])[row]),
-            allowed=float(made.mechanism.sensitivity) if reads else 0.0,
+            allowed=float(made.mechanism.sensitivity) * n_read if reads else 0.0,
             cost=_cost(made.mechanism.event),
             is_offending=False,
         )

@@ -266,6 +266,7 @@ class Counterexample:
                 "episode": None if case.episode is None else list(case.episode),
                 "covariates": None if case.covariates is None else as_lists(case.covariates),
                 "replaced_covariates": None if case.replaced_covariates is None else as_lists(case.replaced_covariates),
+                "others": list(case.others),
             },
             "data": [self._row(place) for place in rounds],
             "n_releases": len(self.rows),
@@ -286,7 +287,7 @@ class Counterexample:
                 "neighbor_arm": _at(self.neighbor_arms, place),
                 **dict.fromkeys(("states", "actions", "neighbor_states", "neighbor_actions")),
                 "rewards": list(case.rewards[place]),
-                "neighbor_rewards": list(case.replacement if place == case.record else case.rewards[place]),
+                "neighbor_rewards": list(case.replacement if place in (case.record, *case.others) else case.rewards[place]),
             }
         mine, theirs = (self.path(place, on_neighbor) for on_neighbor in (False, True))
         return {

@@ -22,7 +22,7 @@ from bandana.audits.searches.counterexample import Counterexample
 from bandana.audits.searches.request import Finding, Request
 from bandana.audits.searches.sides import play
 from bandana.audits.searches.walk import n_cases_of, walk
-from bandana.privacy_core import GaussianDP, Interval
+from bandana.privacy_core import GaussianDP, Interval, Participation
 
 # --- one case -------------------------------------------------------------------------------------------------------
 
@@ -43,7 +43,9 @@ def examine(algorithm: Algorithm, case: Case, reward_range: Interval, claim: Gau
     return checks.first_violation(play(algorithm, case, reward_range), claim)
 
 
-def examine_pair(algorithm: Algorithm, pair: Pair, claim: GaussianDP | None, seed: int) -> Counterexample | None:
+def examine_pair(
+    algorithm: Algorithm, pair: Pair, claim: GaussianDP | None, seed: int, users: Participation | None = None
+) -> Counterexample | None:
     """Examines a pair of data sets that was found elsewhere, as `examine` does.
 
     Args:
@@ -51,8 +53,9 @@ def examine_pair(algorithm: Algorithm, pair: Pair, claim: GaussianDP | None, see
       pair: D and D'; the declared range is that of D.
       claim: see `examine`.
       seed: of the noise.
+      users: which records may be one user's, where the claim is on all of them.
     """
-    return examine(algorithm, Case.of(pair, seed), pair.data.reward_range, claim)
+    return checks.first_violation(play(algorithm, Case.of(pair, seed), pair.data.reward_range, users), claim)
 
 
 # --- the search -----------------------------------------------------------------------------------------------------
@@ -135,6 +138,9 @@ class Deterministic:
             found, coverage = walk(trial.algorithm, trial.table, limit, n_cases, seed, trial.private_records, shrinks)
         if found is None and request.until_caught:
             found = generated(examples)
-        found = found or examine_pair(trial.algorithm, request.least_favorable.pair, limit, request.effort.seed)
+        worst = request.least_favorable.pair
+        # What one record may move was searched above; of users, every pair that is replayed is examined.
+        for pair in (worst,) if trial.users is None else (worst, *request.canaries):
+            found = found or examine_pair(trial.algorithm, pair, limit, request.effort.seed, trial.users)
         described = None if found is None else found.describe()
         return Finding(found is not None, counterexample=described, coverage=coverage)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from bandana.audits.claims import Quantity
 from bandana.audits.coverage import Coverage
-from bandana.audits.neighbors import worst_pair
+from bandana.audits.neighbors import users, worst_pair
 from bandana.audits.neighbors.pairs import Pair, canary_pairs
 from bandana.audits.outcome import Effort, Scores, StatedBound, accounted_as, all_gaussian, claimed_as, main_quantity
 from bandana.audits.seeds import derive
@@ -49,8 +49,8 @@ class Request:
 
     @cached_property
     def events(self) -> tuple[tuple[Event, int], ...]:
-        """The events on the worst record, with counts."""
-        return derive(self.trial.algorithm, self.trial.table, self.effort.seed)
+        """The events on the worst record, or the worst user, with counts."""
+        return derive(self.trial.algorithm, self.trial.table, self.effort.seed, users=self.trial.users)
 
     @cached_property
     def accounted(self) -> float:
@@ -69,13 +69,17 @@ class Request:
 
     @cached_property
     def canaries(self) -> tuple[Pair, ...]:
-        """The neighbors that differ at the trial's probes."""
+        """The neighbors that differ at the trial's probes; in all records of a user where the claim is on those."""
+        if self.trial.users is not None:
+            return users.user_pairs(self.trial.table, self.trial.users, self.trial.probes)
         return canary_pairs(self.trial.table, self.trial.probes, self.trial.private_records)
 
     @cached_property
     def least_favorable(self) -> worst_pair.WorstPair:
         """The least favorable pair that a search finds, and its analytic privacy loss."""
         trial = self.trial
+        if trial.users is not None:
+            return users.find(trial.algorithm, trial.table, trial.users, trial.probes, self.effort.seed)
         return worst_pair.find(trial.algorithm, trial.table, trial.probes, self.effort.seed, trial.private_records)
 
 

@@ -15,7 +15,18 @@ from bandana.algorithms.run import run
 from bandana.audits.searches.cases import Case
 from bandana.audits.searches.states import Parting, StateLog, first_parting
 from bandana.audits.searches.widened import NEVER, WideningLedger
-from bandana.privacy_core import Carried, Interval, Ledger, LiveLedger, Mechanism, ReproducibleNoise, ScriptedLedger, Span
+from bandana.privacy_core import (
+    Carried,
+    Interval,
+    Ledger,
+    LiveLedger,
+    Mechanism,
+    Participation,
+    Release,
+    ReproducibleNoise,
+    ScriptedLedger,
+    Span,
+)
 
 _WIDE = 0x7769_6465
 REPLICATES = 32
@@ -104,16 +115,26 @@ class Sides(NamedTuple):
     """Where the released states differ first."""
     widened: IntArray
     """(n_reps,) the release that was drawn with a larger scale, or -1; see `bandana.audits.searches.widened`."""
+    others: tuple[int, ...] = ()
+    """Other records of the same user that differ too."""
+    users: Participation | None = None
+    """Which records may be one user's, where a claim is on all of them."""
+
+    def n_read(self, release: Release) -> IntArray:
+        """(n_rows,) how many of the records that differ the exact value may depend on."""
+        own = self.records if release.reps is None else self.records[release.reps]
+        return np.asarray(release.reads(own).astype(np.int64) + sum(release.reads(record) for record in self.others))
 
 
-def play(algorithm: Algorithm, case: Case, reward_range: Interval) -> Sides:
+def play(algorithm: Algorithm, case: Case, reward_range: Interval, users: Participation | None = None) -> Sides:
     """Runs the algorithm on D, and then on D' with the noisy outputs, and the coins, of the first run."""
     pair = case.pair(reward_range)
     alike = np.full(REPLICATES, 1)
-    return play_streams(
+    sides = play_streams(
         algorithm, (pair.data, pair.neighbor), case.seed, lambda rep: case, case.record * alike, case.hidden_record * alike,
         case.wide * alike,
     )  # fmt: skip
+    return sides._replace(others=case.others, users=users)
 
 
 def play_streams(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bandana.algorithms.claim import per_record
 from bandana.algorithms.entry import Entry, Settings
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.episodes import Table, random_episodes
@@ -15,7 +16,7 @@ from bandana.algorithms.environments.worst_mdps import HORIZON, N_STATES, linear
 from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, extrapolating_pool
 from bandana.algorithms.problem import CONTEXTUAL, EPISODIC, KERNEL, LINEAR, MIXTURE, POOLED, Problem
 from bandana.audits.seeds import derive
-from bandana.privacy_core import ApproxDP, Guarantee, Interval, PureDP, RenyiDP
+from bandana.privacy_core import ApproxDP, Guarantee, Interval, Participation, PureDP, RenyiDP
 from bandana.privacy_core.accounting import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
@@ -75,9 +76,32 @@ def at_test_budget(entry: Entry, settings: Settings, table: Table) -> Settings:
     return entry.in_audit(found)
 
 
-def spent_mu(entry: Entry, settings: Settings, table: Table) -> float:
-    """The mu that the ledgers of a few short runs compose to."""
-    return accounted_mu(derive(entry.build(settings), table, seed=0, n_reps=_FEW))
+def at_user_test_budget(entry: Entry, settings: Settings, table: Table, users: Participation) -> tuple[Settings, Guarantee]:
+    """Settings for replays at which a user pays about mu = 1 by the ledger, and what is promised to a user there.
+
+    A user whose records are spread pays less than group privacy allows; the claim is then so much weaker.
+
+    Args:
+      entry: a private algorithm.
+      settings: at the replays' horizon.
+      table: what is replayed.
+      users: which records may be one user's.
+    """
+    promised = entry.at_test_budget(settings).privacy
+    for _ in range(_TRIES):
+        assert promised is not None
+        found = entry.in_audit(replace(settings, privacy=per_record(promised, users)))
+        spent = spent_mu(entry, found, table, users)
+        if isinstance(promised, PureDP) or not 0 < spent < NEAR_TEST_BUDGET[0]:
+            break
+        promised = _weakened(promised, 1 / spent)
+    assert promised is not None
+    return found, promised
+
+
+def spent_mu(entry: Entry, settings: Settings, table: Table, users: Participation | None = None) -> float:
+    """The mu that the ledgers of a few short runs compose to, for one record, or with `users` for one of these."""
+    return accounted_mu(derive(entry.build(settings), table, seed=0, n_reps=_FEW, users=users))
 
 
 def _weakened(privacy: Guarantee | None, factor: float) -> Guarantee:

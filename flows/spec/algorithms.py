@@ -22,6 +22,10 @@ class PrivacySpec(Strict):
     epsilon: OneOrSeveral[Positive] = Field(description="Epsilon that the algorithm promises, one or several.")
     alpha: OneOrSeveral[Annotated[float, Field(gt=1)]] | None = Field(None, description="Order of a Renyi guarantee.")
     delta: OneOrSeveral[Share] | None = Field(None, description="Delta of an approximate guarantee.")
+    level: Literal["record", "user"] = Field(
+        "record",
+        description="Whom the promise is to: one record, or a user with up to the environment's visits_per_user records.",
+    )
 
     @model_validator(mode="after")
     def _is_one_guarantee(self) -> PrivacySpec:

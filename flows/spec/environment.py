@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr, model_validator
 
 from bandana.algorithms.coins import Coins
 from bandana.algorithms.entry import Entry, Settings
@@ -18,9 +18,9 @@ from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.observers import ContextualRegretCurve, DriftingRegretCurve, EpisodicRegretCurve, RegretCurve
 from bandana.algorithms.problem import ARMS, FINITE, Problem
 from bandana.algorithms.protocol import Algorithm, EpisodicStream, FloatArray, IntArray, Stream
-from bandana.flows.spec.fields import Labelled
+from bandana.flows.spec.fields import Count, Labelled
 from bandana.flows.spec.mistakes import SpecError
-from bandana.privacy_core import Interval
+from bandana.privacy_core import Interval, Participation
 
 if TYPE_CHECKING:
     from bandana.flows.spec.budgets import BookSpec
@@ -34,9 +34,30 @@ class EnvironmentFields(Labelled):
     """Kind of problem, of `bandana.algorithms.problem`."""
     whose_data: ClassVar[str] = "simulated"
     """Where the data come from: simulated, public (research data on real people), private, or own (the user's code)."""
+    visits_per_user: Count | None = Field(
+        None,
+        description="Most records that one user has in a run, a public number; without it, nothing is declared of users "
+        "who return.",
+    )
+    visits_apart: Count = Field(
+        1, description="Any two records of one user are at least so many rounds apart; 1: they may follow each other."
+    )
     if TYPE_CHECKING:
         kind: str
     _where: str = PrivateAttr("")
+
+    @model_validator(mode="after")
+    def _visits(self) -> Self:
+        if self.visits_apart > 1 and (self.visits_per_user or 1) < 2:
+            raise ValueError(
+                "visits_apart: is for users who return; give visits_per_user, the most records that one user has"
+            )
+        return self
+
+    @property
+    def users(self) -> Participation | None:
+        """Which records may be one user's; None where nothing is declared."""
+        return None if self.visits_per_user is None else Participation(self.visits_per_user, self.visits_apart)
 
     @property
     def where(self) -> str:
@@ -98,6 +119,7 @@ class EnvironmentFields(Labelled):
 
 
 Item = TypeVar("Item", bound=EnvironmentFields)
+_VISITS = ("visits_per_user", "visits_apart")
 UNIFORM, CONSTANT = "uniform play", "best constant action"
 """Reference policies: every action with the same probability; the one action that does best if it is always played."""
 PSEUDO = "Regret is the sum of mean-reward gaps of the arms played (pseudo-regret)."
@@ -210,7 +232,9 @@ class Environment(ABC, Generic[Item]):
 
         What it is called and what may be shown of it change no number.
         """
-        return self.item.model_dump(mode="json", exclude={"label", "public"})
+        found: dict[str, Any] = self.item.model_dump(mode="json", exclude={"label", "public", *_VISITS})
+        users = self.item.users
+        return found if users is None else {**found, "visits": [users.most, users.separation]}
 
     def check_unchanged(self) -> None:
         """Checks that the data are what keys know, when a result is stored.
@@ -309,6 +333,7 @@ class Environment(ABC, Generic[Item]):
     def describe(self) -> dict[str, Any]:
         """Description of the environment for the report."""
         name, text, estimator = self.about()
+        users = self.item.users
         return {
             "label": self.label,
             "name": name,
@@ -319,6 +344,7 @@ class Environment(ABC, Generic[Item]):
             "unit": self.unit,
             "actions": list(self.names),
             "means": [float(m) for m in self.means] if self.shows("means") else [],
+            "visits": None if users is None else {"most": users.most, "apart": users.separation},
         }
 
     def _seed(self, purpose: Purpose) -> np.random.SeedSequence:

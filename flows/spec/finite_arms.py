@@ -115,6 +115,10 @@ class TableSpec(DataFileSpec):
         None, description="First row and the one after the last, counted from 0; all rows if left out."
     )
     data: BookSpec | None = Field(None, description="Budget book in which every run over these rows is charged.")
+    user: str | None = Field(None, description="Column that says whose each row is; it is no action, and is never shown.")
+    beyond_visits: Literal["refuse", "drop"] = Field(
+        "refuse", description="What happens to rows of a user beyond visits_per_user, or nearer than visits_apart."
+    )
 
     @property
     def book(self) -> BookSpec | None:
@@ -129,6 +133,15 @@ class TableSpec(DataFileSpec):
     def _is_consistent(self) -> Self:
         if self.rows is not None and not self.rows[0] < self.rows[1]:
             raise ValueError(f"rows must be [first, one after the last], got {self.rows}")
+        if self.user is not None and self.visits_per_user is None:
+            raise ValueError(
+                "user: names whose each row is; give visits_per_user too, the most rows of one user: it is public, and the "
+                "file's own number is not"
+            )
+        if self.beyond_visits == "drop" and self.user is None:
+            raise ValueError("beyond_visits: drop needs the column that says whose each row is: give the field user")
+        if self.beyond_visits == "drop" and self.data is not None:
+            raise ValueError("beyond_visits: a budget book counts the rows of the file, so that none may be dropped: refuse")
         if self.data is not None and "values" in self.public:
             raise ValueError("data.book: the rows are public, and nothing is spent on them; leave out `data` or `public`")
         return self
@@ -171,6 +184,8 @@ class _Table(DataFile[TableSpec]):
         del found["data"]
         if self.item.rows is None:  # as before tables could be split
             del found["rows"]
+        if self.item.user is None:  # as before rows could be a user's
+            del found["user"], found["beyond_visits"]
         return found
 
     @property
@@ -208,6 +223,9 @@ class _Table(DataFile[TableSpec]):
 
     def about(self) -> tuple[str, str, str]:
         text = "A table of potential rewards, one user a row."
+        if self.item.user is not None:
+            does = "were dropped" if self.item.beyond_visits == "drop" else "would be refused"
+            text = f"A table of potential rewards, with {self.item.users}; further rows of a user {does}."
         estimator = "Regret is against the best single arm in hindsight, on the mean rewards of the rows played."
         if not self.shows("values"):
             text += " The file is private: its rows are not shown, and audits replay rewards drawn at random."
@@ -231,13 +249,17 @@ def parse_table(table: TableSpec, content: bytes) -> RewardTable:
         raise SpecError(f"environment.path: {where} is not UTF-8 (byte {error.start}): save it as CSV in UTF-8") from None
     except csv.Error as error:
         raise SpecError(f"environment.path: {where} cannot be read: {error}") from error
-    names = read_header(rows[0] if rows else (), where, "values" in table.public)
+    names, owner = _taken_out(table, read_header(rows[0] if rows else (), where, "values" in table.public))
+    visits = _Visits(table)
     if len(rows) < 2:
         raise SpecError(f"environment.path: {where} has a header and no rows: one row a user")
     values = []
     for line, row in enumerate(rows[1:], start=2):
-        if len(row) != len(names):
-            raise SpecError(f"{where}:{line}: {len(row)} values where the header names {len(names)} actions")
+        width = len(names) + (owner is not None)
+        if len(row) != width:
+            raise SpecError(f"{where}:{line}: {len(row)} values where the header names {width} {_columns(owner)}")
+        if owner is not None and not visits.takes(row.pop(owner).strip(), line):
+            continue
         for name, text in zip(names, row, strict=True):
             try:
                 value = float(text)
@@ -251,6 +273,56 @@ def parse_table(table: TableSpec, content: bytes) -> RewardTable:
                 )
             values.append(value)
     return RewardTable(np.reshape(values, (-1, len(names))), Interval(table.low, table.high), names)
+
+
+def _columns(owner: int | None) -> str:
+    return "actions" if owner is None else "columns"
+
+
+def _taken_out(table: TableSpec, names: tuple[str, ...]) -> tuple[tuple[str, ...], int | None]:
+    """The names of the actions, and which column says whose each row is."""
+    if table.user is None:
+        return names, None
+    if table.user not in names:
+        raise SpecError(
+            f"environment.user: {table.path} has no column {table.user!r}: name the one that says whose a row is"
+        )
+    place = names.index(table.user)
+    actions = names[:place] + names[place + 1 :]
+    if len(actions) < 2:
+        raise SpecError(f"environment.path: {table.path} needs at least 2 actions beside the column {table.user!r}")
+    return actions, place
+
+
+class _Visits:
+    """Whose the rows are that were taken so far: contribution bounding."""
+
+    def __init__(self, table: TableSpec) -> None:
+        self._table, self._n_taken = table, 0
+        self._last: dict[str, tuple[int, int]] = {}
+
+    def takes(self, owner: str, line: int) -> bool:
+        """Whether a row is played; one that the declaration does not allow is dropped, or refused.
+
+        Raises:
+          SpecError: the row has no user, or is not allowed; the message names the line, and nobody.
+        """
+        table = self._table
+        assert table.users is not None
+        if not owner:
+            raise SpecError(f"{table.path}:{line}: the column {table.user!r} is empty: say whose each row is")
+        count, last = self._last.get(owner, (0, -table.users.separation))
+        is_beyond = count >= table.users.most
+        if is_beyond or self._n_taken - last < table.users.separation:
+            if table.beyond_visits == "drop":
+                return False
+            wrong = f"a user has more than {count} rows" if is_beyond else "a user comes again too soon"
+            raise SpecError(
+                f"{table.path}:{line}: {wrong}; declared are {table.users}: declare more, or write beyond_visits: drop"
+            )
+        self._last[owner] = count + 1, self._n_taken
+        self._n_taken += 1
+        return True
 
 
 CLASSES: dict[type, type[Environment[Any]]] = {BernoulliSpec: _Bernoulli, ThorntonSpec: _Thornton, TableSpec: _Table}

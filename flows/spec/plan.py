@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bandana.algorithms.claim import for_users, per_record
 from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings
 from bandana.algorithms.lower_bounds.selection import lower_bound
 from bandana.algorithms.protocol import Algorithm, IntArray
@@ -27,6 +28,7 @@ from bandana.flows.spec.references import references_of
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.seeds import COINS, NOISE, REWARDS, seed_of
 from bandana.flows.spec.spec import AnyAlgorithm, AuditSpec, Spec
+from bandana.privacy_core import Guarantee, Participation
 
 NONE, SECURE, REPRODUCIBLE = "none", "secure", "reproducible"
 """Sources of noise."""
@@ -47,6 +49,7 @@ class Cell:
       varied: names of the parameters that its name must show, because the spec has several values of them.
       role: why it is played.
       replays: of its audit; None: as the spec's field `audit` has it.
+      promised: what is promised to a user with all records; None: the settings' promise, to one record.
     """
 
     spec: Spec
@@ -56,13 +59,15 @@ class Cell:
     varied: tuple[str, ...] = ()
     role: Role = Role.ALGORITHM
     replays: int | None = None
+    promised: Guarantee | None = None
 
     @property
     def name(self) -> str:
         """Readable: `linucb joint tight eps=1`; with what else differs in the spec."""
-        shown = self.settings.shown()
+        shown = self.parameters()
         parts = [self.entry.label, self.settings.calibration or ""]
         parts.append(f"eps={shown['epsilon']:g}" if "epsilon" in self.settings.level() else "")
+        parts.append("per user" if self.promised is not None else "")
         parts += [f"{name.removeprefix('privacy_')}={_text(shown[name])}" for name in shown if name in self.varied]
         parts.append("without noise" if self.role is Role.TWIN else "")
         parts.append(f"on {self.environment.label}" if len(self.spec.environment) > 1 else "")
@@ -95,8 +100,18 @@ class Cell:
 
     def claim(self) -> Claim:
         """What the source promises. Only for private cells."""
+        return self.claim_at(self.settings, self.promised)
+
+    def claim_at(self, settings: Settings, promised: Guarantee | None) -> Claim:
+        """The claim at other settings, made to a user where `promised` says what."""
         assert self.entry.promise is not None
-        return self.entry.promise(self.settings)
+        claim = self.entry.promise(settings)
+        return claim if promised is None else for_users(claim, promised, self.users)
+
+    @property
+    def users(self) -> Participation:
+        """Which records may be one user's; one each where the environment declares nothing."""
+        return self.environment.item.users or Participation(1)
 
     def regret_bound(self, grid: IntArray) -> RegretBound | None:
         """What the source proves of the regret after so many rounds; None where nothing is proved or regret is not shown.
@@ -121,7 +136,9 @@ class Cell:
 
     def parameters(self) -> dict[str, Any]:
         """The public parameters, for keys, MLflow and the report."""
-        return dict(self.settings.shown())
+        if self.promised is None:
+            return dict(self.settings.shown())
+        return {**self.settings.shown(), **replace(self.settings, privacy=self.promised).level(), "level": "user"}
 
     def in_audit(self) -> Settings:
         """The settings at which replays play: at the audit's rounds, of which some hold a release."""
@@ -148,8 +165,12 @@ class Cell:
         return self.spec.noise or (SECURE if self.environment.plays_private_rows else REPRODUCIBLE)
 
     def stated(self) -> dict[str, Any]:
-        """The claim of a user's own algorithm, for keys of audits: of the catalog's, it follows from settings and code."""
-        return {"claim": self.entry.stated, "named": self.entry.label} if self.entry.stated else {}
+        """The claim of a user's own algorithm, for keys of audits: of the catalog's, it follows from settings and code.
+
+        And whether it is made to a user: with the same noise, it is another claim.
+        """
+        own = {"claim": self.entry.stated, "named": self.entry.label} if self.entry.stated else {}
+        return own if self.promised is None else {**own, "level": "user", "promised": str(self.promised)}
 
     @property
     def block_code(self) -> dict[str, Any]:
@@ -194,6 +215,7 @@ def _without_content(facts: dict[str, Any]) -> dict[str, Any]:
     That is known by an HMAC with the data folder's secret, and the same file must give the same numbers everywhere.
     """
     facts["environment"].pop("content", None)
+    facts["environment"].pop("visits", None)  # whose a record is changes no number that is drawn
     return facts
 
 
@@ -250,16 +272,24 @@ def cells_of(spec: Spec) -> list[Cell]:
                 if seen is not environment:
                     seen.check()
                 problem = problem_of(seen)
-                found = [
-                    entry.settings(problem, calibration, level, **parameters)
+                users = _users_of(place, item, entry, seen)
+                promised = [
+                    (
+                        entry.settings(problem, calibration, _to_one(level, users), **parameters),
+                        None if users is None else level,
+                    )
                     for parameters in item.parameter_grid(entry)
                     for calibration in item.calibrations_of(entry)
                     for level in item.levels(entry)
                 ]
+                found = [settings for settings, _ in promised]
                 if problem.kernel is not None and not isinstance(item, OwnAlgorithmSpec):
                     _check_features(place, seen, entry, found)
                 varied = item.varied_parameters()
-                own = [Cell(spec, seen, entry, settings, varied, replays=item.replays) for settings in found]
+                own = [
+                    Cell(spec, seen, entry, settings, varied, replays=item.replays, promised=level)
+                    for settings, level in promised
+                ]
                 cells += [_with_tuned(cell, value_of) for cell in own]
                 if isinstance(item, OwnAlgorithmSpec):
                     _check_own(item, own)
@@ -280,6 +310,35 @@ def cells_of(spec: Spec) -> list[Cell]:
 def _entries_on(environment: Environment[Any], item: AnyAlgorithm, listed: Sequence[str]) -> list[Entry]:
     """The entries that an item of `algorithms` plays on an environment; those that do not fit were refused with the spec."""
     return item.entries_on(environment, listed) if isinstance(item, EverySpec) else item.entries()
+
+
+def _users_of(place: int, item: Any, entry: Entry, environment: Environment[Any]) -> Participation | None:
+    """Which records may be one user's, where the promise is to all of them; None where it is to one record.
+
+    Raises:
+      SpecError: the environment does not say how many records a user may have, or has a budget book.
+    """
+    privacy = getattr(item, "privacy", None)
+    if getattr(privacy, "level", "record") == "record" or not entry.is_private:
+        return None
+    where = f"algorithms.{place}.privacy.level"
+    users: Participation | None = environment.item.users
+    if users is None:
+        raise SpecError(
+            f"{where}: a promise to users needs to know how many records one has; give {environment.label} the field "
+            "visits_per_user, or write level: record"
+        )
+    if environment.item.book is not None:
+        raise SpecError(
+            f"{where}: the budget book of {environment.label} counts what each record pays; write level: record, or leave "
+            "the book out"
+        )
+    return users
+
+
+def _to_one(level: Guarantee | None, users: Participation | None) -> Guarantee | None:
+    """What must be promised to one record."""
+    return level if level is None or users is None else per_record(level, users)
 
 
 def _with_tuned(cell: Cell, value_of: Callable[[str], float] | None) -> Cell:

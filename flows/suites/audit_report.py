@@ -73,6 +73,7 @@ def document(
                 "unit": unit,
                 "actions": actions,
                 "means": [],
+                "visits": None,
             }
         ],
         "audits": [entry | {"power": power_curve(entry)} for entry in audits],

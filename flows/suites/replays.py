@@ -11,9 +11,18 @@ from bandana.audits.audit import audit
 from bandana.audits.external.white_box import with_places
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC
-from bandana.audits.outcome import Effort, Outcome
-from bandana.audits.testbeds.catalog import at_test_budget, is_near_test_budget
+from bandana.audits.faults.users import counted_as_one_record
+from bandana.audits.outcome import Effort, Outcome, all_gaussian
+from bandana.audits.seeds import derive
+from bandana.audits.testbeds.catalog import (
+    NEAR_TEST_BUDGET,
+    at_test_budget,
+    at_user_test_budget,
+    is_near_test_budget,
+    spent_mu,
+)
 from bandana.audits.trial import Audited, Trial
+from bandana.privacy_core import Guarantee, PureDP
 
 if TYPE_CHECKING:
     from bandana.audits.subjects import Subject
@@ -36,8 +45,8 @@ def audit_of(cell: Cell, about: About, keep_part: KeepPart = lambda facts, make:
     asked = cell.audit
     effort = Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed)
     subject = with_places(subject_of_cell(cell), effort)
-    main, near = _settings(cell, subject.trial.table)
-    rounds = f"{data_of(cell.environment, subject.trial.table.n_actions)}{_played_with(cell, main, near)}"
+    main, near, promised = _settings(cell, subject.trial.table)
+    rounds = f"{data_of(cell.environment, subject.trial.table.n_actions)}{_played_with(cell, main, near, promised)}"
     return audit(
         subject.trial,
         subject.controls,
@@ -52,17 +61,27 @@ def audit_of(cell: Cell, about: About, keep_part: KeepPart = lambda facts, make:
 def subject_of_cell(cell: Cell) -> Audited:
     """What is audited of a catalog algorithm's cell."""
     table = cell.environment.audit_table()
-    main, near = _settings(cell, table)
+    main, near, promised = _settings(cell, table)
     controls = CONTROLS.get(cell.entry.label, GENERIC)
-    return Audited(_trial(cell, main, table), None if near is None else _trial(cell, near, table), controls)
+    trial = _trial(cell, main, table, cell.promised)
+    if cell.promised is not None and cell.users.most > 1:
+        is_gaussian = all_gaussian(derive(trial.algorithm, table, seed=0, n_reps=1))
+        controls = (*controls, counted_as_one_record(cell.users, is_gaussian=is_gaussian))
+    return Audited(trial, None if near is None else _trial(cell, near, table, promised), controls)
 
 
-def _settings(cell: Cell, table: Table) -> tuple[Settings, Settings | None]:
-    """The settings of the replays, and those at the test budget; None where the claim is near it."""
+def _settings(cell: Cell, table: Table) -> tuple[Settings, Settings | None, Guarantee | None]:
+    """The settings of replays, those at the test budget (None where the claim is near it), what users are promised there."""
     main = cell.environment.in_audit(cell.entry, cell.settings)
+    if cell.promised is not None:
+        claimed, (low, high) = cell.claim().gaussian.mu, NEAR_TEST_BUDGET
+        is_spent = isinstance(cell.promised, PureDP) or spent_mu(cell.entry, main, table, cell.users) >= low * (1 - 1e-9)
+        if low <= claimed <= high and is_spent:
+            return main, None, None
+        return main, *at_user_test_budget(cell.entry, main, table, cell.users)
     if is_near_test_budget(cell.entry, main, table):
-        return main, None
-    return main, at_test_budget(cell.entry, main, table)
+        return main, None, None
+    return main, at_test_budget(cell.entry, main, table), None
 
 
 def data_of(environment: Environment[Any], n_actions: int) -> str:
@@ -86,13 +105,13 @@ def audit_of_subject(subject: Subject, effort: Effort, about: About) -> Outcome:
     )
 
 
-def _played_with(cell: Cell, main: Settings, near: Settings | None) -> str:
+def _played_with(cell: Cell, main: Settings, near: Settings | None, promised: Guarantee | None) -> str:
     """The parameters that replays change, at the claimed and at the test budget, and the claim at which that one is."""
     told = [_changed(cell, main), "" if near is None else _changed(cell, near)]
     found = f"; replays play with {told[0]}" if told[0] else ""
     if near is not None:
         also = f", with {told[1]}" if told[1] and told[1] != told[0] else ""
-        found += f"; at the test budget as {near.privacy}{also}"
+        found += f"; at the test budget as {promised or near.privacy}{also}"
     return found
 
 
@@ -101,8 +120,8 @@ def _changed(cell: Cell, played: Settings) -> str:
     return ", ".join(f"{name} = {value:.4g}" for name, value in played.parameters.items() if value != asked[name])
 
 
-def _trial(cell: Cell, played: Settings, table: Table) -> Trial:
+def _trial(cell: Cell, played: Settings, table: Table, promised: Guarantee | None) -> Trial:
     entry = cell.entry
-    assert entry.promise is not None
     assert entry.probes is not None
-    return Trial(entry.build(played), entry.promise(played), table, entry.probes(table.n_actions))
+    users = None if promised is None else cell.users
+    return Trial(entry.build(played), cell.claim_at(played, promised), table, entry.probes(table.n_actions), users=users)

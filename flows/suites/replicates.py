@@ -37,7 +37,8 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
     Returns:
       arrays: `grid` (n_grid,) rounds; `regret` (n_reps, n_grid); `mu_spent` (n_grid,), infinite for a non-private run,
       by the first replicate's ledger. description: the noise source, mu over all replicates (null if infinite), and the
-      epsilon of pure DP (null if there is none); with `reserved`, `events` that the worst record paid in all replicates.
+      epsilon of pure DP (null if there is none), and where the environment declares users who return, the same of the worst
+      user; with `reserved`, `events` that the worst record paid in all replicates.
 
     Raises:
       BudgetExceeded: the algorithm would spend more than `reserved`.
@@ -68,6 +69,14 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
         "mu": total if np.isfinite(total) else None,
         "pure": derived.epsilon if isinstance(derived, PureDP) else None,
     }
+    if (users := environment.item.users) is not None:
+        arrays["user_mu_spent"] = np.array(
+            [accounted_mu(tuple(ledger.worst_record(before=int(t), rep=0, users=users).items())) for t in grid]
+        )
+        paid_by_user = ledger.worst_record(users=users)
+        mu, pure = accounted_mu(tuple(paid_by_user.items())), account(paid_by_user)
+        description["user_mu"] = mu if cell.entry.is_private and np.isfinite(mu) else None
+        description["user_pure"] = pure.epsilon if isinstance(pure, PureDP) else None
     if reserved is not None:
         paid = ledger.composed_record()
         description["events"] = PrivacyCurve.of(paid).to_dict()["records"][0] if paid else []

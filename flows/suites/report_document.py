@@ -26,7 +26,7 @@ from bandana.flows.suites.play import BENCHMARK, is_played
 from bandana.flows.suites.power_curve import power_curve
 from bandana.flows.suites.summaries import summarize_cell
 from bandana.flows.suites.work import audit_entry, evidence_of, stored_audit
-from bandana.privacy_core import ApproxDP, PureDP, RenyiDP
+from bandana.privacy_core import ApproxDP, GaussianDP, PureDP, RenyiDP
 
 _WITHHELD = (
     "Regret {where} is withheld: the data are private, the spec does not declare their regret public, and no privacy "
@@ -134,6 +134,15 @@ def _promise(cell: Cell) -> dict[str, Any] | None:
     }
 
 
+def _of_user(cell: Cell, summary: dict[str, Any]) -> dict[str, Any] | None:
+    """What the ledger accounts to a user with all records, where the environment declares users who return."""
+    if not cell.is_private or cell.environment.item.users is None:
+        return None
+    mu, pure, delta = summary["user_mu"], summary["user_pure"], cell.spec.audit.delta
+    found = None if not mu else (GaussianDP(mu) if pure is None else PureDP(pure)).epsilon_at(delta)
+    return {"mu": mu, "epsilon": None if found is None else finite(found)}
+
+
 def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
     shown, grid, finals = [], [], {}
     own = [cell for cell in cells if cell.role is Role.ALGORITHM]
@@ -159,6 +168,7 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
                 "promise": _promise(cell),
                 "noise": summary["noise"] if cell.is_private else None,
                 "mu": summary["mu"],
+                "of_user": _of_user(cell, summary),
                 "mu_claimed": claimed,
                 "mu_spent": spent.tolist() if cell.is_private and np.isfinite(spent).all() else None,
                 "replications": spec.replications,

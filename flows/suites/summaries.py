@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,18 +34,33 @@ def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
     regret = np.concatenate([arrays["regret"] for arrays, _ in results])
     found = mean_interval(regret)
     made = [provenance.shown(told.get(PROVENANCE), is_anonymous=store.is_anonymous) for _, told in results]
-    mus, pures = ([description[name] for _, description in results] for name in ("mu", "pure"))
+    # What the cell's claim is held against; of users who return both levels are told.
+    told = "user_" if cell.promised is not None else ""
+    most = {name: _largest(described.get(name) for _, described in results) for name in _SPENT}
     return {
         "grid": results[0][0]["grid"],
         **found._asdict(),
         "finals": regret[:, -1],
-        "mu_spent": np.max([arrays["mu_spent"] for arrays, _ in results], axis=0),
-        "mu": None if None in mus else max(mus),
-        "pure": None if None in pures else max(pures),
+        "mu_spent": np.max([arrays[f"{told}mu_spent"] for arrays, _ in results], axis=0),
+        "mu": most[f"{told}mu"],
+        "pure": most[f"{told}pure"],
+        "user_mu": most["user_mu"],
+        "user_pure": most["user_pure"],
         "noise": results[0][1]["noise"],
         "values": cell.environment.policy_values([arrays["policy"] for arrays, _ in results if "policy" in arrays]),
         "provenance": provenance.summary(("blocks", described) for described in made),
     }
+
+
+_SPENT = ("mu", "pure", "user_mu", "user_pure")
+"""What a block's description says of the privacy spent by the worst record, and by the worst user where users return."""
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    """The largest number; None where one is not known."""
+    known = list(values)
+    numbers = [value for value in known if value is not None]
+    return max(numbers) if numbers and len(numbers) == len(known) else None
 
 
 def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:

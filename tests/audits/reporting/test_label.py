@@ -109,8 +109,8 @@ def facts_of(page, section):
 def test_the_label_names_everything_a_reviewer_asks_first():
     found = facts_of(render_html(make(audits=[audit() | {"tradeoff": None}])), "label")
     assert list(found) == [
-        "What", "Whose data", "Unit of privacy", "Trust model", "Number of people", "δ and people", "One run or many",
-        "Noise", "Who", "Code", "When",
+        "What", "Whose data", "Unit of privacy", "Users who return", "Trust model", "Number of people", "δ and people",
+        "One run or many", "Noise", "Who", "Code", "When",
     ]  # fmt: skip
     assert found["What"] == "Reminders, on two arms. Private algorithms: adar-ucb."
     assert "simulated" in found["Whose data"]
@@ -248,3 +248,38 @@ def test_the_four_pages_are_four_pages(tmp_path):
 
 
 _TITLES = ("1 Label", "2 Audits", "3 Regret", "4 Checklist", "A Scope")
+
+
+# --- users who return ---------------------------------------------------------------------------------------------------
+
+
+def returning(found=None, **visits):
+    """A report with one promise, on an environment whose users return."""
+    document = make(audits=[] if found is None else [found])
+    document["environments"] = [environment() | {"visits": visits}]
+    document["benchmark"] = None if found is not None else document["benchmark"]
+    return document
+
+
+def test_without_a_declaration_every_promise_is_to_one_record():
+    page = words_of(render_html(make(audits=[audit()])))
+    assert "Nothing is declared: every promise is to one record." in page
+    assert "The promise to one record." in page
+
+
+def test_a_promise_to_one_record_where_ids_repeat_is_warned_of():
+    document = returning(most=4, apart=1)
+    document["benchmark"]["cells"][1]["of_user"] = {"mu": 4.0, "epsilon": 24.4}
+    page = words_of(render_html(document))
+    assert "On bernoulli a user has up to 4 records (declared)." in page
+    assert "Warning: ids repeat, and the promise covers one record alone." in page
+    assert "To a user the ledger of private 1 accounts ε = 24.4." in page
+
+
+def test_a_promise_to_users_says_so():
+    whole = "all records of one user"
+    page = words_of(render_html(returning(audit() | {"unit": whole, "relation": whole}, most=4, apart=8)))
+    assert "The promise to one user." in page
+    assert "a user has up to 4 records, 8 or more records apart (declared). The promise covers all records of a user" in page
+    assert "Warning: ids repeat" not in page
+    assert "A person with k records" not in page

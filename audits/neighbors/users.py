@@ -1,0 +1,101 @@
+"""Pairs of data sets that differ in all records of one user, and the least private one of them.
+
+A user has several records, as a declared participation allows: as near to each other as may be, from an early, a late or
+a probed record on, or spread over the whole run. All of them go from one end of the range to the other, or once far outside
+of it. What users bring stays as it is: it changes in one record at a time, in the deterministic audit's other cases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import expit, ndtri
+
+from bandana.algorithms.coins import Coins
+from bandana.algorithms.environments.data_sets import Change
+from bandana.algorithms.environments.episodes import Table
+from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.protocol import Algorithm
+from bandana.algorithms.run import run
+from bandana.audits.neighbors.candidates import even_rewards
+from bandana.audits.neighbors.pairs import Pair, actions_differ
+from bandana.audits.neighbors.worst_pair import LossLedger, Tried, WorstPair, visible_mu
+from bandana.privacy_core import LiveLedger, Participation, ReproducibleNoise
+
+_SEED = 0x7573_6572
+_FEW = 64
+_BEYOND = 4.0
+
+
+def placements(users: Participation, n_records: int, probes: Sequence[int] = ()) -> tuple[tuple[int, ...], ...]:
+    """Records that one user may have, the most that fit, each set once.
+
+    Args:
+      users: which records may be one user's.
+      n_records: of the data set.
+      probes: records that some user shall begin with.
+    """
+    near = users.separation
+    most = min(users.most, 1 + (n_records - 1) // near)
+    latest = n_records - 1 - (most - 1) * near
+    spread = max(near, (n_records - 1) // max(1, most - 1))
+    starts = [(min(start, latest), near) for start in (0, *probes, 1, n_records // 2, latest)] + [(0, spread)]
+    return tuple(
+        dict.fromkeys(tuple(range(start, start + most * step, step)[:most]) for start, step in starts if start >= 0)
+    )
+
+
+def user_pairs(table: Table, users: Participation, probes: Sequence[int]) -> tuple[Pair, ...]:
+    """The data set with each user's rewards lowest, and highest; at last a user whose rewards leave the range."""
+    span = table.reward_range
+    owned = placements(users, table.n_users, probes)
+    pairs = [Pair.of_user(table, records, Change(span.low, span.high)) for records in owned]
+    outlier = Change(span.low, span.high + _BEYOND * span.width)
+    return (*pairs, Pair.of_user(table, owned[0], outlier, f", outside {span}"))
+
+
+def find(algorithm: Algorithm, table: Table, users: Participation, probes: Sequence[int], seed: int) -> WorstPair:
+    """The pair whose releases tell most: every placement in every context of `even_rewards` and in the table's own.
+
+    The loss of a pair is that of a few replays which choose nothing else, as `bandana.audits.neighbors.worst_pair` has it.
+
+    Args:
+      algorithm: what to audit.
+      table: data that is tried as a context too.
+      users: which records may be one user's.
+      probes: records that some user begins with.
+      seed: of contexts and replays.
+    """
+    span = table.reward_range
+    contexts = {words: table.with_rewards(even) for words, even in even_rewards(table.rewards.shape, span, seed).items()}
+    contexts["all others as in the table"] = table
+    changes = (Change(span.low, span.high), Change(span.high, span.low))
+    tried = [
+        Pair.of_user(context, records, change, f"; {words}")
+        for words, context in contexts.items()
+        for records in placements(users, table.n_users, probes)
+        for change in changes
+    ]
+    seeds = np.random.SeedSequence(seed, spawn_key=(_SEED,)).spawn(len(tried))
+    found = [(*_losses(algorithm, pair, child), pair) for pair, child in zip(tried, seeds, strict=True)]
+    mu, epsilon, pair = max(found, key=lambda each: round(each[0], 9) if math.isfinite(each[0]) else math.inf)
+    trace = tuple(Tried(each.description, _FEW, loss) for loss, _, each in found)
+    return WorstPair(pair, mu, epsilon, len(tried), trace)
+
+
+def _losses(algorithm: Algorithm, pair: Pair, seed: np.random.SeedSequence) -> tuple[float, float]:
+    """The loss of a pair as a mu, and the largest as a pure epsilon."""
+    coins = Coins(seed, _FEW)
+    live = LiveLedger(_FEW, ReproducibleNoise(seed), keeps_transcript=True, n_records=pair.data.n_users)
+    actions, shadow = ActionLog(), ActionLog()
+    run(algorithm, pair.data, live, observers=[actions], coins=coins)
+    scripted = LossLedger(_FEW, live.transcript)
+    run(algorithm, pair.neighbor, scripted, observers=[shadow], coins=coins)
+    scripted.finish()
+    is_lost = (scripted.diverged >= 0) | actions_differ(actions, shadow)
+    pure = 2 * ndtri(expit(scripted.epsilon))
+    mus = np.where(is_lost, np.inf, np.sqrt(scripted.mu_squared + pure**2))
+    epsilons = np.where(is_lost | (scripted.mu_squared > 0), np.inf, scripted.epsilon)
+    return visible_mu(mus), float(epsilons.max())
