@@ -79,6 +79,14 @@ def question(spec: Spec) -> str:
         del asked["tuning"]["horizon"]
     for algorithm in asked["algorithms"]:
         del algorithm["replays"]  # of its audits
+    # Fields that files chosen before them do not know, where they are left out.
+    for item in asked["environment"]:
+        if item.get("visits_per_user") is None:
+            for name in ("visits_per_user", "visits_apart", "user", "beyond_visits"):
+                item.pop(name, None)
+    for algorithm in asked["algorithms"]:
+        if (algorithm.get("privacy") or {}).get("level") == "record":
+            del algorithm["privacy"]["level"]
     return content_key(asked)
 
 
