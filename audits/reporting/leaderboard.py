@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -229,17 +229,18 @@ def _least(problem: Problem) -> list[Block]:
             else "none is proved for this kind of problem"
         )
         return [paragraph(f"No lower bound is known here: {reason}.")]
-    return [heading("Lower bounds"), bullets([*_bounds(problem)])]
+    rows = [
+        [_sentence(least["class"]), number(least["mu"]), number(float(least["value"]))] for least in problem["lower_bounds"]
+    ]
+    texts = dict.fromkeys(each["text"].replace(f"{each['class']}, ", "") for each in problem["lower_bounds"])
+    said = f"Least regret of any algorithm of a class after {number(problem['horizon'])} {problem['unit']}."
+    columns: list[Column] = ["Class of algorithms", right("µ"), right("At least")]
+    listed = bullets([f"{_sentence(text)}." for text in texts])
+    return [heading("Lower bounds"), table_block(said, columns, rows, narrow=True), listed]
 
 
-def _bounds(problem: Problem) -> Iterator[str]:
-    for least in problem["lower_bounds"]:
-        at = (
-            "Without privacy"
-            if least["mu"] is None
-            else f"{least['privacy_model']}, {least['guarantee']}, µ = {number(least['mu'])}"
-        )
-        yield f"{at}: at least {number(float(least['value']))}. {least['text']}."
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _repeat(document: dict[str, Any]) -> list[Block]:

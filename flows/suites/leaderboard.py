@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bandana.algorithms import catalog
+from bandana.algorithms.lower_bounds.lower_bound import Privacy
 from bandana.audits.contents import PROVENANCE
 from bandana.audits.outcome import MU, Outcome
 from bandana.audits.reporting import validate
@@ -234,11 +235,12 @@ def _lower_bounds(cells: Sequence[Cell], grid: Any) -> list[dict[str, Any]]:
     for cell in cells:
         if cell.role is not Role.ALGORITHM or (least := cell.lower_bound(grid[-1:])) is None:
             continue
-        mu = finite(cell.claim().gaussian.mu) if cell.is_private else None
-        text = least.text
+        claim, text = cell.claim() if cell.is_private else None, least.text
+        mu = None if claim is None else finite(claim.gaussian.mu)
         found.setdefault(
-            f"{text}",
+            text,
             {
+                "class": str(Privacy.of(claim)),
                 "privacy_model": cell.entry.privacy_model,
                 "guarantee": cell.entry.guarantee,
                 "mu": mu,
