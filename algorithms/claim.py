@@ -71,23 +71,30 @@ def claim_of(privacy: Guarantee, whose: str, theorem: str, source: str, unit: st
 USER_UNIT = "all records of one user"
 
 
-def per_record(privacy: Guarantee, users: Participation) -> Guarantee:
-    """A promise to one record from which the given one follows for users, whatever their m records do: group privacy.
+def per_record(privacy: Guarantee, users: Participation, times: float | None = None) -> Guarantee:
+    """A promise to one record from which the given one follows for users.
 
-    Pure DP: epsilon / m. The others are met by Gaussian noise, of which mu / m: (epsilon, delta) becomes the epsilon of
-    mu / m at the same delta, and a Renyi divergence a m^2-th of it.
+    By group privacy it does with `times` = m, whatever their m records do. Pure DP: epsilon / m. The others are met by
+    Gaussian noise, of which mu / m: (epsilon, delta) becomes the epsilon of mu / m at the same delta, and a Renyi divergence
+    a m^2-th of it.
+
+    Args:
+      privacy: what is promised to a user.
+      users: which records may be one user's.
+      times: how many times the mu, or the pure epsilon, of the worst record a user pays at most; None: m.
 
     Source: Dong, Roth, Su (2022), Theorem 2.14.
     """
     if users.most == 1:
         return privacy
+    times = users.most if times is None else times
     match privacy:
         case PureDP(epsilon):
-            return replace(privacy, epsilon=epsilon / users.most)
+            return replace(privacy, epsilon=epsilon / times)
         case RenyiDP(_, epsilon):
-            return replace(privacy, epsilon=epsilon / users.most**2)
+            return replace(privacy, epsilon=epsilon / times**2)
         case ApproxDP(epsilon, delta):
-            mu = GaussianDP.from_epsilon_delta(epsilon, delta).mu / users.most
+            mu = GaussianDP.from_epsilon_delta(epsilon, delta).mu / times
             return replace(privacy, epsilon=GaussianDP(mu).epsilon(delta))
     raise ValueError(f"privacy must be a RenyiDP, a PureDP or an ApproxDP, got {privacy!r}")
 
@@ -96,11 +103,11 @@ def for_users(claim: Claim, privacy: Guarantee, users: Participation) -> Claim:
     """The claim on all records of one user that follows from a claim on one record.
 
     Args:
-      claim: made at `per_record(privacy, users)`.
+      claim: made at `per_record(privacy, users, ...)`.
       privacy: what is promised to a user.
       users: which records may be one user's.
     """
     stated = replace(privacy, relation=Relation.USER, trust=claim.trust)
     whose = claim.statement.partition(" are ")[0]
-    theorem = f"{claim.theorem}; for {users} by group privacy"
+    theorem = f"{claim.theorem}; for {users}"
     return claim_of(stated, whose, theorem, claim.source, USER_UNIT)

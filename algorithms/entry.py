@@ -11,7 +11,19 @@ from bandana.algorithms.claim import claim_of
 from bandana.algorithms.parameters import FAILURE, Parameter, Value
 from bandana.algorithms.problem import FINITE, LINEAR, Problem
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
-from bandana.privacy_core import ApproxDP, GaussianDP, Guarantee, PureDP, Relation, RenyiDP, TrustModel
+from bandana.privacy_core import (
+    ApproxDP,
+    ByUsers,
+    GaussianDP,
+    Guarantee,
+    Participation,
+    PureDP,
+    Relation,
+    RenyiDP,
+    Structure,
+    TrustModel,
+    calibrate,
+)
 from bandana.privacy_core.checks import failure_of
 
 
@@ -101,6 +113,8 @@ class Entry:
       stated: the claim as a user wrote it, of an algorithm of their own; empty in the catalog, whose claims follow from
         calibration and privacy level.
       package: the installed package that adds it; empty for the product's own.
+      structure: settings -> how its Gaussian releases touch a record, where each step holds one record. None, or an answer
+        of None: not known, so that a user with m records pays m times what one does.
       knows_actions: whether it reads the features of linear arms although it also plays without any.
     """
 
@@ -123,6 +137,7 @@ class Entry:
     label: str = ""
     seed_name: str = ""
     stated: str = ""
+    structure: Callable[[Settings], Structure | None] | None = None
     knows_actions: bool = False
     package: str = ""
 
@@ -230,6 +245,14 @@ class Entry:
         """Part of a calibration -> its options, in the order of the calibrations; empty where there are no parts."""
         names = dict.fromkeys(part for parts in self.parts.values() for part in parts)
         return {name: tuple(dict.fromkeys(parts[name] for parts in self.parts.values())) for name in names}
+
+    def times_for(self, settings: Settings, users: Participation) -> float:
+        """How many times the mu, or the pure epsilon, of the worst record a user pays at most; m where no more is known."""
+        structure = None if self.structure is None else self.structure(settings)
+        if structure is None:
+            return float(users.most)
+        unit = GaussianDP(1.0)
+        return min(float(users.most), calibrate(unit, ByUsers(structure, users, longest=1)) / calibrate(unit, structure))
 
     def at_test_budget(self, settings: Settings) -> Settings:
         """The same settings with a promise that is 1-GDP: a budget at which audits see small faults."""

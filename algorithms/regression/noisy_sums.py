@@ -56,6 +56,18 @@ def parts_of(calibration: str | Mapping[str, str], trust: TrustModel) -> Mapping
     return parts if is_joint else {part: option for part, option in parts.items() if part != "sum"}
 
 
+def structure_of(trust: TrustModel | None, parts: Mapping[str, str], horizon: int) -> Structure | None:
+    """How the sums of a calibration touch a record, of which each round holds one; None where there is no noise.
+
+    With epochs the sums are shorter, and a user whose records are in several of them pays less.
+    """
+    if trust is None:
+        return None
+    if trust is TrustModel.LOCAL:
+        return Releases(1)
+    return Factorized(horizon) if parts.get("sum") == "factorized" else Tree(horizon)
+
+
 class NoisySums(NamedTuple):
     """A sum, and what bounds its noise with the probability that the width counts on."""
 

@@ -87,10 +87,10 @@ def at_user_test_budget(entry: Entry, settings: Settings, table: Table, users: P
       table: what is replayed.
       users: which records may be one user's.
     """
-    promised = entry.at_test_budget(settings).privacy
+    promised, times = entry.at_test_budget(settings).privacy, entry.times_for(settings, users)
     for _ in range(_TRIES):
         assert promised is not None
-        found = entry.in_audit(replace(settings, privacy=per_record(promised, users)))
+        found = entry.in_audit(replace(settings, privacy=per_record(promised, users, times)))
         spent = spent_mu(entry, found, table, users)
         if isinstance(promised, PureDP) or not 0 < spent < NEAR_TEST_BUDGET[0]:
             break

@@ -274,10 +274,7 @@ def cells_of(spec: Spec) -> list[Cell]:
                 problem = problem_of(seen)
                 users = _users_of(place, item, entry, seen)
                 promised = [
-                    (
-                        entry.settings(problem, calibration, _to_one(level, users), **parameters),
-                        None if users is None else level,
-                    )
+                    _to_users(entry, entry.settings(problem, calibration, level, **parameters), users)
                     for parameters in item.parameter_grid(entry)
                     for calibration in item.calibrations_of(entry)
                     for level in item.levels(entry)
@@ -336,9 +333,12 @@ def _users_of(place: int, item: Any, entry: Entry, environment: Environment[Any]
     return users
 
 
-def _to_one(level: Guarantee | None, users: Participation | None) -> Guarantee | None:
-    """What must be promised to one record."""
-    return level if level is None or users is None else per_record(level, users)
+def _to_users(entry: Entry, settings: Settings, users: Participation | None) -> tuple[Settings, Guarantee | None]:
+    """The settings at what must be promised to one record, and what is promised to users; None where it is to a record."""
+    if users is None or settings.privacy is None:
+        return settings, None
+    to_one = per_record(settings.privacy, users, entry.times_for(settings, users))
+    return replace(settings, privacy=to_one), settings.privacy
 
 
 def _with_tuned(cell: Cell, value_of: Callable[[str], float] | None) -> Cell:

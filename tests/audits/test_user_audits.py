@@ -20,6 +20,7 @@ from bandana.audits.outcome import DETERMINISTIC, SAMPLING, Effort, Verdict, all
 from bandana.audits.searches.deterministic import examine_pair
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.blocks import RunningSumBed
+from bandana.audits.testbeds.catalog import bed_of as bed_of_entry
 from bandana.audits.trial import Trial
 from bandana.privacy_core import (
     ApproxDP,
@@ -35,6 +36,7 @@ from bandana.privacy_core import (
     RenyiDP,
     calibrate,
 )
+from bandana.privacy_core.accounting import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
 EFFORT = Effort(replays=5_000, confidence=0.95, delta=1e-5, examples=10, seed=7)
@@ -92,6 +94,30 @@ def test_a_pair_differs_in_all_records_of_the_user_and_in_no_other():
         differ = (pair.data.rewards != pair.neighbor.rewards).any(axis=1)
         assert np.flatnonzero(differ).tolist() == [pair.record, *pair.others]
         assert len(pair.others) == 2
+
+
+# --- noise for users ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "calibration", "is_exact"),
+    [("joint", "tight", True), ("joint", "tree", False), ("joint", "printed", False), ("local", "tight", True)],
+)
+@pytest.mark.parametrize("users", [Participation(3), Participation(3, 5)], ids=str)
+def test_sums_whose_structure_is_known_need_less_than_m_times_the_noise(model, calibration, is_exact, users):
+    entry, privacy, rounds = catalog.find("linucb", model, "approximate"), ApproxDP(1.0, 1e-5), 32
+    problem, table = bed_of_entry(entry, rounds, seed=1)
+    settings = entry.settings(problem, calibration, privacy)
+    times = entry.times_for(settings, users)
+    assert 1 < times < 3
+    if model == "local":
+        assert times == pytest.approx(np.sqrt(3))
+    settings = replace(settings, privacy=per_record(privacy, users, times))
+    claim = for_users(entry.promise(settings), privacy, users)
+    spent = accounted_mu(derive(entry.build(settings), table, 0, n_reps=2, users=users))
+    assert spent <= claim.gaussian.mu * (1 + 1e-9)
+    if is_exact:
+        assert spent == pytest.approx(claim.gaussian.mu)
 
 
 # --- audits ---------------------------------------------------------------------------------------------------------

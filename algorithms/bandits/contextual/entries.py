@@ -27,8 +27,8 @@ from bandana.algorithms.epochs import EPOCHS, in_epochs, one_epoch, proved_in_ep
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, RIDGE, SWITCH, declared
 from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.regression.noisy_sums import parts_of
-from bandana.privacy_core import TrustModel
+from bandana.algorithms.regression.noisy_sums import parts_of, structure_of
+from bandana.privacy_core import Structure, TrustModel
 
 
 def changing_regularizers(build: Callable[[Settings], LinUCB], source: str) -> Bound:
@@ -85,6 +85,10 @@ def _lin_ucb(trust: TrustModel | None, settings: Settings) -> LinUCB:
     return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust, settings.parts)
 
 
+def _structure(trust: TrustModel | None, settings: Settings) -> Structure | None:
+    return structure_of(trust, settings.parts, settings.problem.known_horizon)
+
+
 def _theorem_9(settings: Settings) -> Claim:
     return reward_claim(settings, "Theorem 9", AZIZE_BASU)
 
@@ -139,7 +143,8 @@ def _lin_ucb_entry(form: Form) -> Entry:
         shape = {"audit_shape": _AUDIT_SHAPE, "parts": parts}
     return form.entry(
         "linucb", "bandits/contextual", _RECORD, in_epochs(build), plays_on=(CONTEXTUAL,), parameters=_WIDTH,
-        in_audit=one_epoch, bound=proved_in_epochs(changing_regularizers(build, form.paper)), **shape,
+        in_audit=one_epoch, structure=partial(_structure, form.trust),
+        bound=proved_in_epochs(changing_regularizers(build, form.paper)), **shape,
     )  # fmt: skip
 
 
