@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     from bandana.flows.spec.spec import Spec
 
 DaskAddress = Annotated[
-    str | None, typer.Option(help="A running cluster's scheduler, such as tcp://127.0.0.1:8786.", show_default=False)
+    str | None, typer.Option(help="A running cluster's scheduler, such as tls://10.0.0.5:8786.", show_default=False)
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Allow a scheduler of another machine without TLS: who reaches it runs code as you.")
 ]
 
 
@@ -66,6 +69,7 @@ def run(
     executor: ExecutorName = None,
     workers: Workers = None,
     dask_address: DaskAddress = None,
+    insecure: Insecure = False,
     dry_run: DryRun = False,
     anonymous: Anonymous = False,
     as_json: AsJson = False,
@@ -75,7 +79,8 @@ def run(
     """Benchmark a spec: regret and privacy spent, tracked in MLflow, and the report."""
     with failures(debug):
         steps = ["benchmark", *(["audit"] if audit else []), "report"]
-        run_file(spec, data, steps, resources_of(executor, workers, dask_address), dry_run=dry_run, as_json=as_json)
+        how = resources_of(executor, workers, dask_address, insecure)
+        run_file(spec, data, steps, how, dry_run=dry_run, as_json=as_json)
 
 
 def tune(
@@ -151,11 +156,15 @@ def run_file(
     _run(spec, path.read_text(encoding="utf-8"), str(path), data, steps, resources, dry_run=dry_run, as_json=as_json)
 
 
-def resources_of(executor: str | None, workers: int | None, dask_address: str | None = None) -> Resources:
+def resources_of(
+    executor: str | None, workers: int | None, dask_address: str | None = None, insecure: bool = False
+) -> Resources:
     """What to run on, checked."""
     from bandana.flows.running.executors import Executor, Resources
 
-    chosen = Resources(executor=executor and Executor(executor), workers=workers, dask_address=dask_address)
+    chosen = Resources(
+        executor=executor and Executor(executor), workers=workers, dask_address=dask_address, insecure=insecure
+    )
     chosen.check()
     return chosen
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import ipaddress
 import sqlite3
 from concurrent.futures import BrokenExecutor
 from enum import StrEnum
@@ -46,18 +47,40 @@ class Resources(BaseModel):
     dask_address: str | None = Field(
         None, description="Address of a running cluster's scheduler; None: a cluster on this machine."
     )
+    insecure: bool = Field(False, description="Whether a scheduler of another machine may be spoken to without TLS.")
 
     def check(self) -> None:
         """Refuses what cannot work, before any work starts.
 
         Raises:
-          SpecError: an address without Dask, or Dask without its packages.
+          SpecError: an address without Dask, one of another machine without TLS, or Dask without its packages.
         """
         if self.dask_address is not None and self.executor is not Executor.DASK:
             raise SpecError("--dask-address: only with --executor dask")
+        if self.insecure and self.dask_address is None:
+            raise SpecError("--insecure: only with --dask-address")
+        if self.dask_address is not None and not self.insecure and not _is_protected(self.dask_address):
+            raise SpecError(
+                f"--dask-address: {self.dask_address[:200]!r} is beyond this machine and not encrypted, and whoever reaches a "
+                "Dask scheduler runs code as you: give it certificates and write tls:// (docs/scale.md), or allow it with "
+                "--insecure"
+            )
         # Looked up and not imported: the settings of Prefect must stand before it is.
         if self.executor is Executor.DASK and find_spec("prefect_dask") is None:
             raise SpecError("--executor dask needs more packages: pip install 'bandana[dask]'")
+
+
+def _is_protected(address: str) -> bool:
+    """Whether only holders of a certificate, or only this machine, can answer at the address of a scheduler."""
+    protocol, named, rest = address.strip().rpartition("://")
+    if named and protocol in ("tls", "wss", "inproc"):
+        return True
+    host = rest.partition("/")[0].rpartition("@")[2]
+    host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def task_runner(resources: Resources, default: Executor, module: str) -> Any:
