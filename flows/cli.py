@@ -15,6 +15,7 @@ from bandana.flows.commands import (
     reports,
     schedule,
     suites,
+    upkeep,
     verify,
 )
 from bandana.flows.running.settings import use_one_thread
@@ -40,6 +41,8 @@ for command in (
     schedule.serve,
     schedule.baseline,
     pages.ui,
+    upkeep.prune,
+    upkeep.doctor,
     accounting.list_,
     accounting.calibrate,
     accounting.crosscheck,

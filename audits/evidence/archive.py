@@ -44,7 +44,7 @@ _RENAMED_IN_COUNTEREXAMPLE = {
     "told": "summary", "price": "cost", "brought": "covariates", "replaced_brought": "replaced_covariates",
 }  # fmt: skip
 """Old names, which files of the version before hold."""
-_DIGITS = 64
+_DIGITS, _SHOWN = 64, 200
 TEST = "test_"
 """Beginning of the names of scores at the test budget."""
 _EVENTS: dict[str, type[Event]] = {
@@ -194,17 +194,23 @@ def read(path: Path) -> Evidence:
             arrays = {name: archive[name] for name in archive.files}
         stated = json.loads(bytes(arrays.pop("description")).decode())
     except Exception as error:  # whatever a damaged archive makes its readers say
-        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}it cannot be read: {error}") from error
+        raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}it cannot be read: {_in_a_line(error)}") from error
     version = stated.get("schema") if isinstance(stated, dict) else None
     if version not in (SCHEMA, _OLD):
-        raise UnusableEvidence(f"{path}: holds {version!r}, this version reads {SCHEMA!r} and {_OLD!r}")
+        raise UnusableEvidence(f"{path}: holds {_in_a_line(repr(version))}, this version reads {SCHEMA!r} and {_OLD!r}")
     try:
         stated = _renamed(stated) if version == _OLD else stated
         outcome = _outcome(stated, arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+        what = _in_a_line(f"lacks {error}" if isinstance(error, KeyError) else error)
         raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}its description cannot be used: {what}") from error
     return Evidence(outcome, stated, tail.decode(), found)
+
+
+def _in_a_line(said: object) -> str:
+    """The first 200 characters of an error, which may repeat all that a file holds, in one line."""
+    text = "".join(character if character.isprintable() else " " for character in str(said))
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _renamed(stated: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from bandana.flows.commands.options import (
     DryRun,
     ExecutorName,
     Workers,
+    Yes,
     echo,
     echo_files,
     open_data,
@@ -87,6 +88,7 @@ def audit(
     executor: ExecutorName = None,
     workers: Workers = None,
     dry_run: DryRun = False,
+    yes: Yes = False,
     anonymous: Anonymous = False,
     as_json: AsJson = False,
     data_option: Annotated[
@@ -126,7 +128,8 @@ def audit(
             if given:
                 names = ", ".join("--probe" if name == "probes" else f"--{name}" for name in given)
                 raise SpecError(f"{names}: only with --algorithm; a spec has its own field `audit`")
-            run_file(spec, data, ["audit", "report"], resources, dry_run=dry_run, as_json=as_json)
+            steps = ["audit", "report"]
+            run_file(spec, data, steps, resources, dry_run=dry_run, is_agreed=yes, as_json=as_json)
             return
         if executor is not None or workers is not None:
             raise SpecError("--executor, --workers: not with --algorithm, which audits in this process")

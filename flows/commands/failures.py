@@ -33,6 +33,7 @@ def explain(error: BaseException) -> tuple[str, int]:
     """What to tell the user of a failure, and the exit code."""
     from bandana.flows.books.chain import BookError
     from bandana.flows.keys.identity import OtherCodeError
+    from bandana.flows.running.prefect_health import ServerError
     from bandana.flows.spec.mistakes import SpecError
     from bandana.flows.tracking.errors import TrackingError
 
@@ -52,7 +53,7 @@ def explain(error: BaseException) -> tuple[str, int]:
             said = f"the disk is full{where}; finished work is kept: free some space and run the same command again"
             return said, FAILURE
     for link in chain:
-        if isinstance(link, TrackingError | OtherCodeError | BookError):
+        if isinstance(link, TrackingError | OtherCodeError | BookError | ServerError):
             return str(link), FAILURE
     if any(isinstance(link, BrokenExecutor) for link in chain):
         said = "a worker process was killed, by hand or for want of memory (fewer --workers need less of it)"

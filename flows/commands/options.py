@@ -33,6 +33,7 @@ Data = Annotated[Path | None, typer.Option("--data", help="Data folder; the defa
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One object on standard output, for machines.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Explain what would be done, and what is done already; do nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Start even if it is estimated to take more than a day.")]
 Anonymous = Annotated[
     bool,
     typer.Option("--anonymous", callback=leave_out_names, help="Leave user and host out of results, reports and MLflow."),

@@ -44,11 +44,11 @@ def serve(
     """Serve Prefect's pages, a nightly benchmark of each spec, and a weekly audit of the whole catalog."""
     with failures(debug):
         from bandana.flows.running import login
-        from bandana.flows.running.service import check_port, service_settings
+        from bandana.flows.running.service import SERVICE, check_port, service_settings
 
         check_port(port)
         folder = open_data(data)
-        os.environ.update(service_settings(port, login.keep(folder.login)))
+        os.environ.update({**service_settings(port, login.keep(folder.login)), SERVICE: str(os.getpid())})
         folder.prepare()
         from bandana.flows.running.clock import Times
 

@@ -25,6 +25,7 @@ from bandana.flows.commands.options import (
     ExecutorName,
     SpecPath,
     Workers,
+    Yes,
     console,
     echo,
     echo_files,
@@ -41,7 +42,8 @@ DaskAddress = Annotated[
     str | None, typer.Option(help="A running cluster's scheduler, such as tls://10.0.0.5:8786.", show_default=False)
 ]
 Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Allow a scheduler of another machine without TLS: who reaches it runs code as you.")
+    bool,
+    typer.Option("--insecure", help="Allow a scheduler of another machine without TLS: who reaches it runs code as you."),
 ]
 
 
@@ -60,7 +62,8 @@ def demo(
 
         text = resources.files("bandana.flows").joinpath("demo.yaml").read_text(encoding="utf-8")
         spec, how = parse_spec(text, "demo.yaml", Path.cwd()), resources_of(executor, workers)
-        _run(spec, text, "demo.yaml", data, ["benchmark", "audit", "report"], how, dry_run=dry_run, as_json=as_json)
+        steps = ["benchmark", "audit", "report"]
+        _run(spec, text, "demo.yaml", data, steps, how, dry_run=dry_run, is_agreed=True, as_json=as_json)
 
 
 def run(
@@ -71,6 +74,7 @@ def run(
     dask_address: DaskAddress = None,
     insecure: Insecure = False,
     dry_run: DryRun = False,
+    yes: Yes = False,
     anonymous: Anonymous = False,
     as_json: AsJson = False,
     data: Data = None,
@@ -80,7 +84,7 @@ def run(
     with failures(debug):
         steps = ["benchmark", *(["audit"] if audit else []), "report"]
         how = resources_of(executor, workers, dask_address, insecure)
-        run_file(spec, data, steps, how, dry_run=dry_run, as_json=as_json)
+        run_file(spec, data, steps, how, dry_run=dry_run, is_agreed=yes, as_json=as_json)
 
 
 def tune(
@@ -147,13 +151,14 @@ def run_file(
     resources: Resources | None = None,
     *,
     dry_run: bool = False,
+    is_agreed: bool = False,
     as_json: bool = False,
 ) -> None:
     """Reads a spec and runs the steps on it."""
     from bandana.flows.spec.spec import load_spec
 
-    spec = load_spec(path)
-    _run(spec, path.read_text(encoding="utf-8"), str(path), data, steps, resources, dry_run=dry_run, as_json=as_json)
+    spec, text = load_spec(path), path.read_text(encoding="utf-8")
+    _run(spec, text, str(path), data, steps, resources, dry_run=dry_run, is_agreed=is_agreed, as_json=as_json)
 
 
 def resources_of(
@@ -178,16 +183,20 @@ def _run(
     resources: Resources | None,
     *,
     dry_run: bool,
+    is_agreed: bool,
     as_json: bool,
 ) -> None:
     """Checks the spec's data and audits, runs the steps, and says where everything lies."""
+    from bandana.flows.running.executors import check_timeouts
     from bandana.flows.spec.environment_kinds import environments_of
     from bandana.flows.spec.mistakes import SpecError
-    from bandana.flows.spec.plan import cells_of
+    from bandana.flows.spec.plan import cells_of, check_cells
 
+    check_timeouts(resources, spec.execution.model_fields_set)
     cells = cells_of(spec)
     for environment in environments_of(spec):
         environment.check()
+    check_cells(cells)
     if steps[0] == "audit" and not any(cell.is_private for cell in cells):
         raise SpecError(f"{source}: algorithms: there is nothing to audit, no algorithm here is private")
     if "audit" in steps:
@@ -197,6 +206,8 @@ def _run(
     if dry_run:
         _explain(spec, steps, _if_there(data), resources, as_json=as_json)
         return
+    if not is_agreed:
+        _check_cost(spec, cells, steps, _if_there(data), resources, source)
     folder = open_data(data)
     begin(folder)
     warm_up(cells, steps, resources)
@@ -220,13 +231,20 @@ def begin(folder: DataFolder) -> None:
     """Sets up what must precede the import of Prefect: its settings, its server, and how the command stops."""
     folder.prepare()
     gc.disable()  # while everything is imported: nothing of that is garbage
-    from bandana.flows.running import temporary_server
+    from bandana.flows.running import prefect_health, temporary_server
     from bandana.flows.running.interrupt import server_ended, stop, stop_at_once_on_interrupt
     from bandana.flows.tracking.tracker import Tracker
 
     Tracker.check(folder.root)
     stop_at_once_on_interrupt(FAILURE)
-    temporary_server.start(folder.prefect, lambda said: stop(server_ended(said, folder.root), FAILURE))
+
+    def end(said: str) -> None:
+        stop(server_ended(said, folder.root), FAILURE)
+
+    if (home := temporary_server.start(folder.prefect, end)) is None:
+        prefect_health.watch(end)
+    else:
+        prefect_health.check_database(home)
 
 
 def warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources | None) -> None:
@@ -270,6 +288,17 @@ def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resourc
         typer.echo(json.dumps(found, indent=1, allow_nan=False))
     else:
         console(150).print(render(found))
+
+
+def _check_cost(
+    spec: Spec, cells: Sequence[Cell], steps: list[str], data: Path | None, resources: Resources | None, source: str
+) -> None:
+    """Refuses what takes more than a day, unless that was agreed to."""
+    from bandana.flows.queries.cost import may_take_days
+    from bandana.flows.queries.explain import check_cost, explain
+
+    if may_take_days(cells, steps):
+        check_cost(explain(spec, steps, data, resources.workers if resources is not None else None), source)
 
 
 def for_machines(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,10 @@ from bandana.flows.spec.environment_kinds import environment_of
 from bandana.flows.spec.plan import Cell
 from bandana.privacy_core import LiveLedger, ReproducibleNoise
 
+DAY = 86400.0
+"""Seconds of work beyond which a command asks whether it is meant."""
+_QUICK, _ANY = 10**10, 2 * 10**7
+"""Rounds, over all replications, that take less than a day: of algorithms that jump over phases, and of any."""
 _ENOUGH = 0.1  # seconds of one trial: longer ones tell no more
 _FIRST_HORIZON, _GROWTH = 256, 8
 _FIRST_OF_KERNELS = 32
@@ -28,6 +33,17 @@ _FEW = 8
 _SEED = 1
 # Seconds on one core of an audit of 1e5 replays a side over 64 rounds; the demo's audits took about as long.
 _AUDIT_FLOOR, _AUDIT_FULL = 6.0, 24.0
+
+
+def may_take_days(cells: Sequence[Cell], steps: Sequence[str]) -> bool:
+    """Whether it is worth the seconds to measure how long it takes: a rough count of rounds and replays says so."""
+    quick, other = 0, 0
+    for cell in cells if "benchmark" in steps else ():
+        rounds = cell.spec.replications * cell.spec.horizon
+        is_quick = cell.settings.problem.dimension is None and not cell.entry.stated
+        quick, other = quick + rounds * is_quick, other + rounds * (not is_quick)
+    audits = sum(audit_seconds(cell) for cell in cells if cell.is_private) if "audit" in steps else 0.0
+    return quick > _QUICK or other > _ANY or audits > DAY / 2
 
 
 def block_seconds(cell: Cell) -> float:

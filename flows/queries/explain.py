@@ -12,13 +12,14 @@ from rich.text import Text
 
 from bandana.algorithms.problem import ARMS
 from bandana.audits.reporting.numbers import unit_of
-from bandana.flows.queries.cost import audit_seconds, block_seconds
+from bandana.flows.queries.cost import DAY, audit_seconds, block_seconds
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.settings import DataFolder, n_workers
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import SECRET, pinned
-from bandana.flows.spec.plan import Cell, played_cells
+from bandana.flows.spec.plan import Cell, check_cells, played_cells
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.charges import forecast
@@ -45,6 +46,7 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
         spec = pinned(spec, data)
     played = played_cells(spec)
     own, beside = ([cell for cell in played if (cell.role is Role.ALGORITHM) is listed] for listed in (True, False))
+    check_cells(own)
     blocks = {cell.name: _blocks(cell, steps, store) for cell in played}
     pace = {cell.name: block_seconds(cell) for cell in own if _left(blocks[cell.name])}
     cells = [_cell(cell, blocks[cell.name], pace.get(cell.name, 0.0), steps, store, journal) for cell in own]
@@ -145,7 +147,21 @@ def render(found: dict[str, Any]) -> Group:
         f"{len(found['cells'])} cells{_beside(found['beside'])}; about {duration(found['seconds'])} of work on "
         f"{found['workers']} workers, estimated by short trials on this machine"
     )
-    return Group(*(Text(line) for line in words), table, Text(total))
+    asks = [f"more than {duration(DAY)}: `run` and `audit` ask for --yes"] if found["seconds"] > DAY else []
+    return Group(*(Text(line) for line in words), table, *(Text(line) for line in (total, *asks)))
+
+
+def check_cost(found: dict[str, Any], source: str) -> None:
+    """Refuses work of more than a day; `found` is what `explain` returned.
+
+    Raises:
+      SpecError: it would take longer.
+    """
+    if found["seconds"] > DAY:
+        raise SpecError(
+            f"{source}: about {duration(found['seconds'])} of work on {found['workers']} workers, by short trials: "
+            "start it with --yes if that is meant, or make horizon, replications or audit.replays smaller"
+        )
 
 
 def _beside(counts: dict[str, int]) -> str:

@@ -21,11 +21,11 @@ from bandana.flows.keys import provenance
 from bandana.flows.keys.checkout import sources
 from bandana.flows.queries.catalog_words import with_catalog
 from bandana.flows.queries.replay import Replayed, replayed
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.mistakes import SpecError, printable, shortened
 from bandana.flows.spec.spec import Spec, load_spec, parse_spec
 from bandana.flows.suites.bundle import LOCK, SPEC_FILES, locked
 
-WIDTH = 150
+WIDTH, _LONGEST = 150, 600
 _DRAWS = ("jinja2", "matplotlib", "typst")
 
 
@@ -69,7 +69,7 @@ def check(request: Request) -> Answer:
     """
     if request.spec is not None and request.replay is None:
         raise SpecError("--spec: only with --replay")
-    with _mistakes():
+    with _mistakes(request.path):
         if is_bundle(request.path):
             return _check_bundle(request)
         if request.key is not None:
@@ -83,11 +83,21 @@ def check(request: Request) -> Answer:
 
 
 @contextmanager
-def _mistakes() -> Iterator[None]:
+def _mistakes(path: Path) -> Iterator[None]:
+    """A file that holds other kinds of values than its readers expect is the user's mistake, as a damaged one is."""
     try:
         yield
+    except SpecError:
+        raise
     except UnusableEvidence as error:
-        raise SpecError(str(error)) from error
+        raise SpecError(_in_a_line(error)) from error
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise SpecError(f"{path}: cannot be used: {type(error).__name__}: {_in_a_line(error)}") from error
+
+
+def _in_a_line(error: Exception) -> str:
+    said = printable(" ".join(str(error).split()))
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
 
 
 def _check_evidence(path: Path) -> Verification:
@@ -180,7 +190,8 @@ def render(verification: Verification) -> Table:
     """The table of all lines."""
     table = Table("what", "stated", "recomputed", "ok")
     for line in verification.lines:
-        table.add_row(line.what, line.stated, line.recomputed, {True: "yes", False: "NO", None: "-"}[line.is_ok])
+        told = (shortened(printable(str(words))) for words in (line.what, line.stated, line.recomputed))
+        table.add_row(*told, {True: "yes", False: "NO", None: "-"}[line.is_ok])
     return table
 
 

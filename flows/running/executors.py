@@ -10,6 +10,7 @@ import errno
 import gc
 import ipaddress
 import sqlite3
+from collections.abc import Collection
 from concurrent.futures import BrokenExecutor
 from enum import StrEnum
 from functools import partial
@@ -61,13 +62,31 @@ class Resources(BaseModel):
             raise SpecError("--insecure: only with --dask-address")
         if self.dask_address is not None and not self.insecure and not _is_protected(self.dask_address):
             raise SpecError(
-                f"--dask-address: {self.dask_address[:200]!r} is beyond this machine and not encrypted, and whoever reaches a "
+                f"--dask-address: {self.dask_address[:200]!r} is beyond this machine and not encrypted, and who reaches a "
                 "Dask scheduler runs code as you: give it certificates and write tls:// (docs/scale.md), or allow it with "
                 "--insecure"
             )
         # Looked up and not imported: the settings of Prefect must stand before it is.
         if self.executor is Executor.DASK and find_spec("prefect_dask") is None:
             raise SpecError("--executor dask needs more packages: pip install 'bandana[dask]'")
+
+
+def check_timeouts(resources: Resources | None, asked: Collection[str]) -> None:
+    """Refuses time limits that a spec names where nobody keeps them.
+
+    Args:
+      resources: what the user chose.
+      asked: names of the fields of `execution` that the spec gives.
+
+    Raises:
+      SpecError: a limit under Dask, whose workers cannot end a block that is running.
+    """
+    limits = [name for name in ("block_timeout", "audit_timeout") if name in asked]
+    if limits and resources is not None and resources.executor is Executor.DASK:
+        raise SpecError(
+            f"execution.{limits[0]}: a Dask worker cannot end a block that is running, so the limit means nothing: leave it "
+            "out, or use --executor processes"
+        )
 
 
 def _is_protected(address: str) -> bool:

@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+from bandana.flows.running.prefect_health import ServerError, check_database
 from bandana.flows.running.processes import descendants
 
 MESSAGE = "interrupted; finished work is kept; run the same command again to continue"
@@ -51,9 +52,13 @@ def stop(message: str, exit_code: int) -> None:
 
 
 def server_ended(said: str, home: Path) -> str:
-    """What to tell of a server that ended by itself, most often because its disk is full."""
+    """What to tell of a server that ended by itself, most often because its disk is full or its database damaged."""
     if shutil.disk_usage(home).free < _LITTLE:
         return f"the disk is full ({home}); finished work is kept: free some space and run the same command again"
+    try:
+        check_database(home / "prefect")
+    except ServerError as error:
+        return str(error)
     return f"{said}; finished work is kept; run the same command again to continue"
 
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from bandana.flows.keys import checkout, provenance
+from bandana.flows.running.settings import is_anonymous
 
 
 class Journal:
@@ -28,6 +32,16 @@ class Journal:
             os.write(handle, line.encode() + b"\n")
         finally:
             os.close(handle)
+
+    def begin(self, event: str, **facts: Any) -> None:
+        """Appends the event with which a step begins, and who began it, from which commit and on which machine.
+
+        User and machine are left out where `BANDANA_ANONYMOUS` asks for it.
+        """
+        code = checkout.checkout()
+        commit = None if code is None else f"{code.commit}{'' if code.is_clean else ', changed'}"
+        names = {} if is_anonymous() else {"user": provenance.user(), "host": socket.gethostname()}
+        self.write(event, **facts, commit=commit, sources=checkout.sources()[:12], **names)
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Every event, oldest first; a line that was cut off by a crash is left out."""

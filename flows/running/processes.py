@@ -12,6 +12,8 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import NamedTuple
 
+_LOOK = 1.0
+
 
 class Process(NamedTuple):
     """A process that cannot be confused with a later one of the same number."""
@@ -56,6 +58,23 @@ def end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, name="end-with-parent", daemon=True).start()
+
+
+def end_with(parent: int) -> None:
+    """Makes this process end, with all that it started, as soon as the process that started it is another than `parent`.
+
+    Whoever was killed can tell nobody; the system then gives its children to another process.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK)
+        for process in descendants():
+            if _is_running(process):
+                os.kill(process.pid, signal.SIGKILL)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end-with-service", daemon=True).start()
 
 
 def _is_running(process: Process) -> bool:

@@ -30,6 +30,17 @@ def sweep(folders: Iterable[Path]) -> list[Path]:
     Files of a process that lives stay, and those of other machines, of which nobody here knows whether they live, until
     they are old.
     """
+    removed = left_over(folders)
+    for path in removed:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return removed
+
+
+def left_over(folders: Iterable[Path]) -> list[Path]:
+    """What dead processes left unfinished below the folders."""
     found = [
         Path(place) / name
         for folder in folders
@@ -37,13 +48,7 @@ def sweep(folders: Iterable[Path]) -> list[Path]:
         for name in (*inside, *files)
         if name.endswith(SUFFIX)
     ]
-    removed = [path for path in found if _is_left_over(path)]
-    for path in removed:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-    return removed
+    return [path for path in found if _is_left_over(path)]
 
 
 def _is_left_over(path: Path) -> bool:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -20,7 +21,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from bandana.flows.running import login as logins
-from bandana.flows.running.processes import Process, descendants, end
+from bandana.flows.running.interrupt import server_ended, stop
+from bandana.flows.running.prefect_health import check_database
+from bandana.flows.running.processes import Process, descendants, end, end_with
+from bandana.flows.running.scratch import is_alive
 from bandana.flows.running.temporary_server import last_line
 from bandana.flows.spec.mistakes import SpecError
 
@@ -28,6 +32,10 @@ if TYPE_CHECKING:
     from prefect.deployments.runner import RunnerDeployment
 
 HOST = "127.0.0.1"
+SERVICE = "BANDANA_SERVICE"
+"""Environment variable: number of the process of `bandana serve` that started a run."""
+FAILED = 1
+"""Exit code of a service whose server ended."""
 _START_UP = 240.0
 _PLANNING = 60.0  # it plans every five seconds
 _GRACE = 20.0
@@ -52,6 +60,13 @@ def service_settings(port: int, login: str) -> dict[str, str]:
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(_HEARTBEAT),
     }
+
+
+def end_with_service() -> None:
+    """In a run that `bandana serve` started: ends it when the service ends, however that ends."""
+    service = os.environ.get(SERVICE, "")
+    if service.isdecimal() and (os.getppid() == int(service) or not is_alive(int(service))):
+        end_with(int(service))
 
 
 def why_unusable(port: int) -> str | None:
@@ -80,10 +95,12 @@ def server(port: int, log: Path) -> Iterator[str]:
 
     Raises:
       SpecError: the port is in use.
+      ServerError: its database is damaged.
       RuntimeError: it ended, or did not answer in time; the message holds its last line.
     """
     check_port(port)
     log.parent.mkdir(parents=True, exist_ok=True)
+    check_database(log.parent)
     previous = signal.signal(signal.SIGTERM, _exit)
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
     with log.open("ab") as sink:
@@ -91,13 +108,28 @@ def server(port: int, log: Path) -> Iterator[str]:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True, preexec_fn=_end_with_parent
         )
+    stopping = threading.Event()
     try:
         _wait_until_healthy(process, f"http://{HOST}:{port}/api/health", log)
+        _watch(process, log, stopping)
         yield f"http://{HOST}:{port}"
     finally:
+        stopping.set()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _stop(process)
         signal.signal(signal.SIGTERM, previous)
+
+
+def _watch(process: subprocess.Popen[bytes], log: Path, stopping: threading.Event) -> None:
+    """Ends everything in one line if the server ends by itself: the runner would ask it again and again."""
+
+    def wait() -> None:
+        code = process.wait()
+        if not stopping.is_set():
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}: {last_line(log)}"
+            stop(server_ended(f"Prefect's server {how}", log.parent.parent), FAILED)
+
+    threading.Thread(target=wait, name="prefect-server", daemon=True).start()
 
 
 @dataclass(frozen=True)

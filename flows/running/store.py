@@ -1,10 +1,15 @@
-"""Finished work, by content key: written whole or not at all, so that a rerun continues where a killed run stood."""
+"""Finished work, by content key: written whole or not at all, so that a rerun continues where a killed run stood.
+
+A result ends with the SHA-256 of its bytes, as evidence does: what a disk or a copy changed is found and computed again.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
+import sys
 import tempfile
 import threading
 import zipfile
@@ -15,12 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from bandana.audits.contents import read_description
+from bandana.audits.contents import DESCRIPTION
 from bandana.flows.keys.content import canonical
 from bandana.flows.running import scratch
 from bandana.flows.running.settings import is_anonymous
 
 _ENDING = ".npz"
+_DIGITS, _END = 64, b"PK\x05\x06"
+"""Length of a SHA-256 in hexadecimal, and how the last 22 bytes of a zip archive without a comment begin."""
 _UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError)
 """What reading a missing or damaged file raises; its result is computed again, and the file overwritten."""
 
@@ -98,19 +105,30 @@ class Store:
             return {}
 
     def load(self, kind: str, key: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-        """The arrays and the description, or None where there is no whole file."""
-        try:
-            with np.load(self.path(kind, key)) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-        except _UNREADABLE:
-            return None
-        return arrays, json.loads(bytes(arrays.pop("description")).decode())
+        """The arrays and the description, or None where there is no whole file; a damaged one is told of."""
+        return self._read(kind, key, is_told=True)
 
     def describe(self, kind: str, key: str) -> dict[str, Any] | None:
-        """The description alone, or None where there is no whole file; arrays are not read."""
+        """The description alone, or None where there is no whole file."""
+        found = self._read(kind, key)
+        return None if found is None else found[1]
+
+    def _read(self, kind: str, key: str, is_told: bool = False) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        path = self.path(kind, key)
         try:
-            return read_description(self.path(kind, key))
-        except _UNREADABLE:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        try:
+            if not _is_whole(content):
+                raise ValueError("its bytes are not those that were written")
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            return arrays, json.loads(bytes(arrays.pop(DESCRIPTION)).decode())
+        except _UNREADABLE as error:
+            if is_told:
+                said = " ".join(str(error).split())[:200]
+                sys.stderr.write(f"warning: {path} is damaged ({said}); it is computed again\n")
             return None
 
     def save(self, kind: str, key: str, arrays: Mapping[str, np.ndarray], description: Mapping[str, Any]) -> Path:
@@ -119,5 +137,21 @@ class Store:
         text = np.frombuffer(canonical(description).encode(), dtype=np.uint8)
         np.savez(buffer, allow_pickle=False, description=text, **arrays)
         path = self.path(kind, key)
-        write_first(path, buffer.getvalue(), lambda _: self.load(kind, key) is not None)
+        write_first(path, _sealed(buffer.getvalue()), lambda _: self._read(kind, key) is not None)
         return path
+
+
+def _sealed(archive: bytes) -> bytes:
+    """A zip archive with the SHA-256 of all bytes before as its comment, which readers of archives pass over."""
+    content = archive[:-2] + _DIGITS.to_bytes(2, "little")
+    return content + hashlib.sha256(content).hexdigest().encode()
+
+
+def _is_whole(content: bytes) -> bool:
+    """Whether a result's bytes are those that were written; one of an earlier version has no hash, and counts as whole.
+
+    No change of a single bit, and no cut, turns a result with a hash into one without.
+    """
+    if content[-22:-18] == _END and content[-2:] == b"\0\0":
+        return True
+    return hashlib.sha256(content[:-_DIGITS]).hexdigest().encode() == content[-_DIGITS:]

@@ -33,7 +33,7 @@ _ours: set[str] = set()
 _FILES = ("prefect.toml", "pyproject.toml", ".env")
 
 
-def start(home: Path, ended: Callable[[str], None]) -> None:
+def start(home: Path, ended: Callable[[str], None]) -> Path | None:
     """Starts the server, and points Prefect at it; call after `DataFolder.prepare`, before Prefect is imported.
 
     The server needs seconds to answer; its port listens at once, so that the first request waits and nobody polls.
@@ -41,12 +41,15 @@ def start(home: Path, ended: Callable[[str], None]) -> None:
     Args:
       home: PREFECT_HOME, where its database and its log lie.
       ended: called from a thread, with what the server said last, if it ends before this process does.
+
+    Returns:
+      where its database lies; None if another server is used.
     """
     if "prefect" in sys.modules or os.environ.get("PREFECT_API_URL"):
-        return
+        return None
     if _is_configured(home):
         if _names_server():
-            return
+            return None
         home = Path(os.environ.get("PREFECT_HOME", home))  # the user's settings hold for ours, which has a password
     process, settings = spawn(home)
     os.environ.update(settings)
@@ -70,6 +73,7 @@ def start(home: Path, ended: Callable[[str], None]) -> None:
     threading.Thread(target=watch, name="prefect-server", daemon=True).start()
     # Registered before Prefect is imported, and so called after Prefect has sent its last events.
     atexit.register(stop)
+    return home
 
 
 def spawn(home: Path) -> tuple[subprocess.Popen[bytes], dict[str, str]]:

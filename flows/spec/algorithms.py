@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
@@ -15,12 +15,26 @@ from bandana.flows.spec.effort import Replays
 from bandana.flows.spec.fields import Count, OneOrSeveral, Positive, Share, Strict
 from bandana.privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
 
+_LEAST, _MOST = 1e-9, 1e9
+
+
+def _within_reach(value: float) -> float:
+    """Refuses what no accountant can tell from no privacy, or from no release at all."""
+    if not _LEAST <= value <= _MOST:
+        raise ValueError(f"must lie between {_LEAST:g} and {_MOST:g}")
+    return value
+
+
+Level = Annotated[Positive, AfterValidator(_within_reach)]
+
 
 class PrivacySpec(Strict):
     """Levels of privacy: every combination of what is given. The fields decide the guarantee."""
 
-    epsilon: OneOrSeveral[Positive] = Field(description="Epsilon that the algorithm promises, one or several.")
-    alpha: OneOrSeveral[Annotated[float, Field(gt=1)]] | None = Field(None, description="Order of a Renyi guarantee.")
+    epsilon: OneOrSeveral[Level] = Field(description="Epsilon that the algorithm promises, one or several.")
+    alpha: OneOrSeveral[Annotated[float, Field(gt=1, le=_MOST)]] | None = Field(
+        None, description="Order of a Renyi guarantee."
+    )
     delta: OneOrSeveral[Share] | None = Field(None, description="Delta of an approximate guarantee.")
     level: Literal["record", "user"] = Field(
         "record",

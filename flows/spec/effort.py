@@ -7,5 +7,6 @@ from typing import Annotated
 from pydantic import Field
 
 from bandana.audits.outcome import MIN_REPLAYS
+from bandana.flows.spec.fields import MOST, NoTruth
 
-Replays = Annotated[int, Field(ge=MIN_REPLAYS)]
+Replays = Annotated[int, Field(ge=MIN_REPLAYS, le=MOST), NoTruth]

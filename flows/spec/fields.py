@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, TypeVar
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 T = TypeVar("T")
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(gt=0, lt=1)]
-Count = Annotated[int, Field(ge=1)]
+MOST = 10**15
+"""The largest count: a float knows it exactly, and so does every product of a few with an array's index."""
+
+
+def _no_truth(value: Any) -> Any:
+    """Refuses true and false, which pydantic takes for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError(f"must be a number, got {str(value).lower()}")
+    return value
+
+
+NoTruth = BeforeValidator(_no_truth)
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), NoTruth]
+Share = Annotated[float, Field(gt=0, lt=1), NoTruth]
+Count = Annotated[int, Field(ge=1, le=MOST), NoTruth]
 _EXPONENT = re.compile(r"[-+]?[0-9.]+e[-+]?[0-9]+", re.I)
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
@@ -43,6 +57,44 @@ class Strict(BaseModel):
     """A model that refuses unknown fields and numbers that are not finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_truth_for_numbers(cls, given: Any) -> Any:
+        """Refuses true and false where a number is asked for, in lists too."""
+        if isinstance(given, Mapping):
+            for name in _numeric_fields(cls):
+                for place, value in _leaves(name, given.get(name)):
+                    if isinstance(value, bool):
+                        raise ValueError(f"{place}: must be a number, got {str(value).lower()}")
+        return given
+
+
+@cache
+def _numeric_fields(model: type[BaseModel]) -> tuple[str, ...]:
+    """Fields that take numbers, and neither truth values nor models."""
+    kinds = {name: set(_kinds(field.annotation)) for name, field in model.model_fields.items()}
+    return tuple(
+        name
+        for name, found in kinds.items()
+        if found & {int, float} and bool not in found and not any(issubclass(kind, BaseModel) for kind in found)
+    )
+
+
+def _kinds(annotation: Any) -> Iterator[type]:
+    """The types that a type consists of."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _kinds(part)
+
+
+def _leaves(place: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from _leaves(f"{place}.{i}", item)
+    else:
+        yield place, value
 
 
 class Labelled(Strict):

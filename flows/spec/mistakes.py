@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import yaml
 from pydantic import BaseModel
 
+_MOST_SHOWN, _MOST_MISTAKES = 200, 20
+_QUOTED = re.compile(r"'[^']{200,}'|\"[^\"]{200,}\"")
+
 
 class SpecError(ValueError):
     """A mistake in a spec; the message names file, line, field, value, and what is allowed."""
 
 
+def shortened(text: str) -> str:
+    """The text, or its first 200 characters."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
+
+
+def printable(text: str) -> str:
+    """The text with characters that would move a terminal's cursor, or hide, written as escapes."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
+def shown(value: Any) -> str:
+    """A value as a message repeats it: in one line of at most 200 characters."""
+    try:
+        return shortened(repr(value))
+    except ValueError:  # a whole number of thousands of digits, which Python does not write
+        return "a number of thousands of digits"
+
+
+def explain_all(items: Sequence[Any], tree: yaml.Node | None, source: str) -> str:
+    """Every mistake, a line each; the first twenty of very many."""
+    lines = [explain(item, tree, source) for item in items[:_MOST_MISTAKES]]
+    more = len(items) - len(lines)
+    return "\n".join([*lines, *([f"{source}: {more} more mistakes of this kind"] if more else [])])
+
+
 def explain(item: Any, tree: yaml.Node | None, source: str) -> str:
     """One mistake: file, line, field, what is wrong, and the value."""
-    node, line, shown = tree, 1, ""
+    node, line, path = tree, 1, ""
     message = item["msg"].removeprefix("Value error, ")
     # A rule between fields names the one to change first: look its line up.
     first = message.split(" ", 1)[0] if item["type"] == "value_error" else ""
@@ -29,21 +58,22 @@ def explain(item: Any, tree: yaml.Node | None, source: str) -> str:
         child = _child(node, part)
         if child is None:
             if node is not None and item["type"] in ("missing", "extra_forbidden") and place == len(item["loc"]):
-                shown += f".{part}"
+                path += f".{part}"
             continue  # a union's tag is part of the location, but of no line
         is_only = isinstance(node, yaml.ScalarNode)
         node, line = child
         if not is_only:
-            shown += f"[{part}]" if isinstance(part, int) else f".{part}"
-    field = shown.lstrip(".") or "spec"
+            path += f"[{part}]" if isinstance(part, int) else f".{part}"
+    field = shortened(path.lstrip(".")) or "spec"
     value = item.get("input")
     if item["type"] == "missing":
         return f"{source}:{line}: {field}: this field is required"
     if item["type"] == "extra_forbidden":
-        return f"{source}:{line}: {field}: unknown field (value {value!r})"
-    is_told = item["type"] == "value_error" and repr(value) in message
-    told = "" if is_told or isinstance(value, dict | list | BaseModel) else f", got {value!r}"
-    return f"{source}:{line}: {field}: {message}{told}"
+        return f"{source}:{line}: {field}: unknown field (value {shown(value)})"
+    is_nested = isinstance(value, dict | list | BaseModel)
+    is_told = is_nested or (item["type"] == "value_error" and repr(value) in message)
+    message = _QUOTED.sub(lambda found: f"{found.group()[:_MOST_SHOWN]}...", printable(" ".join(message.split())))
+    return f"{source}:{line}: {field}: {message}{'' if is_told else f', got {shown(value)}'}"
 
 
 def line_of(place: Sequence[str | int], tree: yaml.Node | None, source: str) -> str:

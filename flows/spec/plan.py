@@ -21,7 +21,7 @@ from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.environment_kinds import Environment, environments_of
 from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.file_names import file_name
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.mistakes import SpecError, printable, shortened
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.problems import problem_of
 from bandana.flows.spec.references import references_of
@@ -50,6 +50,7 @@ class Cell:
       role: why it is played.
       replays: of its audit; None: as the spec's field `audit` has it.
       promised: what is promised to a user with all records; None: the settings' promise, to one record.
+      place: its algorithm's place in the spec, which mistakes name; None for what no spec lists.
     """
 
     spec: Spec
@@ -60,6 +61,7 @@ class Cell:
     role: Role = Role.ALGORITHM
     replays: int | None = None
     promised: Guarantee | None = None
+    place: int | None = None
 
     @property
     def name(self) -> str:
@@ -284,7 +286,7 @@ def cells_of(spec: Spec) -> list[Cell]:
                     _check_features(place, seen, entry, found)
                 varied = item.varied_parameters()
                 own = [
-                    Cell(spec, seen, entry, settings, varied, replays=item.replays, promised=level)
+                    Cell(spec, seen, entry, settings, varied, replays=item.replays, promised=level, place=place)
                     for settings, level in promised
                 ]
                 cells += [_with_tuned(cell, value_of) for cell in own]
@@ -339,6 +341,26 @@ def _to_users(entry: Entry, settings: Settings, users: Participation | None) -> 
         return settings, None
     to_one = per_record(settings.privacy, users, entry.times_for(settings, users))
     return replace(settings, privacy=to_one), settings.privacy
+
+
+def check_cells(cells: Sequence[Cell]) -> None:
+    """Builds every algorithm, and states every claim, before any work: some parameters leave no room for either.
+
+    Raises:
+      SpecError: one cannot be built, or nothing can be said of its noise.
+    """
+    for cell in cells:
+        try:
+            if cell.is_private:
+                claim = cell.claim()
+                claim.epsilon_at(cell.spec.audit.delta)
+            if not cell.entry.stated and not cell.is_expected:
+                cell.algorithm()
+        except SpecError:
+            raise
+        except (ValueError, ArithmeticError, LookupError, TypeError, MemoryError) as error:
+            said = shortened(printable(" ".join(str(error).split()))) or type(error).__name__
+            raise SpecError(f"{cell.spec.line_of_algorithm(cell.place)}{cell.name}: cannot be played: {said}") from error
 
 
 def _with_tuned(cell: Cell, value_of: Callable[[str], float] | None) -> Cell:

@@ -11,16 +11,18 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Discriminator, Field, PrivateAttr, Tag, ValidationError, model_validator
 
-from bandana.flows.spec import tuned
+from bandana.flows.spec import tuned, yaml_text
 from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.deployment import DeploymentSpec
 from bandana.flows.spec.effort import Replays
 from bandana.flows.spec.environment_kinds import EnvironmentSpec
 from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Strict
-from bandana.flows.spec.mistakes import SpecError, explain, line_of
+from bandana.flows.spec.mistakes import SpecError, explain_all, line_of
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.tuned import TuningSpec
+
+_MOST_BLOCKS = 10_000
 
 
 class AuditSpec(Strict):
@@ -105,12 +107,19 @@ class Spec(Strict):
 
     _folder: Path | None = PrivateAttr(None)
     _trial: float | None = PrivateAttr(None)
+    _lines: tuple[str, ...] = PrivateAttr(())
 
     @property
     def place_of_tuned(self) -> Path:
         """Where the values lie that `bandana tune` chose: beside the spec, under the suite's name, if no file is named."""
         named = self.tuning.file if self.tuning is not None else None
         return (self._folder or Path()) / (named or f"{self.name}.tuned.json")
+
+    def line_of_algorithm(self, place: int | None) -> str:
+        """File, line and field of an algorithm, with a colon and a blank, for mistakes that are found later."""
+        if place is None:
+            return "algorithms: "
+        return f"{self._lines[place] if place < len(self._lines) else ''}algorithms[{place}]: "
 
     def with_trial(self, value: float) -> Spec:
         """The spec of a tuning: every cell with one value of the tuned parameter, on seeds of its own."""
@@ -171,6 +180,16 @@ class Spec(Strict):
         return self
 
     @model_validator(mode="after")
+    def _has_files_that_can_be_listed(self) -> Spec:
+        if -(-self.replications // self.block_size) > _MOST_BLOCKS:
+            least = -(-self.replications // _MOST_BLOCKS)
+            raise ValueError(
+                f"block_size: must be at least {least} for {self.replications} replications, as every block is a file and a "
+                f"cell has at most {_MOST_BLOCKS:,} of them, got {self.block_size}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _fits(self) -> Spec:
         for environment in self.environment:
             if (n_actions := environment.n_arms) is None:
@@ -217,19 +236,13 @@ def load_spec(path: Path) -> Spec:
 
 def parse_spec(text: str, source: str, folder: Path) -> Spec:
     """Checks a spec's text; `source` is what its mistakes are reported under."""
-    try:
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise SpecError(f"{source}{line}: not valid YAML: {getattr(error, 'problem', error)}") from error
+    tree, data = yaml_text.read(text, source)
     if not isinstance(data, dict):
         raise SpecError(f"{source}: a spec is a mapping with the fields name, seed, environment, horizon, ...")
     try:
         spec = Spec.model_validate(data, context={"folder": folder})
     except ValidationError as error:
-        raise SpecError("\n".join(explain(item, tree, source) for item in error.errors())) from error
+        raise SpecError(explain_all(error.errors(), tree, source)) from error
     places = [
         item if (file := item.data_file) is None else item.with_file(folder / file).within(folder)
         for item in spec.environment
@@ -237,6 +250,7 @@ def parse_spec(text: str, source: str, folder: Path) -> Spec:
     baseline = None if spec.baseline is None else folder / spec.baseline
     found = spec.model_copy(update={"environment": places, "baseline": baseline})
     found._folder = folder
+    found._lines = tuple(line_of(("algorithms", i), tree, source) for i in range(len(found.algorithms)))
     for i, item in enumerate(found.algorithms):
         if isinstance(item, OwnAlgorithmSpec):
             item.noted(line_of(("algorithms", i), tree, source))
@@ -258,7 +272,7 @@ def standing_alone(spec: Spec, text: str) -> str:
     made = [item.code_reference for item in spec.environment]
     if not any(places) and not any(made) and not own and spec.baseline is None and spec.tuning is None:
         return text
-    tree = yaml.safe_load(text)
+    _, tree = yaml_text.read(text, "spec")
     listed = tree["environment"] if isinstance(tree["environment"], list) else [tree["environment"]]
     books = [item.book for item in spec.environment]
     for item, place, code, book in zip(listed, places, made, books, strict=True):

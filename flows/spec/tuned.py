@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from bandana.flows.keys.content import content_key
 from bandana.flows.spec.fields import Count, Positive, Strict, distinct
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.mistakes import SpecError, explain_all
 
 if TYPE_CHECKING:
     from bandana.flows.spec.spec import Spec
@@ -101,8 +101,10 @@ def read(place: Path, spec: Spec) -> dict[str, float]:
         found = Tuned.model_validate_json(place.read_bytes())
     except FileNotFoundError:
         raise SpecError(f"tuning: {place} does not exist: {again} first, which chooses {_parameter(spec)}") from None
-    except (OSError, ValidationError) as error:
+    except OSError as error:
         raise SpecError(f"tuning: {place} cannot be read: {error}") from error
+    except ValidationError as error:
+        raise SpecError(explain_all(error.errors()[:1], None, f"tuning: {place}")) from error
     if found.question != question(spec):
         raise SpecError(f"tuning: {place} was chosen for another environment, horizon or algorithms: {again} again")
     return found.chosen

@@ -68,7 +68,7 @@ def audit_flow(spec: Spec, data: str) -> list[dict[str, Any]]:
         if (outcome := stored_audit(cell, store)) is not None
     }
     missing = [cell for cell in cells if cell.name not in outcomes]
-    journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
+    journal.begin("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
     examine = _audit.with_options(**patience(spec.execution.retries, spec.execution.audit_timeout))
     futures = {examine.submit(cell, store, cell.name, audit_key(cell)): cell for cell in parts_first(missing)}
     with bar("audit", 2 * len(cells), done=len(outcomes)) as advance:

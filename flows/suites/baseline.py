@@ -23,7 +23,7 @@ from bandana.flows.keys.content import content_key
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec.environment_kinds import Environment
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.mistakes import SpecError, printable, shortened
 from bandana.flows.spec.plan import Cell, cells_of
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.play import BENCHMARK
@@ -117,7 +117,7 @@ def read(path: Path) -> Baseline | None:
         raise SpecError(f"baseline: {path} cannot be read: {error}") from error
     except ValidationError as error:
         item = error.errors()[0]
-        where = ".".join(map(str, item["loc"])) or "the file"
+        where = shortened(printable(".".join(map(str, item["loc"])))) or "the file"
         raise SpecError(f"baseline: {path} is not a baseline: {where}: {item['msg']}; record it anew") from error
 
 

@@ -83,7 +83,7 @@ def benchmark_flow(spec: Spec, data: str) -> None:
     blocks = [block for cell in cells for block in cell.blocks()]
     missing = [block for block in blocks if not is_played(block, store)]
     check_affords(missing)
-    journal.write("benchmark started", suite=spec.name, cells=len(cells), blocks=len(blocks), missing=len(missing))
+    journal.begin("benchmark started", suite=spec.name, cells=len(cells), blocks=len(blocks), missing=len(missing))
     play = _run_block.with_options(**patience(spec.execution.retries, spec.execution.block_timeout))
     futures = {play.submit(block, store, f"{block.cell.name} block {block.index}", block.key): block for block in missing}
     waiting = Counter(block.cell.name for block in missing)

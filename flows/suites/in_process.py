@@ -35,7 +35,7 @@ def benchmark(
     blocks = [block for cell in cells for block in cell.blocks()]
     missing = [block for block in blocks if not is_played(block, store)]
     check_affords(missing)
-    journal.write("benchmark started", suite=spec.name, cells=len(cells), blocks=len(blocks), missing=len(missing))
+    journal.begin("benchmark started", suite=spec.name, cells=len(cells), blocks=len(blocks), missing=len(missing))
     waiting = Counter(block.cell.name for block in missing)
 
     def track(cell: Cell) -> None:
@@ -65,7 +65,7 @@ def audit(spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | N
     store, journal = Store(folder.results), Journal(folder.journal(spec.name))
     cells = [cell for cell in cells_of(spec) if cell.is_private]
     missing = [cell for cell in cells if stored_audit(cell, store) is None]
-    journal.write("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
+    journal.begin("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
     with bar("audit", len(cells), len(cells) - len(missing), seconds_between_lines=_PAUSE) as advance:
         asked = [(cell, audit_key(cell)) for cell in parts_first(missing)]
         for (cell, _), (verdict, seconds) in workers.completed(partial(_audit, store=store), asked):

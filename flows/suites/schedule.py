@@ -18,6 +18,7 @@ from bandana.audits.outcome import Effort
 from bandana.audits.subjects import subjects
 from bandana.flows.running.clock import Times
 from bandana.flows.running.executors import Executor, Resources, task_runner
+from bandana.flows.running.service import end_with_service
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import write_whole
 from bandana.flows.spec.environment_kinds import environments_of
@@ -51,6 +52,7 @@ def nightly_benchmark(
       data: the data folder; None for BANDANA_DATA, or `bandana_data` in the working directory.
       steps: any of benchmark, audit, gate, report; None for benchmark, gate, report.
     """
+    end_with_service()
     checked, text = read_spec(spec)
     folder = DataFolder.open(data)
     write_whole(folder.suite(checked.name) / "spec.yaml", standing_alone(checked, text).encode())
@@ -80,6 +82,7 @@ def weekly_audit(
       examples: cases of the deterministic audit.
       seed: root of all replay seeds.
     """
+    end_with_service()
     effort = Effort(replays, 0.95, 1e-5, examples, seed)
     labels = [label for label in subjects() if not only or label in only]
     return audit_all_flow.fn(labels, effort, str(DataFolder.open(data).root))

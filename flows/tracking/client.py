@@ -78,14 +78,17 @@ class TrackingStore:
         return f"{location}/{suite}".rstrip("/")
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turns what MLflow, its database and the disk say into one sentence with an advice, without any password."""
+    def explained(self, suite: str | None = None) -> Iterator[None]:
+        """Turns what MLflow, its database and the disk say into one sentence with an advice, without any password.
+
+        `suite` names the experiment that is asked for.
+        """
         try:
             yield
         except (TrackingError, FileNotFoundError):
             raise
         except Exception as error:
-            said = None if isinstance(error, ValueError) else advice(error, self.address, self.root)
+            said = None if isinstance(error, ValueError) else advice(error, self.address, self.root, suite)
             self.address.clean(error)
             if said is None:
                 raise

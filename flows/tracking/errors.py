@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import time
 import urllib.error
@@ -14,6 +15,7 @@ from bandana.flows.tracking.address import URI_VARIABLE, TrackingAddress
 
 PAUSES = (1.0, 4.0, 10.0)  # seconds before a failed call is tried again; then the error is told
 _LENGTH = 240
+_FORBIDDEN = re.compile(r"\b403\b|permission_denied|permission denied")
 _REFUSED = re.compile(r"\b(401|403)\b|permission_denied|unauthenticated")
 _KERNEL = re.compile(r"\[Errno -?\d+\] [A-Za-z ,]+|too many \d+ error responses|[Rr]ead timed out|error code \d+")
 _FULL = ("disk is full", "disk full", "no space left")
@@ -68,10 +70,10 @@ def is_passing(error: BaseException) -> bool:
     return any(hint in text for hint in (*_AWAY, "database is locked"))
 
 
-def advice(error: BaseException, address: TrackingAddress, root: Path) -> str | None:
+def advice(error: BaseException, address: TrackingAddress, root: Path, suite: str | None = None) -> str | None:
     """What went wrong with the store at an address, and what to do, or None for an error that is a mistake in the code.
 
-    The default store lies in the folder `root` of this machine.
+    The default store lies in the folder `root` of this machine; `suite` names the experiment that was asked for.
     """
     from_disk = isinstance(error, OSError) and not isinstance(error, urllib.error.URLError | ConnectionError | TimeoutError)
     number = error.errno if isinstance(error, OSError) else None
@@ -101,6 +103,11 @@ def advice(error: BaseException, address: TrackingAddress, root: Path) -> str | 
         return f"{root} cannot be written ({said}): choose another data folder, or change its permissions"
     if address.kind == "postgresql" and any(hint in text for hint in _STRANGERS):
         return f"{named} denies access ({said}): check user, password and database in {URI_VARIABLE}"
+    if address.kind == "http" and suite is not None and _FORBIDDEN.search(text):
+        return (
+            f"{named} denies {address.user or 'this user'} access to the experiment {suite!r} ({said}): its owner or an "
+            f"administrator, grants it with: {grant(address, suite)}"
+        )
     if address.kind == "http" and _REFUSED.search(text):
         return (
             f"{named} denies access ({said}): set MLFLOW_TRACKING_USERNAME and "
@@ -111,6 +118,17 @@ def advice(error: BaseException, address: TrackingAddress, root: Path) -> str | 
     if from_disk or type(error).__module__.split(".")[0] in ("mlflow", "sqlalchemy", "sqlite3", "psycopg2", "psycopg"):
         return f"MLflow at {address.shown} failed: {said}"
     return None
+
+
+def grant(address: TrackingAddress, suite: str) -> str:
+    """The command with which an experiment's owner lets this user write to it; it reads the owner's own login."""
+    user = address.user or os.environ.get("MLFLOW_TRACKING_USERNAME") or "USER"
+    program = (
+        "from mlflow import MlflowClient as C; from mlflow.server.auth.client import AuthServiceClient as A; "
+        f"A({address.shown!r}).grant_user_permission({user!r}, 'experiment', "
+        f"C({address.shown!r}).get_experiment_by_name({suite!r}).experiment_id, 'EDIT')"
+    )
+    return f'python -c "{program}"'
 
 
 def _first_line(error: BaseException) -> str:

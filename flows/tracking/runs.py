@@ -8,8 +8,10 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from bandana.flows.keys.checkout import sources
+from bandana.flows.keys.checkout import checkout, sources
+from bandana.flows.keys.provenance import user
 from bandana.flows.running.scratch import is_alive
+from bandana.flows.running.settings import is_anonymous
 from bandana.flows.tracking.client import TAG_LENGTH, TrackingStore, pages
 from bandana.flows.tracking.contents import Contents, run_tags
 from bandana.flows.tracking.experiments import CONTENT_TAG, Experiments, Known, contents_of
@@ -38,7 +40,7 @@ class Runs:
         missing = [str(path) for path in record.artifacts if not path.exists()]
         if missing:
             raise FileNotFoundError(f"artifacts of {record.name!r} do not exist: {', '.join(missing)}")
-        with self._store.explained():
+        with self._store.explained(suite):
             experiment = self._experiments.of(suite)
             known = self._experiments.current(experiment)
             held = known.get((role, record.run_key))
@@ -157,7 +159,12 @@ class Runs:
             _log.warning("run %s could not be marked %s: %s", run_id, status, self._store.address.mask(str(error)))
 
     def _whereabouts(self, attempt: int) -> dict[str, str]:
-        return {"host": self._host, "pid": str(os.getpid()), "attempt": str(attempt)}
+        code = checkout()
+        names = {} if is_anonymous() else {"mlflow.user": user()}
+        commit = (
+            {} if code is None else {"mlflow.source.git.commit": code.commit, "bandana.clean": str(code.is_clean).lower()}
+        )
+        return {"host": self._host, "pid": str(os.getpid()), "attempt": str(attempt), **names, **commit}
 
 
 def _standing(record: CellRecord) -> dict[str, str]:

@@ -89,7 +89,7 @@ class Tracker:
           ValueError: the name is empty or holds '/'.
           TrackingError: the store cannot be written.
         """
-        with self._store.explained():
+        with self._store.explained(suite):
             found = self._experiments.of(suite)
             wanted = {
                 "mlflow.note.content": description[:TAG_LENGTH],
@@ -138,7 +138,7 @@ class Tracker:
 
     def keep_only(self, suite: str, run_keys: Collection[str]) -> int:
         """Takes the suite's other cells off its comparison page, and counts them; they stay stored."""
-        with self._store.explained():
+        with self._store.explained(suite):
             known = self._experiments.current(self._experiments.of(suite))
             others = [key for role, key in known if role == "cell" and key not in run_keys]
             for key in others:
@@ -147,7 +147,7 @@ class Tracker:
 
     def mark_baseline(self, suite: str, names: Collection[str]) -> int:
         """Tags the suite's current runs of these names, and no others, with `baseline` = true, and counts them."""
-        with self._store.explained():
+        with self._store.explained(suite):
             found = self._store.client.get_experiment_by_name(suite)
             if found is None:
                 return 0
@@ -174,7 +174,7 @@ class Tracker:
         Raises:
           TrackingError: the suite has no experiment yet.
         """
-        with self._store.explained():
+        with self._store.explained(suite):
             found = self._store.client.get_experiment_by_name(suite)
         if found is None:
             raise TrackingError(f"MLflow has no experiment {suite!r} yet: run the suite first")

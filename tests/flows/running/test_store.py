@@ -2,12 +2,15 @@
 
 import errno
 import os
+import socket
 
 import numpy as np
 import pytest
 
+from bandana.flows.keys import checkout, provenance
 from bandana.flows.keys.content import canonical, content_key
 from bandana.flows.running import store as store_module
+from bandana.flows.running.journal import Journal
 from bandana.flows.running.store import Store, write_whole
 
 
@@ -57,6 +60,43 @@ def test_a_missing_or_damaged_result_is_computed_again(tmp_path):
         assert store.load("kind", "key") is store.describe("kind", "key") is None
 
 
+def test_every_flipped_bit_of_a_result_is_found_and_told_of(tmp_path, capsys):
+    store = Store(tmp_path)
+    path = store.save("kind", "key", {"x": np.arange(20.0)}, {"name": "é"})
+    whole = path.read_bytes()
+    for place in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        assert not store_module._is_whole(bytes(flipped)), place
+        if place % 97 == 0:
+            path.write_bytes(flipped)
+            assert store.describe("kind", "key") is None, place
+    assert capsys.readouterr().err == ""
+    assert store.load("kind", "key") is None
+    assert (
+        f"warning: {path} is damaged (its bytes are not those that were written); it is computed again"
+        in capsys.readouterr().err
+    )
+    for end in range(len(whole)):
+        assert not store_module._is_whole(whole[:end]), end
+
+
+def test_a_result_of_an_earlier_version_without_a_hash_is_read(tmp_path):
+    store = Store(tmp_path)
+    path = store.path("kind", "key")
+    path.parent.mkdir()
+    np.savez(path, description=np.frombuffer(b'{"name":"old"}', dtype=np.uint8), x=np.arange(3.0))
+    assert store.describe("kind", "key") == {"name": "old"}
+
+
+def test_a_description_that_is_no_json_is_damage_too(tmp_path):
+    store = Store(tmp_path)
+    path = store.path("kind", "key")
+    path.parent.mkdir()
+    np.savez(path, description=np.frombuffer(b'{"name"', dtype=np.uint8))
+    assert store.load("kind", "key") is None
+
+
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     write_whole(path, b"before")
@@ -69,3 +109,19 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
         write_whole(path, b"after")
     assert path.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["report.html"]
+
+
+@pytest.mark.parametrize("is_anonymous", [False, True])
+def test_a_journal_says_who_began_a_step_from_which_commit_and_where(tmp_path, monkeypatch, is_anonymous):
+    monkeypatch.setenv("BANDANA_ANONYMOUS", str(int(is_anonymous)))
+    journal = Journal(tmp_path / "log.jsonl")
+    journal.begin("benchmark started", cells=3)
+    journal.write("block done")
+    begun, done = journal.read()
+    code = checkout.checkout()
+    assert begun["cells"] == 3
+    assert begun["sources"] == checkout.sources()[:12]
+    assert (begun["commit"] or "").partition(",")[0] == ("" if code is None else code.commit)
+    names = {} if is_anonymous else {"user": provenance.user(), "host": socket.gethostname()}
+    assert {name: begun[name] for name in ("user", "host") if name in begun} == names
+    assert set(done) == {"time", "event"}

@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 
+from bandana.flows.keys import provenance
+from bandana.flows.keys.checkout import checkout
 from bandana.flows.tracking.comparison_view import (
     VIEW_KEY,
     VIEW_TAG,
@@ -94,6 +96,9 @@ def test_a_cell_is_one_flat_finished_run_with_everything_that_finds_it_again(tra
     assert run.data.tags["pid"] == str(os.getpid())
     assert expected.items() <= run.data.tags.items()
     assert {"host", "bandana.code", "environment", "mlflow.runColor"} <= set(run.data.tags)
+    assert run.data.tags["mlflow.user"] == provenance.user()
+    code = checkout()
+    assert run.data.tags.get("mlflow.source.git.commit") == (None if code is None else code.commit)
     assert run.data.tags["current"] == "true"
     assert "benchmark" in run.data.tags["mlflow.note.content"]
     assert run.data.params == {k: str(v) for k, v in CELL.params.items()}

@@ -117,6 +117,31 @@ def test_a_server_lets_in_who_has_the_password(server: Server, tmp_path: Path, m
         tracker.server_arguments()
 
 
+def test_who_lacks_a_grant_is_told_of_the_experiment_and_of_the_command(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner runs the command as it is printed, and then the same call succeeds."""
+    from mlflow.server.auth.client import AuthServiceClient
+
+    ann = "ann's-own-password-1"
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "admin")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
+    assert Tracker(tmp_path, server.url).experiment("shared", "text")
+    AuthServiceClient(server.url).create_user("ann", ann)
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ann")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", ann)
+    with pytest.raises(TrackingError, match="denies ann access to the experiment 'shared'") as refused:
+        Tracker(tmp_path, server.url).experiment("shared", "text")
+    message = str(refused.value)
+    assert "\n" not in message
+    assert ann not in message
+    command = message.partition("grants it with: ")[2]
+    owner = {**os.environ, "MLFLOW_TRACKING_USERNAME": "admin", "MLFLOW_TRACKING_PASSWORD": PASSWORD}
+    owner["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{owner['PATH']}"
+    subprocess.run(["sh", "-c", command], env=owner, check=True, cwd=tmp_path)
+    assert Tracker(tmp_path, server.url).experiment("shared", "text")
+
+
 @pytest.mark.nightly
 def test_a_server_that_dies_in_the_middle_costs_nothing_that_was_finished(
     server: Server, write_spec: Any, tmp_path: Path

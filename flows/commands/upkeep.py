@@ -1,0 +1,71 @@
+"""Commands that keep an installation in order: prune, doctor."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bandana.flows.commands.failures import failures
+from bandana.flows.commands.options import FAILURE, AsJson, Data, Debug, console, echo
+from bandana.flows.running.settings import DataFolder, data_root
+
+
+def prune(
+    keep: Annotated[str, typer.Option(metavar="TIME", help="Younger results stay, such as 30d, 12h or 4w.")] = "30d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")] = False,
+    as_json: AsJson = False,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Remove old results that no report, no present spec and no budget book needs; reports, evidence and baselines stay."""
+    with failures(debug):
+        from bandana.flows.suites.prune import prune as clear
+        from bandana.flows.suites.prune import seconds_of
+
+        seconds = seconds_of(keep)
+        found = clear(DataFolder(_there(data)), seconds, is_dry=dry_run)
+        if as_json:
+            removed = [str(path) for path in found.removed]
+            typer.echo(
+                json.dumps({"removed": removed, "bytes": found.n_bytes, "kept": found.kept, "notes": found.notes}, indent=1)
+            )
+            return
+        echo(*(f"note: {note}" for note in found.notes))
+        what = "would be removed" if dry_run else "removed"
+        typer.echo(f"{what}: {len(found.removed)} results, {found.n_bytes / 2**20:,.1f} MiB")
+        reasons = ", ".join(f"{number} {why}" for why, number in sorted(found.kept.items()))
+        typer.echo(f"kept: {sum(found.kept.values())} results{f' ({reasons})' if reasons else ''}")
+
+
+def doctor(as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
+    """Look for what is wrong: versions, ports, disk, databases, unfinished files, locks, what would be computed again."""
+    with failures(debug):
+        from rich.table import Table
+
+        from bandana.flows.queries.doctor import State, examine
+
+        root = data_root(data)
+        found = examine(DataFolder(root) if root.is_dir() else None)
+        if as_json:
+            typer.echo(json.dumps([asdict(each) for each in found], indent=1))
+        else:
+            table = Table("what", "", "found")
+            for each in found:
+                table.add_row(each.what, str(each.state), each.said)
+            console(150).print(table)
+        if any(each.state is State.BAD for each in found):
+            raise typer.Exit(FAILURE)
+
+
+def _there(data: Path | None) -> Path:
+    """The data folder, which must exist."""
+    from bandana.flows.spec.mistakes import SpecError
+
+    root = data_root(data)
+    if not root.is_dir():
+        raise SpecError(f"--data: {root} does not exist")
+    return root

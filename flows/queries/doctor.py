@@ -1,0 +1,226 @@
+"""What is wrong, or soon will be, with an installation and its data folder: nothing is changed, and nothing is started."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from bandana.flows.keys import checkout
+from bandana.flows.running import scratch
+from bandana.flows.running.prefect_health import DATABASE, damage, unanswered
+from bandana.flows.running.service import why_unusable
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_data import SECRET, pinned
+from bandana.flows.spec.plan import played_cells
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites.play import is_played
+from bandana.flows.suites.work import evidence_of
+from bandana.flows.tracking.errors import TrackingError
+from bandana.flows.tracking.tracker import Tracker
+
+_PORTS = {4200: "bandana serve", 5000: "bandana ui"}
+_SHOWN = ("prefect", "mlflow", "numpy", "scipy", "numba")
+_LITTLE, _NONE = 5 << 30, 128 << 20
+
+
+class State(StrEnum):
+    """How serious a finding is."""
+
+    GOOD = "good"
+    NOTE = "note"
+    BAD = "BAD"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at; `what` names it, `said` says what was found, and what to do if anything."""
+
+    what: str
+    state: State
+    said: str
+
+
+def examine(folder: DataFolder | None) -> list[Finding]:
+    """Looks at versions, ports, servers and, of the data folder, disk, databases, unfinished files, locks and suites.
+
+    Args:
+      folder: None where there is no data folder yet.
+    """
+    found = [*_versions(), *_ports(), *_prefect()]
+    if folder is None:
+        return [*found, Finding("data folder", State.NOTE, "there is none yet; the first command makes it")]
+    return [
+        *found,
+        *_disk(folder),
+        *_databases(folder),
+        *_tracking(folder),
+        *_unfinished(folder),
+        *_locks(folder),
+        *_suites(folder),
+    ]
+
+
+def _versions() -> Iterator[Finding]:
+    code = checkout.checkout()
+    commit = "no checkout" if code is None else f"commit {code.commit[:12]}{'' if code.is_clean else ', with changes'}"
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("bandana", State.GOOD, f"sources {checkout.sources()[:12]}, {commit}; Python {python}")
+    wrong = list(_broken_requirements())
+    shown = ", ".join(f"{name} {version(name)}" for name in _SHOWN)
+    if wrong:
+        yield Finding("packages", State.BAD, f"{'; '.join(wrong)}: install as README.md says")
+    else:
+        yield Finding("packages", State.GOOD, f"{shown}; all that Bandana needs is installed as it asks")
+
+
+def _broken_requirements() -> Iterator[str]:
+    from packaging.requirements import Requirement
+
+    try:
+        asked = requires("bandana") or []
+    except PackageNotFoundError:
+        yield "bandana is not installed"
+        return
+    for line in asked:
+        requirement = Requirement(line)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            installed = version(requirement.name)
+        except PackageNotFoundError:
+            yield f"{requirement.name} is missing"
+            continue
+        if not requirement.specifier.contains(installed, prereleases=True):
+            yield f"{requirement.name} {installed} is not {requirement.specifier}"
+
+
+def _ports() -> Iterator[Finding]:
+    for port, user in _PORTS.items():
+        why = why_unusable(port)
+        said = (
+            f"free, for `{user}`"
+            if why is None
+            else f"{why}: `{user}` runs, or another program; `{user} --port` takes another one"
+        )
+        yield Finding(f"port {port}", State.GOOD if why is None else State.NOTE, said)
+
+
+def _prefect() -> Iterator[Finding]:
+    if address := os.environ.get("PREFECT_API_URL", "").rstrip("/"):
+        why = unanswered(f"{address}/health")
+        said = "answers" if why is None else f"does not answer ({why}): start it, or clear PREFECT_API_URL"
+        yield Finding(f"Prefect at {address}", State.GOOD if why is None else State.BAD, said)
+
+
+def _disk(folder: DataFolder) -> Iterator[Finding]:
+    free = shutil.disk_usage(folder.root).free
+    sizes = {place.name: _size(place) for place in sorted(folder.root.iterdir()) if place.is_dir()}
+    parts = ", ".join(f"{name} {size / 2**20:,.0f}" for name, size in sizes.items() if size >= 1 << 19)
+    said = f"{free / 2**30:,.1f} GiB free; {sum(sizes.values()) / 2**20:,.0f} MiB are used{f' ({parts})' if parts else ''}"
+    state = State.BAD if free < _NONE else State.NOTE if free < _LITTLE else State.GOOD
+    advice = "" if state is State.GOOD else ": free some space, for example with `bandana prune --keep 30d`"
+    yield Finding(f"disk of {folder.root}", state, said + advice)
+
+
+def _size(place: Path) -> int:
+    """Bytes of the files below a folder, each counted once however many names it has."""
+    seen: dict[tuple[int, int], int] = {}
+    for path in place.rglob("*"):
+        try:
+            about = path.lstat()
+        except OSError:
+            continue  # it was removed meanwhile
+        if not path.is_dir():
+            seen[about.st_dev, about.st_ino] = about.st_size
+    return sum(seen.values())
+
+
+def _databases(folder: DataFolder) -> Iterator[Finding]:
+    places = [
+        folder.prefect / DATABASE,
+        folder.root / "mlflow" / "mlflow.db",
+        *sorted((folder.root / "books").glob("*.sqlite")),
+    ]
+    for path in places:
+        if path.exists():
+            why = damage(path)
+            advice = (
+                "restore it from a copy" if path.parent.name == "books" else "move it away; the next command makes a new one"
+            )
+            said = "whole" if why is None else f"damaged ({why}): {advice}"
+            yield Finding(str(path.relative_to(folder.root)), State.GOOD if why is None else State.BAD, said)
+
+
+def _tracking(folder: DataFolder) -> Iterator[Finding]:
+    try:
+        Tracker.check(folder.root)
+    except (TrackingError, SpecError) as error:
+        yield Finding("MLflow", State.BAD, " ".join(str(error).split()))
+    else:
+        yield Finding("MLflow", State.GOOD, "its store answers")
+
+
+def _unfinished(folder: DataFolder) -> Iterator[Finding]:
+    left = scratch.left_over(place for place in folder.root.iterdir() if place.is_dir() and place != folder.prefect)
+    if left:
+        yield Finding("unfinished files", State.NOTE, f"{len(left)} of processes that ended; `bandana prune` removes them")
+    else:
+        yield Finding("unfinished files", State.GOOD, "none")
+
+
+def _locks(folder: DataFolder) -> Iterator[Finding]:
+    """Locks that somebody holds: whoever dies lets go of his, so that none is ever stale."""
+    files = [folder.prefect / "server.lock", *sorted((folder.root / "mlflow" / "locks").glob("*.lock"))]
+    held = [str(path.relative_to(folder.root)) for path in files if path.exists() and _is_held(path)]
+    said = (
+        f"{len(held)} held by a command that runs: {', '.join(held[:5])}" if held else "none is held, and none can be stale"
+    )
+    yield Finding("locks", State.NOTE if held else State.GOOD, said)
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _suites(folder: DataFolder) -> Iterator[Finding]:
+    store = Store(folder.results)
+    parent = folder.suite("x").parent
+    for place in sorted(parent.iterdir()) if parent.is_dir() else ():
+        if (place / "spec.yaml").exists():
+            yield _suite(place, folder, store)
+
+
+def _suite(place: Path, folder: DataFolder, store: Store) -> Finding:
+    """What a rerun of a suite would compute again, by the present code and versions."""
+    name = f"suite {place.name}"
+    try:
+        spec = load_spec(place / "spec.yaml")
+        cells = played_cells(pinned(spec, folder.root) if (folder.root / SECRET).exists() else spec)
+        blocks = [block for cell in cells for block in cell.blocks()]
+        missing = sum(not is_played(block, store) for block in blocks)
+        private = [cell for cell in cells if cell.is_private]
+        audits = sum(not evidence_of(cell, store).exists() for cell in private)
+    except (SpecError, OSError, ValueError) as error:
+        return Finding(name, State.NOTE, f"cannot be read: {' '.join(str(error).split())[:300]}")
+    if not missing and not audits:
+        return Finding(name, State.GOOD, "nothing would be computed again")
+    said = (
+        f"{missing} of {len(blocks)} blocks and {audits} of {len(private)} audits are missing, or of other code or versions"
+    )
+    return Finding(name, State.NOTE, f"{said}; a rerun computes them")

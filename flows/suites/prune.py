@@ -1,0 +1,141 @@
+"""What a data folder need not keep: old results that no report, no present spec and no budget book stands on."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_data import SECRET, pinned
+from bandana.flows.spec.plan import played_cells
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites.play import BENCHMARK, BOOK
+from bandana.flows.suites.work import evidence_of
+
+_UNITS = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+YOUNG, REPORTED, PRESENT, PAID, UNREADABLE = (
+    "younger", "in a report", "of a suite's present spec", "paid for from a budget book", "of a suite that cannot be read",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What `prune` found.
+
+    Attributes:
+      removed: files that are gone, or would be, and what they took of the disk.
+      n_bytes: which the disk has again; a file that has a second name, such as a suite's evidence, frees nothing.
+      kept: why others stay -> how many.
+      notes: suites that cannot be read, with the reason.
+    """
+
+    removed: tuple[Path, ...]
+    n_bytes: int
+    kept: dict[str, int]
+    notes: tuple[str, ...]
+
+
+def seconds_of(text: str) -> float:
+    """A time such as 30d, 12h or 4w, in seconds.
+
+    Raises:
+      SpecError: it is none, or shorter than an hour, within which a run may still need what it stored.
+    """
+    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([hdw])", text.strip())
+    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    if seconds < _UNITS["h"]:
+        raise SpecError(f"--keep: must be a time of at least an hour, such as 30d, 12h or 4w, got {text[:200]!r}")
+    return seconds
+
+
+def prune(folder: DataFolder, keep: float, *, is_dry: bool = False) -> Pruned:
+    """Removes results older than `keep` seconds that nothing stands on, and unfinished files of dead processes.
+
+    Reports, evidence files of suites, baselines, budget books, MLflow's runs and everything outside `results/` stay. What is
+    removed is computed again if a spec asks for it again; what was drawn on private rows and charged to a book never is, as
+    that would be charged again.
+    """
+    store, now = Store(folder.results), time.time()
+    reported, notes = _reported(folder)
+    present, more = _present(folder, store)
+    kept: Counter[str] = Counter()
+    removed, n_bytes = [], 0
+    for path in sorted(folder.results.glob("*/*.npz")):
+        name, about = f"{path.parent.name}/{path.name}", path.stat()
+        why = (
+            YOUNG if now - about.st_mtime < keep
+            else REPORTED if name in reported
+            else PRESENT if name in present
+            else _guarded(path, store, is_private_known=not notes and not more)
+        )  # fmt: skip
+        if why is not None:
+            kept[why] += 1
+            continue
+        removed.append(path)
+        n_bytes += about.st_size if about.st_nlink == 1 else 0
+        if not is_dry:
+            path.unlink(missing_ok=True)
+    if not is_dry:
+        folder.sweep()
+    return Pruned(tuple(removed), n_bytes, dict(kept), (*notes, *more))
+
+
+def _guarded(path: Path, store: Store, *, is_private_known: bool) -> str | None:
+    """Why an old result that nothing names stays nevertheless; None if it need not."""
+    if path.parent.name == BENCHMARK:
+        described = store.describe(BENCHMARK, path.stem)
+        if described is not None and described.get(BOOK) is not None:
+            return PAID
+    if is_private_known:
+        return None
+    return UNREADABLE  # its suite may be one of those
+
+
+def _reported(folder: DataFolder) -> tuple[set[str], list[str]]:
+    """Results that reports list, by kind and name, with those that their evidence is a second name of."""
+    found: set[str] = set()
+    notes = []
+    for suite in _suites(folder):
+        report = suite / "report.json"
+        if not report.exists():
+            continue
+        try:
+            for file in json.loads(report.read_text(encoding="utf-8"))["evidence"]["files"]:
+                found.add(str(file["path"]).removeprefix("results/"))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            notes.append(f"{report}: cannot be read ({type(error).__name__})")
+    return found, notes
+
+
+def _present(folder: DataFolder, store: Store) -> tuple[set[str], list[str]]:
+    """Results that the suites' specs name by the present code: a rerun finds them."""
+    found: set[str] = set()
+    notes = []
+    for suite in _suites(folder):
+        if not (suite / "spec.yaml").exists():
+            continue
+        try:
+            spec = load_spec(suite / "spec.yaml")
+            for cell in played_cells(pinned(spec, folder.root) if (folder.root / SECRET).exists() else spec):
+                found |= {_name(store.path(BENCHMARK, block.key)) for block in cell.blocks()}
+                if cell.is_private:
+                    found.add(_name(evidence_of(cell, store)))
+        except (SpecError, OSError, ValueError) as error:
+            notes.append(f"{suite.name}: its spec cannot be read: {' '.join(str(error).split())[:200]}")
+    return found, notes
+
+
+def _suites(folder: DataFolder) -> Iterator[Path]:
+    parent = folder.suite("x").parent
+    yield from (sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else ())
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"

@@ -1,0 +1,46 @@
+"""The lock file: every package once, exactly, with hashes, in the versions of the constraints, and naming no host."""
+
+import re
+from importlib.metadata import requires
+
+from documentation import ROOT
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+_ENTRY = re.compile(
+    r"(?P<name>[a-z0-9-]+)==(?P<version>[0-9A-Za-z.!]+) \\\n(?P<hashes>(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)"
+)
+
+
+def _locked():
+    text = (ROOT / "requirements.lock").read_text()
+    body = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+    found = list(_ENTRY.finditer(body))
+    assert "".join(entry.group() for entry in found) == body  # nothing else stands there, so no address of a server either
+    names = [entry["name"] for entry in found]
+    assert names == sorted(set(names))
+    return {entry["name"]: entry["version"] for entry in found}
+
+
+def test_the_lock_holds_every_package_once_with_hashes():
+    assert len(_locked()) > 200
+
+
+def test_the_lock_and_the_constraints_agree():
+    locked = _locked()
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
+    asked = [Requirement(line) for line in lines]
+    checked = [one for one in asked if canonicalize_name(one.name) in locked]
+    assert len(checked) >= len(asked) - 1  # diffprivlib is no dependency of the tests
+    for one in checked:
+        assert one.specifier.contains(locked[canonicalize_name(one.name)]), one
+
+
+def test_the_lock_holds_what_bandana_and_its_tests_ask_for():
+    locked = _locked()
+    for line in requires("bandana"):
+        one = Requirement(line)
+        extra = re.search(r'extra == "(\w+)"', str(one.marker or ""))
+        if (extra and extra[1] in ("diffprivlib", "gymnasium")) or canonicalize_name(one.name) == "bandana":
+            continue
+        assert one.specifier.contains(locked[canonicalize_name(one.name)], prereleases=True), line
