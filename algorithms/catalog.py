@@ -17,6 +17,7 @@ from bandana.algorithms.entry import Entry
 from bandana.algorithms.plugins import ALGORITHMS, Found, loaded
 from bandana.algorithms.rl.linear_mdp import entries as linear_mdp
 from bandana.algorithms.rl.mixture import entries as mixture
+from bandana.algorithms.rl.tabular import entries as tabular
 
 NONE = "none"
 """The trust model of a non-private algorithm."""
@@ -40,7 +41,9 @@ def labelled(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-_FAMILIES = (finite_arm, finite_arm_batches, finite_arm_coins, linear, contextual, kernel, capri, mixture, linear_mdp)
+_FAMILIES = (
+    finite_arm, finite_arm_batches, finite_arm_coins, linear, contextual, kernel, capri, mixture, linear_mdp, tabular,
+)  # fmt: skip
 CATALOG: tuple[Entry, ...] = labelled([entry for family in _FAMILIES for entry in family.ENTRIES])
 """Entries of one algorithm stand together, the non-private one first."""
 

@@ -20,6 +20,7 @@ from benchmarks import (
     orchestration,
     projected_kernel_bandits,
     replays,
+    tabular,
     tightness,
     tracking,
 )
@@ -31,6 +32,7 @@ def main() -> int:
     parser.add_argument("--skip-demo", action="store_true", help="leave the whole demo out (it takes about a minute)")
     chosen = parser.parse_args()
     parts = [episodes, finite_arms, linear_bandits, kernel_bandits, projected_kernel_bandits, mixture_mdps, linear_mdp]
+    parts += [tabular]
     parts += [replays, tightness, false_alarms, accounting, tracking, orchestration]
     parts += [] if chosen.skip_demo else [end_to_end]
     results = [result for part in parts for result in part.measure()]

@@ -18,6 +18,7 @@ from bandana.flows.spec import (
     logged_data,
     own_environments,
     real_arms,
+    tabular,
 )  # fmt: skip
 from bandana.flows.spec.environment import Environment, EnvironmentFields
 
@@ -29,6 +30,7 @@ _CLASSES = {
     **kernel.CLASSES,
     **functions.CLASSES,
     **episodes.CLASSES,
+    **tabular.CLASSES,
     **own_environments.CLASSES,
     **gymnasium_environments.CLASSES,
     **logged_data.CLASSES,

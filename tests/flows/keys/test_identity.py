@@ -356,6 +356,8 @@ PLAYED = {
         {"algorithm": "ucrl-vtr", "model": "joint", "calibrations": "tight", "privacy": PURE},
     ),
     "modes": ({"kind": "modes"}, {"algorithm": "lsvi-ucb", "model": "joint", **TIGHT}),
+    "river-swim": ({"kind": "river-swim", "steps": 3}, {"algorithm": "ucb-vi", "model": "joint", **TIGHT}),
+    "inventory": ({"kind": "inventory", "steps": 3}, {"algorithm": "ucb-vi", "model": "local", **TIGHT}),
 }  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Optimistic value iteration in finite Markov decision processes without structure."""

@@ -1,0 +1,161 @@
+r"""UCB-VI in all its forms: without noise, jointly and locally private; as printed, and with the least noise.
+
+What is released, and with which noise:
+
+  joint, pure, printed         PUCB. Visits, transitions and rewards apart, Laplace noise on the nodes of a binary tree,
+                               and its bonus: as a rule it exceeds H for any K in reach, so that the policy explores and
+                               never uses what it learned. The noise is twice the printed one, which is right for
+                               neighbors that add or remove an episode (`bandana.algorithms.papers.tabular_rl`).
+  joint, pure, tight           Rows without visits, rewards less 1/2: half of that sensitivity, 3 H in L1; the nodes of a
+                               tree over looks; and what `UCBVI` proves.
+  joint, approximate, tight    One release for all counters of all steps, Gaussian noise at sqrt(3 H) in L2, visits with
+                               twice the noise at no cost, on a factorized sum: one event, for any number of looks.
+  local, pure, printed         LDP-OBI's message: the three families, Laplace noise of scale 6 H / epsilon on every entry.
+  local, pure and approximate, tight   The rows above, noised by each user at 3 H in L1, or sqrt(3 H) in L2.
+
+Departures from the papers. The policy is planned after batches of users, floor(sqrt K) as a rule: PUCB and LDP-OBI plan
+after every episode, `looks = K`, which is many times as slow; when to plan is public. Rewards and transitions may differ
+from step to step in all forms; LDP-OBI is stated for processes that do not, and adds up all steps; its printed form has
+the width that `UCBVI` proves. Values are moved into [0, H - h + 1], those of PUCB into [0, H]. In place of Qiao and
+Wang's post-processing by linear programs, which makes counts a distribution for the sake of their bonus, `UCBVI` bounds
+what noise does to the variance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bandana.algorithms.papers import tabular_rl
+from bandana.algorithms.rl.tabular.statistics import Errors, Layout, printed, with_visits
+from bandana.algorithms.rl.tabular.ucb_vi import BONUSES, UCBVI
+from bandana.privacy_core import (
+    ApproxDP,
+    Exact,
+    Factorized,
+    FactorizedSum,
+    Gaussian,
+    Laplace,
+    LocalSum,
+    PhaseSum,
+    PhaseTotal,
+    PrivateSum,
+    PureDP,
+    Releases,
+    Structure,
+    Tree,
+    TreeSum,
+    TrustModel,
+    calibrate,
+)
+from bandana.privacy_core.checks import at_least, failure_of, one_of
+
+
+@dataclass(frozen=True)
+class UCBVISettings:
+    """Settings that all forms of UCB-VI share.
+
+    Raises ValueError where one is out of its range; the message names it.
+
+    Attributes:
+      n_states: S.
+      n_actions: A.
+      episode_length: H.
+      horizon: K, episodes.
+      looks: how often the policy is planned, at most; None: after every floor(sqrt K) episodes.
+      bonus: one of `BONUSES`; None: hoeffding.
+      failure: of the width; None: 1 / horizon.
+      beta_scale: factor on the width.
+    """
+
+    n_states: int
+    n_actions: int
+    episode_length: int
+    horizon: int
+    looks: int | None = None
+    bonus: str | None = None
+    failure: float | None = None
+    beta_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        at_least("horizon", self.horizon, 1)
+        if self.looks is not None:
+            at_least("looks", self.looks, 1)
+        if self.bonus is not None:
+            one_of("bonus", self.bonus, BONUSES)
+
+    @property
+    def schedule(self) -> tuple[int, ...]:
+        """After how many episodes the policy is planned."""
+        wanted = self.looks or max(1, int(self.horizon**0.5))
+        size = -(-self.horizon // wanted)
+        return tuple(range(size, self.horizon, size))
+
+    def twin(self) -> UCBVI:
+        """The non-private twin: the same algorithm on exact statistics."""
+        return self._built(PhaseTotal(PhaseSum(Exact())), Layout(self.n_states), tuple(Errors() for _ in self.schedule))
+
+    def private(self, promise: ApproxDP | PureDP, trust: TrustModel, calibration: str) -> UCBVI:
+        """The form that keeps a promise.
+
+        Args:
+          promise: approximate privacy, with Gaussian noise, or pure privacy, with Laplace noise.
+          trust: joint or local.
+          calibration: `printed`, for pure privacy, or `tight`; see the module.
+
+        Raises:
+          ValueError: an argument or a setting out of its range; the message names it.
+        """
+        one_of("trust", trust, (TrustModel.JOINT, TrustModel.LOCAL))
+        if isinstance(promise, ApproxDP):
+            one_of("calibration", calibration, ("tight",))
+            return self._gaussian(promise, trust)
+        is_print = one_of("calibration", calibration, ("printed", "tight")) == "printed"
+        layout = printed(self.n_states) if is_print else Layout(self.n_states)
+        sensitivity, steps = layout.sensitivity_l1(self.episode_length), max(1, len(self.schedule))
+        if trust is TrustModel.LOCAL:
+            multiplier = tabular_rl.message_multiplier(promise.epsilon) if is_print else calibrate(promise, Releases(1))
+            mechanism = Laplace(sensitivity, multiplier)
+            errors = [layout.laplace_errors(mechanism.scale, look, self._share) for look in self.schedule]
+            return self._built(LocalSum(mechanism), layout, tuple(errors))
+        if is_print and self.bonus == "bernstein":
+            raise ValueError("bonus must be hoeffding, or left out, for printed: that is PUCB with its own bonus")
+        own = tabular_rl.pucb_multiplier(promise.epsilon, self.horizon) if is_print else calibrate(promise, Tree(steps))
+        mechanism = Laplace(sensitivity, own)
+        looks = range(1, len(self.schedule) + 1)
+        errors = [layout.laplace_errors(mechanism.scale, look.bit_count(), self._share) for look in looks]
+        return self._built(TreeSum(mechanism, steps), layout, tuple(errors), promise if is_print else None)
+
+    def _gaussian(self, promise: ApproxDP, trust: TrustModel) -> UCBVI:
+        layout, steps = with_visits(self.n_states), max(1, len(self.schedule))
+        is_local = trust is TrustModel.LOCAL
+        structure: Structure = Releases(1) if is_local else Factorized(steps)
+        mechanism = Gaussian(layout.sensitivity_l2(self.episode_length), calibrate(promise, structure))
+        sums: LocalSum | FactorizedSum = LocalSum(mechanism) if is_local else FactorizedSum(mechanism, steps)
+        closings = self.schedule if is_local else range(1, len(self.schedule) + 1)
+        errors = [layout.gaussian_errors(sums.noise_deviation(closing), self._share) for closing in closings]
+        return self._built(sums, layout, tuple(errors))
+
+    @property
+    def _failure(self) -> float:
+        return failure_of(self.failure, self.horizon)
+
+    @property
+    def _share(self) -> float:
+        """Failure probability of one error in one row at one look: all of them share a third."""
+        rows = self.episode_length * self.n_states * self.n_actions
+        return self._failure / (9 * rows * max(1, len(self.schedule)))
+
+    def _built(self, sums: PrivateSum, layout: Layout, errors: tuple[Errors, ...], print_of: PureDP | None = None) -> UCBVI:
+        length, width = self.episode_length, None
+        caps = tuple(float(length - h) for h in range(length + 1))
+        if print_of is not None:
+            caps = (float(length),) * length + (0.0,)
+            size = length, self.n_states, self.n_actions, self._failure
+            width = (
+                tabular_rl.pucb_error(print_of.epsilon, self.horizon, *size),
+                tabular_rl.pucb_log(self.horizon, self._failure),
+            )
+        return UCBVI(
+            self.n_states, self.n_actions, length, self.horizon, self.schedule, sums, layout, errors, caps, self._failure,
+            self.bonus or BONUSES[0], self.beta_scale, width,
+        )  # fmt: skip

@@ -1,0 +1,131 @@
+"""Faults that only value iteration on counts can have: counters that are forgotten, doubled or exact, and the printed proof.
+
+The printed sensitivity counts what an episode enters and forgets what the one that it replaces leaves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bandana.algorithms.protocol import FloatArray, Record
+from bandana.algorithms.rl.tabular.ucb_vi import UCBVI, Sensitive
+from bandana.audits.faults import regression, releases
+from bandana.audits.faults.fault import DRAWN, Control, caught_as, extended, fault_of, without
+from bandana.audits.outcome import DETERMINISTIC, NOISE
+from bandana.privacy_core import Ledger
+
+# --- noise that is wrong -------------------------------------------------------------------------------------------------
+
+
+def _made_for(change: Callable[[Any, float], float]) -> Callable[[Any], Any]:
+    """Plants noise that is made for another sensitivity, (algorithm, its own) -> another, at the declared cost."""
+
+    def plant(honest: Any) -> Any:
+        mechanism = honest.sums.mechanism
+        name = "sensitivity_l1" if mechanism.norm == "L1" else "sensitivity_l2"
+        faulty = replace(mechanism, **{name: change(honest, getattr(mechanism, name))})
+        return replace(honest, sums=replace(honest.sums, mechanism=faulty))
+
+    return plant
+
+
+def _entered_alone(honest: Any, own: float) -> float:
+    """Noise counts the counters that an episode enters, not those that it leaves: as printed (2 epsilon, sqrt(2) mu0)."""
+    return own / (2 if honest.sums.mechanism.norm == "L1" else math.sqrt(2))
+
+
+def _one_step_paid(honest: Any, own: float) -> float:
+    """Noise is made for one step of an episode, and a user enters all (H epsilon, sqrt(H) mu0)."""
+    n_steps = honest.episode_length
+    return float(own / (n_steps if honest.sums.mechanism.norm == "L1" else math.sqrt(n_steps)))
+
+
+def _no_noise_on_rewards(honest: Any) -> Any:
+    """Counts have noise, and sums of rewards have none (no privacy)."""
+    layout, rows = honest.layout, honest.episode_length * honest.n_states * honest.n_actions
+    share = np.ones((rows, layout.width))
+    share[:, honest.n_states] = 0.0
+    return releases.Planted(honest, releases.through(lambda asked: releases.uneven(asked, lambda n_free: share.ravel())))
+
+
+# --- contributions and decisions that are wrong --------------------------------------------------------------------------
+
+
+class _CountedTwice(UCBVI):
+    """Every transition is counted twice (up to 2 mu0)."""
+
+    def count(self, record: Record, out: FloatArray) -> None:
+        super().count(record, out)
+        super().count(record, out)
+
+
+class _RewardsNotClipped(UCBVI):
+    """Rewards are ten times too large, and are not clipped."""
+
+    def count(self, record: Record, out: FloatArray) -> None:
+        super().count(record, out)
+        assert record.states is not None
+        r, h = np.indices(record.actions.shape)
+        out[r, h, record.states[:, :-1], record.actions, self.n_states] += 9 * np.clip(record.rewards, 0, 1)
+
+
+class _KnownPairs(UCBVI):
+    """Pairs that nobody has visited are known exactly: their bonus is infinite (no privacy)."""
+
+    def init(self, n_reps: int) -> tuple[Any, Any]:
+        """The honest states, with (n_reps, H, S, A) exact visits kept in the released one."""
+        sensitive, released = super().init(n_reps)
+        return sensitive, extended(released, visits=np.zeros((n_reps, *self.shape[:3])))
+
+    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+        assert record.states is not None
+        r, h = np.indices(record.actions.shape)
+        released.visits[r, h, record.states[:, :-1], record.actions] += 1
+        return super().absorb(sensitive, released, record, ledger)
+
+    def plan(self, noisy: FloatArray, released: Any) -> None:
+        """Plans from statistics to which the exact list of unvisited pairs is added."""
+        known = noisy.copy()
+        unseen = released.visits == 0
+        known[..., self.n_states] = np.where(unseen, 1e6, known[..., self.n_states])
+        super().plan(known, released)
+
+
+# --- the lists -----------------------------------------------------------------------------------------------------------
+
+
+def _is_learning(honest: Any) -> bool:
+    """Whether decisions depend on what is released: the printed bonus hides all of it in few episodes."""
+    return honest.printed is None
+
+
+_SHARED: tuple[Control, ...] = (
+    *without(releases.GENERIC, "not-clipped", "decides-from-exact"),
+    replace(releases.DECIDES_FROM_EXACT, is_fault=_is_learning),
+    regression.SUM_NOISED_ANEW,
+    fault_of(_entered_alone, how=_made_for), fault_of(_one_step_paid, how=_made_for),
+    fault_of(_no_noise_on_rewards, DRAWN), fault_of(_CountedTwice), fault_of(_RewardsNotClipped),
+    fault_of(_KnownPairs, is_fault=_is_learning),
+)  # fmt: skip
+_SUMS = (regression.PREFIX_NOISE_REDRAWN, regression.COUNTED_ONCE)
+
+_IN_L1: dict[str, tuple[str, ...]] = {
+    "noise-halved": (NOISE,), "noise-sqrt2": (NOISE,), "released-again": (DETERMINISTIC,),
+    "sum-noised-anew": (DETERMINISTIC,),
+    "entered-alone": (DETERMINISTIC,), "one-step-paid": (DETERMINISTIC,), "counted-twice": (DETERMINISTIC,),
+    "rewards-not-clipped": (DETERMINISTIC,), "prefix-noise-redrawn": (DETERMINISTIC,), "counted-once": (DETERMINISTIC,),
+}  # fmt: skip
+"""A loss in L1 over a dozen counters is large only in outcomes that replays do not see: they find what has no privacy."""
+
+TABULAR_CONTROLS: dict[str, tuple[Control, ...]] = {
+    "ucb-vi joint": (*_SHARED, *_SUMS),
+    "ucb-vi joint pure": caught_as(_IN_L1, (*_SHARED, *_SUMS)),
+    "ucb-vi local": _SHARED,
+    "ucb-vi local pure": caught_as(_IN_L1, _SHARED),
+}
+"""Label of an entry -> its planted faults."""
