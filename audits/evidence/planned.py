@@ -17,7 +17,9 @@ from bandana.audits.plan import PlannedBound, levels, plan_bounds
 from bandana.privacy_core import PureDP, Relation
 
 _GIVEN = (Relation.GIVEN_PAIR, Relation.USER, Relation.ADD_REMOVE)
-"""Relations whose claims are audited as releases, on one pair."""
+"""Relations whose claims are audited as releases, on one pair; of the catalog, users are replaced in their releases."""
+_PLACEMENTS = 5
+"""Sets of records of a user that an audit tries beside those at its probes, at most."""
 _NOT_A_NUMBER = "some scores of the"
 _WHAT = "bounds that claim and effort plan"
 _MOST_SHOWN = 3
@@ -66,6 +68,8 @@ def check_plan(outcome: Outcome) -> list[Line]:
 
 def is_release(outcome: Outcome) -> bool:
     """Whether one pair was audited, in what a release returns."""
+    if outcome.subject.get("kind") == "catalog":  # whose claims may be on users too, and are audited by their releases
+        return outcome.is_release
     return outcome.is_release or outcome.subject.get("kind") == "release" or outcome.claim.relation in _GIVEN
 
 
@@ -152,6 +156,17 @@ def probes_of(outcome: Outcome) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", outcome.about.get("probes", ""))]
 
 
+def _check_users(names: Mapping[str, str], n_pairs: int, most: int) -> Line:
+    """The pairs that differ in all records of a user: some placements, one outside the range, the least favorable."""
+    wrong = [place for place, neighbor in names.items() if " of one user (" not in neighbor]
+    if "outside" not in names.get(f"{TRANSCRIPT}{n_pairs - 2}", ""):
+        wrong.append("a user outside the range")
+    if not 3 <= n_pairs <= most:
+        wrong.append(f"3 to {most} pairs")
+    found = "as stated" if not wrong else f"expected: {'; '.join(wrong)}"
+    return Line("pairs of data sets", f"{n_pairs}, all records of one user each", found, not wrong)
+
+
 def _check_pairs(outcome: Outcome) -> Line:
     """The pairs: a canary at each probe, one outside the range at the last, and the least favorable one that was found."""
     probes = probes_of(outcome)
@@ -159,6 +174,8 @@ def _check_pairs(outcome: Outcome) -> Line:
     n_pairs = len(names)
     # Covariates that change too give up to two more pairs a probe.
     most = len(probes) + 2 + (0 if outcome.claim.relation is Relation.REPLACE_REWARD else 2 * len(probes))
+    if outcome.claim.relation is Relation.USER:
+        return _check_users(names, n_pairs, len(probes) + 2 + _PLACEMENTS)
     wrong = [
         f"record {probe}"
         for index, probe in enumerate(probes)
