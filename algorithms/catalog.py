@@ -21,7 +21,7 @@ from bandana.algorithms.rl.tabular import entries as tabular
 
 NONE = "none"
 """The trust model of a non-private algorithm."""
-_NAMED = ("joint", "local")
+_NAMED = ("joint", "shuffle", "local")
 """Trust models that a label names; a single curator is what everybody assumes."""
 
 

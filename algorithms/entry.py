@@ -92,7 +92,7 @@ class Entry:
     Attributes:
       name: the algorithm's name, shared by its entries in all trust models and guarantees.
       family: its folder.
-      privacy_model: none, central, joint or local.
+      privacy_model: none, central, joint, shuffle or local.
       guarantee: approximate, pure or renyi; None for a non-private algorithm.
       calibrations: names of the noise calibrations.
       claim: the promise in words.

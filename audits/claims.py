@@ -54,7 +54,7 @@ def parse(text: str, *, relation: str | None = None, trust: str | None = None, s
     Args:
       text: such as `rdp(alpha=2, epsilon=1, relation=reward, trust=central)`.
       relation: one of `RELATIONS`, where the text leaves it out.
-      trust: central, joint or local, where the text leaves it out; central if both do.
+      trust: central, joint, shuffle or local, where the text leaves it out; central if both do.
       source: who promises it.
 
     Returns:

@@ -11,6 +11,7 @@ from bandana.privacy_core.events import (
     Event,
     GaussianEvent,
     LaplaceEvent,
+    NearlyGaussianEvent,
     NonPrivateEvent,
     PureEvent,
     ResponseEvent,
@@ -50,6 +51,7 @@ from bandana.privacy_core.selections import (
     RandomizedResponse,
     Selection,
 )
+from bandana.privacy_core.shuffled import ShuffledBits
 from bandana.privacy_core.stacked import StackedGaussian, StackedLaplace, stacked_pairs
 from bandana.privacy_core.structures import Factorized, Mixture, Releases, Structure, Tree
 from bandana.privacy_core.sums import LocalSum, OpenPhase, PhaseSum, PhaseTotal, PrivateSum
@@ -60,10 +62,11 @@ __all__ = [
     "EQUAL", "GOE", "ZCDP", "AboveThreshold", "ApproxDP", "Ball", "BoundedEvent", "BoundedRangeEvent", "BudgetExceeded",
     "ByUsers", "Carried", "ConcentratedEvent", "ContinuousNoise", "DiscreteGaussian", "DoublingSum", "Event", "Exact",
     "Exponential", "Factorized", "FactorizedSum", "Gaussian", "GaussianDP", "GaussianEvent", "Guarantee", "Interval",
-    "JointGaussian", "Laplace", "LaplaceEvent", "Ledger", "LiveLedger", "LocalSum", "Mechanism", "Mixture", "NoNoise",
-    "NoPrivacy", "NoSuchConversion", "NoiseSource", "NoisyMax", "NonPrivateEvent", "OpenPhase", "Participation",
-    "PermuteAndFlip", "PhaseSum", "PhaseTotal", "PrivacyCurve", "PrivateSum", "PureDP", "PureEvent", "RandomizedResponse",
-    "Relation", "Release", "Releases", "RenyiDP", "ReproducibleNoise", "ResponseEvent", "ScriptedLedger", "SecureNoise",
-    "Selection", "Span", "StackedGaussian", "StackedLaplace", "Structure", "SymmetricGaussian", "Tree", "TreeSum",
-    "TrustModel", "account", "calibrate", "classical", "is_selection", "stacked_pairs", "without_noise",
+    "JointGaussian", "Laplace", "LaplaceEvent", "Ledger", "LiveLedger", "LocalSum", "Mechanism", "Mixture",
+    "NearlyGaussianEvent", "NoNoise", "NoPrivacy", "NoSuchConversion", "NoiseSource", "NoisyMax", "NonPrivateEvent",
+    "OpenPhase", "Participation", "PermuteAndFlip", "PhaseSum", "PhaseTotal", "PrivacyCurve", "PrivateSum", "PureDP",
+    "PureEvent", "RandomizedResponse", "Relation", "Release", "Releases", "RenyiDP", "ReproducibleNoise", "ResponseEvent",
+    "ScriptedLedger", "SecureNoise", "Selection", "ShuffledBits", "Span", "StackedGaussian", "StackedLaplace", "Structure",
+    "SymmetricGaussian", "Tree", "TreeSum", "TrustModel", "account", "calibrate", "classical", "is_selection",
+    "stacked_pairs", "without_noise",
 ]  # fmt: skip

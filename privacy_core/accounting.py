@@ -14,7 +14,15 @@ from scipy.optimize import brentq
 
 from bandana.privacy_core.checks import at_least, positive, probability
 from bandana.privacy_core.curve import PrivacyCurve
-from bandana.privacy_core.events import BoundedEvent, ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from bandana.privacy_core.events import (
+    BoundedEvent,
+    ConcentratedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    NearlyGaussianEvent,
+    NonPrivateEvent,
+)
 from bandana.privacy_core.guarantees import (
     ZCDP,
     ApproxDP,
@@ -58,6 +66,8 @@ def account(
         return None
     if any(isinstance(event, NonPrivateEvent) for event in events):
         return NoPrivacy(relation=relation, trust=trust)
+    if any(isinstance(event, NearlyGaussianEvent) for event in events):
+        return PrivacyCurve.of(events, relation=relation, trust=trust)
     if all(isinstance(event, GaussianEvent) for event in events):
         mu = math.sqrt(math.fsum(2 * event.rho * count for event, count in events.items()))
         return GaussianDP(mu, relation=relation, trust=trust)

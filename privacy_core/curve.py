@@ -20,6 +20,7 @@ from bandana.privacy_core.events import (
     Event,
     GaussianEvent,
     LaplaceEvent,
+    NearlyGaussianEvent,
     NonPrivateEvent,
     PureEvent,
     ResponseEvent,
@@ -28,6 +29,7 @@ from bandana.privacy_core.guarantees import ZCDP, GaussianDP, Relation, TrustMod
 
 _EVENT_NAMES: dict[str, type[Any]] = {
     "gaussian": GaussianEvent, "laplace": LaplaceEvent, "concentrated": ConcentratedEvent, "non-private": NonPrivateEvent,
+    "nearly-gaussian": NearlyGaussianEvent,
     "response": ResponseEvent, "pure": PureEvent, "bounded-range": BoundedRangeEvent,
 }  # fmt: skip
 _N_SLOPES = 400
@@ -37,10 +39,11 @@ _N_SLOPES = 400
 class PrivacyCurve:
     """The privacy of a run: that of the worst of some records, at every point of the curve.
 
-    Gaussian events alone: exact. One randomized response or bounded-range event: exact. Events of pure DP alone: the
-    smallest of basic composition, optimal composition of pure DP, and the privacy loss distribution. Gaussian with pure
-    events: the privacy loss distribution, or where delta is below 1e-8 the smaller of Renyi and "Gaussian exactly, plus
-    pure". With concentrated events: Renyi. All but the first are upper bounds; see `bandana.privacy_core.composition`.
+    Gaussian events alone: exact; where they have a slack, it is added to delta. One randomized response or bounded-range
+    event: exact. Events of pure DP alone: the smallest of basic composition, optimal composition of pure DP, and the privacy
+    loss distribution. Gaussian with pure events: the privacy loss distribution, or where delta is below 1e-8 the smaller of
+    Renyi and "Gaussian exactly, plus pure". With concentrated events: Renyi. All but the first are upper bounds; see
+    `bandana.privacy_core.composition`.
 
     Attributes:
       books: for each record that may be the worst, its events and their counts, sorted.
@@ -108,7 +111,8 @@ class PrivacyCurve:
     def _tradeoff(self, events: Events, x: FloatArray) -> FloatArray:
         mu, _pure = composition.split(events)
         if _is_gaussian(events):
-            return GaussianDP(mu).tradeoff(x)
+            kept = 1 - _slack(events)
+            return np.asarray(kept * GaussianDP(mu).tradeoff(np.minimum(x / kept, 1.0)))
         if math.isinf(_epsilon(events, 0.5)):
             return np.zeros_like(x)
         lower = np.zeros_like(x)
@@ -181,6 +185,12 @@ def _is_gaussian(events: Events) -> bool:
     return all(isinstance(event, GaussianEvent) for event, _ in events)
 
 
+def _slack(events: Events) -> float:
+    """What nearly Gaussian events add to delta, at most."""
+    slack = sum(event.slack * count for event, count in events if isinstance(event, NearlyGaussianEvent))
+    return min(1.0 - 1e-15, slack)
+
+
 def _alone(events: Events) -> ResponseEvent | PureEvent | BoundedRangeEvent | None:
     """The only event on a record, if its own curve is known."""
     (event, count), *others = events
@@ -195,6 +205,9 @@ def _is_concentrated(events: Events) -> bool:
 def _epsilon(events: Events, delta: float) -> float:
     if any(isinstance(event, NonPrivateEvent) for event, _ in events):
         return math.inf
+    if slack := _slack(events):
+        is_known = _is_gaussian(events) and delta > slack
+        return gaussian.epsilon_of(composition.split(events)[0], delta - slack) if is_known else math.inf
     if _is_gaussian(events):
         return gaussian.epsilon_of(composition.split(events)[0], delta)
     if _is_concentrated(events):
@@ -208,6 +221,8 @@ def _epsilon(events: Events, delta: float) -> float:
 def _delta(events: Events, epsilon: float) -> float:
     if any(isinstance(event, NonPrivateEvent) for event, _ in events):
         return 1.0
+    if slack := _slack(events):
+        return min(1.0, gaussian.delta_of(composition.split(events)[0], epsilon) + slack) if _is_gaussian(events) else 1.0
     if _is_gaussian(events):
         return gaussian.delta_of(composition.split(events)[0], epsilon)
     if (one := _alone(events)) is not None:

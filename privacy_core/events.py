@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from bandana.privacy_core.arrays import FloatArray
-from bandana.privacy_core.checks import at_least, order, positive
+from bandana.privacy_core.checks import at_least, order, positive, probability
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,6 +40,29 @@ class GaussianEvent:
     def rdp(self, alpha: float) -> float:
         """Renyi divergence of order alpha: alpha mu^2 / 2 (Mironov 2017, Corollary 3)."""
         return order("alpha", alpha) * self.rho
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NearlyGaussianEvent(GaussianEvent):
+    r"""One release that is mu-GDP but for a probability of `slack`: bits that users add before they are shuffled.
+
+    On every pair of neighbors the output's laws are P = (1 - s) P' + s B and Q = (1 - s) Q' + s C with the same s, at most
+    the slack, and P', Q' as hard to tell apart as N(0, 1) and N(mu, 1). Hockey-stick divergences are jointly convex, so
+    delta(epsilon) is at most that of mu-GDP plus s; of a composition, which is such a mixture too, the slacks add. A test
+    with false-positive rate x has a false-negative rate of at least (1 - s) G(x / (1 - s)), G the trade-off function of
+    mu-GDP, as x >= (1 - s) E_P' and the rate is at least (1 - s) E_Q'. No Renyi divergence is bounded.
+    """
+
+    slack: float
+
+    def __post_init__(self) -> None:
+        positive("noise_multiplier", self.noise_multiplier)
+        probability("slack", self.slack)
+
+    def rdp(self, alpha: float) -> float:
+        """Renyi divergence, which is infinite at every order."""
+        order("alpha", alpha)
+        return math.inf
 
 
 @dataclass(frozen=True, slots=True, order=True)

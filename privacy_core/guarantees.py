@@ -39,6 +39,7 @@ class TrustModel(StrEnum):
 
     CENTRAL = "central"
     JOINT = "joint"
+    SHUFFLE = "shuffle"
     LOCAL = "local"
 
 
@@ -51,9 +52,10 @@ _FOLLOWS = {
 """(holds, follows) -> how many steps of the first make one of the second: one reward is part of a record, and replacing
 a record is removing one and adding another."""
 
-_STRENGTH = {TrustModel.JOINT: 0, TrustModel.CENTRAL: 1, TrustModel.LOCAL: 2}
-"""A stronger model implies the weaker ones: what is private where it is sent stays so in every output, and what is
-private in all outputs is so in those that other users see."""
+_STRENGTH = {TrustModel.JOINT: 0, TrustModel.CENTRAL: 1, TrustModel.SHUFFLE: 2, TrustModel.LOCAL: 3}
+"""A stronger model implies the weaker ones: what is private where it is sent stays so when it is shuffled, what is
+private as the shuffler passes it on stays so in every output, and what is private in all outputs is so in those that other
+users see."""
 
 
 class NoSuchConversion(ValueError):  # noqa: N818  (what it says is the condition, as with BudgetExceeded)
@@ -103,7 +105,7 @@ class _Promise(ABC):
         """The same kind of guarantee for a relation or trust model that follows from this one's.
 
         Replacing a record covers replacing a reward in it; adding or removing covers replacing, which is two steps (group
-        privacy). Local privacy implies central, central implies joint.
+        privacy). Local privacy implies shuffle, shuffle implies central, central implies joint.
 
         Raises:
           NoSuchConversion: it does not follow.

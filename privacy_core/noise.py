@@ -7,10 +7,14 @@ value and the scale of its noise to the source and gets the noisy value back, so
 from __future__ import annotations
 
 import math
+import secrets
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtr
+from scipy.stats import binom
 
 from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import positive
@@ -54,6 +58,9 @@ class NoiseSource(Protocol):
 
     def discrete_gaussian(self, scale: float, shape: Shape) -> IntArray:
         """Independent draws of probability proportional to exp(-k^2 / (2 scale^2)) on the whole numbers k."""
+
+    def binomial(self, n_bits: int, shape: Shape) -> IntArray:
+        """Independent numbers of ones among so many fair bits."""
 
     def cost(self, event: Event) -> Event:
         """What a release costs from this source, if `event` is its cost in real numbers."""
@@ -102,9 +109,19 @@ class ContinuousNoise(ABC):
         drawn += value
         return np.asarray(np.argmax(drawn, axis=1))
 
+    def binomial(self, n_bits: int, shape: Shape) -> IntArray:
+        """Numbers of ones among fair bits, at the places of normal numbers in the binomial distribution."""
+        return np.asarray(np.searchsorted(_binomial(n_bits), ndtr(self.normal(shape))))
+
     def cost(self, event: Event) -> Event:
         """The cost of a release: the event itself, as in real numbers."""
         return event
+
+
+@lru_cache(maxsize=8)
+def _binomial(n_bits: int) -> FloatArray:
+    """(n_bits,) probabilities of at most 0, 1, ..., n_bits - 1 ones."""
+    return np.asarray(binom.cdf(np.arange(n_bits), n_bits, 0.5))
 
 
 class ReproducibleNoise(ContinuousNoise):
@@ -142,6 +159,10 @@ class ReproducibleNoise(ContinuousNoise):
             drawn[filled : filled + len(kept)] = kept
             filled += len(kept)
         return drawn.reshape(shape)
+
+    def binomial(self, n_bits: int, shape: Shape) -> IntArray:
+        """Independent numbers of ones among so many fair bits."""
+        return self._generator.binomial(n_bits, 0.5, shape)
 
 
 class NoNoise(ContinuousNoise):
@@ -240,6 +261,12 @@ class SecureNoise:
     def discrete_gaussian(self, scale: float, shape: Shape) -> IntArray:
         """Independent draws from the discrete Gaussian, from OpenDP."""
         return _opendp("gaussian", positive("scale", scale), shape)
+
+    def binomial(self, n_bits: int, shape: Shape) -> IntArray:
+        """Independent numbers of ones among bits from the operating system's generator: exact."""
+        n_draws = math.prod(shape) if isinstance(shape, tuple) else shape
+        ones = [secrets.randbits(n_bits).bit_count() for _ in range(n_draws)]
+        return np.asarray(ones, dtype=np.int64).reshape(shape)
 
     def cost(self, event: Event) -> Event:
         """The event itself for Gaussian and Laplace noise, which is drawn larger; for selections, with the grid's cost."""

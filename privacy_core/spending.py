@@ -30,6 +30,7 @@ from bandana.privacy_core.events import (
     Event,
     GaussianEvent,
     LaplaceEvent,
+    NearlyGaussianEvent,
     PureEvent,
     ResponseEvent,
 )
@@ -87,6 +88,8 @@ def cost_of(event: Event, budget: Guarantee) -> float:
       ValueError: the event has no finite cost in that currency.
     """
     is_bounded = isinstance(event, BoundedEvent)
+    if isinstance(event, NearlyGaussianEvent):
+        raise ValueError(f"a budget of {budget} cannot count {event}, whose slack adds to delta alone; leave the budget out")
     match budget:
         case GaussianDP() if isinstance(event, GaussianEvent):
             return 2 * event.rho

@@ -54,8 +54,8 @@ class Privacy:
 
     @classmethod
     def of(cls, claim: Claim | None) -> Privacy:
-        """What a claim promises; None is no privacy."""
-        if claim is None:
+        """What a claim promises; None is no privacy. Shuffled bits are not exactly GDP: they count as not private."""
+        if claim is None or claim.trust is TrustModel.SHUFFLE:
             return cls()
         if isinstance(claim.stated, PureDP):
             return cls(epsilon=claim.stated.epsilon, trust=claim.trust)

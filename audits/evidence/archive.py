@@ -33,6 +33,7 @@ from bandana.privacy_core import (
     Event,
     GaussianEvent,
     LaplaceEvent,
+    NearlyGaussianEvent,
     NonPrivateEvent,
     PureEvent,
     ResponseEvent,
@@ -49,6 +50,7 @@ TEST = "test_"
 """Beginning of the names of scores at the test budget."""
 _EVENTS: dict[str, type[Event]] = {
     "Gaussian": GaussianEvent,
+    "NearlyGaussian": NearlyGaussianEvent,
     "Laplace": LaplaceEvent,
     "Concentrated": ConcentratedEvent,
     "NonPrivate": NonPrivateEvent,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from bandana.algorithms.bandits.contextual.batched import BatchedLinUCB
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB
 from bandana.algorithms.bandits.contextual.offers import Sensitive
 from bandana.algorithms.bandits.contextual.oful import RarelySwitchingOFUL, Released
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.audits.faults.fault import Control, extended, fault_of, without
 from bandana.audits.faults.regression import NOISE_ONE_LATE, SUM_NOISED_ANEW
-from bandana.audits.faults.releases import GENERIC
-from bandana.privacy_core import Ledger
+from bandana.audits.faults.releases import GENERIC, weakened
+from bandana.audits.outcome import SAMPLING
+from bandana.privacy_core import Ledger, PhaseSum, PhaseTotal
 
 
 class _UpdatesByRewards(RarelySwitchingOFUL):
@@ -70,14 +73,38 @@ class ShiftFromNoise(LinUCB):
         return statistic
 
 
+def _not_shuffled(honest: BatchedLinUCB) -> BatchedLinUCB:
+    """Each user's bits reach the server by themselves, not mixed with those of the batch (sqrt(B) mu0)."""
+    mechanism: Any = weakened(honest.sums.mechanism, honest.batch**-0.5)  # type: ignore[attr-defined]
+    return replace(honest, batch=1, sums=PhaseTotal(PhaseSum(mechanism)))
+
+
+class _CountsBeforeTheShuffler(BatchedLinUCB):
+    """The server adds what it saw of the exact counts to what left the shuffler (no privacy)."""
+
+    def init(self, n_reps: int) -> tuple[Sensitive, Any]:
+        sensitive, model = super().init(n_reps)
+        return sensitive, extended(model, exact=np.zeros(n_reps))
+
+    def absorb(self, sensitive: Sensitive, released: Any, record: Record, ledger: Ledger) -> tuple[Sensitive, Any]:
+        sensitive, released = super().absorb(sensitive, released, record, ledger)
+        released.exact[:] += record.rewards[:, 0]
+        released.estimate[:, 0] += 1e-3 * released.exact
+        return sensitive, released
+
+
 _SHARED = (*without(GENERIC, "decides-from-exact"), SUM_NOISED_ANEW, NOISE_ONE_LATE)
 SHIFT_FROM_NOISE = fault_of(ShiftFromNoise)
 ADAR_OFUL: tuple[Control, ...] = (*_SHARED, fault_of(_UpdatesByRewards), fault_of(_WidthFromExactSum))
 LINUCB: tuple[Control, ...] = (*_SHARED, SHIFT_FROM_NOISE)
+BATCHED: tuple[Control, ...] = (
+    *LINUCB, fault_of(_CountsBeforeTheShuffler),
+    fault_of(_not_shuffled, (SAMPLING,), is_fault=lambda honest: honest.batch > 1),
+)  # fmt: skip
 """Under local privacy, too: there a release of earlier records is a message that its user never noised."""
 
 CONTEXTUAL_CONTROLS: dict[str, tuple[Control, ...]] = {
     "adar-oful": ADAR_OFUL, "linucb joint": LINUCB, "linucb local": LINUCB,
-    "greedy-ridge local": LINUCB,
+    "greedy-ridge local": LINUCB, "linucb-batched shuffle": BATCHED,
 }  # fmt: skip
 """Label of an entry -> its planted faults."""

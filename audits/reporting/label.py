@@ -42,6 +42,7 @@ TRUST = {
     "none": "none: no privacy is claimed",
     "central": "central: one trusted curator sees the data; its releases are protected",
     "joint": "joint: one trusted curator sees the data; each user is protected from all other users",
+    "shuffle": "shuffle: a shuffler that mixes messages is trusted, the server is not; each record is protected in the mix",
     "local": "local: nobody is trusted; each record is protected before it leaves its user",
 }
 """Each trust model in words."""

@@ -19,7 +19,7 @@ from bandana.audits.reporting.numbers import number
 from bandana.audits.reporting.strength import Document, composed, noise_sources, on_private_data, private_cells, promises
 from bandana.audits.summary import epsilon_of
 
-_MODELS = {"central": "Central", "joint": "Central", "local": "Local"}
+_MODELS = {"central": "Central", "joint": "Central", "shuffle": "Shuffle", "local": "Local"}
 _RELEASES = {"one release": "One release", "many releases": "Many releases"}
 
 

@@ -50,6 +50,7 @@ from bandana.privacy_core import (
     ScriptedLedger,
     account,
 )
+from bandana.privacy_core.accounting import accounted_mu
 from bandana.privacy_core.factorization import Factorization
 from bandana.privacy_core.returning import squared_sensitivities
 
@@ -217,6 +218,8 @@ def _is_bare(release: Release) -> bool:
 def _as_mu(derived: Guarantee | PrivacyCurve | None) -> float:
     if derived is None:
         return 0.0
+    if isinstance(derived, PrivacyCurve) and all(isinstance(event, GaussianEvent) for event, _ in derived.books[0]):
+        return accounted_mu(derived.books[0])
     return derived.gdp().mu if isinstance(derived, GaussianDP | PureDP) else math.inf
 
 

@@ -55,11 +55,13 @@ from bandana.privacy_core import (
     GaussianEvent,
     LaplaceEvent,
     LiveLedger,
+    NearlyGaussianEvent,
     Release,
     ReproducibleNoise,
     is_selection,
 )
 from bandana.privacy_core.checks import at_least, probability
+from bandana.privacy_core.shuffled import ones_below
 
 _EXACT = 1e-9
 _BITS = 2.0**-53
@@ -191,6 +193,12 @@ def _standardize(mechanism: Any, whitened: FloatArray, coin: np.random.Generator
       TypeError: a mechanism of an unknown kind.
     """
     event = mechanism.event
+    if isinstance(event, NearlyGaussianEvent):
+        # Ones among fair bits, by a uniform draw within the jump of the distribution function.
+        n_bits = round(4 * mechanism.scale**2)
+        ones = np.rint(whitened + n_bits / 2)
+        below, upto = ones_below(ones, n_bits), ones_below(ones + 1, n_bits)
+        return np.asarray(ndtri(np.clip(below + coin.random(ones.shape) * (upto - below), _BITS, 1 - _BITS)))
     if isinstance(event, GaussianEvent):
         return np.asarray(whitened / mechanism.scale)
     if isinstance(event, LaplaceEvent):

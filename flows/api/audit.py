@@ -111,7 +111,7 @@ def audit(
       algorithm: an algorithm that keeps the protocol; a function (rewards, seed) -> actions; or FILE.py:NAME.
       claim: what it promises, such as `gdp(mu=1, relation=reward)`.
       relation: neighboring relation, if the claim names none: reward, record, trajectory or user.
-      trust: trust model, if the claim names none: central, joint or local.
+      trust: trust model, if the claim names none: central, joint, shuffle or local.
       replays: on each side of each pair of neighbors.
       rounds: of each replay.
       arms: of a function; None: two.

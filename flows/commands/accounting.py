@@ -15,7 +15,7 @@ def list_(
     name: Annotated[
         str | None, typer.Argument(help="An algorithm: shows all that is known of it.", show_default=False)
     ] = None,
-    model: Annotated[str | None, option("Only those in a trust model: none, central, joint or local.")] = None,
+    model: Annotated[str | None, option("Only those in a trust model: none, central, joint, shuffle or local.")] = None,
     family: Annotated[str | None, option("Only those of a family, such as rl, bandits or kernel.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="An array of objects, one an entry, for machines.")] = False,
     debug: Debug = False,
@@ -51,7 +51,7 @@ def list_(
 def calibrate(
     context: typer.Context,
     algorithm: Annotated[str, typer.Argument(help="Name, such as gp-ucb; a wrong one lists them all.")],
-    model: Annotated[str | None, option("Trust model: central, joint or local; all that there are if not given.")] = None,
+    model: Annotated[str | None, option("Trust model: central, joint, shuffle or local; all if not given.")] = None,
     guarantee: Annotated[str | None, option("renyi, pure or approximate; all that there are if not given.")] = None,
     epsilon: Annotated[float | None, option("Epsilon of the claim.")] = None,
     delta: Annotated[float | None, option("Delta of the claim; for Renyi DP, the delta at which epsilon is shown.")] = None,

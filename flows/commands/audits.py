@@ -69,7 +69,7 @@ def audit(
     relation: Annotated[
         str | None, option("Neighboring relation, if the claim names none: reward, record, trajectory or user.")
     ] = None,
-    trust: Annotated[str | None, option("Trust model, if the claim names none: central, joint or local.")] = None,
+    trust: Annotated[str | None, option("Trust model, if the claim names none: central, joint, shuffle or local.")] = None,
     replays: Annotated[int | None, option("Replays on each side; 20000.", parser=whole)] = None,
     rounds: Annotated[int | None, option("Rounds of each replay; 32.", parser=whole)] = None,
     arms: Annotated[int | None, option("Number of arms; 2, or as the algorithm says.", parser=whole)] = None,

@@ -57,7 +57,7 @@ def form_of(entry: Entry) -> Form:
 def _split(name: str) -> Form:
     """The parts of a name that was in use before, such as `gp-ucb-joint`; empty where it has none."""
     parts = name.split("-")
-    model, guarantee = (next((p for p in parts if p in words), "") for words in (("joint", "local"), ("pure",)))
+    model, guarantee = (next((p for p in parts if p in words), "") for words in (("joint", "shuffle", "local"), ("pure",)))
     return Form("-".join(p for p in parts if p not in (model, guarantee)), model, guarantee)
 
 

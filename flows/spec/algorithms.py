@@ -70,7 +70,7 @@ class AlgorithmSpec(Strict):
     model_config = ConfigDict(extra="allow")
 
     algorithm: str = Field(description="Algorithm, as `bandana list` names it.")
-    model: OneOrSeveral[Literal["none", "central", "joint", "local"]] | None = Field(
+    model: OneOrSeveral[Literal["none", "central", "joint", "shuffle", "local"]] | None = Field(
         None, description="Trust model, one or several; `none`: the non-private twin. Needed where there are several."
     )
     calibrations: OneOrSeveral[str | dict[str, str]] | None = Field(

@@ -91,7 +91,7 @@ def test_what_a_claim_is_tested_as_and_what_that_assumes(text, mu, assumed):
             "gdp(mu=1, relation=rewards)",
             "relation must be one of reward, record, trajectory, add-remove, user, pair, got 'rewards'",
         ),
-        ("gdp(mu=1, relation=reward, trust=nobody)", "trust must be one of central, joint, local"),
+        ("gdp(mu=1, relation=reward, trust=nobody)", "trust must be one of central, joint, shuffle, local"),
         ("gdp(mu=1, relation)", "the part 'relation' must be of the form NAME=VALUE"),
         ("gdp(1, relation=reward)", "the part '1' must be of the form NAME=VALUE"),
     ],

@@ -223,7 +223,7 @@ def two_steps(guarantee):
 @pytest.mark.parametrize(("trust", "asked"), list(itertools.product(TrustModel, TrustModel)))
 @pytest.mark.parametrize("kind", KINDS)
 def test_which_trust_model_follows_from_which(kind, trust, asked):
-    strength = [TrustModel.JOINT, TrustModel.CENTRAL, TrustModel.LOCAL]
+    strength = [TrustModel.JOINT, TrustModel.CENTRAL, TrustModel.SHUFFLE, TrustModel.LOCAL]
     guarantee = with_scope(KINDS[kind], trust=trust)
     if strength.index(asked) <= strength.index(trust):
         assert guarantee.weakened(trust=asked) == with_scope(KINDS[kind], trust=asked)

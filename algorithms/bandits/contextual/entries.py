@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from bandana.algorithms.bandits.contextual.batched import BATCHED
 from bandana.algorithms.bandits.contextual.greedy import GREEDY
 from bandana.algorithms.bandits.contextual.lin_priv import LIN_PRIV
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, LinUCBSettings
@@ -182,4 +183,5 @@ ENTRIES = (
     LIN_PRIV,
     *map(_lin_ucb_entry, _LIN_UCB),
     *GREEDY,
+    *BATCHED,
 )
