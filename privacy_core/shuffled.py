@@ -34,12 +34,12 @@ coordinates; the accounting here is ours.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln, ndtri
-from scipy.stats import binom
+from scipy.special import bdtr, gammaln, ndtri
 
 from bandana.privacy_core.arrays import FloatArray, IntArray
 from bandana.privacy_core.checks import at_least, positive, probability
@@ -139,6 +139,11 @@ def _log_choices(n_bits: int) -> FloatArray:
     return np.asarray(-gammaln(z + 1) - gammaln(n_bits - z + 1))
 
 
+def _least_kept(n_bits: int, tail: float) -> int:
+    """a, the least z with P(Z <= z) >= tail / 2, so that P(Z < a) is below it."""
+    return bisect_left(range(n_bits), True, key=lambda z: bool(bdtr(z, n_bits, 0.5) >= tail / 2))
+
+
 @lru_cache(maxsize=256)
 def unit_mu(n_bits: int, most: int, tail: float) -> float:
     """The largest mu_k / k over changes k = 1, ..., `most` of one coordinate, see the module.
@@ -151,7 +156,7 @@ def unit_mu(n_bits: int, most: int, tail: float) -> float:
     Raises:
       ValueError: there are so few bits that a change of `most` leaves what they can hide.
     """
-    first = int(binom.ppf(tail / 2, n_bits, 0.5))  # the least z with P(Z <= z) >= tail / 2
+    first = _least_kept(n_bits, tail)
     if first < most:
         raise ValueError(f"n_bits must be large enough to hide a change of {most} but for {tail:g}, got {n_bits}: add bits")
     largest = 0.0
@@ -185,7 +190,7 @@ def bits_for(promise: ApproxDP, sensitivity_l2: float, most: int, n_coordinates:
 
     def keeps(each: int) -> bool:
         n_bits = each * n_users
-        if binom.ppf(slack / n_coordinates / 2, n_bits, 0.5) < most:
+        if _least_kept(n_bits, slack / n_coordinates) < most:
             return False
         return unit_mu(n_bits, most, slack / n_coordinates) * sensitivity_l2 <= limit
 
@@ -201,4 +206,4 @@ def bits_for(promise: ApproxDP, sensitivity_l2: float, most: int, n_coordinates:
 
 def ones_below(ones: IntArray, n_bits: int) -> FloatArray:
     """Probability of fewer ones among fair bits, for the noise audit."""
-    return np.asarray(binom.cdf(ones - 1, n_bits, 0.5))
+    return np.where(ones < 1, 0.0, bdtr(np.clip(ones - 1, 0, n_bits), n_bits, 0.5))

@@ -89,7 +89,7 @@ def test_list_of_one_algorithm_shows_all_that_is_known(bandana):
     [
         (["exp3"], "unknown algorithm 'exp3'; known are: ucb, adar-ucb"),
         (["capri-joint"], "capri-joint is now `algorithm: capri` with `model: joint`"),
-        (["--model", "nobody"], "--model must be one of none, central, joint, shuffle, local, got 'nobody'"),
+        (["--model", "nobody"], "--model must be one of none, central, joint, local, shuffle, got 'nobody'"),
         (["--family", "x"], "--family must be one of bandits, finite_arm"),
         (["ucb", "--model", "local"], "ucb has no entry in the trust model and family"),
     ],
