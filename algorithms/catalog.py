@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
+from bandana.algorithms.bandits.best_arm import entries as best_arm
 from bandana.algorithms.bandits.capri import entries as capri
 from bandana.algorithms.bandits.contextual import entries as contextual
 from bandana.algorithms.bandits.finite_arm import batch_entries as finite_arm_batches
@@ -42,7 +43,8 @@ def labelled(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 _FAMILIES = (
-    finite_arm, finite_arm_batches, finite_arm_coins, linear, contextual, kernel, capri, mixture, linear_mdp, tabular,
+    finite_arm, finite_arm_batches, finite_arm_coins, best_arm, linear, contextual, kernel, capri, mixture, linear_mdp,
+    tabular,
 )  # fmt: skip
 CATALOG: tuple[Entry, ...] = labelled([entry for family in _FAMILIES for entry in family.ENTRIES])
 """Entries of one algorithm stand together, the non-private one first."""

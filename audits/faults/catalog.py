@@ -1,6 +1,7 @@
 """The planted faults of every private algorithm of the catalog."""
 
 from bandana.audits.faults.batches import BATCH_CONTROLS
+from bandana.audits.faults.best_arm import BEST_ARM_CONTROLS
 from bandana.audits.faults.capri import CAPRI_CONTROLS
 from bandana.audits.faults.contextual import CONTEXTUAL_CONTROLS
 from bandana.audits.faults.fault import Control
@@ -14,8 +15,8 @@ from bandana.audits.faults.randomized import RANDOMIZED_CONTROLS
 from bandana.audits.faults.tabular import TABULAR_CONTROLS
 
 CONTROLS: dict[str, tuple[Control, ...]] = {
-    **FINITE_ARM_CONTROLS, **BATCH_CONTROLS, **RANDOMIZED_CONTROLS, **LINEAR_CONTROLS, **CONTEXTUAL_CONTROLS,
-    **LIN_PRIV_CONTROLS, **KERNEL_CONTROLS, **CAPRI_CONTROLS, **MIXTURE_CONTROLS, **LINEAR_MDP_CONTROLS,
-    **TABULAR_CONTROLS,
+    **FINITE_ARM_CONTROLS, **BATCH_CONTROLS, **RANDOMIZED_CONTROLS, **BEST_ARM_CONTROLS, **LINEAR_CONTROLS,
+    **CONTEXTUAL_CONTROLS, **LIN_PRIV_CONTROLS, **KERNEL_CONTROLS, **CAPRI_CONTROLS, **MIXTURE_CONTROLS,
+    **LINEAR_MDP_CONTROLS, **TABULAR_CONTROLS,
 }  # fmt: skip
 """Label of a private entry of the catalog -> its planted faults."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binomtest
 from scipy.stats import t as student
 
 FloatArray = NDArray[np.float64]
@@ -65,6 +66,12 @@ def paired_interval(values: ArrayLike, others: ArrayLike) -> Mean:
       others: (n,), replication i in the environment of replication i.
     """
     return mean_interval(np.asarray(values, dtype=float) - np.asarray(others, dtype=float))
+
+
+def share_interval(count: int, n: int) -> Mean:
+    """Share of `count` among n independent replications, with its 95 % interval of Clopper and Pearson (1934)."""
+    found = binomtest(count, n).proportion_ci(LEVEL, "exact")
+    return Mean(count / n, float(found.low), float(found.high))
 
 
 def unpaired_interval(before: Mean, n_before: int, after: Mean, n_after: int) -> Mean:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bandana.audits.reporting import regret_plots
 from bandana.audits.reporting.blocks import Block, figure_block, heading, paragraph, right, table_block
+from bandana.audits.reporting.decisions import tests_table
 from bandana.audits.reporting.drawing import FAMILIES, INK, TWIN
 from bandana.audits.reporting.numbers import NONE, number, unit_of
 
@@ -55,6 +56,7 @@ def utility(document: dict[str, Any]) -> list[Block]:
             *_together(shown, grid, on, unit),
             *_frontier(shown, benchmark, on),
             _finals(here, benchmark, grid, on, unit),
+            *tests_table(here, benchmark["replications"], on, unit),
         ]
     return blocks
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandana.algorithms.coins import Coins
+from bandana.algorithms.decision import decision
 from bandana.algorithms.observers import log_grid
 from bandana.algorithms.run import run
 from bandana.flows.suites.coins import with_coins
@@ -36,9 +37,10 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
 
     Returns:
       arrays: `grid` (n_grid,) rounds; `regret` (n_reps, n_grid); `mu_spent` (n_grid,), infinite for a non-private run,
-      by the first replicate's ledger. description: the noise source, mu over all replicates (null if infinite), and the
-      epsilon of pure DP (null if there is none), and where the environment declares users who return, the same of the worst
-      user; with `reserved`, `events` that the worst record paid in all replicates.
+      by the first replicate's ledger; of a test `recommended` and `stopped`, see `decision`. description: the noise source,
+      mu over all replicates (null if infinite), and the epsilon of pure DP (null if there is none), and where the environment
+      declares users who return, the same of the worst user; with `reserved`, `events` that the worst record paid in all
+      replicates.
 
     Raises:
       BudgetExceeded: the algorithm would spend more than `reserved`.
@@ -64,6 +66,8 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
     derived = account(worst)
     arrays = {"grid": grid, "regret": regret.curve, "mu_spent": np.array(spent)}
     arrays |= environment.final_policy(algorithm, released, labels, coins)
+    if (decided := decision(algorithm, released, labels)) is not None:
+        arrays |= {"recommended": decided.arm, "stopped": decided.stopped}
     description: dict[str, Any] = {
         "noise": ledger.noise.name,
         "mu": total if np.isfinite(total) else None,

@@ -183,6 +183,7 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
                 "lower_bound": None if least is None else least.values.tolist(),
                 "lower_bound_text": None if least is None else least.text,
                 "values": summary["values"] if is_shown and summary["values"] else None,
+                "decision": summary["decision"],
             }
         )
     hidden = [e.label for e in environments_of(spec) if not e.shows("regret")]

@@ -16,6 +16,7 @@ from bandana.flows.running.store import Store
 from bandana.flows.spec.plan import Cell
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import is_finite
+from bandana.flows.suites.decisions import decisions
 from bandana.flows.suites.play import benchmark_block
 from bandana.flows.tracking.dataset_record import dataset_record
 from bandana.flows.tracking.record import ACCOUNTED, CellRecord, audit_metrics
@@ -48,6 +49,7 @@ def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
         "user_pure": most["user_pure"],
         "noise": results[0][1]["noise"],
         "values": cell.environment.policy_values([arrays["policy"] for arrays, _ in results if "policy" in arrays]),
+        "decision": decisions(cell, [arrays for arrays, _ in results]),
         "provenance": provenance.summary(("blocks", described) for described in made),
     }
 
@@ -77,6 +79,8 @@ def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
         if cell.spec.replications > 1:  # one replication has no interval
             metrics["regret/final_half_width"] = float(summary["high"][-1] - summary["low"][-1]) / 2
             shown += ["low", "high"]
+        if (decided := summary["decision"]) is not None:
+            metrics |= {f"test/{name}": decided[name] for name in ("rounds", "undecided", "wrong")}
         curves = {f"regret/{name}": (grid, summary[name].tolist()) for name in shown}
     if is_finite(summary["mu"]):
         claim, delta = cell.claim(), cell.spec.audit.delta

@@ -1,0 +1,258 @@
+r"""Best-arm identification with fixed confidence: AdaP-TT on Laplace sums, the same on Gaussian ones, Top Two on exact.
+
+Source: Azize, Jourdan, Al Marjani and Basu (2023), On the complexity of differentially private best-arm identification with
+fixed confidence, AdaP-TT; the non-private algorithm is TTUCB of Jourdan and Degenne (2023).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bandana.algorithms.bandits.best_arm.rules import Rules
+from bandana.algorithms.decision import Decision
+from bandana.algorithms.protocol import FloatArray, IntArray, Record
+from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, Mechanism, OpenPhase, PhaseSum, Relation
+from bandana.privacy_core.checks import positive, probability
+
+FOREVER = np.iinfo(np.int64).max // 4
+"""Rounds that are left once a test has stopped."""
+
+
+class Sensitive(NamedTuple):
+    """Sensitive state: exact statistics, which decisions never read."""
+
+    phase: OpenPhase
+    """The reward sum of the episode under way."""
+
+
+class Released(NamedTuple):
+    """All that decisions are made from; a function of noisy sums and of public counts."""
+
+    mean: FloatArray
+    """(n_reps, n_arms) estimates, in units of the range's width."""
+    episodes: IntArray
+    """(n_reps, n_arms) how many have ended."""
+    leads: IntArray
+    """(n_reps, n_arms) rounds in which the arm was the leader."""
+    own: IntArray
+    """(n_reps, n_arms) those of them in which it was pulled."""
+    arm: IntArray
+    """(n_reps,) the arm of the episode under way; the recommended one once the test has stopped."""
+    left: IntArray
+    """(n_reps,) rounds left in it."""
+    clock: IntArray
+    """(n_reps,) rounds played."""
+    stopped: IntArray
+    """(n_reps,) rounds after which the test stopped; 0 where it has not."""
+
+
+@dataclass(frozen=True)
+class TopTwo:
+    r"""Pulls a leader and its closest challenger in growing episodes until one arm is certainly the best.
+
+    Every arm is pulled once. Then, at each episode's start, the leader is the arm B with the largest estimate plus bonus,
+    the challenger the arm with the smallest (mean_B - mean_a)_+ / sqrt(spread_B + spread_a), and the leader is pulled if it
+    had at most `share` of the rounds in which it led, else the challenger, until its number of pulls has grown by the
+    factor `growth`; the sum of the episode's rewards is then released with noise. The test stops when the arm with the
+    largest mean exceeds every other mean by the threshold of the two (`rules.Rules`, with the proof of its guarantee), and
+    recommends that arm. As printed the bonus is sqrt(k / n) + k b / n, n the length of the arm's k-th and last episode, b the
+    Laplace scale, and spread 1 / N, N its pulls; where episodes are pooled they are the same with the estimate's variance.
+
+    A run plays the recommended arm from then on: to its horizon, as a test does that is followed by what was decided.
+    Nothing more is released. Stopping time and recommendation are functions of released values, and stand in the
+    transcript; who sees the actions alone sees them too.
+
+    Unit of privacy: one reward (one round). Claim: epsilon-DP of all actions, the recommendation and the stopping time (the
+    paper's privacy theorem), central model; with Gaussian noise of deviation width / mu, mu-GDP, mu = sqrt(2 epsilon /
+    alpha), which is (alpha, epsilon)-RDP.
+    Sensitivity: a sum of rewards clipped to [low, high] moves by at most high - low when one is replaced; each reward lies
+    in one released sum, and where an episode ends is a function of earlier releases: by the one-touch lemma
+    (`docs/privacy.md`) the run costs what one release costs. A reward after the stop lies in none.
+    Public: arms, horizon, the reward range, error, growth. Cost: O(n_arms) an episode, O(n_arms log T) episodes.
+
+    Departures from the paper: an arm's episode is played at once, where the paper chooses between leader and challenger in
+    every round; estimates change at the ends of episodes only, in both, so the stopping rule sees the same. The ledger then
+    knows each sum's records as a span. Spread counts an arm's finished episodes. The `pools` calibration is ours, see
+    `Rules`. The authors' public code stops by smaller thresholds than are proved; `beta_scale` below 1 has that effect.
+
+    Attributes:
+      n_actions: number of arms.
+      reward_range: declared range of a reward; every reward is clipped to it.
+      sums: the phase sum of an episode.
+      rules: tables of widths and thresholds, and the probability of error.
+      share: beta of the paper, of the leader's rounds that go to itself.
+      evenly: whether all arms are pulled equally often instead: a test with equal groups, by the same stopping rule.
+    """
+
+    n_actions: int
+    reward_range: Interval
+    sums: PhaseSum
+    rules: Rules
+    share: float = 0.5
+    evenly: bool = False
+
+    def __post_init__(self) -> None:
+        probability("share", self.share)
+        if self.rules.n_actions != self.n_actions:
+            raise ValueError(f"rules are for {self.rules.n_actions} arms, and there are {self.n_actions}: they must agree")
+
+    def init(self, n_reps: int) -> tuple[Sensitive, Released]:
+        """The first pull of the first arm."""
+        table, each = (n_reps, self.n_actions), np.zeros(n_reps, dtype=np.int64)
+        counts = np.zeros(table, dtype=np.int64)
+        released = Released(
+            np.zeros(table), counts, counts.copy(), counts.copy(), each, np.ones_like(each), each.copy(), each.copy()
+        )
+        return Sensitive(self.sums.init(n_reps)), released
+
+    def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
+        """(n_reps,) the arm of the episode, or the recommended one."""
+        return released.arm.copy()
+
+    def hold(self, released: Released, actions: IntArray) -> IntArray:
+        """(n_reps,) rounds until the episode ends."""
+        return released.left.copy()
+
+    def decide(self, released: Released) -> Decision:
+        """The recommendation, and when the test stopped."""
+        return Decision(released.mean.argmax(axis=1), released.stopped.copy())
+
+    def error_bound(self, means: FloatArray) -> float | None:
+        """The probability that another arm than the best is recommended, at most; None where thresholds are scaled down."""
+        return self.rules.error if self.rules.scale >= 1 else None
+
+    def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
+        """Adds to the episode's sum; where it is complete, releases it, and stops or begins the next one."""
+        phase = self.sums.add(sensitive.phase, record.rewards[:, 0], record.n_records)
+        np.add(released.clock, record.n_records, out=released.clock)
+        np.subtract(released.left, record.n_records, out=released.left)
+        ended = np.flatnonzero(released.left == 0)
+        if len(ended):
+            phase, noisy, n_samples = self.sums.close(phase, ledger, None if len(ended) == ledger.n_reps else ended)
+            self.learn(released, ended, noisy / (n_samples * self.reward_range.width))
+            self._stop(released, ended)
+            self._begin(released, ended[released.stopped[ended] == 0])
+        return Sensitive(phase), released
+
+    def learn(self, released: Released, ended: IntArray, mean: FloatArray) -> None:
+        """Takes the noisy means of ended episodes into the estimates."""
+        arm = released.arm[ended]
+        share = self.rules.tables.shares[released.episodes[ended, arm]]
+        released.mean[ended, arm] = (1 - share) * released.mean[ended, arm] + share * mean
+        released.episodes[ended, arm] += 1
+
+    def _stop(self, released: Released, ended: IntArray) -> None:
+        k, mean = released.episodes[ended], released.mean[ended]
+        best, rows = mean.argmax(axis=1), np.arange(len(ended))
+        lead = mean[rows, best][:, None] - mean
+        needed = self.rules.tables.threshold[k[rows, best][:, None] - 1, k - 1]
+        needed[rows, best] = -np.inf
+        sure = ((lead >= needed) & (k > 0)).all(axis=1)
+        stops = ended[sure]
+        released.stopped[stops], released.arm[stops], released.left[stops] = released.clock[stops], best[sure], FOREVER
+
+    def _begin(self, released: Released, rows: IntArray) -> None:
+        if not len(rows):
+            return
+        tables, k = self.rules.tables, released.episodes[rows]
+        arm, each = k.argmin(axis=1), np.arange(len(rows))
+        leading = np.flatnonzero((k > 0).all(axis=1)) if not self.evenly else np.empty(0, dtype=np.int64)
+        leader = np.full(len(rows), -1)
+        if len(leading):
+            mean, at, of = released.mean[rows[leading]], k[leading] - 1, np.arange(len(leading))
+            first = (mean + tables.bonus[at]).argmax(axis=1)
+            spread = tables.spread[at]
+            cost = np.maximum(mean[of, first][:, None] - mean, 0) / np.sqrt(spread[of, first][:, None] + spread)
+            cost[of, first] = np.inf
+            chosen = rows[leading]
+            is_own = released.own[chosen, first] <= self.share * (released.leads[chosen, first] + 1)
+            arm[leading], leader[leading] = np.where(is_own, first, cost.argmin(axis=1)), first
+        length = tables.lengths[k[each, arm]]
+        released.arm[rows], released.left[rows] = arm, length
+        led = leader >= 0
+        np.add.at(released.leads, (rows[led], leader[led]), length[led])
+        same = led & (leader == arm)
+        np.add.at(released.own, (rows[same], arm[same]), length[same])
+
+
+def _test(
+    n_arms: int,
+    mechanism: Mechanism,
+    reward_range: Interval,
+    horizon: int,
+    *,
+    error: float,
+    growth: float = 2.0,
+    sampling: str = "top-two",
+    share: float = 0.5,
+    pools: bool = True,
+    beta_scale: float = 1.0,
+) -> TopTwo:
+    if sampling not in SAMPLING:
+        raise ValueError(f"sampling must be {' or '.join(SAMPLING)}, got {sampling!r}")
+    rules = Rules(n_arms, mechanism, reward_range.width, error, growth, horizon, pools, beta_scale)
+    return TopTwo(n_arms, reward_range, PhaseSum(mechanism), rules, share, sampling == SAMPLING[1])
+
+
+SAMPLING = ("top-two", "uniform")
+"""How arms are chosen: leader and challenger, or all equally often."""
+
+
+def top_two(n_arms: int, error: float, reward_range: Interval, horizon: int, **more: float | str) -> TopTwo:
+    """Top Two without noise, the non-private twin; further arguments are those of `adap_tt`."""
+    return _test(n_arms, Exact(), reward_range, horizon, error=error, **more)  # type: ignore[arg-type]
+
+
+def adap_tt(
+    n_arms: int,
+    epsilon: float,
+    error: float,
+    reward_range: Interval,
+    horizon: int,
+    calibration: str = "tight",
+    **more: float | str,
+) -> TopTwo:
+    """AdaP-TT with total privacy epsilon-DP.
+
+    Args:
+      n_arms: at least 2.
+      epsilon: above 0.
+      error: the largest probability of a wrong recommendation, delta in the paper.
+      reward_range: declared range of a reward.
+      horizon: rounds after which a run ends, stopped or not.
+      calibration: `printed` or `tight`; their noise is the same, and meets the claim exactly.
+      **more: `growth`, `sampling`, `share` and `beta_scale`, see `TopTwo` and `Rules`.
+    """
+    if calibration not in ("printed", "tight"):
+        raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
+    pools = calibration == "tight"
+    return _test(
+        n_arms, laplace(epsilon, reward_range), reward_range, horizon, error=error, pools=pools, **more  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def adar_tt(
+    n_arms: int, alpha: float, epsilon: float, error: float, reward_range: Interval, horizon: int, **more: float | str
+) -> TopTwo:
+    """The same with Gaussian noise and total privacy (alpha, epsilon)-RDP; other arguments as for `adap_tt`."""
+    mechanism = gaussian(alpha, epsilon, reward_range)
+    return _test(n_arms, mechanism, reward_range, horizon, error=error, **more)  # type: ignore[arg-type]
+
+
+def laplace(epsilon: float, reward_range: Interval) -> Laplace:
+    """Noise on a sum of rewards, one of which is replaced, with epsilon-DP."""
+    # Not below the theorem's noise: rounded up by one part in 1e12.
+    return Laplace(reward_range.width, (1 + 1e-12) / positive("epsilon", epsilon), Relation.REPLACE_REWARD)
+
+
+def gaussian(alpha: float, epsilon: float, reward_range: Interval) -> Gaussian:
+    """Noise on a sum of rewards, one of which is replaced, with (alpha, epsilon)-RDP."""
+    positive("epsilon", epsilon)
+    if not alpha > 1:
+        raise ValueError(f"alpha must be a Renyi order above 1, got {alpha!r}")
+    multiplier = math.sqrt(alpha / (2 * epsilon)) * (1 + 1e-12)
+    return Gaussian(reward_range.width, multiplier, Relation.REPLACE_REWARD)

@@ -1,0 +1,57 @@
+"""Tables on tests for the best arm: when they stopped, how often wrongly, and how much sooner a test could stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bandana.audits.reporting.blocks import Block, bullets, right, table_block
+from bandana.audits.reporting.numbers import NONE, number
+
+
+def tests_table(cells: Sequence[dict[str, Any]], replications: int, on: str, unit: str) -> list[Block]:
+    """One row for each cell that recommends an arm; nothing where no cell does."""
+    shown = [(cell, cell["decision"]) for cell in cells if cell.get("decision") is not None]
+    if not shown:
+        return []
+    columns = ["Cell", right("ε"), right(f"{unit.capitalize()} to stop"), right("Interval"), right("Lower bound")]
+    columns += [right(title) for title in ("Not stopped", "Wrong", "Interval", "Proved")]
+    rows = [
+        [
+            cell["label"],
+            number(cell["epsilon"]),
+            number(found["rounds"]),
+            _interval(found, "rounds"),
+            _least(found),
+            _percent(found["undecided"]),
+            _percent(found["wrong"]),
+            f"{_percent(found['wrong_low'])} to {_percent(found['wrong_high'])}",
+            NONE if found["error_bound"] is None else _percent(found["error_bound"]),
+        ]
+        for cell, found in shown
+    ]
+    texts = dict.fromkeys(found["least_text"] for _, found in shown if found["least_text"] is not None)
+    return [
+        table_block(
+            f"Tests for the best arm{on}, {number(replications)} replications. {unit.capitalize()} to stop: mean, the horizon "
+            "for a test that did not stop. Lower bound: the least mean of any test with the same claim and the same proved "
+            "error, and in brackets how many times that the test took. Wrong: tests that stopped and recommended another arm "
+            "than the best, with the 95 % interval of Clopper and Pearson, beside what is proved.",
+            columns,
+            rows,
+            widths=[2.4, 0.6, 1.0, 1.7, 1.4, 0.9, 0.8, 1.3, 0.8],
+        ),
+        *([bullets([f"Lower bound for {text}." for text in texts])] if texts else []),
+    ]
+
+
+def _interval(found: dict[str, Any], name: str) -> str:
+    return f"{number(found[f'{name}_low'])} to {number(found[f'{name}_high'])}"
+
+
+def _least(found: dict[str, Any]) -> str:
+    return NONE if not found["least"] else f"{number(found['least'])} ({number(found['rounds'] / found['least'])})"
+
+
+def _percent(share: float) -> str:
+    return f"{number(100 * share)} %"
