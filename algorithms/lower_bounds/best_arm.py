@@ -19,16 +19,18 @@ from bandana.privacy_core import Interval, TrustModel
 _N_MEANS = 2000
 """Common means at which an arm could meet the best one; fewer make the bound smaller, never invalid."""
 _ROUNDING = 1e-6
+_HIGHEST = 50.0
+"""Cost up to which is searched where all other arms have means at the lower end: no bound there needs more."""
 
 
-class TestLength(NamedTuple):
+class LeastRounds(NamedTuple):
     """The least expected number of rounds of a test."""
 
     rounds: float
     text: str
 
 
-def test_length(means: ArrayLike, reward_range: Interval, privacy: Privacy, error: float) -> TestLength | None:
+def least_rounds(means: ArrayLike, reward_range: Interval, privacy: Privacy, error: float) -> LeastRounds | None:
     r"""On this Bernoulli problem, for tests that stop and recommend a wrong arm with probability at most `error` anywhere.
 
     With m* the best mean, in units of the range, and d the divergence that one pull adds,
@@ -76,11 +78,11 @@ def test_length(means: ArrayLike, reward_range: Interval, privacy: Privacy, erro
     if privacy.trust is TrustModel.CENTRAL and privacy.mu is not None:
         rounds = max(rounds, gaussian_length(float(p[0] - p[1]), privacy.mu, error))
         text += "; and max over n, m of (n + 1) (1 - error - Phi(Phi^-1(error + P(Bin(n, D / 2) > m)) + m mu))"
-    return TestLength(float(rounds), text)
+    return LeastRounds(float(rounds), text)
 
 
 def _most_told(p: FloatArray, epsilon: float | None) -> float:
-    """max over shares of the least transport cost, for means in falling order; never too small but for rounding.
+    """Max over shares of the least transport cost, for means in falling order; never too small but for rounding.
 
     All costs are equal at the maximum. If each is y times the best arm's share, arm a has x_a = max over u of (y - d(m*, u))
     / d(m_a, u) times that share, and y / (1 + sum x_a) is what is told; its reciprocal is convex in y.
@@ -90,7 +92,7 @@ def _most_told(p: FloatArray, epsilon: float | None) -> float:
         u = np.linspace(q, p[0], _N_MEANS)
         told = bernoulli_kl if epsilon is None else lambda a, b: private_kl(a, b, epsilon)
         costs.append((np.asarray(told(p[0], u)), np.asarray(told(q, u))))
-    most = min(float(best[0]) for best, _ in costs if np.isfinite(best[0])) if np.isfinite(costs[0][0][0]) else 50.0
+    most = min((float(best[0]) for best, _ in costs if np.isfinite(best[0])), default=_HIGHEST)
 
     def length(y: float) -> float:
         total = 1.0
@@ -100,12 +102,14 @@ def _most_told(p: FloatArray, epsilon: float | None) -> float:
                 total += float(np.where(short > 0, short / other, 0.0).max())
         return total / y
 
-    found = minimize_scalar(length, bounds=(most * 1e-9, most * (1 - 1e-9)), method="bounded", options={"xatol": most * 1e-10})
+    found = minimize_scalar(
+        length, bounds=(most * 1e-9, most * (1 - 1e-9)), method="bounded", options={"xatol": most * 1e-10}
+    )
     return 1 / float(found.fun)
 
 
 def gaussian_length(gap: float, mu: float, error: float) -> float:
-    """The bound of `test_length` that is for mu-GDP alone; gap in units of the range."""
+    """The bound of `least_rounds` that is for mu-GDP alone; gap in units of the range."""
     changes = np.unique(np.append(np.arange(0.0, 30.0), np.rint(np.geomspace(30, max(31.0, 20 / mu), 100))))
     best = 0.0
     for m in changes:

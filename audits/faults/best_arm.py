@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,8 @@ from bandana.algorithms.bandits.best_arm.halving import Halving
 from bandana.algorithms.bandits.best_arm.top_two import TopTwo
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults import releases
-from bandana.audits.faults.fault import ALL, BOTH, Control, extended, fault_of, planted_as
-from bandana.audits.outcome import SAMPLING
-from bandana.privacy_core import Ledger, PhaseSum, Span
-from bandana.privacy_core.sums import contents, reopen
+from bandana.audits.faults.fault import BOTH, Control, extended, fault_of
+from bandana.privacy_core import Ledger, Span
 
 
 class _Remembers:

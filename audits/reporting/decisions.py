@@ -33,10 +33,10 @@ def tests_table(cells: Sequence[dict[str, Any]], replications: int, on: str, uni
     texts = dict.fromkeys(found["least_text"] for _, found in shown if found["least_text"] is not None)
     return [
         table_block(
-            f"Tests for the best arm{on}, {number(replications)} replications. {unit.capitalize()} to stop: mean, the horizon "
-            "for a test that did not stop. Lower bound: the least mean of any test with the same claim and the same proved "
-            "error, and in brackets how many times that the test took. Wrong: tests that stopped and recommended another arm "
-            "than the best, with the 95 % interval of Clopper and Pearson, beside what is proved.",
+            f"Tests for the best arm{on}, {number(replications)} replications. {unit.capitalize()} to stop: mean, the "
+            "horizon for a test that did not stop. Lower bound: the least mean of any test with the same claim and the same "
+            "proved error, and in brackets how many times that the test took. Wrong: tests that stopped and recommended "
+            "another arm than the best, with the 95 % interval of Clopper and Pearson, beside what is proved.",
             columns,
             rows,
             widths=[2.4, 0.6, 1.0, 1.7, 1.4, 0.9, 0.8, 1.3, 0.8],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bandana.algorithms.lower_bounds.best_arm import test_length
+from bandana.algorithms.lower_bounds.best_arm import least_rounds
 from bandana.algorithms.lower_bounds.lower_bound import Privacy
 from bandana.audits.reporting.intervals import mean_interval, share_interval
 from bandana.flows.spec.plan import Cell
@@ -63,4 +63,4 @@ def _least(cell: Cell, means: FloatArray, bound: float | None) -> tuple[float, s
     if bound is None or "error" not in cell.settings.parameters or not cell.environment.is_bernoulli:
         return None
     privacy = Privacy.of(cell.claim() if cell.is_private else None)
-    return test_length(means, cell.environment.reward_range, privacy, bound)
+    return least_rounds(means, cell.environment.reward_range, privacy, bound)

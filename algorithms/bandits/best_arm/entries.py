@@ -19,8 +19,8 @@ _JOURDAN = "Jourdan and Degenne (2023), Non-asymptotic analysis of a UCB-based T
 _CHEN = "Chen, Karthik, Chee and Tan (2024), Fixed-budget differentially private best arm identification"
 _KARNIN = "Karnin, Koren and Somekh (2013), Almost optimal exploration in multi-armed bandits, sequential halving"
 _AS_GAUSSIAN = "with Gaussian noise as in AdaR-UCB"
-_SHORT = 0.25
-"""Of the thresholds, in audits: some of their short runs then stop."""
+_SHORT = 0.75
+"""A lead, in units of the range, that ends a test in audits after an arm's second episode: some of their runs then stop."""
 
 _TEST = declared(
     Parameter("error", "Largest probability of recommending a wrong arm.", 0.05, Kind.SHARE),
@@ -90,9 +90,14 @@ def _claim(whose: str, theorem: str, source: str) -> Callable[[Settings], Claim]
     return promise
 
 
-def _stopping_early(settings: Settings) -> Settings:
-    """Thresholds so low that some of an audit's short runs stop; no noise depends on them."""
-    return settings.with_parameters(beta_scale=min(_SHORT, settings.parameters["beta_scale"]))
+def _stopping_early(build: Callable[[Settings], TopTwo]) -> Callable[[Settings], Settings]:
+    """Settings with thresholds so low that some of an audit's short runs stop; no noise depends on them."""
+
+    def found(settings: Settings) -> Settings:
+        rules = build(settings).rules
+        return settings.with_parameters(beta_scale=rules.scale * _SHORT / float(rules.tables.threshold[1, 1]))
+
+    return found
 
 
 def _all_rounds(settings: Settings) -> Settings:
@@ -103,7 +108,7 @@ def _all_rounds(settings: Settings) -> Settings:
 _TIME = "all actions, the recommendation and the stopping time"
 _ARM = "all actions and the recommendation"
 _entry = partial(Entry, family="bandits/best_arm", plays_on=(FINITE,))
-_fixed_confidence = partial(_entry, name="adap-tt", parameters=_TEST, in_audit=_stopping_early)
+_fixed_confidence = partial(_entry, name="adap-tt", parameters=_TEST)
 _fixed_budget = partial(
     _entry, name="dp-bai", parameters=_BUDGET, in_audit=_all_rounds, audit_shape=(4, 2)  # two phases
 )  # fmt: skip
@@ -116,6 +121,7 @@ ENTRIES = (
         claim="none: the non-private twin",
         source=f"{_JOURDAN}, in growing episodes",
         build=_top_two,
+        in_audit=_stopping_early(_top_two),
     ),
     _fixed_confidence(
         **_private,
@@ -124,6 +130,7 @@ ENTRIES = (
         claim=f"epsilon-DP of {_TIME}, replace one reward",
         source=f"{_AZIZE}, AdaP-TT",
         build=_adap_tt,
+        in_audit=_stopping_early(_adap_tt),
         promise=_claim(_TIME, "privacy theorem of AdaP-TT", _AZIZE),
     ),
     _fixed_confidence(
@@ -133,6 +140,7 @@ ENTRIES = (
         claim=f"(alpha, epsilon)-RDP of {_TIME}, replace one reward; as GDP, mu = sqrt(2 epsilon / alpha)",
         source=f"{_AZIZE}, AdaP-TT, {_AS_GAUSSIAN}",
         build=_adar_tt,
+        in_audit=_stopping_early(_adar_tt),
         promise=_claim(_TIME, "one-touch lemma, as for AdaR-UCB's Theorem 4", _AZIZE),
     ),
     _fixed_budget(

@@ -1,4 +1,4 @@
-r"""Best-arm identification with a fixed budget: DP-BAI on Laplace sums, the same on Gaussian ones, sequential halving on exact.
+r"""Best-arm identification with a fixed budget: DP-BAI on Laplace or Gaussian sums, sequential halving on exact ones.
 
 Source: Chen, Karthik, Chee and Tan (2024), Fixed-budget differentially private best arm identification, DP-BAI; the
 non-private algorithm is that of Karnin, Koren and Somekh (2013).
@@ -52,9 +52,9 @@ class Halving:
     r"""Spends a budget in phases, in each of which all arms left are pulled equally often and the worse half goes.
 
     Of K arms s_1 = K, s_(p+1) = ceil(s_p / 2), and M = ceil(log2 K) phases leave one. In phase p each of the s_p arms is
-    pulled n_p = floor(budget / (M s_p)) times, the sum of these rewards alone is released with noise, fresh for each arm, and
-    the s_(p+1) arms of the largest estimates stay. The last one is recommended, and played to the horizon; nothing more is
-    released.
+    pulled n_p = floor(budget / (M s_p)) times, the sum of these rewards alone is released with noise, fresh for each arm,
+    and the s_(p+1) arms of the largest estimates stay. The last one is recommended, and played to the horizon; nothing more
+    is released.
 
     Unit of privacy: one reward (one round). Claim: epsilon-DP of all actions and of the recommendation (the paper's
     privacy proposition), central model; with Gaussian noise of deviation width / mu, mu-GDP, mu = sqrt(2 epsilon / alpha),
@@ -89,7 +89,7 @@ class Halving:
         least = len(self.sizes) * self.n_actions
         if self.budget < least:
             raise ValueError(
-                f"budget must be at least {least}, a pull of every arm in each of {len(self.sizes)} phases, got {self.budget}"
+                f"budget must be at least {least}, a pull of every arm in all {len(self.sizes)} phases, got {self.budget}"
             )
 
     @property
@@ -183,7 +183,7 @@ class Halving:
 
     def _go_on(self, released: Released, ended: IntArray) -> None:
         later = released.active[ended] & (np.arange(self.n_actions) > released.arm[ended][:, None])
-        is_last = ~later.any(axis=1)
+        is_last = np.asarray(~later.any(axis=1))
         self._halve(released, ended[is_last])
         to_come = np.where(is_last[:, None], released.active[ended], later)
         released.arm[ended] = to_come.argmax(axis=1)
@@ -196,7 +196,7 @@ class Halving:
         mean = np.where(released.active[rows], released.mean[rows], -np.inf)
         rank = np.argsort(np.argsort(-mean, axis=1, kind="stable"), axis=1, kind="stable")
         stay = np.array([-(-size // 2) for size in self.sizes])[released.phase[rows]]
-        released.active[rows] &= rank < stay[:, None]
+        released.active[rows] = released.active[rows] & (rank < stay[:, None])
         released.phase[rows] += 1
         over = rows[released.phase[rows] == len(self.sizes)]
         released.stopped[over] = released.clock[over]

@@ -41,9 +41,9 @@ class Tables(NamedTuple):
 class Rules:
     r"""What the tables depend on; all of it is public.
 
-    An arm has N_1 = 1 pull after its first episode and N_k = max(N_(k-1) + 1, ceil(growth N_(k-1))) after the k-th. In units
-    of the range's width, the mean of an episode of n rewards has variance proxy v = 1 / (4n) + s^2 / n^2, s^2 the variance of
-    the noise on the sum.
+    An arm has N_1 = 1 pull after its first episode and N_k = max(N_(k-1) + 1, ceil(growth N_(k-1))) after the k-th. In
+    units of the range's width, the mean of an episode of n rewards has variance proxy v = 1 / (4n) + s^2 / n^2, s^2 the
+    variance of the noise on the sum.
 
     Not `pools`, as printed: the last episode alone counts; with n and n' the lengths of two arms' last episodes, b the
     Laplace scale, k the larger number of episodes, the threshold is sqrt(2 (1/n + 1/n') c),
@@ -95,7 +95,7 @@ class Rules:
         probability("error", self.error)
         positive("scale", self.scale)
         if not 1 < self.growth < math.inf:
-            raise ValueError(f"growth must be above 1, got {self.growth!r}: the factor between pulls after an episode and before")
+            raise ValueError(f"growth must be above 1, got {self.growth!r}")
 
     @property
     def tables(self) -> Tables:
