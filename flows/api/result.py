@@ -92,6 +92,8 @@ class Result:
         reference), `twin_of`, every parameter by its name, `replications`; `regret` with its 95 % interval `regret_low` and
         `regret_high`, quantiles `regret_q10`, `regret_q50`, `regret_q90`, and `caution`, why the interval may be too short;
         on logged data what the final policy is worth, `value_ips`, `value_snips`, `value_dr`, with `_low` and `_high`;
+        of tests for the best arm `test_rounds`, `test_undecided`, `test_wrong`, `test_error_bound`, `test_least` (see
+        `bandana.flows.suites.decisions`);
         `mu_claimed`, `mu_accounted`, `mu_measured`, the same three of `epsilon` at `delta`, and `verdict`. What was not
         audited, is not private, or is withheld, since it is regret on private data, is missing.
         """

@@ -63,6 +63,9 @@ def _budget(settings: Settings) -> int:
     horizon, asked = settings.problem.known_horizon, settings.parameters["budget"]
     if asked is not None and asked > horizon:
         raise ValueError(f"budget must be at most the horizon ({horizon}), got {asked}")
+    n_actions = settings.problem.n_actions
+    if asked is None and horizon < (least := n_actions * (n_actions - 1).bit_length()):
+        raise ValueError(f"horizon must be at least {least}, a pull of every arm in every phase, got {horizon}")
     return horizon if asked is None else int(asked)
 
 

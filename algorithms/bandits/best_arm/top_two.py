@@ -60,7 +60,7 @@ class TopTwo:
     factor `growth`; the sum of the episode's rewards is then released with noise. The test stops when the arm with the
     largest mean exceeds every other mean by the threshold of the two (`rules.Rules`, with the proof of its guarantee), and
     recommends that arm. As printed the bonus is sqrt(k / n) + k b / n, n the length of the arm's k-th and last episode, b
-    the Laplace scale, and spread 1 / N, N its pulls; where episodes are pooled they are the same with the estimate's variance.
+    the Laplace scale, and spread 1 / N, N its pulls; pooled, they are the same with the estimate's variance.
 
     A run plays the recommended arm from then on: to its horizon, as a test does that is followed by what was decided.
     Nothing more is released. Stopping time and recommendation are functions of released values, and stand in the

@@ -136,7 +136,7 @@ EVERY = {
 
 @pytest.mark.parametrize("name", EVERY)
 def test_tests_stop_and_are_wrong_as_seldom_as_proved(name):
-    """Of 400 tests at error 0.1 more than 73 would be wrong with probability 1e-6 at most."""
+    """At error 0.1 and with 400 tests, more than 71 would be wrong with probability 1e-6 at most."""
     algorithm = EVERY[name]()
     arms = BernoulliArms([0.45, 0.55, 0.4], 30_000, np.random.SeedSequence(3))
     _, released = run(algorithm, arms, LiveLedger(400, ReproducibleNoise(np.random.SeedSequence(4))))
@@ -165,7 +165,7 @@ def test_thresholds_scaled_down_break_the_promise_and_promise_nothing():
     ],
 )
 def test_errors_of_a_budget_stay_below_their_bound(build):
-    """Of 400 tests; the bound is below 1/2, and is passed by chance with probability at most 1e-6."""
+    """With 400 tests: the bound is below 1/2, and is passed by chance with probability at most 1e-6."""
     algorithm, means = build(), np.array([0.3, 0.4, 0.35, 0.62, 0.2])
     arms = BernoulliArms(means, 1500, np.random.SeedSequence(3))
     _, released = run(algorithm, arms, LiveLedger(400, ReproducibleNoise(np.random.SeedSequence(4))))
