@@ -38,9 +38,9 @@ def play(block: Block, reserved: Guarantee | None = None) -> tuple[dict[str, np.
     Returns:
       arrays: `grid` (n_grid,) rounds; `regret` (n_reps, n_grid); `mu_spent` (n_grid,), infinite for a non-private run,
       by the first replicate's ledger; of a test `recommended` and `stopped`, see `decision`. description: the noise source,
-      mu over all replicates (null if infinite), and the epsilon of pure DP (null if there is none), and where the environment
-      declares users who return, the same of the worst user; with `reserved`, `events` that the worst record paid in all
-      replicates.
+      mu over all replicates (null if infinite), and the epsilon of pure DP (null if there is none), and where the
+      environment declares users who return, the same of the worst user; with `reserved`, `events` that the worst record paid
+      in all replicates.
 
     Raises:
       BudgetExceeded: the algorithm would spend more than `reserved`.
