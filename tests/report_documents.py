@@ -339,6 +339,7 @@ def cell(label, epsilon, final, environment="bernoulli"):
         "final_low": 0.9 * final,
         "final_high": 1.1 * final,
         "values": None,
+        "decision": None,
         "final_quantiles": [0.8 * final, final, 1.2 * final],
         "caution": None,
         "bound": None,

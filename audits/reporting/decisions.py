@@ -11,7 +11,7 @@ from bandana.audits.reporting.numbers import NONE, number
 
 def tests_table(cells: Sequence[dict[str, Any]], replications: int, on: str, unit: str) -> list[Block]:
     """One row for each cell that recommends an arm; nothing where no cell does."""
-    shown = [(cell, cell["decision"]) for cell in cells if cell.get("decision") is not None]
+    shown = [(cell, cell["decision"]) for cell in cells if cell["decision"] is not None]
     if not shown:
         return []
     columns = ["Cell", right("ε"), right(f"{unit.capitalize()} to stop"), right("Interval"), right("Lower bound")]
