@@ -153,6 +153,8 @@ def _solve(spent: Callable[[float], float], limit: float) -> float:
 def accounted_mu(events: tuple[tuple[Event, int], ...]) -> float:
     """The mu-GDP that these events compose to: 0 if there are none, infinite if no GDP guarantee follows.
 
+    Of a `NearlyGaussianEvent` it is the mu that holds up to the event's slack, which `account` adds to every delta.
+
     GDP composes by the root of the sum of squares (Dong, Roth, Su 2022, Corollary 2); a pure event implies a GDP one, and
     so does the pure composition of all, whichever is smaller. It is the smallest for Gaussian events and for a single
     selection.

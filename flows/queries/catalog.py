@@ -67,7 +67,10 @@ def of_name(name: str) -> list[Entry]:
 
 def overview(entries: Iterable[Entry]) -> Table:
     """One line an algorithm, in 80 columns."""
-    table = Table("algorithm", "trust models", "guarantees", "plays on", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("algorithm", no_wrap=True)
+    for column in ("trust models", "guarantees", "plays on"):
+        table.add_column(column)
     by_name: dict[str, list[Entry]] = {}
     for entry in entries:
         by_name.setdefault(entry.name, []).append(entry)

@@ -32,6 +32,7 @@ from bandana.privacy_core import (
     Mechanism,
     NoPrivacy,
     PhaseTotal,
+    PrivacyCurve,
     PureDP,
     RenyiDP,
     ReproducibleNoise,
@@ -147,6 +148,9 @@ def played(
                 noise[RUNNING, what, at or step] = running * size / mechanism.scale * factor
     assert not paid, f"{calibration} released through a mechanism that no attribute holds: {paid}"
     accounted = account({event: count for event, count in events.items() if count})
+    if isinstance(accounted, PrivacyCurve) and isinstance(stated := claim.stated, ApproxDP):
+        # Gaussian but for a slack: shown as the GDP that has the same epsilon at the claim's delta.
+        accounted = GaussianDP.from_epsilon_delta(accounted.epsilon(stated.delta), stated.delta)
     proved = attained = accounted
     if "vectors" in held:
         updates = sum(events[event] for event in {m.event for m in held["vectors"]}) // len(held["vectors"])
@@ -191,7 +195,7 @@ def _parts(mechanism: Any, n_steps: int) -> Iterable[tuple[str, float, int | Non
 def _running(algorithm: Any, holder: Any, n_users: int) -> float | None:
     """The largest deviation of a running sum's noise; None where nothing runs."""
     if isinstance(holder, PhaseTotal):
-        last = len(algorithm.noise_norms) - 1
+        last = algorithm.n_batches if hasattr(algorithm, "n_batches") else len(algorithm.noise_norms) - 1
     elif (last := n_users if isinstance(holder, LocalSum) else getattr(holder, "n_steps", 0)) == 0:
         return None
     most_digits = (1 << (last + 1).bit_length() - 1) - 1

@@ -52,6 +52,7 @@ UNPROVED = {
     ("rl/mixture", "pure", "printed"),  # sums of Laplace noise
     ("bandits/capri", "approximate", "printed"),  # widths as printed, from a number of rounds on that is out of reach
     ("bandits/capri", "approximate", "printed-lemma-6-6"),
+    ("rl/tabular", "pure", "printed"),  # PUCB's bonus as printed
 }
 """Family, guarantee and calibration whose printed bounds are not proved."""
 BOUNDED = [
@@ -74,7 +75,10 @@ def settings_of(entry, calibration, **parameters):
         "linear-mixture": Problem(3, UNIT, SHORT, model=PATIENTS.model),
         "linear-mdp": Problem(2, UNIT, SHORT, model=LinearModel(np.eye(4).reshape(2, 2, 4), 2)),
     }[kind]
-    if kind == "linear-mdp":  # of other batches nothing is proved
+    known = set(entry.parameters)
+    if "diversity" in known:  # true of the contexts below
+        parameters = {"diversity": 0.1, **parameters}
+    if kind == "linear-mdp" and "batches" in known:  # of other batches nothing is proved
         parameters = {"batches": "static", **parameters}
     if kind == "kernel":
         parameters = {"n_features": 9, **parameters}
@@ -128,8 +132,9 @@ def test_the_mean_regret_of_real_runs_is_below_its_bound(entry, calibration):
 
 
 def test_who_has_a_bound():
-    names = {entry.label for entry, _ in BOUNDED}
-    assert names == {entry.label for entry in CATALOG}
+    """All but Thompson sampling, of which nothing is proved, and tests for the best arm, which bound their own time."""
+    without = {entry.label for entry in CATALOG if entry.name == "dp-thompson" or entry.family == "bandits/best_arm"}
+    assert {entry.label for entry, _ in BOUNDED} == {entry.label for entry in CATALOG} - without
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def remembering():
     def of_actions(planned, sides, level, effort):
         return planned, level, effort, *(side.log_ratio.tobytes() for side in sides)
 
-    def of_ledger(algorithm, table, *more):
-        return repr(algorithm), table.rewards.tobytes(), repr(more)
+    def of_ledger(algorithm, table, *more, **named):
+        return repr(algorithm), table.rewards.tobytes(), repr(more), repr(named)
 
     def of_search(self, asked):
         return type(self).__name__, repr(asked.trial.algorithm), str(asked.trial.claim), asked.effort

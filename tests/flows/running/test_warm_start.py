@@ -75,6 +75,6 @@ def test_what_a_command_warms_up_exists(steps, monkeypatch):
     """A module that does not exist would be left out, and every worker would import it again."""
     asked = []
     monkeypatch.setattr(warm_start, "warm_up", asked.extend)
-    suites._warm_up([], steps, Resources(executor=Executor.PROCESSES))
+    suites.warm_up([], steps, Resources(executor=Executor.PROCESSES))
     assert [find_spec(name).name for name in asked] == asked
     assert len(asked) == len(set(steps) - {"report"})
