@@ -33,7 +33,7 @@ from bandana.privacy_core.checks import at_least
 _SHORT = 32
 """Up to this many steps the whole past is kept: it takes no more than a few buffers do."""
 MOST_BUFFERS = 8
-TABLE = "factorization.csv"
+TABLE = Path(__file__).with_name("factorization.csv")
 DIGEST = "01702b6481ee1080"
 """Digest of the table: whatever is stored under a key of this code is then stored under a key of the table too."""
 
@@ -213,9 +213,9 @@ def _table() -> dict[int, list[Buffers]]:
     Raises:
       RuntimeError: the file is not the one that this code was written for.
     """
-    text = Path(__file__).with_name(TABLE).read_text(encoding="ascii")
+    text = TABLE.read_text(encoding="ascii")
     if digest(text) != DIGEST:
-        raise RuntimeError(f"{TABLE} was changed: its digest is {digest(text)}, not {DIGEST}; reinstall the package")
+        raise RuntimeError(f"{TABLE.name} was changed: its digest is {digest(text)}, not {DIGEST}; reinstall the package")
     found: dict[int, list[Buffers]] = {}
     for line in text.splitlines()[1:]:
         _, n_buffers, gaps, omega = line.split(",")

@@ -41,6 +41,7 @@ class Modules(MetaPathFinder, Loader):
         return None
 
     def exec_module(self, module):
+        module.__file__ = module.__spec__.origin
         exec(compile(SOURCES[module.__name__], module.__spec__.origin, "exec"), module.__dict__)
 
 
