@@ -13,7 +13,8 @@ from bandana.audits.reporting.drawing import FAMILIES, INK, TWIN
 from bandana.audits.reporting.numbers import NONE, number, unit_of
 
 Cell = dict[str, Any]
-_SETTING = re.compile(r"(?<!\S)(?:alpha|beta)=\S+")
+_SETTING = re.compile(r"(?<!\S)(?!(?:eps|delta|mu)=)\w+=\S+")
+"""A parameter in a label that is no privacy level."""
 WITHHELD, TIMES_LEAST = "withheld", "Regret / lower bound"
 
 
@@ -147,12 +148,15 @@ def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list
 
 
 def short_names(cells: Sequence[Cell]) -> dict[str, str]:
-    """Family of private cells -> short name next to its line."""
-    short = {}
-    for cell in cells:
-        settings = _SETTING.findall(cell["label"])
-        short[family_of(cell)] = " ".join([cell["algorithm"], *filter(None, [cell["calibration"]]), *settings])
-    return short if len(set(short.values())) == len(short) else {family: family for family in short}
+    """Family of private cells -> short name next to its line; guarantee and trust stand in it only where they must."""
+    for told in ((), ("guarantee",), ("guarantee", "privacy_model")):
+        short = {}
+        for cell in cells:
+            words = [cell[name] for name in ("algorithm", *told, "calibration")]
+            short[family_of(cell)] = " ".join([*filter(None, words), *_SETTING.findall(cell["label"])])
+        if len(set(short.values())) == len(short):
+            return short
+    return {family: family for family in short}
 
 
 def _finals(cells: Sequence[Cell], benchmark: dict[str, Any], grid: Sequence[int], on: str, unit: str) -> Block:

@@ -25,6 +25,7 @@ from bandana.audits.reporting import (
 )
 from bandana.audits.reporting.document import REGRET, resource
 from bandana.audits.reporting.numbers import name_of, number, power_of_ten
+from bandana.audits.reporting.utility import family_of
 from tests.report_documents import (
     HOSTILE,
     Elements,
@@ -674,3 +675,20 @@ def test_one_level_has_no_frontier(page):
 def test_a_budget_that_never_grows_is_drawn(spent):
     item = cell("flat", 1.0, 5.0) | {"mu_spent": spent, "mu_claimed": None}
     assert regret_plots.budget_over_time([1, 30, 1000], [item], drawing.level_colors([1.0])).startswith("<svg")
+
+
+def test_cells_that_differ_in_a_parameter_are_lines_of_their_own():
+    def family(label):
+        cell = {
+            "label": label,
+            "algorithm": "adap-tt",
+            "calibration": "tight",
+            "privacy_model": "central",
+            "guarantee": "pure",
+        }
+        return family_of(cell)
+
+    assert family("adap-tt tight eps=0.2 sampling=uniform") == family("adap-tt tight eps=1 sampling=uniform")
+    assert family("adap-tt tight eps=0.2 sampling=uniform") != family("adap-tt tight eps=0.2 sampling=top-two")
+    assert family("adap-tt tight eps=0.2 delta=1e-5") == family("adap-tt tight eps=1 delta=1e-6")
+    assert family("adap-tt tight eps=0.2 mu=0.1 beta=2") == "adap-tt, calibration tight (central trust, pure), beta=2"
