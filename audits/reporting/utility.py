@@ -148,7 +148,7 @@ def _frontier(cells: Sequence[Cell], benchmark: dict[str, Any], on: str) -> list
 
 
 def short_names(cells: Sequence[Cell]) -> dict[str, str]:
-    """Family of private cells -> short name next to its line; guarantee and trust stand in it only where they must."""
+    """Family of private cells -> short name next to its line; with guarantee and trust only where names would be equal."""
     for told in ((), ("guarantee",), ("guarantee", "privacy_model")):
         short = {}
         for cell in cells:
