@@ -126,11 +126,11 @@ def _chunk(kind: str, numbers: range, answers: Any) -> None:
         for number in numbers:
             answers.send(one(kind, number, Path(name)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    answers.send((peak - before) * 1024)
+    answers.send(max(peak, before) * 1024)
 
 
 def endings(kind: str, n_files: int, seed: int = 0) -> tuple[list[Ending], int]:
-    """How every file of a kind ended, and the most memory in bytes by which a process grew over a chunk of them."""
+    """How every file of a kind ended, and the most memory that a process took for a chunk of them, in bytes."""
     found: list[Ending] = []
     most, context = 0, multiprocessing.get_context("fork")
     files.load(kind)  # once, for all children

@@ -195,7 +195,7 @@ def _parts(mechanism: Any, n_steps: int) -> Iterable[tuple[str, float, int | Non
 def _running(algorithm: Any, holder: Any, n_users: int) -> float | None:
     """The largest deviation of a running sum's noise; None where nothing runs."""
     if isinstance(holder, PhaseTotal):
-        last = algorithm.n_batches if hasattr(algorithm, "n_batches") else len(algorithm.noise_norms) - 1
+        last = algorithm.most_updates
     elif (last := n_users if isinstance(holder, LocalSum) else getattr(holder, "n_steps", 0)) == 0:
         return None
     most_digits = (1 << (last + 1).bit_length() - 1) - 1

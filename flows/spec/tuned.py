@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from bandana.flows.keys.content import content_key
 from bandana.flows.spec.fields import Count, Positive, Strict, distinct
-from bandana.flows.spec.mistakes import SpecError, explain_all
+from bandana.flows.spec.mistakes import SpecError
 
 if TYPE_CHECKING:
     from bandana.flows.spec.spec import Spec
@@ -104,7 +104,9 @@ def read(place: Path, spec: Spec) -> dict[str, float]:
     except OSError as error:
         raise SpecError(f"tuning: {place} cannot be read: {error}") from error
     except ValidationError as error:
-        raise SpecError(explain_all(error.errors()[:1], None, f"tuning: {place}")) from error
+        first = error.errors()[0]
+        where = "".join(f"{part}: " for part in first["loc"])
+        raise SpecError(f"tuning: {place} cannot be read: {where}{first['msg']}") from error
     if found.question != question(spec):
         raise SpecError(f"tuning: {place} was chosen for another environment, horizon or algorithms: {again} again")
     return found.chosen

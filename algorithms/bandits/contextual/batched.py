@@ -134,8 +134,8 @@ class BatchedLinUCB(LinUCB):
         at_least("batch", self.batch, 1)
 
     @property
-    def n_batches(self) -> int:
-        """M, number of full batches, at least 1."""
+    def most_updates(self) -> int:
+        """M, number of full batches, at least 1: the model changes after each."""
         return max(1, self.horizon // self.batch)
 
     def init(self, n_reps: int) -> tuple[Sensitive, Model]:
@@ -163,14 +163,20 @@ class BatchedLinUCB(LinUCB):
     def regression(self) -> PrivateRidge:
         """The regression, with bounds on its noise after each batch."""
         return PrivateRidge(
-            self.n_features, self.ridge, self.n_batches, self._noise, self.reward_scale, self.parameter_bound, self.failure
+            self.n_features,
+            self.ridge,
+            self.most_updates,
+            self._noise,
+            self.reward_scale,
+            self.parameter_bound,
+            self.failure,
         )
 
     def _noise(self, step: int) -> tuple[float, float]:
         """Bounds on the norms of the noise after so many batches."""
         if step == 0 or self.encoding is None:
             return 0.0, 0.0
-        d, share = self.n_features, self.failure / (4 * self.n_batches)
+        d, share = self.n_features, self.failure / (4 * self.most_updates)
         variance = step * (4 * self.sums.noise_deviation(1) ** 2 + self.batch) / (2 * self.encoding.levels) ** 2
         log = math.log(1 / share)
         matrix = math.sqrt(2 * variance * (d + 1) * math.log(2 * d / share))
@@ -201,10 +207,10 @@ class BatchedLinUCB(LinUCB):
         if self.beta_scale < 1:
             raise ValueError(f"the regret bound holds for a beta_scale of at least 1, got {self.beta_scale!r}")
         rounds, d = np.asarray(horizon, dtype=float), self.n_features
-        steps = np.arange(self.n_batches + 1)
+        steps = np.arange(self.most_updates + 1)
         _, least, largest = self.regression.regularizer(steps)
         width = np.maximum.accumulate(self.regression.radius(d * np.log(steps * self.batch / d + largest), steps))
-        widest = width[np.minimum(rounds.astype(np.int64) // self.batch, self.n_batches)]
+        widest = width[np.minimum(rounds.astype(np.int64) // self.batch, self.most_updates)]
         growth = d * np.log1p(rounds / (d * least[1:].min()))
         span, log = self.reward_range.width, math.log(2)
         cost = np.maximum(span, 2 * math.sqrt(2) * self.beta_scale * widest) * np.sqrt(rounds * growth / log)
@@ -265,7 +271,7 @@ def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> Regr
     algorithm = _batched(settings)
     if algorithm.beta_scale < 1:
         return None
-    _, least, largest = algorithm.shift(algorithm.n_batches)
+    _, least, largest = algorithm.shift(algorithm.most_updates)
     return RegretBound(
         algorithm.regret_bound(grid),
         f"{_CHOWDHURY_ZHOU}, with constants: D B (2 + G / log 2) + max(D, 2 sqrt 2 s W) sqrt(t G / log 2), G = d log(1 + "

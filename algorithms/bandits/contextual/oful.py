@@ -147,6 +147,11 @@ class RarelySwitchingOFUL:
         probability("failure", self.failure)
         non_negative("beta_scale", self.beta_scale)
 
+    @property
+    def most_updates(self) -> int:
+        """How often the estimate can be updated, each time with one release."""
+        return len(self.noise_norms) - 1
+
     def init(self, n_reps: int) -> tuple[Sensitive, Released]:
         """The states before the first round: the estimate is 0, the ellipsoid a ball."""
         d = self.context_dimension
@@ -176,7 +181,7 @@ class RarelySwitchingOFUL:
         state = self.sums.add(sensitive.sum, value, record.n_records)
         ridge_numba.add_rank_one(released.gram, released.inverse, released.log_det, x)
         np.add(released.clock, record.n_records, out=released.clock)
-        is_due = self.is_due(released) & (released.n_updates < len(self.noise_norms) - 1) & (released.clock < self.horizon)
+        is_due = self.is_due(released) & (released.n_updates < self.most_updates) & (released.clock < self.horizon)
         due = np.flatnonzero(is_due & (record.n_records > 0))
         if len(due):
             reps = None if len(due) == ledger.n_reps else due

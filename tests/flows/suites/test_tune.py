@@ -98,7 +98,7 @@ def test_what_was_not_chosen_or_for_another_question_is_refused(write):
     with pytest.raises(SpecError, match="was chosen for another environment, horizon or algorithms"):
         cells_of(write(horizon=61))
     spec.place_of_tuned.write_text("{")
-    with pytest.raises(SpecError, match="Invalid JSON"):
+    with pytest.raises(SpecError, match="cannot be read: Invalid JSON"):
         cells_of(spec)
 
 
