@@ -102,6 +102,7 @@ EXAMPLES = {
     "renyi": "{alpha: 2, epsilon: [1]}",
     "pure": "{epsilon: [1]}",
     "approximate": "{epsilon: [1], delta: 1.0e-5}",
+    "zcdp": "{rho: [0.5]}",
 }
 """Guarantee -> how a spec asks for it."""
 

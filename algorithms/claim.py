@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bandana.privacy_core import (
+    ZCDP,
     ApproxDP,
     GaussianDP,
     Guarantee,
@@ -62,6 +63,8 @@ def claim_of(privacy: Guarantee, whose: str, theorem: str, source: str, unit: st
             gaussian = GaussianDP.from_renyi(privacy.alpha, privacy.epsilon, **scope)
         case ApproxDP():
             gaussian = GaussianDP.from_epsilon_delta(privacy.epsilon, privacy.delta, **scope)
+        case ZCDP():
+            gaussian = GaussianDP.from_renyi(2.0, 2 * privacy.rho, **scope)
         case _:
             gaussian = privacy.gdp()
     statement = f"{whose} are {privacy}"
@@ -76,7 +79,7 @@ def per_record(privacy: Guarantee, users: Participation, times: float | None = N
 
     By group privacy it does with `times` = m, whatever their m records do. Pure DP: epsilon / m. The others are met by
     Gaussian noise, of which mu / m: (epsilon, delta) becomes the epsilon of mu / m at the same delta, and a Renyi divergence
-    a m^2-th of it.
+    or rho a m^2-th of it.
 
     Args:
       privacy: what is promised to a user.
@@ -93,10 +96,12 @@ def per_record(privacy: Guarantee, users: Participation, times: float | None = N
             return replace(privacy, epsilon=epsilon / times)
         case RenyiDP(_, epsilon):
             return replace(privacy, epsilon=epsilon / times**2)
+        case ZCDP(rho):
+            return replace(privacy, rho=rho / times**2)
         case ApproxDP(epsilon, delta):
             mu = GaussianDP.from_epsilon_delta(epsilon, delta).mu / times
             return replace(privacy, epsilon=GaussianDP(mu).epsilon(delta))
-    raise ValueError(f"privacy must be a RenyiDP, a PureDP or an ApproxDP, got {privacy!r}")
+    raise ValueError(f"privacy must be a RenyiDP, a PureDP, an ApproxDP or a ZCDP, got {privacy!r}")
 
 
 def for_users(claim: Claim, privacy: Guarantee, users: Participation) -> Claim:

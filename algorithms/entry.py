@@ -12,6 +12,7 @@ from bandana.algorithms.parameters import FAILURE, Parameter, Value
 from bandana.algorithms.problem import FINITE, LINEAR, Problem
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.privacy_core import (
+    ZCDP,
     ApproxDP,
     ByUsers,
     GaussianDP,
@@ -58,6 +59,8 @@ class Settings:
                 return {"epsilon": epsilon}
             case ApproxDP(epsilon=epsilon, delta=delta):
                 return {"epsilon": epsilon, "privacy_delta": delta}
+            case ZCDP(rho=rho):
+                return {"rho": rho}
         return {}
 
     def with_parameters(self, **changed: Value) -> Settings:
@@ -93,7 +96,7 @@ class Entry:
       name: the algorithm's name, shared by its entries in all trust models and guarantees.
       family: its folder.
       privacy_model: none, central, joint, shuffle or local.
-      guarantee: approximate, pure or renyi; None for a non-private algorithm.
+      guarantee: approximate, pure, renyi or zcdp; None for a non-private algorithm.
       calibrations: names of the noise calibrations.
       claim: the promise in words.
       source: publication and theorem.
@@ -262,6 +265,8 @@ class Entry:
             case ApproxDP(delta=asked):
                 delta = min(asked, _MOST_DELTA)
                 near = ApproxDP(GaussianDP(1.0).epsilon(delta), delta)
+            case ZCDP():
+                near = ZCDP(0.5)
             case _:
                 near = PureDP(_PURE_OF_UNIT_MU)
         return replace(settings, privacy=near)
@@ -274,7 +279,7 @@ _PURE_OF_UNIT_MU = 0.8069  # just below log(Phi(1/2) / Phi(-1/2)) = 0.80697
 
 
 def kind_of(privacy: Guarantee) -> str:
-    """Kind of a guarantee: renyi, pure or approximate."""
+    """Kind of a guarantee: renyi, pure, approximate or zcdp."""
     match privacy:
         case RenyiDP():
             return "renyi"
@@ -282,7 +287,9 @@ def kind_of(privacy: Guarantee) -> str:
             return "pure"
         case ApproxDP():
             return "approximate"
-    raise ValueError(f"privacy must be a RenyiDP, a PureDP or an ApproxDP, got {privacy!r}")
+        case ZCDP():
+            return "zcdp"
+    raise ValueError(f"privacy must be a RenyiDP, a PureDP, an ApproxDP or a ZCDP, got {privacy!r}")
 
 
 AZIZE_BASU = "Azize and Basu, Renyi Differentially Private Bandits"
@@ -307,6 +314,12 @@ def pure_of(settings: Settings) -> PureDP:
 def approx_of(settings: Settings) -> ApproxDP:
     """The privacy level of an algorithm under approximate DP."""
     assert isinstance(settings.privacy, ApproxDP)
+    return settings.privacy
+
+
+def concentrated_of(settings: Settings) -> ZCDP:
+    """The privacy level of an algorithm under zero-concentrated DP."""
+    assert isinstance(settings.privacy, ZCDP)
     return settings.privacy
 
 

@@ -40,6 +40,7 @@ from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial
 from bandana.privacy_core import (
+    ZCDP,
     ApproxDP,
     Interval,
     LaplaceEvent,
@@ -56,6 +57,7 @@ LEVELS = {
     "renyi": (RenyiDP(2.0, 1.0), RenyiDP(8.0, 0.3)),
     "pure": (PureDP(1.0), PureDP(0.3)),
     "approximate": (ApproxDP(1.0, 1e-5), ApproxDP(0.3, 1e-6)),
+    "zcdp": (ZCDP(0.5), ZCDP(0.045)),
 }
 N_ACTIONS, N_USERS, FEW_USERS, N_REPS = 3, 64, 32, 5
 """Users are rounds; beds of episodes have an eighth of them. Few are enough for what `make test` looks at in each group."""
@@ -331,7 +333,7 @@ def test_every_entry_names_its_claim_and_its_source():
         assert entry.claim
         assert entry.source
         assert entry.privacy_model in {"none", "central", "joint", "local", "shuffle"}
-        assert entry.guarantee in {None, "approximate", "pure", "renyi"}
+        assert entry.guarantee in {None, "approximate", "pure", "renyi", "zcdp"}
         assert (entry.promise is None) == (entry.privacy_model == "none") == (entry.guarantee is None)
         assert (entry.promise is None) == (entry.probes is None) == (not entry.calibrations)
         assert len(set(entry.calibrations)) == len(entry.calibrations)

@@ -11,6 +11,7 @@ from bandana.audits.cross_checks.accountants import Events
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.privacy_core import (
+    ZCDP,
     ApproxDP,
     ConcentratedEvent,
     Event,
@@ -72,6 +73,7 @@ LEVELS: dict[str, tuple[Guarantee, ...]] = {
     "renyi": (RenyiDP(2.0, 0.1), RenyiDP(2.0, 1.0), RenyiDP(8.0, 0.3)),
     "pure": (PureDP(0.1), PureDP(1.0), PureDP(3.0)),
     "approximate": (ApproxDP(0.1, 1e-6), ApproxDP(1.0, 1e-5), ApproxDP(4.0, 1e-3)),
+    "zcdp": (ZCDP(0.01), ZCDP(0.5), ZCDP(4.0)),
 }
 """Kind of guarantee -> levels at which the catalog's ledgers are compared."""
 _N_ACTIONS, _N_USERS, _N_REPS = 3, 64, 16

@@ -189,6 +189,7 @@ _TREES = (
 )  # fmt: skip
 
 FINITE_ARM_CONTROLS: dict[str, tuple[Control, ...]] = {
-    "adar-ucb": _ADAR_UCB, "adap-ucb": _EPISODES, "adap-klucb": _EPISODES, "dp-se": _ELIMINATION, "dp-ucb": _TREES,
+    "adar-ucb": _ADAR_UCB, "adac-ucb": _ADAR_UCB, "adap-ucb": _EPISODES, "adap-klucb": _EPISODES, "dp-se": _ELIMINATION,
+    "dp-ucb": _TREES,
 }  # fmt: skip
 """Label of an entry -> its planted faults."""

@@ -16,13 +16,13 @@ from bandana.algorithms.environments.worst_mdps import HORIZON, N_STATES, linear
 from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, extrapolating_pool
 from bandana.algorithms.problem import CONTEXTUAL, EPISODIC, KERNEL, LINEAR, MIXTURE, POOLED, Problem
 from bandana.audits.seeds import derive
-from bandana.privacy_core import ApproxDP, Guarantee, Interval, Participation, PureDP, RenyiDP
+from bandana.privacy_core import ZCDP, ApproxDP, Guarantee, Interval, Participation, PureDP, RenyiDP
 from bandana.privacy_core.accounting import accounted_mu
 
 UNIT = Interval(0.0, 1.0)
 _TRIES, _FEW, _STEPS = 3, 64, 8
 _SAMPLES: dict[str, Guarantee] = {
-    "renyi": RenyiDP(2.0, 1.0), "pure": PureDP(1.0), "approximate": ApproxDP(1.0, 1e-5),
+    "renyi": RenyiDP(2.0, 1.0), "pure": PureDP(1.0), "approximate": ApproxDP(1.0, 1e-5), "zcdp": ZCDP(0.5),
 }  # fmt: skip
 
 

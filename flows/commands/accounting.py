@@ -52,10 +52,11 @@ def calibrate(
     context: typer.Context,
     algorithm: Annotated[str, typer.Argument(help="Name, such as gp-ucb; a wrong one lists them all.")],
     model: Annotated[str | None, option("Trust model: central, joint, shuffle or local; all if not given.")] = None,
-    guarantee: Annotated[str | None, option("renyi, pure or approximate; all that there are if not given.")] = None,
+    guarantee: Annotated[str | None, option("renyi, pure, approximate or zcdp; all that there are if not given.")] = None,
     epsilon: Annotated[float | None, option("Epsilon of the claim.")] = None,
-    delta: Annotated[float | None, option("Delta of the claim; for Renyi DP, the delta at which epsilon is shown.")] = None,
+    delta: Annotated[float | None, option("Delta of the claim; for Renyi DP and zCDP, where epsilon is shown.")] = None,
     alpha: Annotated[float | None, option("Renyi order of the claim.")] = None,
+    rho: Annotated[float | None, option("Rho of a zero-concentrated claim.")] = None,
     reading: Annotated[str | None, option("How the print is read where it is ambiguous; `all` for every one.")] = None,
     horizon: Annotated[
         int | None,

@@ -24,7 +24,7 @@ from bandana.algorithms.papers.readings import EXTRAS, READINGS, Reading, Values
 from bandana.algorithms.problem import ARMS, CONTEXTUAL, EPISODIC, FINITE, KERNEL, LINEAR, MIXTURE, POOLED, Problem
 from bandana.flows.queries.played_noise import Column, Quantity, epsilon_of, played
 from bandana.flows.spec.mistakes import SpecError
-from bandana.privacy_core import ApproxDP, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
+from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
 from bandana.privacy_core.checks import at_least, non_negative, order, positive, probability
 
 ALL_READINGS = "all"
@@ -35,8 +35,8 @@ _OPTIONS = {"is_clipped": "--clip/--no-clip", "has_square": "--square/--no-squar
 _SET = {name for entry in CATALOG for name in entry.parameters} - {"ridge", "switch", "norm_bound", "n_features"}
 _DIMENSIONS = {LINEAR: 2, CONTEXTUAL: 5, KERNEL: 2, POOLED: 2}
 _CHECKS = {
-    "epsilon": positive, "delta": probability, "alpha": order, "reward_bound": positive, "norm_bound": positive,
-    "noise_scale": non_negative, "s_max": positive, "sigma_max": positive,
+    "epsilon": positive, "delta": probability, "alpha": order, "rho": positive, "reward_bound": positive,
+    "norm_bound": positive, "noise_scale": non_negative, "s_max": positive, "sigma_max": positive,
 }  # fmt: skip
 _AT_LEAST_TWO = ("horizon", "n_actions", "dimension", "episode_length")
 
@@ -104,8 +104,9 @@ def find(name: str, model: str | None = None, guarantee: str | None = None) -> l
 def defaults(entry: Entry) -> dict[str, Any]:
     """The parameters that `compare` takes, with their defaults; None stands for what follows from others."""
     form, kind = form_of(entry), entry.plays_on[0]
-    level = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "renyi": ("alpha", "epsilon", "delta")}
-    known: dict[str, Any] = {"alpha": 2.0, "epsilon": 1.0, "delta": 1e-5}
+    level = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "renyi": ("alpha", "epsilon", "delta"),
+             "zcdp": ("rho", "delta")}  # fmt: skip
+    known: dict[str, Any] = {"alpha": 2.0, "epsilon": 1.0, "delta": 1e-5, "rho": 0.5}
     found = {name: known[name] for name in level[form.guarantee]}
     found["horizon"] = 10_000 if kind in ARMS else 1000
     if kind in EPISODIC:
@@ -200,6 +201,8 @@ def _level(entry: Entry, values: Values) -> Guarantee:
             return RenyiDP(values["alpha"], values["epsilon"])
         case "pure":
             return PureDP(values["epsilon"])
+        case "zcdp":
+            return ZCDP(values["rho"])
     return ApproxDP(values["epsilon"], values["delta"])
 
 
@@ -259,7 +262,8 @@ def _worth(column: Column, values: Values) -> dict[str, Any]:
     proved, is_pure = column.proved, isinstance(column.claim, PureDP)
     return {
         "calibration": column.calibration,
-        "claimed_epsilon": column.claim.epsilon,
+        "claimed_epsilon": None if isinstance(column.claim, ZCDP) else column.claimed,
+        "claimed_rho": column.claimed if isinstance(column.claim, ZCDP) else None,
         "accounted_epsilon": finite(epsilon_of(column.accounted, column.claim)),
         "mu": None if isinstance(proved, PureDP) else finite(proved.mu),
         "true_epsilon": finite(epsilon_of(proved, column.claim)),
@@ -367,7 +371,7 @@ def worth(column: Column, values: Values) -> str:
     epsilon, least, summed = (epsilon_of(x, claim) for x in (proved, column.at_least, column.accounted))
     apart = "" if math.isclose(summed, epsilon) else f" (the ledger adds up to {number(summed)})"
     if math.isinf(epsilon):
-        return f"{name} gives no epsilon at all. Claimed: epsilon {number(claim.epsilon)}."
+        return f"{name} gives no epsilon at all. Claimed: {claim}."
     if isinstance(claim, PureDP):
         exact = f"epsilon {number(epsilon)}" if math.isclose(least, epsilon) else (
             f"an epsilon between {number(least)} (two episodes that attain it) and {number(epsilon)} (proved)"
@@ -380,6 +384,8 @@ def worth(column: Column, values: Values) -> str:
         order = f"of order {_shown(claim.alpha)}"
         claimed = f"Claimed: {number(claim.epsilon)} {order}."
         return f"{gives}a Renyi divergence of {number(epsilon)} {order}, and {at_delta}. {claimed}"
+    if isinstance(claim, ZCDP):
+        return f"{gives}{number(epsilon)}-zCDP, and {at_delta}. Claimed: {number(claim.rho)}-zCDP."
     return f"{gives}{at_delta}{apart}. Claimed: epsilon {number(claim.epsilon)}."
 
 

@@ -26,7 +26,7 @@ _ENVIRONMENTS = {
 }
 """Kind of problem -> a small environment of that kind, and a horizon."""
 _LEVELS = {"renyi": "{alpha: 2, epsilon: [1, 10]}", "pure": "{epsilon: [1, 10]}",
-           "approximate": "{epsilon: [1, 10], delta: 1.0e-5}"}  # fmt: skip
+           "approximate": "{epsilon: [1, 10], delta: 1.0e-5}", "zcdp": "{rho: [0.5, 5]}"}  # fmt: skip
 
 
 def selected(model: str | None = None, family: str | None = None) -> list[Entry]:

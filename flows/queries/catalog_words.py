@@ -17,7 +17,7 @@ from bandana.audits.subjects import subjects
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.flows.keys.checkout import sources
 
-_LEVEL = re.compile(r"\beps=(\S+)")
+_LEVEL = re.compile(r"\b(?:eps|rho)=(\S+)")
 _FAULTS = "planted faults"
 _NOT_PLANTED = "not planted, as they are no faults here"
 
@@ -54,7 +54,7 @@ def with_catalog(found: Verification, outcome: Outcome) -> Verification:
 def _check_level(outcome: Outcome) -> list[Line]:
     """The privacy level in the subject's name, if there is one, beside that of the claim."""
     named = _LEVEL.search(outcome.subject.get("name", ""))
-    claimed = getattr(outcome.claim.stated, "epsilon", None)
+    claimed = getattr(outcome.claim.stated, "epsilon", getattr(outcome.claim.stated, "rho", None))
     if named is None or claimed is None:
         return []
     return [Line("subject: level", named[1], f"{claimed:g}", named[1] == f"{claimed:g}")]

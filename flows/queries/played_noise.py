@@ -22,6 +22,7 @@ from bandana.algorithms.protocol import Algorithm
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import BatchedLSVI
 from bandana.algorithms.run import run
 from bandana.privacy_core import (
+    ZCDP,
     ApproxDP,
     Event,
     GaussianDP,
@@ -78,9 +79,14 @@ class Column:
         return self.promise.stated
 
     @property
+    def claimed(self) -> float:
+        """The promise's epsilon, or its rho under zCDP: what `epsilon_of` compares with."""
+        return float(self.claim.rho if isinstance(self.claim, ZCDP) else self.claim.epsilon)
+
+    @property
     def is_true(self) -> bool | None:
         """Whether the claim holds; None where it lies between what is proved and what is attained."""
-        limit = self.claim.epsilon * _ROUNDING
+        limit = self.claimed * _ROUNDING
         if epsilon_of(self.proved, self.claim) <= limit:
             return True
         return False if epsilon_of(self.at_least, self.claim) > limit else None
@@ -95,17 +101,21 @@ class Column:
                 return GaussianDP.from_renyi(alpha, epsilon).mu / spent
             case GaussianDP(mu=spent), ApproxDP(epsilon=epsilon, delta=delta):
                 return GaussianDP.from_epsilon_delta(epsilon, delta).mu / spent
+            case GaussianDP(mu=spent), ZCDP(rho=rho):
+                return GaussianDP.from_renyi(2.0, 2 * rho).mu / spent
         return None
 
 
 def epsilon_of(loss: Loss, claim: Guarantee) -> float:
-    """The epsilon of a loss in the definition of the claim: at its delta, or at its Renyi order."""
+    """The epsilon of a loss in the definition of the claim: at its delta, or at its Renyi order; its rho under zCDP."""
     if isinstance(loss, NoPrivacy):
         return math.inf
     if isinstance(claim, ApproxDP):
         return loss.epsilon_at(claim.delta)
     if isinstance(claim, RenyiDP) and isinstance(loss, GaussianDP):
         return loss.rdp(claim.alpha)
+    if isinstance(claim, ZCDP) and isinstance(loss, GaussianDP):
+        return loss.zcdp().rho
     return loss.epsilon if isinstance(loss, PureDP) else math.inf
 
 

@@ -13,7 +13,7 @@ from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Kind, Parameter
 from bandana.flows.spec.effort import Replays
 from bandana.flows.spec.fields import Count, OneOrSeveral, Positive, Share, Strict
-from bandana.privacy_core import ApproxDP, Guarantee, PureDP, RenyiDP
+from bandana.privacy_core import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP
 
 _LEAST, _MOST = 1e-9, 1e9
 
@@ -31,7 +31,10 @@ Level = Annotated[Positive, AfterValidator(_within_reach)]
 class PrivacySpec(Strict):
     """Levels of privacy: every combination of what is given. The fields decide the guarantee."""
 
-    epsilon: OneOrSeveral[Level] = Field(description="Epsilon that the algorithm promises, one or several.")
+    epsilon: OneOrSeveral[Level] | None = Field(None, description="Epsilon that the algorithm promises, one or several.")
+    rho: OneOrSeveral[Level] | None = Field(
+        None, description="Rho of a zero-concentrated guarantee, one or several, in place of epsilon."
+    )
     alpha: OneOrSeveral[Annotated[float, Field(gt=1, le=_MOST)]] | None = Field(
         None, description="Order of a Renyi guarantee."
     )
@@ -45,15 +48,24 @@ class PrivacySpec(Strict):
     def _is_one_guarantee(self) -> PrivacySpec:
         if self.alpha is not None and self.delta is not None:
             raise ValueError("alpha asks for a Renyi guarantee and delta for an approximate one: give one of them")
+        if self.rho is not None and {"epsilon", "alpha", "delta"} & self.model_fields_set:
+            raise ValueError("rho alone asks for a zero-concentrated guarantee: leave epsilon, alpha and delta out")
+        if self.rho is None and self.epsilon is None:
+            raise ValueError("epsilon is missing; give it, or rho for a zero-concentrated guarantee")
         return self
 
     @property
     def guarantee(self) -> str:
-        """Kind of guarantee: alpha makes it a Renyi one, delta an approximate one, epsilon alone a pure one."""
+        """Kind of guarantee: rho makes it a zero-concentrated one, alpha Renyi, delta approximate, epsilon alone pure."""
+        if self.rho is not None:
+            return "zcdp"
         return "renyi" if self.alpha is not None else "approximate" if self.delta is not None else "pure"
 
     def levels(self) -> list[Guarantee]:
         """Each combination, as the guarantee that its fields make."""
+        if self.rho is not None:
+            return [ZCDP(rho) for rho in self.rho]
+        assert self.epsilon is not None
         if self.alpha is not None:
             return [RenyiDP(alpha, epsilon) for alpha in self.alpha for epsilon in self.epsilon]
         if self.delta is not None:

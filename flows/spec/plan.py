@@ -33,6 +33,8 @@ from bandana.privacy_core import Guarantee, Participation
 NONE, SECURE, REPRODUCIBLE = "none", "secure", "reproducible"
 """Sources of noise."""
 _FEW_ROUNDS = 1_000_000
+_LEVELS = {"epsilon": "eps", "rho": "rho"}
+"""Level of privacy, as settings call it -> as a cell's name does."""
 _CHECKED: set[tuple[str, str]] = set()
 """Keys of the cells of users' algorithms that were found to keep the protocol."""
 
@@ -68,7 +70,7 @@ class Cell:
         """Readable: `linucb joint tight eps=1`; with what else differs in the spec."""
         shown = self.parameters()
         parts = [self.entry.label, self.settings.calibration or ""]
-        parts.append(f"eps={shown['epsilon']:g}" if "epsilon" in self.settings.level() else "")
+        parts += [f"{short}={shown[name]:g}" for name, short in _LEVELS.items() if name in self.settings.level()]
         parts.append("per user" if self.promised is not None else "")
         parts += [f"{name.removeprefix('privacy_')}={_text(shown[name])}" for name in shown if name in self.varied]
         parts.append("without noise" if self.role is Role.TWIN else "")

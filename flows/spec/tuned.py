@@ -85,8 +85,11 @@ def question(spec: Spec) -> str:
             for name in ("visits_per_user", "visits_apart", "user", "beyond_visits"):
                 item.pop(name, None)
     for algorithm in asked["algorithms"]:
-        if (algorithm.get("privacy") or {}).get("level") == "record":
-            del algorithm["privacy"]["level"]
+        level = algorithm.get("privacy") or {}
+        if level.get("level") == "record":
+            del level["level"]
+        if "rho" in level and level["rho"] is None:
+            del level["rho"]
     return content_key(asked)
 
 

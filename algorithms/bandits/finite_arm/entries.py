@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,7 @@ from bandana.algorithms.bandits.finite_arm.episodic_ucb import (
     PARTS,
     PURE_PARTS,
     EpisodicUCB,
+    adac_ucb,
     adap_klucb,
     adap_ucb,
     adar_ucb,
@@ -34,6 +36,7 @@ from bandana.algorithms.entry import (
     Entry,
     RegretBound,
     Settings,
+    concentrated_of,
     first_user,
     fitting,
     pure_of,
@@ -42,11 +45,13 @@ from bandana.algorithms.entry import (
 )
 from bandana.algorithms.parameters import FAILURE, Parameter, declared
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.privacy_core import RenyiDP
 
 _ADAP = "Azize and Basu (2022), When Privacy Meets Partial Information"
 _SAJED_SHEFFET = "Sajed and Sheffet (2019), An optimal private stochastic-MAB algorithm"
 _MISHRA_THAKURTA = "Mishra and Thakurta (2015), (Nearly) optimal differentially private stochastic multi-arm bandits"
 _EVEN_DAR = "Even-Dar, Mannor and Mansour (2002), PAC bounds for multi-armed bandit and Markov decision processes"
+_ADAC = "Azize and Basu (2024), Concentrated Differential Privacy for Bandits"
 _PURE = "epsilon-DP of all actions, replace one reward"
 _BETA = declared(Parameter("beta", "Exploration of the index: its width grows with the root of beta log t.", 3.1))
 _TREE_BETA = declared(Parameter("beta", "Exploration of the index: its width grows with the root of beta log t.", 4.0))
@@ -63,6 +68,11 @@ def _adar_ucb(settings: Settings) -> Algorithm:
     return adar_ucb(
         problem.n_actions, privacy.alpha, privacy.epsilon, settings.parameters["beta"], problem.reward_range, settings.parts
     )
+
+
+def _adac_ucb(settings: Settings) -> EpisodicUCB:
+    problem, rho = settings.problem, concentrated_of(settings).rho
+    return adac_ucb(problem.n_actions, rho, settings.parameters["beta"], problem.reward_range, settings.parts)
 
 
 def _adap_ucb(settings: Settings) -> EpisodicUCB:
@@ -129,6 +139,15 @@ def _theorem_5(settings: Settings, means: FloatArray | None, grid: IntArray) -> 
         f"{AZIZE_BASU}, Theorem 5, expected regret: sum over arms of 8 beta log(t) / gap + 8 sqrt(beta (alpha / epsilon)"
         f" log t) + 2 beta / (beta - 3), {level}; {_CAPPED}; where it is smaller, {corollary}",
     )
+
+
+def _theorem_5_at_rho(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+    """Theorem 5 of AdaR-UCB, of which only alpha / epsilon = 1 / rho matters."""
+    rho = concentrated_of(settings).rho
+    found = _theorem_5(replace(settings, privacy=RenyiDP(2.0, 2 * rho)), means, grid)
+    if found is None:
+        return None
+    return found._replace(text=f"AdaC-UCB is AdaR-UCB at alpha / epsilon = 1 / rho, rho = {rho:g}: {found.text}")
 
 
 def _theorem_1(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
@@ -235,6 +254,22 @@ ENTRIES = (
         parts=PARTS,
         probes=_first_pull_and_first_index,
         bound=_theorem_5,
+    ),
+    _in_episodes_without_noise(name="adac-ucb"),
+    Entry(
+        name="adac-ucb",
+        family="bandits/finite_arm",
+        privacy_model="central",
+        guarantee="zcdp",
+        calibrations=("printed", "tight"),
+        claim="rho-zCDP of all actions, replace one reward; as GDP, mu = sqrt(2 rho)",
+        source=f"{_ADAC}, AdaC-UCB",
+        build=_adac_ucb,
+        parameters=_BETA,
+        promise=_claim("the privacy theorem of AdaC-UCB", _ADAC),
+        parts=PARTS,
+        probes=_first_pull_and_first_index,
+        bound=_theorem_5_at_rho,
     ),
     _in_episodes_without_noise(name="adap-ucb"),
     _pure(

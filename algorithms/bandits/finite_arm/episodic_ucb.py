@@ -224,6 +224,26 @@ def adar_ucb(
     )
 
 
+def adac_ucb(
+    n_arms: int, rho: float, beta: float, reward_range: Interval, calibration: str | Mapping[str, str]
+) -> EpisodicUCB:
+    """AdaC-UCB with total privacy rho-zCDP: `adar_ucb` with noise of variance 1 / (2 rho).
+
+    Claim: rho-zCDP of all actions, replace one reward, central model. Gaussian noise of multiplier 1 / mu touches a reward
+    once, so the run is mu-GDP and, with mu = sqrt(2 rho), rho-zCDP (Bun and Steinke 2016, Proposition 1.6). That is
+    (alpha, rho alpha)-RDP at every order alpha; `adar_ucb` asks for it at one order and gets the same noise.
+    Source: Azize and Basu (2024), Concentrated Differential Privacy for Bandits, AdaC-UCB.
+
+    Args:
+      n_arms: at least 2.
+      rho: of zero-concentrated DP, above 0.
+      beta: exploration.
+      reward_range: declared range of a reward.
+      calibration: as for `adar_ucb`.
+    """
+    return adar_ucb(n_arms, 2.0, 2 * positive("rho", rho), beta, reward_range, calibration)
+
+
 def adap_ucb(
     n_arms: int, epsilon: float, beta: float, reward_range: Interval, calibration: str | Mapping[str, str]
 ) -> EpisodicUCB:

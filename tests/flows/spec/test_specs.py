@@ -95,7 +95,9 @@ LINEAR_MISTAKES = [
     ),
     ("alpha: 2", "delta: 1.0e-5", 14, "algorithms[1].privacy", "renyi or pure, got the fields delta, epsilon; for"),
     ("{epsilon: 1}", "{epsilon: 1, alpha: 2, delta: 0.1}", 18, "algorithms[2].privacy.alpha", "alpha asks for a Renyi"),
-    ("{epsilon: 1}", "{alpha: 2}", 18, "algorithms[2].privacy.epsilon", "required"),
+    ("{epsilon: 1}", "{alpha: 2}", 18, "algorithms[2].privacy", "epsilon is missing; give it, or rho"),
+    ("{epsilon: 1}", "{rho: 1, alpha: 2}", 18, "algorithms[2].privacy.rho", "rho alone asks for a zero-concentrated"),
+    ("{epsilon: 1}", "{rho: 1}", 18, "algorithms[2].privacy", "of the kind renyi or pure, got the fields rho"),
     (
         "    privacy: {epsilon: 1}\n",
         "",

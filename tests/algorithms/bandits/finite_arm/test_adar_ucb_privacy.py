@@ -10,7 +10,7 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandana.algorithms.bandits.finite_arm.episodic_ucb import adar_ucb, ucb
+from bandana.algorithms.bandits.finite_arm.episodic_ucb import adac_ucb, adar_ucb, ucb
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.run import run
 from bandana.privacy_core import (
@@ -127,3 +127,6 @@ def test_at_rho_it_is_adac_ucb(calibration):
         run(algorithm, RewardTable(np.random.default_rng(5).random((50, 3)), UNIT), ledger)
         assert ledger.guarantee().zcdp().rho == pytest.approx(rho)
         assert ledger.guarantee().zcdp().rho <= rho
+        assert adac_ucb(3, rho, 3.1, UNIT, calibration).sums.mechanism.deviation == pytest.approx(
+            algorithm.sums.mechanism.deviation
+        )
