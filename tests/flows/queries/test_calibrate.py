@@ -81,7 +81,7 @@ def test_every_calibration_of_every_private_algorithm_is_played(form):
                 assert column.is_true
                 # Shuffled bits are a whole number a user; test_shuffled.py shows that one less breaks the promise.
                 near = 1e-4 if entry.privacy_model == "shuffle" else 1e-6
-                assert summed == pytest.approx(column.claim.epsilon, rel=near)
+                assert summed == pytest.approx(column.claimed, rel=near)
                 assert column.factor >= 1 - 1e-9
 
 
