@@ -1,4 +1,4 @@
-r"""Lower bounds on the rounds of a test that recommends a wrong arm with small probability, on the problem at hand."""
+r"""Lower bounds on tests for the best arm: rounds at a given probability of error, and errors after given rounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
@@ -19,6 +19,8 @@ from bandana.privacy_core import Interval, TrustModel
 _N_MEANS = 2000
 """Common means at which an arm could meet the best one; fewer make the bound smaller, never invalid."""
 _ROUNDING = 1e-6
+_SMALLEST = -700.0
+"""Logarithm of the smallest share of errors that is told apart from none."""
 _HIGHEST = 50.0
 """Cost up to which is searched where all other arms have means at the lower end: no bound there needs more."""
 
@@ -27,6 +29,13 @@ class LeastRounds(NamedTuple):
     """The least expected number of rounds of a test."""
 
     rounds: float
+    text: str
+
+
+class LeastErrors(NamedTuple):
+    """The least probability of a wrong recommendation."""
+
+    share: float
     text: str
 
 
@@ -79,6 +88,65 @@ def least_rounds(means: ArrayLike, reward_range: Interval, privacy: Privacy, err
         rounds = max(rounds, gaussian_length(float(p[0] - p[1]), privacy.mu, error))
         text += "; and max over n, m of (n + 1) (1 - error - Phi(Phi^-1(error + P(Bin(n, D / 2) > m)) + m mu))"
     return LeastRounds(float(rounds), text)
+
+
+def least_errors(means: ArrayLike, reward_range: Interval, privacy: Privacy, rounds: int) -> LeastErrors | None:
+    r"""On this Bernoulli problem with its arms in random order, for tests that recommend an arm after so many rounds.
+
+    For each j >= 2 and u the probability e of a wrong recommendation, over the order too, satisfies
+
+        kl(1 / j, 1 - e) <= (rounds / j) sum over the j best arms a of d(u, m_a)     or     e >= 1 - 1 / j,
+
+    d as in `least_rounds`; the largest e over j and u is returned. It falls exponentially in the rounds; with one arm of
+    mean m* and K - 1 of mean m it is about exp(-rounds d(m, m*) / (K - 1)). Under mu-GDP the bound without privacy holds.
+
+    Proof. Tell the test where all arms but the j best ones are, which makes no error more likely. Given that, the orders
+    of the j best arms fall into sets of j that are shifts of each other; take one set, and number its problems by the place
+    i of the best arm. Let nu_i be such a problem and nu_0 the one in which all j arms have mean u. Data processing for the
+    event that place i is recommended: kl(P_0(i), P_i(i)) <= sum over places b of E_0[N_b] d(u, m_(i, b)). Average over i:
+    on the right each place meets each of the j means once, and the E_0[N_b] add up to at most the rounds; on the left kl is
+    convex in both, P_0(i) adds up to at most 1, and kl(x, y) falls in x up to y. Were the order known, nothing could be
+    said: the test that always recommends one arm makes no error where that arm is the best. (The form is Fano's. For the
+    worst of several problems in place of a random order: Carpentier and Locatelli 2016; under privacy Chen and others 2024,
+    whose exponent is of the same order, but whose text was not at hand for its constants.)
+
+    Args:
+      means: (n_arms,) mean rewards.
+      reward_range: rewards are one of its two ends.
+      privacy: of the class of tests; replace one reward.
+      rounds: that a test may take.
+
+    Returns:
+      None where two arms are equally good, and in the local model, of which nothing is said here.
+    """
+    p = np.sort((np.asarray(means, dtype=float) - reward_range.low) / reward_range.width)[::-1]
+    if p[0] == p[1] or privacy.trust is TrustModel.LOCAL:
+        return None
+    epsilon = privacy.epsilon if privacy.trust is TrustModel.CENTRAL else None
+    share = max(_least_share(j, rounds * _least_told(p[:j], epsilon)) for j in range(2, len(p) + 1))
+    text = f"tests of {rounds} rounds, {privacy}, on these Bernoulli arms in random order: kl(1 / j, 1 - e) <= (rounds / j) "
+    text += "sum_(a <= j) d(u, m_a) for the j best arms and any u, d = "
+    return LeastErrors(share * (1 - _ROUNDING), text + ("d_epsilon" if epsilon is not None else "kl"))
+
+
+def _least_told(p: FloatArray, epsilon: float | None) -> float:
+    """The least mean of d(u, p) over u: what a pull tells on average of which arm is which."""
+    u = np.linspace(p[-1], p[0], _N_MEANS)[:, None]
+    told = bernoulli_kl(u, p) if epsilon is None else private_kl(u, p, epsilon)
+    return float(np.asarray(told).mean(axis=1).min())
+
+
+def _least_share(j: int, told: float) -> float:
+    """The smallest e with kl(1 / j, 1 - e) <= told; 0 where it is below any number."""
+
+    def excess(log_e: float) -> float:
+        e = math.exp(log_e)
+        return (math.log(1 / j) - math.log1p(-e)) / j + (1 - 1 / j) * (math.log(1 - 1 / j) - log_e) - told
+
+    most = math.log(1 - 1 / j)
+    if told == 0:
+        return math.exp(most)
+    return math.exp(brentq(excess, _SMALLEST, most, xtol=1e-12)) if excess(_SMALLEST) > 0 else 0.0
 
 
 def _most_told(p: FloatArray, epsilon: float | None) -> float:

@@ -15,7 +15,7 @@ def tests_table(cells: Sequence[dict[str, Any]], replications: int, on: str, uni
     if not shown:
         return []
     columns = ["Cell", right("ε"), right(f"{unit.capitalize()} to stop"), right("Interval"), right("Lower bound")]
-    columns += [right(title) for title in ("Not stopped", "Wrong", "Interval", "Proved")]
+    columns += [right(title) for title in ("Not stopped", "Wrong", "Interval", "Proved", "Least")]
     rows = [
         [
             cell["label"],
@@ -27,19 +27,22 @@ def tests_table(cells: Sequence[dict[str, Any]], replications: int, on: str, uni
             _percent(found["wrong"]),
             f"{_percent(found['wrong_low'])} to {_percent(found['wrong_high'])}",
             NONE if found["error_bound"] is None else _percent(found["error_bound"]),
+            NONE if found["least_wrong"] is None else _percent(found["least_wrong"]),
         ]
         for cell, found in shown
     ]
-    texts = dict.fromkeys(found["least_text"] for _, found in shown if found["least_text"] is not None)
+    found_texts = (found[name] for name in ("least_text", "least_wrong_text") for _, found in shown)
+    texts = dict.fromkeys(text for text in found_texts if text is not None)
     return [
         table_block(
             f"Tests for the best arm{on}, {number(replications)} replications. {unit.capitalize()} to stop: mean, the "
             "horizon for a test that did not stop. Lower bound: the least mean of any test with the same claim and the same "
             "proved error, and in brackets how many times that the test took. Wrong: tests that stopped and recommended "
-            "another arm than the best, with the 95 % interval of Clopper and Pearson, beside what is proved.",
+            "another arm than the best, with the 95 % interval of Clopper and Pearson, beside what is proved of the test. "
+            "Least: of any test with the same claim and budget.",
             columns,
             rows,
-            widths=[2.4, 0.6, 1.0, 1.7, 1.4, 0.9, 0.8, 1.3, 0.8],
+            widths=[2.4, 0.6, 1.0, 1.7, 1.4, 0.9, 0.8, 1.3, 0.8, 0.8],
         ),
         *([bullets([f"Lower bound for {text}." for text in texts])] if texts else []),
     ]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from bandana.audits.reporting import leaderboard_plots, origin
 from bandana.audits.reporting.blocks import (
@@ -34,19 +34,41 @@ _DATA = {"simulated": "simulated data", "public": "real data", "own": "your own 
 _READ = (
     ("Regret", "Mean over replications of the reward lost, with its 95 % interval. All rows of a problem play on common "
      "random numbers."),
+    ("Rounds to stop", "Of tests for the best arm that stop as soon as they are wrong with the given probability at most: "
+     "mean number of rounds, the horizon for a test that did not stop. A row of which the interval of wrong answers lies "
+     "above the given error wins nothing."),
+    ("Wrong", "Of tests for the best arm: share of those that recommend another arm, with the interval of Clopper and "
+     "Pearson. Arms come in random order."),
     ("µ claimed", "The promise as µ of Gaussian DP, so that Rényi, zero-concentrated, pure and approximate claims stand on "
      "one axis. Each entry gets the weakest claim of its kind within a level."),
     ("µ accounted", "What the ledger composed over the whole horizon for the worst record."),
     ("µ measured", "Lower bound of the audit of the same entry at the same level, at 95 % confidence, with planted faults; "
      "of a pure claim the bound is on ε, shown as the µ that this ε has. A promise depends on no problem, so each entry is "
      "audited on one. A dash: not audited at this level."),
-    ("Regret / lower bound", "Regret divided by what any algorithm with the claim must lose. A dash: none is known, as "
-     "for real data whose rows are fixed."),
-    ("Front", "No row in the same trust model promises as much and loses less. Trust models are not compared: central DP of "
-     "rewards, joint DP of records and local DP protect different things."),
+    ("/ lower bound", "Regret, rounds or errors divided by the least of any algorithm with the claim. A dash: none is "
+     "known, as for real data whose rows are fixed."),
+    ("Front", "No row in the same trust model promises as much and does better. Trust models are not compared: central DP "
+     "of rewards, joint DP of records and local DP protect different things."),
     ("Tied", "The interval of the paired difference to the best row includes 0."),
     ("Seconds", "Of one replication on one core, as played; compilation and a shared machine are in it."),
 )  # fmt: skip
+
+
+class Measure(NamedTuple):
+    """What a problem measures, in words: in the column's head, in sentences, and of lower bounds."""
+
+    head: str
+    words: str
+    least: str
+
+
+MEASURES = {
+    "regret": Measure("Regret", "final regret", "Least regret of any algorithm of a class"),
+    "rounds": Measure("Rounds to stop", "rounds until a test stops", "Least mean rounds of any test of a class"),
+    "errors": Measure(
+        "Wrong", "share of wrong recommendations", "Least share of wrong recommendations of any test of a class"
+    ),
+}
 
 
 def headline(document: dict[str, Any]) -> tuple[str, str]:
@@ -91,15 +113,16 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _best(document: dict[str, Any]) -> list[Block]:
     levels = document["levels"]
-    columns: list[Column] = ["Problem", "Trust", *(f"µ ≤ {number(level)}" for level in levels)]
+    columns: list[Column] = ["Problem", "Measure", "Trust", *(f"µ ≤ {number(level)}" for level in levels)]
     rows = []
     for problem in document["problems"]:
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
             own = {best["mu"]: best for best in problem["best"] if best["privacy_model"] == trust}
-            rows.append([problem["title"], trust, *(_winner(own.get(level)) for level in levels)])
+            head = MEASURES[problem["measure"]].head
+            rows.append([problem["title"], head, trust, *(_winner(own.get(level)) for level in levels)])
     said = (
-        "The private row of least mean regret among those whose claim is at most µ, with its regret; below it, the rows "
-        "whose difference to it is not resolved."
+        "The private row of least mean regret, rounds to stop, or share of wrong answers, among those whose claim is at "
+        "most µ; below it, the rows whose difference to it is not resolved."
     )
     blocks = [paragraph(_form(document))]
     if changed := [problem["name"] for problem in document["problems"] if problem["is_changed"]]:
@@ -111,7 +134,7 @@ def _best(document: dict[str, Any]) -> list[Block]:
         )
     if not rows:
         return [*blocks, paragraph("No private row is finished.")]
-    return [*blocks, table_block(said, columns, rows, widths=[2.0, 0.8, *[2.0] * len(levels)])]
+    return [*blocks, table_block(said, columns, rows, widths=[2.0, 1.0, 0.8, *[2.0] * len(levels)])]
 
 
 def _form(document: dict[str, Any]) -> str:
@@ -162,16 +185,19 @@ def _figure(problem: Problem, private: Sequence[Row]) -> Block:
     lines = list(dict.fromkeys(map(family_of, private)))
     ends = "; ".join(f"{row['label']}: {number(float(row['mean']))} at µ = {number(row['mu_claimed'])}" for row in private)
     others = [row for row in problem["rows"] if row["role"] != "private"]
+    measure = MEASURES[problem["measure"]]
     return figure_block(
-        f"regret against mu on {problem['name']}",
-        f"Final regret against the claimed µ, with intervals: {problem['band']}. Filled marks are on the front of their "
-        "trust model. Gray: not private; dotted gray: reference policies. Dotted in color: its lower bound.",
+        f"{problem['measure']} against mu on {problem['name']}",
+        f"{_sentence(measure.words)} against the claimed µ, with intervals: {_band(problem)}. Filled marks are on the front "
+        "of their trust model. Gray: not private; dotted gray: reference policies. Dotted in color: its lower bound.",
         [
             (
-                leaderboard_plots.regret_against_mu(
-                    {name: [row for row in private if family_of(row) == name] for name in lines}, others
+                leaderboard_plots.measure_against_mu(
+                    {name: [row for row in private if family_of(row) == name] for name in lines},
+                    others,
+                    measure.words,
                 ),
-                f"Regret against mu on {problem['title']}. {ends}.",
+                f"{measure.head} against mu on {problem['title']}. {ends}.",
             )
         ],
         size="medium",
@@ -185,9 +211,13 @@ def family_of(row: Row) -> str:
 
 
 def _table(problem: Problem) -> Block:
+    measure = MEASURES[problem["measure"]]
     columns: list[Column] = ["Row", "Trust", right("µ claimed", "claimed"), right("µ accounted", "accounted")]
     columns += [right("µ measured", "measured"), "Audit"]
-    columns += [right(title) for title in ("Regret", "Interval", "Regret / lower bound", "Seconds")] + ["Front"]
+    columns += [
+        right(title) for title in (measure.head, "Interval", f"{measure.head} / lower bound", *_more(problem), "Seconds")
+    ]
+    columns += ["Front"]
     rows = [
         [
             row["label"] + (" (own)" if row["is_own"] else ""),
@@ -199,18 +229,33 @@ def _table(problem: Problem) -> Block:
             number(float(row["mean"])),
             f"{number(float(row['low']))} to {number(float(row['high']))}",
             number(row["over_lower_bound"]),
+            *(tell(row["test"]) for tell in _more(problem).values()),
             number(row["seconds"]),
             badge("front", "good") if row["is_on_front"] else "",
         ]
         for row in problem["rows"]
     ]
+    unit = ", in units of reward," if problem["measure"] == "regret" else ""
     return table_block(
-        f"Final regret after {number(problem['horizon'])} {problem['unit']}, in units of reward, by level of privacy. Last: "
+        f"{_sentence(measure.words)} within {number(problem['horizon'])} {problem['unit']}{unit} by level of privacy. Last: "
         "rows that are not private.",
         columns,
         rows,
-        widths=[2.4, 0.9, 0.9, 1.0, 1.0, 1.1, 1.0, 1.7, 1.0, 0.9, 0.7],
+        widths=[2.4, 0.9, 0.9, 1.0, 1.0, 1.1, 1.0, 1.7, 1.0, *[1.0] * len(_more(problem)), 0.9, 0.7],
     )
+
+
+def _more(problem: Problem) -> dict[str, Callable[[dict[str, Any]], str]]:
+    """Further columns of tests: head -> what it shows of a row's test."""
+    if problem["measure"] == "rounds":
+        return {"Not stopped": lambda test: number(test["undecided"]), "Wrong": lambda test: number(test["wrong"])}
+    if problem["measure"] == "errors":
+        return {"Proved at most": lambda test: number(test["error_bound"])}
+    return {}
+
+
+def _band(problem: Problem) -> str:
+    return "Clopper and Pearson's, of a share" if problem["measure"] == "errors" else str(problem["band"])
 
 
 def _verdict(row: Row) -> Cell:
@@ -233,7 +278,7 @@ def _least(problem: Problem) -> list[Block]:
         [_sentence(least["class"]), number(least["mu"]), number(float(least["value"]))] for least in problem["lower_bounds"]
     ]
     texts = dict.fromkeys(each["text"].replace(f"{each['class']}, ", "") for each in problem["lower_bounds"])
-    said = f"Least regret of any algorithm of a class after {number(problem['horizon'])} {problem['unit']}."
+    said = f"{MEASURES[problem['measure']].least}, within {number(problem['horizon'])} {problem['unit']}."
     columns: list[Column] = ["Class of algorithms", right("µ"), right("At least")]
     listed = bullets([f"{_sentence(text)}." for text in texts])
     return [heading("Lower bounds"), table_block(said, columns, rows, narrow=True), listed]

@@ -1,4 +1,4 @@
-"""The figure of a leaderboard: final regret against the claimed mu, one line a family."""
+"""The figure of a leaderboard: what is measured against the claimed mu, one line a family."""
 
 from __future__ import annotations
 
@@ -24,19 +24,22 @@ if TYPE_CHECKING:
 _MARKS = "osD^vP"
 _DOTTED = (0, (1, 1.6))
 _FAR = 20.0
-"""Ratio of regrets from which the axis is logarithmic."""
+"""Ratio of means from which the axis is logarithmic."""
 
 
 @drawn_once
-def regret_against_mu(families: Mapping[str, Sequence[dict[str, Any]]], others: Sequence[dict[str, Any]]) -> str:
-    """Final regret with intervals against the claimed mu, one line a family; rows that are not private as horizontal lines.
+def measure_against_mu(
+    families: Mapping[str, Sequence[dict[str, Any]]], others: Sequence[dict[str, Any]], measure: str
+) -> str:
+    """Means with intervals against the claimed mu, one line a family; rows that are not private as horizontal lines.
 
     Args:
       families: name -> private rows of a leaderboard; at least one.
       others: its other rows; references among them are dotted.
+      measure: what means are of, in words.
 
     Returns:
-      SVG text. mu is logarithmic; regret too, where it spans more than a factor of 20.
+      SVG text. mu is logarithmic; means too, where they span more than a factor of 20.
     """
     rows = [row for own in families.values() for row in own]
     drawn = [*rows, *others]
@@ -76,7 +79,7 @@ def regret_against_mu(families: Mapping[str, Sequence[dict[str, Any]]], others: 
         else:
             log_ticks(axes.xaxis)
         axes.set_xlabel("µ claimed (log scale)")
-        axes.set_ylabel("final regret" + (" (log scale)" if is_log else ""))
+        axes.set_ylabel(measure + (" (log scale)" if is_log else ""))
         if is_log:
             axes.set_yscale("log")
             axes.set_ylim(max(min([low, *bounds]), high * 1e-6) / 1.4, high * 1.3)

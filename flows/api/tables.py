@@ -47,7 +47,7 @@ def frame(
         given = {name: value for name, value in cell.parameters().items() if name not in known}
         row |= {name if name not in row else f"parameter_{name}": value for name, value in given.items()}
         row |= {"replications": cell.spec.replications, **_regret(cell, summary)}
-        row |= {f"test_{name}": value for name, value in (summary["decision"] or {}).items() if name != "least_text"}
+        row |= {f"test_{name}": value for name, value in (summary["decision"] or {}).items() if not name.endswith("_text")}
         rows.append(row | _values(cell, summary) | _privacy(cell, summary, audits.get(cell.name)))
     found = pd.DataFrame(rows)
     values = [name for name in _value_names() if name in found.columns]

@@ -111,13 +111,15 @@ def _audit_specs(benchmark: Benchmark) -> list[Spec]:
     from bandana.flows.spec.benchmark_folder import audited
     from bandana.flows.spec.plan import cells_of
 
-    done: set[str] = set()
+    done: set[tuple[str, str]] = set()
     found = []
     for problem in benchmark.problems:
         spec = audited(problem, done, is_quick=benchmark.is_quick)
-        if labels := {cell.entry.label for cell in cells_of(spec) if cell.is_private}:
+        if audits := [cell for cell in cells_of(spec) if cell.is_private]:
             found.append(spec)
-            done |= {label for label in labels if not any(label == entry.name for entry in _own(spec))}
+            own = {entry.name for entry in _own(spec)}
+            labels = {("record" if cell.promised is None else "user", cell.entry.label) for cell in audits}
+            done |= {(level, label) for level, label in labels if label not in own}
     return found
 
 

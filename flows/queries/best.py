@@ -11,6 +11,7 @@ from bandana.audits.reporting.numbers import NONE, number
 from bandana.flows.running.settings import DataFolder, data_root
 
 _COMMAND = "bandana leaderboard --quick"
+_MEASURES = {"regret": "", "rounds": " (rounds to stop)", "errors": " (share of wrong answers)"}
 
 
 def latest(data: Path | None = None) -> dict[str, Any] | None:
@@ -28,12 +29,14 @@ def latest(data: Path | None = None) -> dict[str, Any] | None:
 
 def lines(document: dict[str, Any]) -> list[str]:
     """The best private row of each problem and trust model at each level, a line a problem and trust model."""
-    found = [f"Best by mean regret, {document['title']}, {document['suite']}; ~ marks a tie with another row:"]
+    said = "Best by mean regret, or by what stands behind a problem's name"
+    found = [f"{said}; {document['title']}, {document['suite']}; ~ marks a tie with another row:"]
     for problem in document["problems"]:
+        name = problem["name"] + _MEASURES[problem["measure"]]
         for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
             own = [best for best in problem["best"] if best["privacy_model"] == trust]
             told = "; ".join(f"mu <= {best['mu']:g}: {_winner(best)}" for best in own)
-            found.append(f"  {problem['name']}, {trust}: {told}")
+            found.append(f"  {name}, {trust}: {told}")
     return found
 
 

@@ -12,12 +12,15 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationError
 
 from bandana.flows.keys.content import content_key
+from bandana.flows.spec.aims import Aim
 from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.fields import Count, OneOrSeveral, Strict, distinct
 from bandana.flows.spec.mistakes import SpecError, explain
 from bandana.flows.spec.spec import AnyAlgorithm, Spec, parse_spec
 
 VERSION, ROWS = "version.json", "rows"
+BEST_ARM = "best-arm"
+"""Kind of the problems on which tests for the best arm play, and nothing else."""
 QUICK_RULE = (
     "a tenth of the rounds, but at least 500 where there are so many; a fifth of the replications, but at least 4; audits "
     "of 20,000 replays at the middle level of privacy alone"
@@ -62,8 +65,13 @@ class Problem:
 
     @property
     def kind(self) -> str:
-        """Kind of problem, such as finite or contextual."""
-        return self.spec.environment[0].problem_kind
+        """Kind of problem, such as finite or contextual, or best-arm."""
+        return _kind_of(self.spec)
+
+    @property
+    def aim(self) -> Aim:
+        """What its algorithms are made for, and what is measured of them."""
+        return _aim_of(self.spec)
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ def read(folder: Path, rows: Path | None = None, only: list[str] | None = None, 
         text = _text(path)
         spec = parse_spec(text, str(path), folder)  # mistakes are told with their lines
         _check(spec, path)
-        kind, tree = spec.environment[0].problem_kind, yaml.safe_load(text)
+        kind, tree = _kind_of(spec), yaml.safe_load(text)
         known |= {kind}
         is_changed = digest(tree) != version.problems.get(name, "")
         added = [item for where, items in own for item in items if {name, kind} & set(where)]
@@ -145,19 +153,20 @@ def digest(tree: dict[str, Any]) -> str:
     return content_key({name: value for name, value in tree.items() if name not in _WORDS})
 
 
-def audited(problem: Problem, done: set[str], *, is_quick: bool) -> Spec:
+def audited(problem: Problem, done: set[tuple[str, str]], *, is_quick: bool) -> Spec:
     """The spec whose private cells are audited: of entries that were not yet, in the quick form at the middle level alone.
 
     Args:
       problem: of the benchmark.
-      done: labels of entries whose audits another problem has.
+      done: whose privacy, and label of the entry, of audits that another problem has.
       is_quick: whether it is the quick form.
     """
     items: list[AnyAlgorithm] = []
     for item in problem.spec.algorithms:
         if isinstance(item, EverySpec) and item.mu is not None:
             levels = [middle(item.mu)] if is_quick else item.mu
-            items.append(item.model_copy(update={"mu": levels, "leave_out": [*item.leave_out, *sorted(done)]}))
+            before = sorted(label for level, label in done if level == item.level)
+            items.append(item.model_copy(update={"mu": levels, "leave_out": [*item.leave_out, *before]}))
         else:
             items.append(item)
     return problem.spec.model_copy(update={"name": f"{problem.spec.name}-audits", "algorithms": items})
@@ -181,11 +190,21 @@ def _quick(tree: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _kind_of(spec: Spec) -> str:
+    return spec.environment[0].problem_kind if _aim_of(spec) is Aim.REGRET else BEST_ARM
+
+
+def _aim_of(spec: Spec) -> Aim:
+    return every_of(spec)[0].aim
+
+
 def _check(spec: Spec, path: Path) -> None:
     if len(spec.environment) != 1:
         raise SpecError(f"{path}: environment: a problem of a benchmark has one environment, got {len(spec.environment)}")
     if not every_of(spec):
         raise SpecError(f"{path}: algorithms: a problem of a benchmark has an item `all: private`, which all entries join")
+    if len(aims := sorted({item.aim for item in every_of(spec)})) > 1:
+        raise SpecError(f"{path}: algorithms: a problem of a benchmark measures one thing, got the aims {', '.join(aims)}")
     if spec.environment[0].whose_data == "private":
         raise SpecError(
             f"{path}: environment: a leaderboard shows regret, and the rows of a file are private; use public data"

@@ -11,6 +11,7 @@ from scipy.special import log_ndtr
 
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
+from bandana.flows.spec.aims import Aim, aim_of
 from bandana.flows.spec.effort import Replays
 from bandana.flows.spec.fields import OneOrSeveral, Positive, Scalar, Share, Strict
 from bandana.flows.spec.problems import problem_of
@@ -34,9 +35,18 @@ class EverySpec(Strict):
     """
 
     all: Literal["private", "non-private"] = Field(description="Which entries of the catalog play.")
+    aim: Aim = Field(
+        Aim.REGRET,
+        description="What they are made for: little regret, or tests for the best arm, of fixed confidence or of a fixed "
+        "budget.",
+    )
     mu: OneOrSeveral[Positive] | None = Field(
         None,
         description="Levels of privacy, as the mu of Gaussian DP: each entry gets the weakest claim of its kind within it.",
+    )
+    level: Literal["record", "user"] = Field(
+        "record",
+        description="Whose privacy: one record's, or a user's with all records, up to `visits_per_user` of the environment.",
     )
     alpha: Annotated[float, Field(gt=1)] = Field(2.0, description="Order of Renyi claims.")
     delta: Share = Field(1e-5, description="Delta of approximate claims.")
@@ -136,6 +146,7 @@ class EverySpec(Strict):
 def _is_meant(item: EverySpec, entry: Entry) -> bool:
     return (
         entry.is_private == (item.all == PRIVATE)
+        and aim_of(entry) is item.aim
         and (item.model is None or entry.privacy_model in item.model)
         and not {entry.name, entry.label} & set(item.leave_out)
         and (not entry.is_private or str(entry.guarantee) in KINDS)

@@ -319,10 +319,11 @@ def _users_of(place: int, item: Any, entry: Entry, environment: Environment[Any]
     Raises:
       SpecError: the environment does not say how many records a user may have, or has a budget book.
     """
-    privacy = getattr(item, "privacy", None)
-    if getattr(privacy, "level", "record") == "record" or not entry.is_private:
+    is_every = isinstance(item, EverySpec)
+    asked = item if is_every else getattr(item, "privacy", None)
+    if getattr(asked, "level", "record") == "record" or not entry.is_private:
         return None
-    where = f"algorithms.{place}.privacy.level"
+    where = f"algorithms.{place}.level" if is_every else f"algorithms.{place}.privacy.level"
     users: Participation | None = environment.item.users
     if users is None:
         raise SpecError(

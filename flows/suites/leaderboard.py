@@ -15,7 +15,7 @@ from bandana.audits.contents import PROVENANCE
 from bandana.audits.outcome import MU, Outcome
 from bandana.audits.reporting import validate
 from bandana.audits.reporting.document import LEADERBOARD
-from bandana.audits.reporting.intervals import caution, paired_interval, words
+from bandana.audits.reporting.intervals import paired_interval, words
 from bandana.audits.summary import finite
 from bandana.flows.keys import provenance
 from bandana.flows.running.settings import DataFolder
@@ -26,6 +26,7 @@ from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Cell, cells_of, played_cells
 from bandana.flows.spec.roles import Role
 from bandana.flows.suites.audit_report import rendered
+from bandana.flows.suites.measures import NAMES, Measured, allowed_error, measured
 from bandana.flows.suites.play import BENCHMARK, is_played
 from bandana.flows.suites.summaries import summarize_cell
 from bandana.flows.suites.work import stored_audit
@@ -113,7 +114,8 @@ def measured_mu(outcome: Outcome) -> float | None:
 def _subject(cell: Cell) -> str:
     """What an audit is of, whatever problem it plays on: a promise and its noise depend on none."""
     stated = (cell.entry.source, cell.name) if cell.entry.stated else ()
-    return repr((cell.entry.label, cell.settings.calibration, sorted(cell.settings.level().items()), stated))
+    promised = None if cell.promised is None else str(cell.promised)
+    return repr((cell.entry.label, cell.settings.calibration, sorted(cell.settings.level().items()), promised, stated))
 
 
 def _problem(
@@ -121,13 +123,17 @@ def _problem(
 ) -> dict[str, Any]:
     spec, environment = problem.spec, environments_of(problem.spec)[0]
     described = environment.describe()
-    rows, finals, grid = [], {}, None
+    found: dict[str, tuple[Cell, Measured]] = {}
+    rows: list[dict[str, Any]] = []
     for cell in played:
         summary = summarize_cell(cell, store)
-        finals[cell.name], grid = summary["finals"], summary["grid"]
-        rows.append(_row(cell, summary, audits.get(_subject(cell)), store))
+        if (of_cell := measured(problem.aim, cell, summary)) is not None:
+            found[cell.name] = cell, of_cell
+            rows.append(_row(cell, summary, of_cell, audits.get(_subject(cell)), store))
+    error = allowed_error(problem.aim, cells)
+    able = [row for row in rows if row["mu_claimed"] is not None and found[row["label"]][1].keeps(error)]
     for row in rows:
-        row["is_on_front"] = row["mu_claimed"] is not None and not any(_dominates(other, row) for other in rows)
+        row["is_on_front"] = row in able and not any(_dominates(other, row) for other in able)
     entries = {name for cell in cells for name in (cell.entry.label, cell.entry.seed_name)}
     kinds = set(spec.environment[0].played_as)
     return {
@@ -137,6 +143,7 @@ def _problem(
         "kind": problem.kind,
         "data": described["data"],
         "about": described["description"],
+        "measure": NAMES[problem.aim],
         "unit": described["unit"],
         "horizon": spec.horizon,
         "replications": spec.replications,
@@ -145,8 +152,8 @@ def _problem(
         "levels": sorted({mu for item in every_of(spec) for mu in item.mu or ()}),
         "parameters": {name: value for item in every_of(spec) for name, value in item.parameters.items()},
         "rows": sorted(rows, key=_order),
-        "lower_bounds": _lower_bounds(played, grid),
-        "best": [_best(rows, finals, level, trust) for level, trust in _contests(rows, spec)],
+        "lower_bounds": _lower_bounds([*found.values()]),
+        "best": [_best(able, found, level, trust) for level, trust in _contests(rows, spec)],
         "missing": [cell.name for cell in cells if cell not in played],
         "left_out": [
             entry.label
@@ -156,11 +163,10 @@ def _problem(
     }
 
 
-def _row(cell: Cell, summary: dict[str, Any], audit: dict[str, Any] | None, store: Store) -> dict[str, Any]:
-    least = cell.lower_bound(summary["grid"][-1:])
+def _row(
+    cell: Cell, summary: dict[str, Any], of_cell: Measured, audit: dict[str, Any] | None, store: Store
+) -> dict[str, Any]:
     claim = cell.claim() if cell.is_private else None
-    mean, low, high = (float(summary[name][-1]) for name in ("mean", "low", "high"))
-    floor = None if least is None else float(least.values[-1])
     return {
         "label": cell.name,
         "algorithm": cell.entry.name,
@@ -177,12 +183,13 @@ def _row(cell: Cell, summary: dict[str, Any], audit: dict[str, Any] | None, stor
         "mu_measured": None if audit is None else audit["mu"],
         "verdict": None if audit is None else audit["verdict"],
         "audited_on": None if audit is None else audit["problem"],
-        "mean": mean,
-        "low": low,
-        "high": high,
-        "caution": caution(summary["finals"]),
-        "lower_bound": floor,
-        "over_lower_bound": mean / floor if floor else None,
+        "mean": of_cell.mean,
+        "low": of_cell.low,
+        "high": of_cell.high,
+        "caution": of_cell.caution,
+        "lower_bound": of_cell.least,
+        "over_lower_bound": of_cell.mean / of_cell.least if of_cell.least else None,
+        "test": of_cell.test,
         "seconds": None if cell.is_expected else _seconds(cell, store),
         "is_on_front": False,
     }
@@ -209,8 +216,10 @@ def _contests(rows: Sequence[dict[str, Any]], spec: Any) -> list[tuple[float, st
     return [(level, trust) for trust in trusts for level in levels]
 
 
-def _best(rows: Sequence[dict[str, Any]], finals: dict[str, np.ndarray], level: float, trust: str) -> dict[str, Any]:
-    """The private row of least mean regret within a level, and those from which pairs of replications do not tell it."""
+def _best(
+    rows: Sequence[dict[str, Any]], found: dict[str, tuple[Cell, Measured]], level: float, trust: str
+) -> dict[str, Any]:
+    """The private row of least mean within a level, and those from which pairs of replications do not tell it."""
     able = [
         row
         for row in rows
@@ -219,33 +228,33 @@ def _best(rows: Sequence[dict[str, Any]], finals: dict[str, np.ndarray], level: 
     if not able:
         return {"mu": level, "privacy_model": trust, "label": None, "mean": None, "low": None, "high": None, "tied": []}
     first = min(able, key=lambda row: (row["mean"], row["label"]))
+    values = {label: of_cell.values for label, (_, of_cell) in found.items()}
     tied = [
         row["label"]
         for row in able
-        if row is not first and len(finals[row["label"]]) > 1
-        and paired_interval(finals[row["label"]], finals[first["label"]]).low <= 0
+        if row is not first and len(values[row["label"]]) > 1
+        and paired_interval(values[row["label"]], values[first["label"]]).low <= 0
     ]  # fmt: skip
     shown = {name: first[name] for name in ("label", "mean", "low", "high")}
     return {"mu": level, "privacy_model": trust, **shown, "tied": tied}
 
 
-def _lower_bounds(cells: Sequence[Cell], grid: Any) -> list[dict[str, Any]]:
-    """What any algorithm must lose, once for each trust model, kind of guarantee and level; and without privacy."""
+def _lower_bounds(cells: Sequence[tuple[Cell, Measured]]) -> list[dict[str, Any]]:
+    """The least that any algorithm comes to, once for each trust model, kind of guarantee and level; and without privacy."""
     found: dict[str, dict[str, Any]] = {}
-    for cell in cells:
-        if cell.role is not Role.ALGORITHM or (least := cell.lower_bound(grid[-1:])) is None:
+    for cell, of_cell in cells:
+        if of_cell.text is None:
             continue
-        claim, text = cell.claim() if cell.is_private else None, least.text
-        mu = None if claim is None else finite(claim.gaussian.mu)
+        claim = cell.claim() if cell.is_private else None
         found.setdefault(
-            text,
+            of_cell.text,
             {
                 "class": str(Privacy.of(claim)),
                 "privacy_model": cell.entry.privacy_model,
                 "guarantee": cell.entry.guarantee,
-                "mu": mu,
-                "value": float(least.values[-1]),
-                "text": text,
+                "mu": None if claim is None else finite(claim.gaussian.mu),
+                "value": of_cell.least,
+                "text": of_cell.text,
             },
         )
     return sorted(found.values(), key=lambda each: (each["mu"] is not None, each["privacy_model"], each["mu"] or 0.0))

@@ -102,7 +102,7 @@ def regret_tables(document: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
         }
         quantiles = cell["final_quantiles"] or (None, None, None)
         row |= dict(zip(("final_quantile_10", "final_quantile_50", "final_quantile_90"), quantiles, strict=True))
-        row |= {f"test_{key}": value for key, value in (cell["decision"] or {}).items() if key != "least_text"}
+        row |= {f"test_{key}": value for key, value in (cell["decision"] or {}).items() if not key.endswith("_text")}
         finals.append({key: value for key, value in row.items() if key not in ("promise", "values", "final_quantiles")})
     points = [
         {"label": cell["label"], "round": at, **{key: None if cell[key] is None else cell[key][i] for key in curves}}

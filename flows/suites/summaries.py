@@ -16,7 +16,7 @@ from bandana.flows.running.store import Store
 from bandana.flows.spec.plan import Cell
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import is_finite
-from bandana.flows.suites.decisions import decisions
+from bandana.flows.suites.decisions import decisions, outcomes
 from bandana.flows.suites.play import benchmark_block
 from bandana.flows.tracking.dataset_record import dataset_record
 from bandana.flows.tracking.record import ACCOUNTED, CellRecord, audit_metrics
@@ -38,6 +38,7 @@ def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
     # What the cell's claim is held against; of users who return both levels are told.
     told = "user_" if cell.promised is not None else ""
     most = {name: _largest(described.get(name) for _, described in results) for name in _SPENT}
+    decided = outcomes(cell, [arrays for arrays, _ in results])
     return {
         "grid": results[0][0]["grid"],
         **found._asdict(),
@@ -49,7 +50,8 @@ def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
         "user_pure": most["user_pure"],
         "noise": results[0][1]["noise"],
         "values": cell.environment.policy_values([arrays["policy"] for arrays, _ in results if "policy" in arrays]),
-        "decision": decisions(cell, [arrays for arrays, _ in results]),
+        "outcomes": decided,
+        "decision": decisions(cell, decided),
         "provenance": provenance.summary(("blocks", described) for described in made),
     }
 

@@ -30,7 +30,7 @@ class Tables(NamedTuple):
     shares: FloatArray
     """(n,) weight of the k-th episode's own mean in the estimate; the rest is the estimate before."""
     bonus: FloatArray
-    """(n,) what optimism adds to the estimate."""
+    """(n, 2) what optimism adds to the estimate after t rounds: times sqrt(log t), and times log t."""
     spread: FloatArray
     """(n,) an arm's part of the squared scale by which differences are compared."""
     threshold: FloatArray
@@ -67,7 +67,9 @@ class Rules:
     arms but for error / 2, and then half of the squared difference is at most its squared noiseless part plus the squares of
     the noise, over 1/n + 1/n' the last term of c. The noiseless part, squared, over 1/n + 1/n', exceeds the rest of c with
     probability at most e^-2(rest of c), by Hoeffding: far below error / 2 in sum, as 2 (rest of c) is more than twice the
-    first logarithm; the paper's constants are for Gaussian rewards of variance 1.
+    first logarithm; such constants are for Gaussian rewards of variance 1. The paper's text was not at hand when this was
+    written: form and constants of c are those of the authors' public code (github.com/achraf-azize/DP-BAI, `dp_c`), whose
+    first logarithm has z k^2 with one k, where z^2 k1^2 k2^2 is what pays for both arms' numbers of episodes.
 
     Attributes:
       n_actions: number of arms K.
@@ -139,10 +141,10 @@ def _tables(rules: Rules) -> Tables:
     if rules.pools:
         shares = pooled_shares(n, deviation)
         spread = 1 / np.cumsum(1 / proxy)
-        bonus, threshold = np.sqrt(4 * k * spread), _pooled(rules, n, k, shares)
+        bonus, threshold = np.stack([np.sqrt(4 * spread), np.zeros_like(n)], axis=1), _pooled(rules, n, k, shares)
     else:
         shares, spread, b = np.ones_like(n), 1 / np.cumsum(n), rules.noise.scale / rules.width
-        bonus, threshold = np.sqrt(k / n) + k * b / n, _printed(rules, n, k, b)
+        bonus, threshold = np.stack([np.sqrt(1 / (2 * n)), b / n], axis=1), _printed(rules, n, k, b)
     return Tables(lengths, shares, bonus, spread, rules.scale * threshold)
 
 

@@ -59,8 +59,12 @@ class TopTwo:
     had at most `share` of the rounds in which it led, else the challenger, until its number of pulls has grown by the
     factor `growth`; the sum of the episode's rewards is then released with noise. The test stops when the arm with the
     largest mean exceeds every other mean by the threshold of the two (`rules.Rules`, with the proof of its guarantee), and
-    recommends that arm. As printed the bonus is sqrt(k / n) + k b / n, n the length of the arm's k-th and last episode, b
-    the Laplace scale, and spread 1 / N, N its pulls; pooled, they are the same with the estimate's variance.
+    recommends that arm. As printed, after t rounds the bonus is sqrt(log t / (2 n)) + b log t / n, n the length of the arm's
+    last episode, b the Laplace scale, and spread 1 / N, N its pulls; pooled, it is sqrt(4 v log t), and v the spread, with v
+    the estimate's variance proxy. (log t is that of the authors' public code. With the arm's own number of episodes in its
+    place an arm whose first estimate the noise makes very small is never pulled again where two others are equally good:
+    of the tests of arms of means 0.5, 0.4, 0.4, 0.3, 0.3 at epsilon = 0.2 three in a hundred did not stop within 2 million
+    rounds, whose median is 22,528.)
 
     A run plays the recommended arm from then on: to its horizon, as a test does that is followed by what was decided.
     Nothing more is released. Stopping time and recommendation are functions of released values, and stand in the
@@ -76,8 +80,9 @@ class TopTwo:
 
     Departures from the paper: an arm's episode is played at once, where the paper chooses between leader and challenger in
     every round; estimates change at the ends of episodes only, in both, so the stopping rule sees the same. The ledger then
-    knows each sum's records as a span. Spread counts an arm's finished episodes. The `pools` calibration is ours, see
-    `Rules`. The authors' public code stops by smaller thresholds than are proved; `beta_scale` below 1 has that effect.
+    knows each sum's records as a span. Spread counts an arm's finished episodes. Leader and challenger take turns by
+    counts, as in TTUCB, where the authors' public code draws a coin. The `pools` calibration is ours, see `Rules`. That code
+    stops by smaller thresholds than are proved; `beta_scale` below 1 has that effect.
 
     Attributes:
       n_actions: number of arms.
@@ -164,7 +169,8 @@ class TopTwo:
         leader = np.full(len(rows), -1)
         if len(leading):
             mean, at, of = released.mean[rows[leading]], k[leading] - 1, np.arange(len(leading))
-            first = (mean + tables.bonus[at]).argmax(axis=1)
+            log = np.log(released.clock[rows[leading]])[:, None]
+            first = (mean + tables.bonus[at, 0] * np.sqrt(log) + tables.bonus[at, 1] * log).argmax(axis=1)
             spread = tables.spread[at]
             cost = np.maximum(mean[of, first][:, None] - mean, 0) / np.sqrt(spread[of, first][:, None] + spread)
             cost[of, first] = np.inf

@@ -10,6 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
+from bandana.algorithms.bandits.best_arm.halving import dp_bai, sequential_halving
 from bandana.algorithms.bandits.best_arm.top_two import adap_tt, adar_tt
 from bandana.algorithms.decision import decision
 from bandana.algorithms.environments.bandits import BernoulliArms
@@ -84,3 +85,51 @@ def test_no_test_beats_its_bound(privacy):
     stopped = decision(algorithm, released).stopped
     assert (stopped > 0).all()
     assert stopped.mean() > length(means, privacy).rounds
+
+
+def errors(means, rounds, privacy=None):
+    return best_arm.least_errors(means, UNIT, privacy or Privacy(), rounds)
+
+
+def test_errors_of_two_arms_stay_above_the_bound_exactly():
+    """Equal groups of two arms in random order, and the larger sum wins: its error is a sum over binomial probabilities."""
+    for gap in (0.1, 0.3):
+        for n in (5, 50, 200):
+            k = np.arange(n + 1)
+            best, other = binom.pmf(k, n, 0.5 + gap / 2), binom.cdf(k, n, 0.5 - gap / 2)
+            tied = binom.pmf(k, n, 0.5 - gap / 2)
+            wrong = float((best * (1 - other + tied / 2)).sum())
+            found = errors([0.5 - gap / 2, 0.5 + gap / 2], 2 * n).share
+            assert found < wrong, "no test is better"
+            assert gap == 0.3 or found > wrong / 6, "and the bound is not far off where few answers are certain"
+
+
+def test_the_bound_on_errors_solves_its_equation():
+    """Two arms that mirror each other: u = 1/2, and kl(1/2, 1 - e) is half of rounds kl(1/2, 0.6)."""
+    found = errors([0.6, 0.4], 100).share
+    told = 100 * float(bernoulli_kl(0.5, 0.6))
+    assert float(bernoulli_kl(0.5, 1 - found)) == pytest.approx(told, rel=1e-4)
+    private = errors([0.6, 0.4], 100, Privacy(epsilon=0.1)).share
+    assert float(bernoulli_kl(0.5, 1 - private)) == pytest.approx(100 * float(private_kl(0.5, 0.6, 0.1)), rel=1e-4)
+    assert private > 2 * found
+    # Of many alike arms more is asked than of two: the largest of all j is taken.
+    assert errors([0.6, *[0.4] * 9], 100).share > errors([0.6, 0.4], 100).share
+
+
+def test_errors_where_nothing_can_be_told_or_everything_is():
+    assert errors([0.6, 0.5, 0.5], 0).share == pytest.approx(2 / 3, abs=1e-5)
+    assert errors([1.0, 0.0], 100_000).share < 1e-300
+    assert errors([0.5, 0.5], 10) is None
+    assert errors([0.6, 0.5], 10, Privacy(epsilon=1.0, trust=TrustModel.LOCAL)) is None
+    assert errors([0.6, 0.5], 10, Privacy(mu=1.0)).share == errors([0.6, 0.5], 10).share
+
+
+@pytest.mark.parametrize("epsilon", [None, 0.2])
+def test_no_test_of_a_budget_errs_less_often(epsilon):
+    """2000 tests of four arms: their errors are more than twice the bound, which is far above 1 / 2000."""
+    means, rounds = [0.55, 0.45, 0.45, 0.45], 600
+    build = sequential_halving(4, UNIT, rounds) if epsilon is None else dp_bai(4, epsilon, UNIT, rounds)
+    arms = BernoulliArms(means, rounds, np.random.SeedSequence(1))
+    _, released = run(build, arms, LiveLedger(2000, ReproducibleNoise(np.random.SeedSequence(2))))
+    wrong = (decision(build, released).arm != 0).mean()
+    assert 0.005 < errors(means, rounds, Privacy(epsilon=epsilon)).share < wrong / 2

@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -19,10 +21,11 @@ from bandana.flows.queries import best
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.side_by_side import Workers
 from bandana.flows.running.store import Store
+from bandana.flows.spec.aims import Aim
 from bandana.flows.spec.benchmark_folder import audited, read, written_version
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import played_cells
-from bandana.flows.suites import in_process, leaderboard
+from bandana.flows.spec.plan import cells_of, played_cells
+from bandana.flows.suites import in_process, leaderboard, measures
 
 ROOT = Path(__file__).parents[3]
 PROBLEM = {
@@ -66,10 +69,10 @@ def make(folder, **changes):
     return folder
 
 
-def add_row(folder):
+def add_row(folder, where="arms"):
     (folder / "rows").mkdir()
     shutil.copy(ROOT / "examples" / "own_bandit.py", folder / "rows" / "own_bandit.py")
-    (folder / "rows" / "mine.yaml").write_text(yaml.safe_dump(ROW, sort_keys=False))
+    (folder / "rows" / "mine.yaml").write_text(yaml.safe_dump(ROW | {"problems": [where]}, sort_keys=False))
 
 
 def play(benchmark, data, *, has_audits=False):
@@ -201,6 +204,80 @@ def test_a_row_of_one_s_own_by_adding_a_file(board, place):
     for label, row in before.items():
         assert {k: v for k, v in rows[label].items() if k not in moving} == {k: v for k, v in row.items() if k not in moving}
     assert "(own)" in render_html(found)
+
+
+TESTS = {
+    "fixed-confidence": {"parameters": {"error": 0.2}},
+    "fixed-budget": {},
+}
+
+
+@pytest.fixture(scope="module", params=TESTS)
+def tests_board(request, place):
+    """A leaderboard of tests for the best arm, in which an ordinary bandit has a row too, and is left out."""
+    aim, more = request.param, TESTS[request.param]
+    folder = place / aim
+    tree = copy.deepcopy(PROBLEM) | {"environment": {"kind": "bernoulli", "means": [0.9, 0.4, 0.4]}, "references": False}
+    tree |= {"replications": 40, "block_size": 20, "horizon": 2000 if more else 60}
+    tree["algorithms"] = [item | more | {"aim": aim} for item in tree["algorithms"]]
+    folder.mkdir()
+    (folder / "test.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
+    (folder / "version.json").write_text(written_version(folder, "Tests", 1))
+    add_row(folder, "best-arm")
+    return aim, play(read(folder), place / "data")
+
+
+def test_tests_for_the_best_arm_are_measured_by_rounds_or_errors(tests_board):
+    aim, board = tests_board
+    validate(board)
+    problem, rows = board["problems"][0], rows_of(board)
+    name = "adap-tt" if aim == "fixed-confidence" else "dp-bai"
+    assert {row["algorithm"] for row in rows.values()} == {name}, "what recommends no arm has no row"
+    assert problem["measure"] == ("rounds" if aim == "fixed-confidence" else "errors")
+    assert problem["missing"] == []
+    for row in rows.values():
+        test = row["test"]
+        assert row["low"] <= row["mean"] <= row["high"]
+        assert row["mean"] == test["rounds" if aim == "fixed-confidence" else "wrong"]
+        assert 0 <= test["wrong_low"] <= test["wrong"] <= test["wrong_high"] <= 1
+        assert row["lower_bound"] is None if test["undecided"] else row["lower_bound"] > 0
+    for found in problem["best"]:
+        able = [row for row in rows.values() if row["mu_claimed"] is not None and row["mu_claimed"] <= found["mu"] * 1.002]
+        assert found["mean"] == min(row["mean"] for row in able)
+    page = render_html(board)
+    for words in ("Rounds to stop", "Not stopped") if aim == "fixed-confidence" else ("Wrong", "Proved at most"):
+        assert words in page
+    assert any("(rounds to stop)" in line or "(share of wrong answers)" in line for line in best.lines(board))
+
+
+def test_a_test_that_errs_too_often_wins_nothing(tests_board):
+    """Measured errors of 100 % at an allowed error of 20 %: such a row is on no front and never the best."""
+    aim, _ = tests_board
+    found = measures.Measured(1.0, 1.0, 1.0, np.ones(3), None, None, None, {"wrong_low": 0.5})
+    assert found.keeps(1.0)
+    assert not found.keeps(0.2)
+    cells = [SimpleNamespace(settings=SimpleNamespace(parameters={"error": 0.2}))]
+    assert measures.allowed_error(Aim(aim), cells) == (0.2 if aim == "fixed-confidence" else 1.0)
+
+
+def test_promises_to_users_are_audited_apart(place):
+    environment = {"kind": "bernoulli", "means": [0.9, 0.2], "visits_per_user": 3}
+    folder = make(place / "users", environment=environment)
+    tree = yaml.safe_load((folder / "arms.yaml").read_text())
+    tree["algorithms"][1]["level"] = "user"
+    (folder / "arms.yaml").write_text(yaml.safe_dump(tree))
+    problem = read(folder).problems[0]
+    done = {("record", "adar-ucb"), ("user", "adap-ucb")}
+    cells = [cell for cell in cells_of(audited(problem, done, is_quick=False)) if cell.is_private]
+    assert [cell.entry.label for cell in cells] == ["adar-ucb"] * 2
+    assert all(cell.promised is not None for cell in cells)
+    # A user's three rounds cost together what is promised: at mu = 2 each costs 2 / sqrt 3.
+    assert cells[1].claim().gaussian.mu == pytest.approx(2)
+    assert cells[1].settings.privacy.gdp().mu < 2
+    del tree["environment"]["visits_per_user"]
+    (folder / "arms.yaml").write_text(yaml.safe_dump(tree))
+    with pytest.raises(SpecError, match=r"algorithms\.1\.level: .*visits_per_user"):
+        cells_of(read(folder).problems[0].spec)
 
 
 def test_what_is_not_finished_is_named_and_goes_on_where_it_stopped(board, place):

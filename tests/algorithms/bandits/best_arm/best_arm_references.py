@@ -33,7 +33,7 @@ def adap_tt(table: Table, noise: Iterator[float], b: float, error: float) -> Fou
         return (mean[i] - mean[j]) ** 2 / (2 * (1 / n + 1 / m)) >= c
 
     while True:
-        arm, leader = (k.index(0), None) if 0 in k else _choose(k, mean, pulls, leads, own, b)
+        arm, leader = (k.index(0), None) if 0 in k else _choose(k, mean, pulls, leads, own, b, len(actions))
         length = doubling(k[arm] + 1)
         if leader is not None:
             leads[leader] += length
@@ -54,10 +54,10 @@ def adap_tt(table: Table, noise: Iterator[float], b: float, error: float) -> Fou
 
 
 def _choose(
-    k: list[int], mean: list[float], pulls: list[int], leads: list[int], own: list[int], b: float
+    k: list[int], mean: list[float], pulls: list[int], leads: list[int], own: list[int], b: float, t: int
 ) -> tuple[int, int]:
     n = [doubling(each) for each in k]
-    index = [mean[a] + math.sqrt(k[a] / n[a]) + k[a] * b / n[a] for a in range(len(k))]
+    index = [mean[a] + math.sqrt(math.log(t) / (2 * n[a])) + b * math.log(t) / n[a] for a in range(len(k))]
     leader = index.index(max(index))
     if own[leader] <= (leads[leader] + 1) / 2:
         return leader, leader

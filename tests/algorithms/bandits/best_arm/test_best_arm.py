@@ -186,6 +186,25 @@ def test_the_worst_record_pays_the_claim_once(label):
         assert (paid.epsilon if entry.guarantee == "pure" else paid.mu) == pytest.approx(0.7)
 
 
+@pytest.mark.parametrize("calibration", ["printed", "tight"])
+def test_noise_does_not_hide_the_best_arm_for_ever(calibration):
+    """The first estimate of the best arm is 12 too small, and two others are equally good: it is pulled again in time."""
+    table = RewardTable((np.random.default_rng(1).random((60_000, 3)) < [0.9, 0.4, 0.4]).astype(float), UNIT)
+
+    class Spoiled:
+        """Exact releases, but for the first one."""
+
+        n_reps, noise = 1, -12.0
+
+        def release(self, mechanism, value, *, records, reps=None, carried=None):
+            noise, self.noise = self.noise, 0.0
+            return value + noise
+
+    _, decided = played(adap_tt(3, 0.5, 0.1, UNIT, 60_000, calibration), table, Spoiled())
+    assert decided.arm[0] == 0
+    assert 0 < decided.stopped[0] < 60_000
+
+
 def test_top_two_stops_sooner_than_equal_groups():
     """Paired runs on five arms, 200 tests: the mean difference is above five standard errors."""
     times = []

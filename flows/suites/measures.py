@@ -1,0 +1,74 @@
+"""What a problem of a benchmark measures of an algorithm: regret, rounds until a test stops, or its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from bandana.algorithms.protocol import FloatArray
+from bandana.audits.reporting.intervals import caution
+from bandana.flows.spec.aims import Aim
+from bandana.flows.spec.plan import Cell
+
+NAMES = {Aim.REGRET: "regret", Aim.FIXED_CONFIDENCE: "rounds", Aim.FIXED_BUDGET: "errors"}
+"""What a leaderboard's document calls the measure of each aim."""
+_TEST = ("rounds", "undecided", "wrong", "wrong_low", "wrong_high", "error_bound")
+
+
+class Measured(NamedTuple):
+    """One row's measure.
+
+    Attributes:
+      mean: over replications.
+      low: of its 95 % interval.
+      high: of it.
+      values: (n_reps,) of each replication, for paired comparisons.
+      caution: why the interval may be too short; None: nothing speaks for it.
+      least: the least mean of any algorithm with the claim; None: not known.
+      text: its theorem; None: none.
+      test: what tests for the best arm came to; None: regret is measured.
+    """
+
+    mean: float
+    low: float
+    high: float
+    values: FloatArray
+    caution: str | None
+    least: float | None
+    text: str | None
+    test: dict[str, Any] | None
+
+    def keeps(self, error: float) -> bool:
+        """Whether nothing speaks against an error of so much: tests that err more often win nothing."""
+        return self.test is None or bool(self.test["wrong_low"] <= error)
+
+
+def allowed_error(aim: Aim, cells: Sequence[Cell]) -> float:
+    """The error that a problem's tests may have: of fixed confidence what its algorithms are given, else any."""
+    given = [cell.settings.parameters["error"] for cell in cells if "error" in cell.settings.parameters]
+    return max(given, default=1.0) if aim is Aim.FIXED_CONFIDENCE else 1.0
+
+
+def measured(aim: Aim, cell: Cell, summary: dict[str, Any]) -> Measured | None:
+    """What is measured of a cell; None if a test is asked for, and it recommends no arm.
+
+    Args:
+      aim: of the problem.
+      cell: that was played.
+      summary: of it, see `summarize_cell`.
+    """
+    if aim is Aim.REGRET:
+        bound = cell.lower_bound(summary["grid"][-1:])
+        least, text = (None, None) if bound is None else (float(bound.values[-1]), bound.text)
+        mean, low, high = (float(summary[name][-1]) for name in ("mean", "low", "high"))
+        return Measured(mean, low, high, summary["finals"], caution(summary["finals"]), least, text, None)
+    decided = summary["decision"]
+    if decided is None:
+        return None
+    name, least = ("rounds", "least") if aim is Aim.FIXED_CONFIDENCE else ("wrong", "least_wrong")
+    values = summary["outcomes"][name]
+    return Measured(
+        *(decided[f"{name}{end}"] for end in ("", "_low", "_high")), values,
+        caution(values) if aim is Aim.FIXED_CONFIDENCE else None,  # the interval of a share is exact
+        decided[least], decided[f"{least}_text"], {each: decided[each] for each in _TEST},
+    )  # fmt: skip
