@@ -6,6 +6,9 @@ counter, as an episode enters H counters of each family. A *replaced* episode le
 family moves by 2 H in L1, all three by 6 H, and the printed noise keeps 2 epsilon. It is right for neighbors that add or
 remove an episode. Qiao and Wang (2023) count in the same way, for both trust models. Garcelon and others have 6 H, which
 is right.
+
+The texts were not at hand for a last check: the factor of the noise is derived above, and the constants of PUCB's bonus
+(`pucb_error`, `pucb_log`) are as remembered and shape the `printed` bonus alone. No promise of privacy depends on them.
 """
 
 from __future__ import annotations

@@ -56,6 +56,7 @@ class EverySpec(Strict):
     )
     parameters: dict[str, Scalar] = Field({}, description="Values of parameters, for each entry that takes them.")
     leave_out: list[str] = Field([], description="Algorithms, or labels of entries, that do not play.")
+    only: list[str] | None = Field(None, description="Algorithms, or labels of entries, of which no others play.")
     replays: Replays | None = Field(
         None, description="Replays of their audits, where they take more or fewer than `audit.replays`."
     )
@@ -73,8 +74,9 @@ class EverySpec(Strict):
         if unknown := [name for name in self.parameters if name not in takers]:
             raise ValueError(f"parameters: no algorithm of the catalog takes {unknown[0]!r}")
         names = {name for entry in entries for name in (entry.name, entry.label)}
-        if unknown := [name for name in self.leave_out if name not in names]:
-            raise ValueError(f"leave_out: {unknown[0]!r} is no algorithm and no label; `bandana list` prints them")
+        for field, given in (("leave_out", self.leave_out), ("only", self.only or ())):
+            if unknown := [name for name in given if name not in names]:
+                raise ValueError(f"{field}: {unknown[0]!r} is no algorithm and no label; `bandana list` prints them")
         models = dict.fromkeys(entry.privacy_model for entry in entries)
         if unknown := [name for name in self.model or () if name not in models]:
             raise ValueError(f"model: must be among {', '.join(models)}, got {unknown[0]!r}")
@@ -149,6 +151,7 @@ def _is_meant(item: EverySpec, entry: Entry) -> bool:
         and aim_of(entry) is item.aim
         and (item.model is None or entry.privacy_model in item.model)
         and not {entry.name, entry.label} & set(item.leave_out)
+        and (item.only is None or bool({entry.name, entry.label} & set(item.only)))
         and (not entry.is_private or str(entry.guarantee) in KINDS)
     )
 

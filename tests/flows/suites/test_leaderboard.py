@@ -271,9 +271,9 @@ def test_promises_to_users_are_audited_apart(place):
     cells = [cell for cell in cells_of(audited(problem, done, is_quick=False)) if cell.is_private]
     assert [cell.entry.label for cell in cells] == ["adar-ucb"] * 2
     assert all(cell.promised is not None for cell in cells)
-    # A user's three rounds cost together what is promised: at mu = 2 each costs 2 / sqrt 3.
+    # A user's three rounds may lie in one sum, which they move three times as far: each is promised a third of mu = 2.
     assert cells[1].claim().gaussian.mu == pytest.approx(2)
-    assert cells[1].settings.privacy.gdp().mu < 2
+    assert cells[1].settings.privacy.epsilon == pytest.approx(4 / 9)
     del tree["environment"]["visits_per_user"]
     (folder / "arms.yaml").write_text(yaml.safe_dump(tree))
     with pytest.raises(SpecError, match=r"algorithms\.1\.level: .*visits_per_user"):
@@ -300,6 +300,21 @@ def test_the_quick_form_follows_from_its_rule(place):
     assert (whole.replications, quick.replications, quick.block_size) == (6, 4, 2)
     assert quick.name == f"{whole.name}-quick"
     assert quick.audit.replays == 2000  # never more than asked
+
+
+def test_the_quick_form_keeps_the_replays_of_entries_that_need_more(place):
+    folder = make(place / "more-replays")
+    tree = yaml.safe_load((folder / "arms.yaml").read_text())
+    private = tree["algorithms"].pop()
+    tree["algorithms"] += [private | {"only": ["adap-ucb"], "replays": 50_000}, private | {"only": ["adar-ucb"]}]
+    tree["audit"]["replays"] = 50_000
+    (folder / "arms.yaml").write_text(yaml.safe_dump(tree))
+    cells = [cell for cell in cells_of(read(folder, is_quick=True).problems[0].spec) if cell.is_private]
+    assert {(cell.entry.label, cell.audit.replays) for cell in cells} == {("adap-ucb", 50_000), ("adar-ucb", 20_000)}
+    tree["algorithms"][1]["only"] = ["nobody"]
+    (folder / "arms.yaml").write_text(yaml.safe_dump(tree))
+    with pytest.raises(SpecError, match="only: 'nobody' is no algorithm"):
+        read(folder)
 
 
 def test_a_changed_problem_is_not_the_version_s(place):
