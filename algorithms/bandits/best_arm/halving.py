@@ -66,10 +66,10 @@ class Halving:
 
     Departures from the paper: it plays on arms with features of dimension d, and pulls a set of the largest determinant
     where arms outnumber d^2; arms without features are its case d = K, in which it pulls all arms that are left. Pulls of a
-    phase are floor(budget / (M s_p)), so that no budget is exceeded, and an arm's pulls follow one another; the paper's text beyond its
-    abstract was not at hand when this was written, so that these lengths and `error_bound` are ours. `pools` is ours too:
-    an arm's estimate is the mean of all its phases, with weights inverse to their variance, post-processing of what was
-    released anyway.
+    phase are floor(budget / (M s_p)), so that no budget is exceeded, and an arm's pulls follow one another. The paper's
+    text beyond its abstract was not at hand when this was written: these lengths and `error_bound` are ours. So is
+    `pools`: an arm's estimate is the mean of all its phases, with weights inverse to their variance, post-processing of
+    what was released anyway.
 
     Attributes:
       n_actions: number of arms.
