@@ -20,7 +20,7 @@ _N_MEANS = 2000
 """Common means at which an arm could meet the best one; fewer make the bound smaller, never invalid."""
 _ROUNDING = 1e-6
 _SMALLEST = -700.0
-"""Logarithm of the smallest share of errors that is told apart from none."""
+"""Logarithm of the smallest share of errors that is distinguished from none."""
 _HIGHEST = 50.0
 """Cost up to which is searched where all other arms have means at the lower end: no bound there needs more."""
 

@@ -59,16 +59,22 @@ def measured(aim: Aim, cell: Cell, summary: dict[str, Any]) -> Measured | None:
     """
     if aim is Aim.REGRET:
         bound = cell.lower_bound(summary["grid"][-1:])
-        least, text = (None, None) if bound is None else (float(bound.values[-1]), bound.text)
+        least = None if bound is None else float(bound.values[-1])
         mean, low, high = (float(summary[name][-1]) for name in ("mean", "low", "high"))
-        return Measured(mean, low, high, summary["finals"], caution(summary["finals"]), least, text, None)
+        finals = summary["finals"]
+        return Measured(mean, low, high, finals, caution(finals), least, None if bound is None else bound.text, None)
     decided = summary["decision"]
     if decided is None:
         return None
-    name, least = ("rounds", "least") if aim is Aim.FIXED_CONFIDENCE else ("wrong", "least_wrong")
+    name, kind = ("rounds", "least") if aim is Aim.FIXED_CONFIDENCE else ("wrong", "least_wrong")
     values = summary["outcomes"][name]
     return Measured(
-        *(decided[f"{name}{end}"] for end in ("", "_low", "_high")), values,
+        decided[name],
+        decided[f"{name}_low"],
+        decided[f"{name}_high"],
+        values,
         caution(values) if aim is Aim.FIXED_CONFIDENCE else None,  # the interval of a share is exact
-        decided[least], decided[f"{least}_text"], {each: decided[each] for each in _TEST},
-    )  # fmt: skip
+        decided[kind],
+        decided[f"{kind}_text"],
+        {each: decided[each] for each in _TEST},
+    )
