@@ -53,7 +53,7 @@ def test_every_private_entry_that_plays_on_arms_plays_at_every_level():
     asked = {"all": "private", "mu": [0.5, 1], "calibrations": "tight"}
     of_tests = [labels({**asked, "aim": aim}, audit={"rounds": 64}) for aim in ("fixed-confidence", "fixed-budget")]
     assert set().union(*of_tests) == tests
-    assert all(found.count(label) == 2 for label in playing)
+    assert all(found.count(label) == 2 for label in playing - tests)
 
 
 def test_a_new_entry_of_the_catalog_plays_without_a_change_of_the_spec(monkeypatch):
