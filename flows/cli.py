@@ -15,6 +15,7 @@ from bandana.flows.commands import (
     reports,
     schedule,
     suites,
+    team,
     upkeep,
     verify,
 )
@@ -41,6 +42,8 @@ for command in (
     schedule.serve,
     schedule.baseline,
     pages.ui,
+    team.account,
+    team.share,
     upkeep.prune,
     upkeep.doctor,
     accounting.list_,

@@ -3,7 +3,7 @@
 import re
 from importlib.metadata import requires
 
-from documentation import ROOT
+from documentation import ROOT, pages
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -44,3 +44,19 @@ def test_the_lock_holds_what_bandana_and_its_tests_ask_for():
         if (extra and extra[1] in ("diffprivlib", "gymnasium")) or canonicalize_name(one.name) == "bandana":
             continue
         assert one.specifier.contains(locked[canonicalize_name(one.name)], prereleases=True), line
+
+
+def test_every_install_line_of_the_documentation_is_pinned():
+    found = {}
+    for path in pages():
+        text = re.sub(r"\\\n\s*", "", path.read_text(encoding="utf-8"))
+        for line in re.findall(r"pip install ([^`\n&;)]*)", text):
+            found[path.name, line] = line
+    assert len(found) > 8
+    for (name, _), line in found.items():
+        words = [word.strip("\"'") for word in line.split()]
+        values = {words[index + 1] for index, word in enumerate(words[:-1]) if word in ("-c", "-r", "-e")}
+        asked = [word for word in words if not word.startswith("-") and word not in values]
+        assert all("==" in word or (word == "." and "--no-deps" in words) for word in asked), f"{name}: pip install {line}"
+        is_held = bool({"constraints.txt", "requirements.lock"} & values) or ("." in values and "--no-deps" in words)
+        assert asked or is_held, f"{name}: pip install {line}"

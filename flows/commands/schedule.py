@@ -37,18 +37,32 @@ def serve(
         ),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of Prefect's pages, on the loopback interface.")] = 4200,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="API of a Prefect server that runs already; none is started."),
+    ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option("--insecure", help="Allow a --server of another machine without TLS."),
+    ] = False,
     anonymous: Anonymous = False,
     data: Data = None,
     debug: Debug = False,
 ) -> None:
     """Serve Prefect's pages, a nightly benchmark of each spec, and a weekly audit of the whole catalog."""
     with failures(debug):
-        from bandana.flows.running import login
+        from bandana.flows.running import login, shared_server
         from bandana.flows.running.service import SERVICE, check_port, service_settings
 
-        check_port(port)
+        if server is None:
+            check_port(port)
+        else:
+            shared_server.check_address(server, insecure)
         folder = open_data(data)
-        os.environ.update({**service_settings(port, login.keep(folder.login)), SERVICE: str(os.getpid())})
+        settings = (
+            service_settings(port, login.keep(folder.login)) if server is None else shared_server.client_settings(server)
+        )
+        os.environ.update({**settings, SERVICE: str(os.getpid())})
         folder.prepare()
         from bandana.flows.running.clock import Times
 
@@ -58,7 +72,8 @@ def serve(
 
         if alert is not None:
             alerts.check(alert)
-        from bandana.flows.running.service import register, run_until_stopped, server
+        from bandana.flows.running.service import register, run_until_stopped
+        from bandana.flows.running.service import server as own_server
         from bandana.flows.spec.mistakes import SpecError
         from bandana.flows.suites.audit_all import SUITE
         from bandana.flows.suites.schedule import DEMO, NIGHTLY_STEPS, deployments
@@ -68,23 +83,28 @@ def serve(
         names = [str(deployment.name) for deployment in found]
         if unknown := [name for name in run or () if name not in names]:
             raise SpecError(f"--run: {unknown[0]!r} is not served; there are {', '.join(names)}")
-        typer.echo("Prefect starts; this takes up to a minute.", err=True)
-        log = folder.root / "prefect" / "server.log"
-        with server(port, log) as pages:
+        log = folder.prefect / "server.log"
+        if server is None:
+            typer.echo("Prefect starts; this takes up to a minute.", err=True)
+        with own_server(port, log) if server is None else shared_server.connected(server) as pages:
             served = register(found)
             crons = {name: weekly if name == SUITE else nightly for name in names}
             silence = {name: alerts.longest_gap(cron, timezone) + alerts.GRACE for name, cron in crons.items()}
             ids = dict(zip(names, served.ids, strict=True))
             alerts.watch(alert, {name: alerts.Watched(ids[name], silence[name]) for name in names})
             full = {str(deployment.name): f"{deployment.flow_name}/{deployment.name}" for deployment in found}
-            typer.echo(f"Prefect's pages:  {pages}   (this machine only; the server's log: {log})")
-            typer.echo(f"They ask for a password: the whole line in {folder.login}, which you alone can read.\n")
+            if server is None:
+                typer.echo(f"Prefect's pages:  {pages}   (this machine only; the server's log: {log})")
+                typer.echo(f"They ask for a password: the whole line in {folder.login}, which you alone can read.\n")
+            else:
+                typer.echo(f"Prefect's pages:  {pages}   (a server of its own; it stays when this ends)\n")
             for name in names:
                 when = served.times[name].astimezone(ZoneInfo(timezone))
                 typer.echo(f"  {full[name]:<36} {crons[name]:<12} next {when:%a %d %b %Y %H:%M} {timezone}")
-            typer.echo(f"\nRun one at once:  export PREFECT_API_URL={pages}/api {_from_file(login.CLIENT, folder.login)}")
+            secret = _from_file(login.CLIENT, folder.login) if server is None else f"{login.CLIENT}=..."
+            typer.echo(f"\nRun one at once:  export PREFECT_API_URL={pages}/api {secret}")
             typer.echo(f"                  prefect deployment run {shlex.quote(full[names[0]])}")
-            typer.echo("Ctrl-C ends it, with the server; finished work is kept.\n")
+            typer.echo(f"Ctrl-C ends it{', with the server' if server is None else ''}; finished work is kept.\n")
             sys.stdout.flush()
             run_until_stopped(served, [full[name] for name in run or ()])
 

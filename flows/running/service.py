@@ -40,7 +40,7 @@ _START_UP = 240.0
 _PLANNING = 60.0  # it plans every five seconds
 _GRACE = 20.0
 _ZOMBIES = "Mark runs without a heartbeat as crashed"
-_HEARTBEAT = 30  # seconds, the least that Prefect takes
+HEARTBEAT = 30  # seconds, the least that Prefect takes
 
 
 def service_settings(port: int, login: str) -> dict[str, str]:
@@ -58,7 +58,7 @@ def service_settings(port: int, login: str) -> dict[str, str]:
         "PREFECT_SERVER_UI_API_URL": api,
         "PREFECT_LOGGING_LEVEL": "INFO",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
-        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(_HEARTBEAT),
+        "PREFECT_FLOWSHEARTBEAT_FREQUENCY": str(HEARTBEAT),
     }
 
 
@@ -255,7 +255,7 @@ def _watch_for_zombies() -> None:
             for_each={"prefect.resource.id"},
             posture=Posture.Proactive,
             threshold=1,
-            within=timedelta(seconds=3 * _HEARTBEAT),
+            within=timedelta(seconds=3 * HEARTBEAT),
         ),
         actions=[ChangeFlowRunState(state=StateType.CRASHED, message="no heartbeat for 90 seconds")],
     ).create()

@@ -9,6 +9,7 @@ import time
 import urllib.error
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from bandana.flows.tracking.address import URI_VARIABLE, TrackingAddress
@@ -105,8 +106,8 @@ def advice(error: BaseException, address: TrackingAddress, root: Path, suite: st
         return f"{named} denies access ({said}): check user, password and database in {URI_VARIABLE}"
     if address.kind == "http" and suite is not None and _FORBIDDEN.search(text):
         return (
-            f"{named} denies {address.user or 'this user'} access to the experiment {suite!r} ({said}): its owner or an "
-            f"administrator, grants it with: {grant(address, suite)}"
+            f"{named} denies {address.user or 'this user'} access to the experiment {suite!r} ({said}): EDIT is missing; "
+            f"its owner or an administrator grants it with: {grant(address, suite)}"
         )
     if address.kind == "http" and _REFUSED.search(text):
         return (
@@ -123,12 +124,7 @@ def advice(error: BaseException, address: TrackingAddress, root: Path, suite: st
 def grant(address: TrackingAddress, suite: str) -> str:
     """The command with which an experiment's owner lets this user write to it; it reads the owner's own login."""
     user = address.user or os.environ.get("MLFLOW_TRACKING_USERNAME") or "USER"
-    program = (
-        "from mlflow import MlflowClient as C; from mlflow.server.auth.client import AuthServiceClient as A; "
-        f"A({address.shown!r}).grant_user_permission({user!r}, 'experiment', "
-        f"C({address.shown!r}).get_experiment_by_name({suite!r}).experiment_id, 'EDIT')"
-    )
-    return f'python -c "{program}"'
+    return f"{URI_VARIABLE}={quote(address.shown)} bandana share {quote(suite)} {quote(user)} --may EDIT"
 
 
 def _first_line(error: BaseException) -> str:

@@ -160,7 +160,8 @@ class Runs:
 
     def _whereabouts(self, attempt: int) -> dict[str, str]:
         code = checkout()
-        names = {} if is_anonymous() else {"mlflow.user": user()}
+        # A server with users asked for a login: that is who wrote it.
+        names = {} if is_anonymous() else {"mlflow.user": self._store.address.user or user()}
         commit = (
             {} if code is None else {"mlflow.source.git.commit": code.commit, "bandana.clean": str(code.is_clean).lower()}
         )

@@ -47,9 +47,13 @@ def free_port() -> int:
 
 
 class PostgresServer:
-    """Started by `start`, stopped by `stop`; passwords are asked for, as on a real one."""
+    """Started by `start`, stopped by `stop`; passwords are asked for, as on a real one.
 
-    def __init__(self) -> None:
+    With `is_local` it has a Unix socket alone, named like the usual one, and takes whoever runs the tests for any role that
+    the operating system would have vouched for (`peer`).
+    """
+
+    def __init__(self, is_local: bool = False) -> None:
         # Not pytest's folder: only its owner may enter that one.
         self.folder = Path(tempfile.mkdtemp(prefix="bandana-pg-"))
         self.port = free_port()
@@ -61,13 +65,20 @@ class PostgresServer:
             for path in (self.folder, secret):
                 os.chown(path, account.pw_uid, account.pw_gid)
         self._run("initdb", "-D", self._data, "-U", "postgres", "-A", "scram-sha-256", f"--pwfile={secret}", "-N")
+        self._is_local = is_local
+        if is_local:
+            me = pwd.getpwuid(os.geteuid()).pw_name
+            (self.folder / "data" / "pg_hba.conf").write_text("local all all peer map=team\n")
+            names = "".join(f"team {me} {role}\n" for role in ("postgres", "bandana"))
+            (self.folder / "data" / "pg_ident.conf").write_text(names)
 
     @property
     def _data(self) -> str:
         return str(self.folder / "data")
 
     def start(self) -> None:
-        options = f"-c listen_addresses=127.0.0.1 -p {self.port} -k {self.folder} -c fsync=off"
+        place = "-c listen_addresses= -p 5432" if self._is_local else f"-c listen_addresses=127.0.0.1 -p {self.port}"
+        options = f"{place} -k {self.folder} -c fsync=off"
         self._run("pg_ctl", "-D", self._data, "-w", "-l", str(self.folder / "log"), "-o", options, "start")
 
     def stop(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ def test_every_variable_of_the_compose_file_is_in_its_example_and_no_secret_has_
     example = settings_of("compose.env.example")
     assert used.keys() == example.keys()
     secrets = {name for name in example if re.search("PASSWORD|SECRET|AUTH", name)}
-    assert len(secrets) == 4
+    assert len(secrets) == 5
     for name in secrets:
         assert example[name] == "", f"{name} has a value that everybody knows"
         assert used[name] == ":?", f"{name} must stop the start while it is empty"
@@ -130,19 +131,27 @@ def test_every_variable_of_the_compose_file_is_in_its_example_and_no_secret_has_
 
 
 def test_everything_listens_on_loopback_and_is_watched(compose: dict[str, Any]) -> None:
-    assert set(compose["services"]) == {"database", "mlflow", "prefect"}
+    assert set(compose["services"]) == {"database", "mlflow", "prefect", "serve"}
     for name, service in compose["services"].items():
+        assert service["deploy"]["resources"]["limits"].keys() == {"cpus", "memory"}, name
+        assert "privileged" not in service
+        assert "network_mode" not in service
+        if name == "serve":  # it listens nowhere
+            assert "ports" not in service
+            continue
         assert service["ports"], name
         assert all(port.startswith("127.0.0.1:") for port in service["ports"]), name
         assert service["healthcheck"]["test"], name
-        assert "privileged" not in service
-        assert "network_mode" not in service
     origins = compose["services"]["prefect"]["environment"]["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
     assert origins == compose["services"]["prefect"]["environment"]["PREFECT_SERVER_UI_API_URL"].removesuffix("/api")
     for name in ("mlflow", "prefect"):
         assert compose["services"][name]["depends_on"]["database"]["condition"] == "service_healthy"
     declared = set(compose["volumes"])
-    mounted = {volume.split(":")[0] for service in compose["services"].values() for volume in service.get("volumes", ())}
+    mounted = {
+        re.sub(r"\$\{\w+:-(.*?)\}", r"\1", volume).split(":")[0]
+        for service in compose["services"].values()
+        for volume in service.get("volumes", ())
+    }
     assert {name for name in mounted if not name.startswith(".")} == declared
     assert all((FOLDER / name).exists() for name in mounted if name.startswith("."))
 
@@ -153,12 +162,14 @@ def test_versions_are_those_of_the_project_and_nothing_is_reported_home(compose:
         for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
         if "==" in line and not line.startswith("#")
     )
-    image = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
-    assert f'"mlflow[auth]=={pinned["mlflow"]}"' in image
-    assert f'"psycopg2-binary=={pinned["psycopg2-binary"]}"' in image
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    for name in ("mlflow", "prefect", "psycopg2-binary"):
+        assert f"\n{name}=={pinned[name]} " in lock  # which the image installs
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     services = compose["services"]
-    assert services["prefect"]["image"].startswith(f"prefecthq/prefect:{pinned['prefect']}-")
-    assert services["mlflow"]["image"] == f"bandana-mlflow:{pinned['mlflow']}"
+    for name in ("mlflow", "prefect", "serve"):
+        assert services[name]["image"] == f"bandana:{version}"
+        assert (FOLDER / services[name]["build"]["context"] / services[name]["build"]["dockerfile"]).exists()
     assert all(":" in service["image"] and "latest" not in service["image"] for service in services.values())
     assert services["mlflow"]["environment"]["MLFLOW_DISABLE_TELEMETRY"] == "true"
     assert services["prefect"]["environment"]["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"

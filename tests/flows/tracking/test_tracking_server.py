@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -18,9 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from bandana.flows.cli import app
 from bandana.flows.tracking.address import URI_VARIABLE
-from bandana.flows.tracking.tracker import Tracker, TrackingError
+from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 
 pytest.importorskip("flask_wtf", reason='no authentication for the server: pip install "mlflow[auth]"')
 pytestmark = pytest.mark.slow
@@ -117,29 +120,101 @@ def test_a_server_lets_in_who_has_the_password(server: Server, tmp_path: Path, m
         tracker.server_arguments()
 
 
-def test_who_lacks_a_grant_is_told_of_the_experiment_and_of_the_command(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The owner runs the command as it is printed, and then the same call succeeds."""
-    from mlflow.server.auth.client import AuthServiceClient
+@pytest.fixture
+def log_in(monkeypatch: pytest.MonkeyPatch, server: Server) -> Any:
+    """Makes this process somebody's: later calls have that login."""
 
+    def become(user: str, password: str) -> None:
+        monkeypatch.setenv(URI_VARIABLE, server.url)
+        monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", user)
+        monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", password)
+
+    return become
+
+
+def bandana(*words: str, typed: str = "") -> Any:
+    return CliRunner().invoke(app, [*words], input=typed)
+
+
+def test_who_lacks_a_grant_is_told_of_the_experiment_and_of_the_command(server: Server, tmp_path: Path, log_in: Any) -> None:
+    """The owner runs the command as it is printed, and then the same call succeeds; also a reader may not write."""
     ann = "ann's-own-password-1"
-    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "admin")
-    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
+    log_in("admin", PASSWORD)
     assert Tracker(tmp_path, server.url).experiment("shared", "text")
-    AuthServiceClient(server.url).create_user("ann", ann)
-    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ann")
-    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", ann)
-    with pytest.raises(TrackingError, match="denies ann access to the experiment 'shared'") as refused:
+    assert bandana("account", "ann", typed=f"{ann}\n").output == "created: ann\n"
+    for level in ("NOTHING", "READ"):
+        if level == "READ":
+            assert bandana("share", "shared", "ann").output == "ann may READ the experiment 'shared'\n"
+        log_in("ann", ann)
+        with pytest.raises(TrackingError, match="denies ann access to the experiment 'shared'") as refused:
+            Tracker(tmp_path, server.url).experiment("shared", "text")
+        message = str(refused.value)
+        assert "EDIT is missing" in message
+        assert "\n" not in message
+        assert ann not in message
+        log_in("admin", PASSWORD)
+    prefix, _, command = message.partition("grants it with: ")[2].partition("bandana ")
+    assert prefix == f"{URI_VARIABLE}={server.url} "
+    assert bandana(*shlex.split(command)).output == "ann may EDIT the experiment 'shared'\n"
+    log_in("ann", ann)
+    assert Tracker(tmp_path, server.url).experiment("shared", "text")
+    tracker = Tracker(tmp_path, server.url)
+    run = tracker.log_cell("shared", CellRecord("of ann", "a cell"))
+    assert tracker._store.client.get_run(run).data.tags["mlflow.user"] == "ann"
+    done = bandana("share", "shared", "admin", "--may", "READ")
+    assert done.exit_code == 1
+    assert "does not let ann share the experiment 'shared'" in done.stderr
+    log_in("admin", PASSWORD)
+    assert bandana("share", "shared", "ann", "--may", "NOTHING").output == "ann may NOTHING in the experiment 'shared'\n"
+    log_in("ann", ann)
+    with pytest.raises(TrackingError, match="denies ann access"):
         Tracker(tmp_path, server.url).experiment("shared", "text")
-    message = str(refused.value)
-    assert "\n" not in message
-    assert ann not in message
-    command = message.partition("grants it with: ")[2]
-    owner = {**os.environ, "MLFLOW_TRACKING_USERNAME": "admin", "MLFLOW_TRACKING_PASSWORD": PASSWORD}
-    owner["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{owner['PATH']}"
-    subprocess.run(["sh", "-c", command], env=owner, check=True, cwd=tmp_path)
-    assert Tracker(tmp_path, server.url).experiment("shared", "text")
+
+
+def test_accounts_are_made_changed_and_removed_by_who_may(server: Server, log_in: Any) -> None:
+    first, second = "bob's first word", "bob's second word"
+    log_in("admin", PASSWORD)
+    assert bandana("account", "bob", typed=f"{first}\n").output == "created: bob\n"
+    log_in("bob", first)
+    assert bandana("account", "bob", typed=f"{second}\n").output == "changed: the password of bob\n"
+    for words, typed, code, told in (
+        (["account", "bob"], f"{first}\n", 1, "denies access to bob"),  # the password is another one by now
+        (["account", "bob"], "short\n", 2, "must have at least 12 characters, got 5"),
+    ):
+        done = bandana(*words, typed=typed)
+        assert (done.exit_code, told in done.stderr) == (code, True), done.output
+    log_in("bob", second)
+    for words, typed in (
+        (["account", "eve"], f"{first}\n"),
+        (["account", "admin"], f"{first}\n"),
+        (["account", "--remove", "admin"], ""),
+    ):
+        done = bandana(*words, typed=typed)
+        assert done.exit_code == 1
+        assert "only an administrator can" in done.stderr
+        assert first not in done.output
+    log_in("admin", PASSWORD)
+    assert bandana("account", "bob", "--remove").output == "removed: bob\n"
+    done = bandana("account", "bob", "--remove")
+    assert (done.exit_code, "bob" in done.stderr) == (1, True)
+    done = bandana("share", "no such suite", "bob")
+    assert (done.exit_code, "Traceback" in done.output) == (1, False)
+
+
+@pytest.mark.parametrize("uri", ["", "sqlite:////tmp/a.db"])
+def test_only_a_server_has_users(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(URI_VARIABLE, uri)
+    done = bandana("account", "ann", typed="a password of ann\n")
+    assert done.exit_code == 2
+    assert "only an MLflow server has users" in done.stderr
+
+
+def test_a_server_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(URI_VARIABLE, "http://127.0.0.1:9")
+    done = bandana("share", "suite", "ann")
+    assert done.exit_code == 1
+    assert done.stderr.count("\n") == 1
+    assert "does not answer" in done.stderr
 
 
 @pytest.mark.nightly
