@@ -159,7 +159,7 @@ def test_who_lacks_a_grant_is_told_of_the_experiment_and_of_the_command(server: 
     log_in("ann", ann)
     assert Tracker(tmp_path, server.url).experiment("shared", "text")
     tracker = Tracker(tmp_path, server.url)
-    run = tracker.log_cell("shared", CellRecord("of ann", "a cell"))
+    run = tracker.log_cell("shared", CellRecord("of-ann", "a cell"))
     assert tracker._store.client.get_run(run).data.tags["mlflow.user"] == "ann"
     done = bandana("share", "shared", "admin", "--may", "READ")
     assert done.exit_code == 1
