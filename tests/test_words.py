@@ -41,8 +41,8 @@ def test_every_file_that_is_named_exists():
 
 
 def test_no_file_names_a_machine_or_a_registry():
-    folders = ("flows", "audits", "algorithms", "privacy_core", "docs", "mlflow", "benchmarks", "experiments")
-    endings = {".py", ".md", ".yaml", ".j2", ".css", ".ini", ".example"}
+    folders = ("flows", "audits", "algorithms", "privacy_core", "docs", "mlflow", "benchmarks", "experiments", "deploy")
+    endings = {".service", ".settings", ".py", ".md", ".yaml", ".j2", ".css", ".ini", ".example"}
     tracked = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in endings]
     assert tracked
     for path in tracked:
