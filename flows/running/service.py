@@ -40,7 +40,8 @@ _START_UP = 240.0
 _PLANNING = 60.0  # it plans every five seconds
 _GRACE = 20.0
 _ZOMBIES = "Mark runs without a heartbeat as crashed"
-HEARTBEAT = 30  # seconds, the least that Prefect takes
+HEARTBEAT = 30
+"""Seconds between the signs of life of a run, the least that Prefect takes."""
 
 
 def service_settings(port: int, login: str) -> dict[str, str]:
@@ -58,7 +59,7 @@ def service_settings(port: int, login: str) -> dict[str, str]:
         "PREFECT_SERVER_UI_API_URL": api,
         "PREFECT_LOGGING_LEVEL": "INFO",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
-        "PREFECT_FLOWSHEARTBEAT_FREQUENCY": str(HEARTBEAT),
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT),
     }
 
 
