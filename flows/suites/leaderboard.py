@@ -20,6 +20,7 @@ from bandana.audits.summary import finite
 from bandana.flows.keys import provenance
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
+from bandana.flows.spec.aims import aim_of
 from bandana.flows.spec.benchmark_folder import QUICK_RULE, Benchmark, Problem, every_of
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
@@ -158,7 +159,9 @@ def _problem(
         "left_out": [
             entry.label
             for entry in catalog.known()
-            if kinds & set(entry.plays_on) and not entries & {entry.label, "" if entry.is_private else entry.seed_name}
+            if aim_of(entry) is problem.aim
+            and kinds & set(entry.plays_on)
+            and not entries & {entry.label, "" if entry.is_private else entry.seed_name}
         ],
     }
 

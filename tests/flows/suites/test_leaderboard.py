@@ -21,7 +21,7 @@ from bandana.flows.queries import best
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.side_by_side import Workers
 from bandana.flows.running.store import Store
-from bandana.flows.spec.aims import Aim
+from bandana.flows.spec.aims import Aim, aim_of
 from bandana.flows.spec.benchmark_folder import audited, read, written_version
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of, played_cells
@@ -235,6 +235,7 @@ def test_tests_for_the_best_arm_are_measured_by_rounds_or_errors(tests_board):
     assert {row["algorithm"] for row in rows.values()} == {name}, "what recommends no arm has no row"
     assert problem["measure"] == ("rounds" if aim == "fixed-confidence" else "errors")
     assert problem["missing"] == []
+    assert set(problem["left_out"]) <= {entry.label for entry in catalog.known() if aim_of(entry) == aim}
     for row in rows.values():
         test = row["test"]
         assert row["low"] <= row["mean"] <= row["high"]
