@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import shlex
 import shutil
@@ -156,6 +157,30 @@ def test_container_pools_name_flows_that_exist():
         flow = load_flow_from_entrypoint(deployment["entrypoint"])
         assert set(deployment["parameters"]) <= set(flow.parameters.properties)
         assert deployment["concurrency_limit"] == 1
+
+
+@pytest.mark.nightly
+def test_pools_and_their_deployments_are_made_by_the_lines_of_the_page(prefect_server, tmp_path):
+    """In `make test`: templates are filled in, and each flow is found. Containers are started by nobody here."""
+    page = (ROOT / "docs" / "how-to" / "containers.md").read_text(encoding="utf-8")
+    lines = [line for block in blocks(page) for line in block.body.splitlines()]
+    made = [line for line in lines if line.startswith(("prefect work-pool create", "prefect --no-prompt deploy"))]
+    assert len(made) == 3
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, **prefect_server, "PATH": path, "PREFECT_HOME": str(tmp_path)}
+    for line in made:
+        done = subprocess.run(["bash", "-c", line], cwd=ROOT, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        for kind in POOLS:
+            pool = client.read_work_pool(f"bandana-{kind}")
+            assert (pool.type, pool.base_job_template) == (kind, _pool(kind))
+        deployment = client.read_deployment_by_name("nightly-benchmark/demo-container")
+    assert deployment.work_pool_name == "bandana-docker"
+    assert deployment.entrypoint == "bandana.flows.suites.schedule.nightly_benchmark"
+    assert deployment.global_concurrency_limit.limit == 1
 
 
 # --- Kubernetes -----------------------------------------------------------------------------------------------------------
