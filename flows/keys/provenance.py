@@ -157,12 +157,35 @@ def summary(records: Iterable[tuple[Kind, Record | None]]) -> dict[str, Any]:
     return {**_span(listed), "makers": listed, "not_recorded": unknown}
 
 
-def tags(kind: str, made: dict[str, Any]) -> dict[str, str]:
-    """Tags of a benchmark, audit or suite in MLflow, from its `summary`: several values of one fact are joined."""
+def tags(kind: str, made: dict[str, Any], records: Iterable[Record | None]) -> dict[str, str]:
+    """Tags of a benchmark, audit or suite in MLflow: several values of one fact are joined.
+
+    Args:
+      kind: benchmark, audit or suite.
+      made: the `summary` of the records.
+      records: of each block and each audit.
+    """
     if not made["makers"]:
         return {}
     found = {f"made.{kind}.{name}": str(made[name]) for name in _TIMES}
+    found[f"made.{kind}.seconds"] = f"{seconds(records):.3f}"
     return found | {f"made.{kind}.{term.replace(' ', '-')}": "; ".join(values) for term, values in origin.facts(made)}
+
+
+def seconds(records: Iterable[Record | None]) -> float:
+    """How long something was computed, by the clock: pauses do not count, such as the time between a kill and its rerun.
+
+    It is the length of the union of the spans from `began` to `ended`: what is computed side by side counts once.
+    """
+    spans = sorted(
+        tuple(datetime.fromisoformat(record[name]) for name in _TIMES) for record in records if record is not None
+    )
+    total, covered = timedelta(0), None
+    for began, ended in spans:
+        start = began if covered is None else max(began, covered)
+        total += max(ended - start, timedelta(0))
+        covered = ended if covered is None else max(covered, ended)
+    return total.total_seconds()
 
 
 def _span(records: Sequence[Record]) -> dict[str, str | None]:

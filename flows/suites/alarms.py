@@ -21,9 +21,10 @@ from prefect.events import emit_event
 from prefect.states import Failed
 
 from bandana.flows.running.temporary_server import without_heartbeats
+from bandana.flows.suites import fresh_nights
 from bandana.flows.suites.gate import Row, tell
 
-AUDIT_FAILED, GATE_FAILED = "bandana.audit.failed", "bandana.gate.failed"
+AUDIT_FAILED, GATE_FAILED, NIGHTS_FAILED = "bandana.audit.failed", "bandana.gate.failed", "bandana.nights.failed"
 _THREE = ("claimed", "accounted", "measured")
 _MAIN = ("quantity", *_THREE)
 _PATIENCE = 20.0  # seconds; a temporary server stores events every five
@@ -53,6 +54,7 @@ class Findings:
       rows: comparisons of the regression gate.
       notes: what the gate could not compare, in words.
       files: where the report lies, by kind.
+      fresh: what the nights together say of each cell, see `bandana.flows.suites.fresh_nights`.
     """
 
     suite: str
@@ -60,6 +62,7 @@ class Findings:
     rows: Sequence[Row] = ()
     notes: Sequence[str] = ()
     files: Mapping[str, str] | None = None
+    fresh: Sequence[Mapping[str, Any]] = ()
 
     @property
     def failed(self) -> list[Mapping[str, Any]]:
@@ -72,6 +75,11 @@ class Findings:
         return [row for row in self.rows if row["is_worse"]]
 
     @property
+    def refuted(self) -> list[Mapping[str, Any]]:
+        """The cells whose claim the nights together refute."""
+        return fresh_nights.refuted(self.fresh)
+
+    @property
     def summary(self) -> str:
         """One line; empty where nothing is wrong."""
         parts = []
@@ -79,6 +87,8 @@ class Findings:
             parts.append(f"{len(self.failed)} of {len(self.audits)} audits did not pass")
         if self.worse:
             parts.append(f"{len(self.worse)} of {len(self.rows)} comparisons are worse than the baseline")
+        if self.refuted:
+            parts.append(f"the nights together refute {len(self.refuted)} of {len(self.fresh)} claims")
         return "; ".join(parts)
 
 
@@ -131,6 +141,9 @@ def events(findings: Findings) -> list[dict[str, Any]]:
     if findings.worse:
         rows = {"rows": [dict(row) for row in findings.worse]}
         found.append(_event(GATE_FAILED, suite, f"gate.{slug(suite)}", "regression gate", rows))
+    if findings.refuted:
+        rows = {"rows": [dict(row) for row in findings.refuted]}
+        found.append(_event(NIGHTS_FAILED, suite, f"nights.{slug(suite)}", "all nights together", rows))
     return found
 
 
@@ -152,6 +165,8 @@ def markdown(findings: Findings) -> str:
         lines += ["## Worse than the baseline", ""]
         lines += [f"- {tell(row)}" for row in findings.worse]
         lines += ["", "All intervals of the gate hold together with 95 % confidence.", ""]
+    if findings.refuted:
+        lines += ["## Refuted by all nights together", "", *(f"- {fresh_nights.tell(row)}" for row in findings.refuted), ""]
     if findings.notes:
         lines += ["## Not compared", "", *(f"- {note}" for note in findings.notes), ""]
     if findings.files:

@@ -120,7 +120,8 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
     held = _gate(labels, effort, folder)
     with alone_in(folder.suite(SUITE)):
         files = audit_report.write_document(found | {"regressions": gate.in_report(held)}, folder.suite(SUITE) / "report")
-        audit_report.track(found, SUITE, asdict(effort), list(files.values()), tracker)
+        made = [entry["provenance"] for entry in entries]
+        audit_report.track(found, SUITE, asdict(effort), made, list(files.values()), tracker)
     rows, notes = (held["rows"], held["notes"]) if held else ([], [])
     shown = {kind: str(path) for kind, path in files.items()}
     result = {"audits": {label: done[label] for label in labels}, "gate": held, "files": shown}
@@ -160,5 +161,5 @@ def _record(label: str, effort: Effort, entry: dict[str, Any], place: Path) -> C
         tags={"verdict": entry["verdict"], "source": entry["claim"]["source"]},
         metrics=audit_metrics(entry),
         artifacts=[place],
-        provenance=provenance.tags("audit", provenance.summary([("audits", entry["provenance"])])),
+        provenance=provenance.tags("audit", provenance.summary([("audits", entry["provenance"])]), [entry["provenance"]]),
     )

@@ -131,15 +131,25 @@ def rendered(found: dict[str, Any], kind: str) -> bytes:
     return render_pdf(found) if kind == "pdf" else (json.dumps(found, indent=1, allow_nan=False) + "\n").encode()
 
 
-def track(document: dict[str, Any], suite: str, params: dict[str, Any], artifacts: list[Path], tracker: Tracker) -> None:
-    """Writes the run of a suite's report to MLflow: parameters, counts of verdicts, and the report's files."""
+def track(
+    document: dict[str, Any],
+    suite: str,
+    params: dict[str, Any],
+    made: Sequence[provenance.Record | None],
+    artifacts: list[Path],
+    tracker: Tracker,
+) -> None:
+    """Writes the run of a suite's report to MLflow: parameters, counts of verdicts, and the report's files.
+
+    `made` says how each block and audit of the report came to be.
+    """
     verdicts = [entry["verdict"] for entry in document["audits"]]
     counts = {
         f"audit/{verdict.lower().replace(' ', '-')}": float(verdicts.count(verdict))
         for verdict in ("PASS", "NOT REFUTED", "FAIL", "INCONCLUSIVE")
     }
     key = content_key({"suite": suite, "evidence": document["evidence"]["sha256"]})
-    tracker.log_suite(suite, key, params, counts, artifacts, provenance.tags("suite", document["provenance"]))
+    tracker.log_suite(suite, key, params, counts, artifacts, provenance.tags("suite", document["provenance"], made))
 
 
 def tell(label: str, outcome: Outcome) -> list[str]:

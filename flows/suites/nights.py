@@ -18,8 +18,9 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites import baseline
-from bandana.flows.suites.alarms import slug
+from bandana.flows.suites.alarms import AlarmRaised, slug
 from bandana.flows.suites.baseline import Baseline
+from bandana.flows.suites.fresh_nights import FRESH
 
 SHOWN = 30
 _NIGHT = "night"
@@ -37,6 +38,7 @@ class Night:
       alarm: what was wrong, in one line; empty where nothing was.
       verdicts: of each audited cell.
       numbers: cell -> quantity -> value, such as `final regret`.
+      fresh: what all nights together say of each private cell, see `fresh_nights.Accumulated`.
     """
 
     time: datetime
@@ -44,9 +46,10 @@ class Night:
     alarm: str
     verdicts: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    fresh: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
-    def of(cls, found: Baseline, alarm: str) -> Night:
+    def of(cls, found: Baseline, alarm: str, fresh: Sequence[Mapping[str, Any]] = ()) -> Night:
         """The present results."""
         verdicts, numbers = {}, {}
         for cell in found.cells:
@@ -55,7 +58,7 @@ class Night:
                 verdicts[cell.label] = str(cell.audit.verdict)
                 estimates += cell.audit.tightness
             numbers[cell.label] = {estimate.quantity: estimate.value for estimate in estimates}
-        return cls(datetime.now(UTC), found.code, alarm, verdicts, numbers)
+        return cls(datetime.now(UTC), found.code, alarm, verdicts, numbers, fresh)
 
 
 def diary(folder: DataFolder, suite: str) -> list[Night]:
@@ -63,7 +66,7 @@ def diary(folder: DataFolder, suite: str) -> list[Night]:
     found = []
     for line in Journal(_place(folder, suite)).read():
         try:
-            facts = {name: line[name] for name in ("code", "alarm", "verdicts", "numbers")}
+            facts = {name: line[name] for name in ("code", "alarm", "verdicts", "numbers")} | {"fresh": line.get(FRESH, ())}
             found.append(Night(datetime.fromisoformat(line["time"]), **facts))
         except (KeyError, TypeError, ValueError):
             continue
@@ -78,9 +81,12 @@ def close(spec: Spec, text: str, folder: DataFolder, ended: dict[str, Any] | Sta
     """Writes the night into the diary, and its page; what cannot be written is logged, and hides no result."""
     try:
         alarm = ended.message or "it failed" if isinstance(ended, State) else ""
-        tonight = Night.of(baseline.record(spec, text, Store(folder.results)), alarm)
+        found = ended.data if isinstance(ended, State) else None
+        done = found.done if isinstance(found, AlarmRaised) else ended if isinstance(ended, dict) else {}
+        tonight = Night.of(baseline.record(spec, text, Store(folder.results)), alarm, done.get(FRESH, ()))
         before = diary(folder, spec.name)
         facts = {name: value for name, value in asdict(tonight).items() if name != "time"}
+        facts[FRESH] = [row | {"log10_evidence": row["log10_evidence"][-1:]} for row in facts[FRESH]]
         Journal(_place(folder, spec.name)).write(_NIGHT, **facts)
         create_markdown_artifact(
             key=f"{slug(spec.name)}-night",
@@ -98,7 +104,7 @@ def _links(folder: DataFolder, suite: str) -> dict[str, str]:
 
 
 def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
-    """The last night as Markdown: verdicts, changes since the night before, and the last 30 nights of each number."""
+    """The last night as Markdown: verdicts, what changed, the last 30 nights of each number, and what all nights show."""
     tonight, before = nights[-1], nights[-2] if len(nights) > 1 else None
     shown = nights[-SHOWN:]
     lines = [f"# {suite}: {tonight.alarm or _all_well(tonight)}", "", _since(tonight, before), ""]
@@ -121,8 +127,38 @@ def page(suite: str, nights: Sequence[Night], links: Mapping[str, str]) -> str:
             "Bars run from the least to the greatest value of these nights; a dot is a night without it.",
             "",
         ]
+    lines += _all_nights(tonight.fresh)
     lines += [f"- {what}: `{where}`" for what, where in links.items()]
     return "\n".join(lines) + "\n"
+
+
+def _all_nights(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What all nights say together, each with a seed of its own."""
+    if not rows:
+        return []
+    lines = [
+        "## All nights together",
+        "",
+        "| cell | quantity | measured so far | claimed | evidence against it | refuted at | nights | replays | trend |",
+        "|---|---|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    for row in rows:
+        evidence = row["log10_evidence"]
+        lines.append(
+            f"| {row['label']} | {row['quantity']} | {row['lower']:.4g} | {row['claimed']:.4g} "
+            f"| {'**refuted**, ' if row['is_refuted'] else ''}10^{evidence[-1]:.2f} | 10^{row['log10_enough']:.2f} "
+            f"| {row['n_nights']} | {row['n_replays']:,} | {sparkline(evidence[-SHOWN:])} |"
+        )
+    sure = 1 - sum(10 ** -row["log10_enough"] for row in rows)
+    return [
+        *lines,
+        "",
+        "Every night replays with a seed of its own, and its evidence multiplies with that of the nights before by the "
+        f"same code: with at least {sure:.0%} probability no claim that holds is ever refuted, and no measured number "
+        "above exceeds the true one, however many nights there are. The first night only teaches what to bet on. Replays "
+        "are those of each side; bars show the evidence of the last nights.",
+        "",
+    ]
 
 
 def _all_well(night: Night) -> str:

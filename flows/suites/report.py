@@ -9,14 +9,16 @@ import pandas as pd
 from prefect import flow
 
 from bandana.audits.reporting import figures
+from bandana.flows.keys.provenance import Record
 from bandana.flows.running.progress import bar
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.running.turns import alone_in
 from bandana.flows.spec.own_data import pinned
+from bandana.flows.spec.plan import played_cells
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.audit_report import track, write_document
-from bandana.flows.suites.report_document import assemble, audit_documents
+from bandana.flows.suites.report_document import assemble, audit_documents, block_records
 from bandana.flows.tracking.tracker import Tracker
 
 
@@ -34,9 +36,9 @@ def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | 
     """
     folder = DataFolder(Path(data))
     spec = pinned(spec, folder.root)
-    target, formats = folder.suite(spec.name), spec.report.formats
+    target, formats, store = folder.suite(spec.name), spec.report.formats, Store(folder.results)
     with alone_in(target):  # a run in MLflow holds the files of its own report, not of a command beside it
-        document = assemble(spec, spec_text, Store(folder.results)) | {"regressions": regressions}
+        document = assemble(spec, spec_text, store) | {"regressions": regressions}
         singles = audit_documents(spec, document)
         with bar("report", 2 + len(singles)) as advance:
             files = write_document(document, target / "report", formats)
@@ -45,7 +47,8 @@ def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | 
             for name, single in singles.items():
                 artifacts += write_document(single, target / "audits" / name, formats).values()
                 advance(f"audit {single['audits'][0]['label']}")
-            _track(spec, document, artifacts, Tracker.open(folder.root))
+            made = [*block_records(played_cells(spec), store), *(entry["provenance"] for entry in document["audits"])]
+            _track(spec, document, made, artifacts, Tracker.open(folder.root))
             advance("tracked")
     return {kind: str(path) for kind, path in files.items()}
 
@@ -116,7 +119,7 @@ def _last(values: list[float] | None) -> float | None:
     return None if values is None else values[-1]
 
 
-def _track(spec: Spec, document: dict[str, Any], artifacts: list[Path], tracker: Tracker) -> None:
+def _track(spec: Spec, document: dict[str, Any], made: list[Record | None], artifacts: list[Path], tracker: Tracker) -> None:
     tracker.experiment(spec.name, spec.description or spec.title)
     params = {"horizon": spec.horizon, "replications": spec.replications, "seed": spec.seed}
-    track(document, spec.name, params | {"evidence": document["evidence"]["sha256"]}, artifacts, tracker)
+    track(document, spec.name, params | {"evidence": document["evidence"]["sha256"]}, made, artifacts, tracker)

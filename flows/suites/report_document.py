@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,9 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
     entries = [audit_entry(cell, outcome, is_anonymous=store.is_anonymous) for cell, outcome in audited]
     evidence = [(evidence_of(cell, store), f"evidence/{cell.slug}.npz") for cell, _ in audited]
     blocks = [(cell, block) for cell in played for block in cell.blocks()]
-    described = [store.describe(BENCHMARK, block.key) or {} for _, block in blocks]
     made = provenance.summary(
         [
-            *(("blocks", provenance.shown(d.get(PROVENANCE), is_anonymous=store.is_anonymous)) for d in described),
+            *(("blocks", record) for record in block_records(played, store)),
             *(("audits", entry["provenance"]) for entry in entries),
         ]
     )
@@ -88,6 +88,12 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
         + [f"bandana verify evidence/{cell.slug}.npz" for cell, _ in audited],
         "evidence": evidence_field(evidence_file(path, name) for path, name in hashed),
     }
+
+
+def block_records(cells: Iterable[Cell], store: Store) -> list[provenance.Record | None]:
+    """How each block of the cells came to be; None where that is not known."""
+    described = [store.describe(BENCHMARK, block.key) or {} for cell in cells for block in cell.blocks()]
+    return [provenance.shown(told.get(PROVENANCE), is_anonymous=store.is_anonymous) for told in described]
 
 
 def _without_folders(spec: Spec, text: str) -> str:

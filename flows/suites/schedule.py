@@ -27,10 +27,11 @@ from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.spec import Spec, load_spec, parse_spec, standing_alone
 from bandana.flows.suites import nights
 from bandana.flows.suites.audit_all import SUITE, audit_all_flow
+from bandana.flows.suites.fresh_nights import FRESH
 from bandana.flows.suites.suite import suite_flow
 
 DEMO = "demo"
-NIGHTLY_STEPS = ("benchmark", "gate", "report")
+NIGHTLY_STEPS = ("benchmark", "gate", "report", FRESH)
 
 
 def _run_name() -> str:
@@ -45,12 +46,13 @@ def nightly_benchmark(
 ) -> dict[str, Any] | State[Any]:
     """Benchmarks a spec, holds it against its baseline, and writes the report.
 
-    What did not change since the last night is not computed again: results belong to the code and the spec.
+    What did not change since the last night is not computed again: results belong to the code and the spec. The step `fresh`
+    adds replays with the night's own seed to those of all nights before (see `fresh_nights`).
 
     Args:
       spec: path of a YAML file, or `demo` for the built-in one.
       data: the data folder; None for BANDANA_DATA, or `bandana_data` in the working directory.
-      steps: any of benchmark, audit, gate, report; None for benchmark, gate, report.
+      steps: any of benchmark, audit, gate, report, fresh; None for all but audit.
     """
     end_with_service()
     checked, text = read_spec(spec)

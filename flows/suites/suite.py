@@ -15,14 +15,15 @@ from bandana.flows.running.store import Store
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import played_cells
 from bandana.flows.spec.spec import Spec
-from bandana.flows.suites import baseline, old_results
+from bandana.flows.suites import baseline, fresh_nights, old_results
 from bandana.flows.suites.alarms import Findings, conclude, with_alarm
 from bandana.flows.suites.audit import audit
 from bandana.flows.suites.benchmark import benchmark
+from bandana.flows.suites.fresh_nights import FRESH
 from bandana.flows.suites.gate import in_report, told
 from bandana.flows.suites.report import report
 
-STEPS = ("benchmark", "audit", "gate", "report")
+STEPS = ("benchmark", "audit", "gate", "report", FRESH)
 
 
 @task(name="gate", cache_policy=NO_CACHE, persist_result=False)
@@ -43,17 +44,17 @@ def suite_flow(
 ) -> dict[str, Any] | State[Any]:
     """Runs the named steps of one spec; fails at the end if an audit did not pass, or the gate found something worse.
 
-    Steps are any of benchmark, audit, gate, report, in the order to run them. A report shows the spec's text; where there is
-    a baseline, results are compared with it first, also without the step `gate`.
+    Steps are any of benchmark, audit, gate, report, fresh, in the order to run them; `fresh` is for scheduled runs. A report
+    shows the spec's text; where there is a baseline, results are compared with it first, also without the step `gate`.
 
     Returns:
-      `audits`, the outcomes; `gate`, its rows and notes, None where it did not run; `files`, the report's files; or a failed
-      state, see `alarms.conclude`.
+      `audits`, the outcomes; `gate`, its rows and notes, None where it did not run; `files`, the report's files; `fresh`,
+      what the nights together say, see `fresh_nights.Accumulated`; or a failed state, see `alarms.conclude`.
     """
     folder = DataFolder(Path(data))
     folder.sweep()
     spec = pinned(spec, folder.root)
-    done: dict[str, Any] = {"audits": [], "gate": None, "files": {}}
+    done: dict[str, Any] = {"audits": [], "gate": None, "files": {}, "fresh": []}
     has_baseline = baseline.read(baseline.place_of(spec, folder)) is not None  # a bad one is told at once
     if folder.results.is_dir():
         old_results.find_in(played_cells(spec), steps, folder).tell(folder.results)
@@ -66,12 +67,14 @@ def suite_flow(
             done["audits"] = audit(spec, data, resources)
         elif step == "report":
             done["files"] = report(spec, spec_text, data, in_report(done["gate"]))
+        elif step == FRESH:
+            done["fresh"] = fresh_nights.add_night(spec, folder, fresh_nights.night_of_run())
         elif step not in STEPS:
             raise ValueError(f"step must be one of {', '.join(STEPS)}, got {step!r}")
     if set(steps) == {"report"}:
         return done  # shown again, and nothing new to raise an alarm about
     found = done["gate"] or {"rows": [], "notes": []}
-    return conclude(Findings(spec.name, done["audits"], found["rows"], found["notes"], done["files"]), done)
+    return conclude(Findings(spec.name, done["audits"], found["rows"], found["notes"], done["files"], done["fresh"]), done)
 
 
 def suite(spec: Spec, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> dict[str, Any]:

@@ -53,6 +53,7 @@ def summarize_cell(cell: Cell, store: Store) -> dict[str, Any]:
         "outcomes": decided,
         "decision": decisions(cell, decided),
         "provenance": provenance.summary(("blocks", described) for described in made),
+        "made": made,
     }
 
 
@@ -91,13 +92,13 @@ def benchmark_record(cell: Cell, summary: dict[str, Any]) -> CellRecord:
             derived = GaussianDP(summary["mu"]) if summary["pure"] is None else PureDP(summary["pure"])
             metrics |= {"privacy/mu_accounted": summary["mu"], "privacy/epsilon_accounted": derived.epsilon_at(delta)}
         curves["privacy/mu_spent"] = (grid, summary["mu_spent"].tolist())
-    made = provenance.tags("benchmark", summary["provenance"])
+    made = provenance.tags("benchmark", summary["provenance"], summary["made"])
     return cell_record(cell, metrics, curves, [], made)
 
 
 def audit_record(cell: Cell, entry: dict[str, Any], evidence: Path) -> CellRecord:
     """What MLflow keeps of a cell's audit, from its entry in the report and its evidence file."""
-    made = provenance.tags("audit", provenance.summary([("audits", entry["provenance"])]))
+    made = provenance.tags("audit", provenance.summary([("audits", entry["provenance"])]), [entry["provenance"]])
     record = replace(cell_record(cell, audit_metrics(entry), {}, [evidence], made), fills=ACCOUNTED)
     record.tags["verdict"] = entry["verdict"]
     return record

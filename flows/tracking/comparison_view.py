@@ -21,14 +21,14 @@ VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
 VIEW_NAME = "Regret and privacy"
 SEARCH_FILTER = "tags.role = 'cell' and tags.current = 'true'"
 
-REGRET, PRIVACY, DETAILS = "Regret", "Privacy", "Details"
+REGRET, PRIVACY, TOGETHER, DETAILS = "Regret", "Privacy", "Parameters and results", "Details"
 FINAL_REGRET, MEAN_REGRET, MU_SPENT = "regret/final", "regret/mean", "privacy/mu_spent"
 CLAIMED, ACCOUNTED = "privacy/epsilon_claimed", "privacy/epsilon_accounted"
 MEASURED = "audit/epsilon_measured"
 
 _DETAIL_BARS = (
-    "privacy/mu_claimed", "privacy/mu_accounted", "audit/mu_measured", "audit/controls_caught",
-    "audit/controls_planted",
+    "regret/final_half_width", "privacy/mu_claimed", "privacy/mu_accounted", "audit/mu_measured", "audit/mu_accounted",
+    "audit/epsilon_accounted", "audit/controls_caught", "audit/controls_planted", "audit/smallest_factor",
 )  # fmt: skip
 _DETAIL_LINES = ("regret/low", "regret/high")
 _PREFIX = "deflate;"
@@ -40,8 +40,8 @@ _GRAYS = (48, 105, 160)
 
 def comparison_state() -> dict[str, Any]:
     """The page: only cells, each as its newest run has it, the lowest regret first; charts in sections, details folded."""
-    sections = {name: _identifier("section", name) for name in (REGRET, PRIVACY, DETAILS)}
-    regret, privacy, details = sections.values()
+    sections = {name: _identifier("section", name) for name in (REGRET, PRIVACY, TOGETHER, DETAILS)}
+    regret, privacy, together, details = sections.values()
     charts = [
         # First the one on which reference rows, which lose much, do not hide the others.
         _line(MEAN_REGRET, regret, "Regret over rounds (log-log)", log_y=True),
@@ -49,16 +49,18 @@ def comparison_state() -> dict[str, Any]:
         _bar([FINAL_REGRET], regret, "Final regret"),
         _scatter(ACCOUNTED, FINAL_REGRET, privacy, "Privacy against regret: epsilon accounted, final regret"),
         _line(MU_SPENT, privacy, "Privacy spent over rounds: mu (log rounds)"),
-        {
-            **_card("PARALLEL", privacy, "Algorithm, calibration, epsilon, regret"),
-            "selectedParams": ["algorithm", "calibration", "epsilon"],
-            "selectedMetrics": [FINAL_REGRET, ACCOUNTED, MEASURED],
-            "showAllRuns": True,
-        },
         # Three in a row, to be read across: claimed >= accounted >= measured.
         _bar([CLAIMED], privacy, "Epsilon claimed by the source"),
         _bar([ACCOUNTED], privacy, "Epsilon accounted from the ledger"),
         _bar([MEASURED], privacy, "Epsilon measured by the audit (lower bound)"),
+        # Alone in its row: the names of its axes need the whole width. MLflow hides it while a metric of it is missing
+        # everywhere, so none of the audit's is among them.
+        {
+            **_card("PARALLEL", together, "Algorithm, calibration, epsilon, regret"),
+            "selectedParams": ["algorithm", "calibration", "epsilon"],
+            "selectedMetrics": [ACCOUNTED, FINAL_REGRET],
+            "showAllRuns": True,
+        },
         # MLflow adds a section for every metric that has no chart: these have theirs, out of the way.
         *(_bar([metric], details, metric) for metric in _DETAIL_BARS),
         *(_line(metric, details, metric) for metric in _DETAIL_LINES),
@@ -95,10 +97,30 @@ def comparison_state() -> dict[str, Any]:
         "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
         "compareRunCharts": charts,
         "compareRunSections": [
-            {"uuid": key, "name": name, "display": name != DETAILS, "isReordered": False, "deleted": False}
+            {
+                "uuid": key,
+                "name": name,
+                "display": name != DETAILS,
+                "isReordered": False,
+                "deleted": False,
+                "columns": 1 if name == TOGETHER else 3,
+            }
             for name, key in sections.items()
         ],
     }
+
+
+_SEARCH_FIELDS = (
+    "searchFilter", "orderByKey", "orderByAsc", "startTime", "lifecycleFilter", "modelVersionFilter", "datasetsFilter",
+)  # fmt: skip
+"""What MLflow keeps in the address of an experiment's page, and not in the browser's storage."""
+
+
+def search_fields(state: Mapping[str, Any]) -> dict[str, str]:
+    """The search fields of a view as MLflow writes them into the page's address once it has loaded the view."""
+    texts = {name: value for name in _SEARCH_FIELDS if isinstance(value := state[name], str)}
+    listed = base64.b64encode(json.dumps(state["datasetsFilter"], separators=(",", ":")).encode()).decode("ascii")
+    return {**texts, "orderByAsc": str(state["orderByAsc"]).lower(), "datasetsFilter": listed}
 
 
 def encode_view(state: Mapping[str, Any], created_ms: int) -> str:
@@ -109,6 +131,12 @@ def encode_view(state: Mapping[str, Any], created_ms: int) -> str:
     packed = zlib.compress(json.dumps(state, separators=(",", ":"), allow_nan=False).encode(), level=9)
     text = _PREFIX + base64.b64encode(packed).decode("ascii")
     return json.dumps({"name": VIEW_NAME, "createdAt": created_ms, "updatedAt": created_ms, "state": text})
+
+
+def compare_page(experiment_id: str) -> str:
+    """Where MLflow's pages show the view of an experiment: what follows the address of the server."""
+    query = f"workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={VIEW_KEY}"
+    return f"#/experiments/{experiment_id}/runs?{query}"
 
 
 def run_color(family: int, epsilon: float | None = None, role: str = "algorithm") -> str:

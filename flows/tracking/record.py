@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,20 @@ class CellRecord:
         """Those of a run's tags that say how the record's numbers came to be."""
         kinds = tuple({f"{key.rpartition('.')[0]}." for key in self.provenance})
         return {key: value for key, value in tags.items() if key.startswith(kinds)}
+
+
+def computing_time(tags: Mapping[str, str]) -> tuple[int, int] | None:
+    """When a run's first number was begun, in milliseconds since 1970, and for how many milliseconds its numbers were made.
+
+    Computed from the tags `made.*`: the benchmark and the audit of a cell follow one another, so their times add up. None
+    where the results do not say.
+    """
+    kinds = [key.removesuffix(".seconds") for key in tags if re.fullmatch(r"made\.\w+\.seconds", key)]
+    began = [datetime.fromisoformat(tags[f"{kind}.began"]) for kind in kinds if f"{kind}.began" in tags]
+    if not began:
+        return None
+    length = math.fsum(float(tags[f"{kind}.seconds"]) for kind in kinds)
+    return round(min(began).timestamp() * 1000), round(length * 1000)
 
 
 def is_loggable(value: Any) -> bool:

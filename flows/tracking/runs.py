@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bandana.flows.keys.checkout import checkout, sources
@@ -14,9 +15,10 @@ from bandana.flows.running.scratch import is_alive
 from bandana.flows.running.settings import is_anonymous
 from bandana.flows.tracking.client import TAG_LENGTH, TrackingStore, pages
 from bandana.flows.tracking.contents import Contents, run_tags
+from bandana.flows.tracking.descriptions import NOTE, first_note
 from bandana.flows.tracking.experiments import CONTENT_TAG, Experiments, Known, contents_of
 from bandana.flows.tracking.locks import Locks
-from bandana.flows.tracking.record import CellRecord
+from bandana.flows.tracking.record import CellRecord, computing_time
 
 if TYPE_CHECKING:
     from mlflow.entities import Experiment, Run
@@ -51,17 +53,16 @@ class Runs:
                 run_id, is_finished = str(run.info.run_id), run.info.status == "FINISHED"
                 try:
                     self._contents.fill(run, record, is_new=is_new, replace_artifacts=role == "suite" or not is_finished)
+                    tags = {key: value for key, value in run.data.tags.items() if key not in record.made_of(run.data.tags)}
+                    tags |= record.provenance
                     if is_finished:
                         self._note_content(run, record)
-                    else:
-                        self._store.client.set_terminated(run_id, status="FINISHED")
+                    self._finish(run, tags)
                 except BaseException as error:
                     if not is_finished:
                         self._abandon(run_id, "FAILED" if isinstance(error, Exception) else "KILLED")
                     raise
                 contents = frozenset((*(contents_of(run) if is_finished else ()), record.digest))
-                tags = {key: value for key, value in run.data.tags.items() if key not in record.made_of(run.data.tags)}
-                tags |= record.provenance
             known[role, record.run_key] = Known(run_id, record.name, contents, tags)
             for key, other in [*known.items()]:
                 if key[0] == role and key[1] != record.run_key and other.name == record.name:
@@ -118,7 +119,7 @@ class Runs:
             **{key: str(value)[:TAG_LENGTH] for key, value in record.tags.items()},
             "mlflow.source.name": "bandana",
             "mlflow.source.type": "LOCAL",
-            "mlflow.note.content": (record.note or _NOTES[role])[:TAG_LENGTH],
+            NOTE: first_note(record.note or _NOTES[role], str(experiment.experiment_id)),
             "suite": suite,
             "role": role,
             "run_key": record.run_key,
@@ -128,9 +129,9 @@ class Runs:
         }
         if role == "cell":
             tags["mlflow.runColor"] = self._experiments.color(experiment.experiment_id, record)
-        return self._store.client.create_run(
-            experiment.experiment_id, start_time=int(time.time() * 1000), tags=tags, run_name=record.name
-        )
+        made = computing_time(record.provenance)
+        begun = int(time.time() * 1000) if made is None else made[0]
+        return self._store.client.create_run(experiment.experiment_id, start_time=begun, tags=tags, run_name=record.name)
 
     def _resume(self, run: Run, record: CellRecord) -> Run:
         run_id = run.info.run_id
@@ -140,6 +141,13 @@ class Runs:
         self._welcome_back(run)
         self._store.client.update_run(run_id, status="RUNNING")
         return self._store.client.get_run(run_id)
+
+    def _finish(self, run: Run, tags: Mapping[str, str]) -> None:
+        """Ends the run after as long as its numbers took to compute; MLflow shows that as its duration."""
+        made = computing_time(tags)
+        end = None if made is None else run.info.start_time + made[1]
+        if run.info.status != "FINISHED" or (end is not None and end != run.info.end_time):
+            self._store.client.set_terminated(run.info.run_id, status="FINISHED", end_time=end)
 
     def _note_content(self, run: Run, record: CellRecord) -> None:
         contents = dict.fromkeys((*contents_of(run), record.digest))

@@ -15,8 +15,9 @@ from typing import Any
 from bandana.flows.running import scratch
 from bandana.flows.running.settings import is_anonymous
 from bandana.flows.tracking.address import TrackingAddress
-from bandana.flows.tracking.client import TAG_LENGTH, TrackingStore, pages, touch
-from bandana.flows.tracking.comparison_view import VIEW_KEY, VIEW_TAG, comparison_state, encode_view
+from bandana.flows.tracking.client import TrackingStore, pages, touch
+from bandana.flows.tracking.comparison_view import VIEW_TAG, compare_page, comparison_state, encode_view
+from bandana.flows.tracking.descriptions import NOTE, described_anew, link_report
 from bandana.flows.tracking.errors import TrackingError
 from bandana.flows.tracking.experiments import Experiments
 from bandana.flows.tracking.locks import Locks
@@ -91,13 +92,13 @@ class Tracker:
         """
         with self._store.explained(suite):
             found = self._experiments.of(suite)
-            wanted = {
-                "mlflow.note.content": description[:TAG_LENGTH],
-                "mlflow.experimentKind": "custom_model_development",
-                VIEW_TAG: encode_view(comparison_state(), created_ms=found.creation_time or 0),
-            }
             with self._locks.hold(f"suite-{suite}"):  # MLflow fails when two writers add one tag at once
                 tags = self._store.client.get_experiment(found.experiment_id).tags
+                wanted = {
+                    NOTE: described_anew(description, tags.get(NOTE, ""), str(found.experiment_id)),
+                    "mlflow.experimentKind": "custom_model_development",
+                    VIEW_TAG: encode_view(comparison_state(), created_ms=found.creation_time or 0),
+                }
                 for key, value in wanted.items():
                     # A server with users says at once, and not after hours of work, that a reader may not write.
                     if tags.get(key) != value or (self.address.user is not None and key == "mlflow.experimentKind"):
@@ -126,7 +127,10 @@ class Tracker:
         artifacts: Sequence[Path],
         provenance: Mapping[str, str] | None = None,
     ) -> str:
-        """Writes the run that holds a suite's report, and returns its id; new artifacts replace old ones."""
+        """Writes the run that holds a suite's report, and returns its id; new artifacts replace old ones.
+
+        The descriptions of the experiment and of its current runs then link the report.
+        """
         record = CellRecord(
             run_key=run_key,
             name=f"suite {suite}",
@@ -135,7 +139,10 @@ class Tracker:
             artifacts=list(artifacts),
             provenance=provenance or {},
         )
-        return self._runs.write(suite, record, role="suite")
+        run_id = self._runs.write(suite, record, role="suite")
+        with self._store.explained(suite), self._locks.hold(f"suite-{suite}"):
+            link_report(self._store, self._experiments, suite, run_id, {path.name for path in artifacts})
+        return run_id
 
     def keep_only(self, suite: str, run_keys: Collection[str]) -> int:
         """Takes the suite's other cells off its comparison page, and counts them; they stay stored."""
@@ -180,10 +187,7 @@ class Tracker:
         if found is None:
             raise TrackingError(f"MLflow has no experiment {suite!r} yet: run the suite first")
         base = self.address.shown if self.address.kind == "http" else base
-        return (
-            f"{base.rstrip('/')}/#/experiments/{found.experiment_id}/runs"
-            f"?workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={VIEW_KEY}"
-        )
+        return f"{base.rstrip('/')}/{compare_page(found.experiment_id)}"
 
     def server_arguments(self, port: int = 5000) -> list[str]:
         """What follows the Python interpreter to serve this store's pages, on the loopback interface only.
@@ -195,7 +199,7 @@ class Tracker:
         """
         if self.address.kind == "http":
             raise TrackingError(f"the pages are at {self.address.shown}: no second server is needed")
-        return ["-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+        return ["-m", "bandana.flows.tracking.pages_server", "--host", "127.0.0.1", "--port", str(port)]
 
     def server_environment(self) -> dict[str, str]:
         """The environment variables that name the store to the server of `server_arguments`."""

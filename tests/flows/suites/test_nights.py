@@ -79,4 +79,6 @@ def test_two_nights_leave_two_lines_and_a_page(prefect_server, write_spec, tmp_p
         latest, *_ = client._client.post("/artifacts/filter", json=asked).json()
     assert latest["data"].startswith("# two-nights: all well")
     assert "The night before" in latest["data"]
+    assert "## All nights together" in latest["data"]
+    assert [row["n_nights"] for row in (*first.fresh, *second.fresh)] == [1, 2]
     assert str(data / "suites" / "two-nights" / "report.html") in latest["data"]

@@ -85,7 +85,7 @@ def test_each_spec_has_a_night_and_the_catalog_a_week(write_spec):
         assert deployment.concurrency_limit == 1
         assert deployment.description
         assert "bandana" in deployment.tags
-    assert night.parameters == {"spec": str(path), "data": "/data", "steps": ["benchmark", "gate", "report"]}
+    assert night.parameters == {"spec": str(path), "data": "/data", "steps": ["benchmark", "gate", "report", "fresh"]}
 
 
 def test_two_specs_of_one_name_are_refused(write_spec, tmp_path):

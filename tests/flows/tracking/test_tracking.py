@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,12 @@ from bandana.flows.keys.checkout import checkout
 from bandana.flows.tracking.comparison_view import (
     VIEW_KEY,
     VIEW_TAG,
+    compare_page,
     comparison_state,
     encode_view,
     run_color,
 )
+from bandana.flows.tracking.descriptions import NOTE
 from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 
 TAG_LIMIT = 5000  # characters; older servers take no more in an experiment's tag
@@ -124,6 +127,54 @@ def test_tags_say_how_the_numbers_came_to_be_as_it_is_stored(open_tracker: Calla
     before = run.to_dictionary()
     open_tracker().log_cell("demo", replace(CELL, provenance=again))
     assert all_runs(open_tracker())[0].to_dictionary() == before
+
+
+def test_a_runs_duration_is_that_of_its_computation(open_tracker: Callable[[], Tracker]) -> None:
+    """Also of what an audit adds, and of a run that was killed while it was written."""
+    made = {"made.benchmark.began": "2026-11-21T01:00:00+00:00", "made.benchmark.seconds": "90.5"}
+    audited = {"made.audit.began": "2026-11-23T05:00:00+00:00", "made.audit.seconds": "9.5"}
+    began = round(datetime(2026, 11, 21, 1, tzinfo=UTC).timestamp() * 1000)
+    tracker = open_tracker()
+    run_id = tracker.log_cell("demo", replace(CELL, provenance=made))
+    info = client_of(tracker).get_run(run_id).info
+    assert (info.start_time, info.end_time) == (began, began + 90_500)
+    assert open_tracker().log_cell("demo", replace(CELL, curves={}, metrics={}, provenance=audited)) == run_id
+    info = client_of(tracker).get_run(run_id).info
+    assert (info.start_time, info.end_time, info.status) == (began, began + 100_000, "FINISHED")
+    client_of(tracker).update_run(run_id, status="RUNNING")
+    assert open_tracker().log_cell("demo", replace(CELL, provenance=made)) == run_id
+    info = client_of(tracker).get_run(run_id).info
+    assert (info.start_time, info.end_time, info.status) == (began, began + 100_000, "FINISHED")
+
+
+def test_descriptions_link_the_view_the_report_and_the_audit_and_keep_a_readers_words(
+    open_tracker: Callable[[], Tracker], tmp_path: Path
+) -> None:
+    tracker = open_tracker()
+    number = tracker.experiment("demo", "What is compared.")
+    run_id = tracker.log_cell("demo", CELL)
+    client = client_of(tracker)
+    compared = f"[all cells compared]({compare_page(number)})"
+    assert client.get_run(run_id).data.tags[NOTE].endswith(f"\n\nOpen: {compared}")
+    client.set_tag(run_id, NOTE, "My own words.\n\n" + client.get_run(run_id).data.tags[NOTE])
+    files = [tmp_path / name for name in ("report.html", "report.pdf", "adar-ucb-tight-eps-1.html")]
+    for path in files:
+        path.write_text("x")
+    for key in ("one", "two"):
+        suite_run = open_tracker().log_suite("demo", key, {}, {}, files)
+        report = f"[report of the suite](#/experiments/{number}/runs/{suite_run}/artifacts/report.html)"
+        audit = f"[audit of this cell](#/experiments/{number}/runs/{suite_run}/artifacts/adar-ucb-tight-eps-1.html)"
+        note = client.get_run(run_id).data.tags[NOTE]
+        assert note.startswith("My own words.\n\nOne cell of the suite")
+        assert note.endswith(f"\n\nOpen: {compared} · {report} · {audit}")
+        assert note.count("Open: ") == 1
+        assert client.get_run(suite_run).data.tags[NOTE].endswith(f"Open: {compared} · {report}")
+        assert client.get_experiment(number).tags[NOTE] == f"What is compared.\n\nOpen: {compared} · {report}"
+    open_tracker().experiment("demo", "New words.")
+    assert client.get_experiment(number).tags[NOTE] == f"New words.\n\nOpen: {compared} · {report}"
+    before = [run.to_dictionary() for run in all_runs(tracker)]
+    open_tracker().log_cell("demo", CELL)
+    assert [run.to_dictionary() for run in all_runs(tracker)] == before
 
 
 def test_a_run_without_names_holds_neither_user_nor_host_and_is_still_found_dead(
@@ -431,7 +482,7 @@ def test_the_experiment_carries_its_description_and_the_comparison_page(tracker:
     tags = client_of(tracker).get_experiment(number).tags
     assert tracker.experiment("demo", "What is compared here.") == number
     assert client_of(tracker).get_experiment(number).tags == tags
-    assert tags["mlflow.note.content"] == "What is compared here."
+    assert tags["mlflow.note.content"].startswith("What is compared here.\n\nOpen: [all cells compared](#/experiments/")
     assert decode_view(tags[VIEW_TAG]) == comparison_state()
     url = tracker.compare_url("demo", "http://127.0.0.1:5001/")
     assert url == (
@@ -465,10 +516,10 @@ def test_the_page_holds_the_charts_and_the_encoding_goes_both_ways() -> None:
         ("Regret", "BAR", "regret/final"),
         ("Privacy", "SCATTER", None),
         ("Privacy", "LINE", "privacy/mu_spent"),
-        ("Privacy", "PARALLEL", None),
         ("Privacy", "BAR", "privacy/epsilon_claimed"),
         ("Privacy", "BAR", "privacy/epsilon_accounted"),
         ("Privacy", "BAR", "audit/epsilon_measured"),
+        ("Parameters and results", "PARALLEL", None),
     ]
     assert len({chart["uuid"] for chart in state["compareRunCharts"]}) == len(state["compareRunCharts"])
     assert state["searchFilter"] == "tags.role = 'cell' and tags.current = 'true'"
@@ -517,7 +568,7 @@ def test_a_twin_is_pale_in_the_hue_of_its_cell_and_reference_rows_are_gray(track
 
 def test_the_server_of_the_store_listens_on_the_loopback_interface_only(tracker: Tracker) -> None:
     arguments, environment = tracker.server_arguments(5005), tracker.server_environment()
-    assert arguments[:3] == ["-m", "mlflow", "server"]
+    assert arguments[:2] == ["-m", "bandana.flows.tracking.pages_server"]
     assert arguments[arguments.index("--host") + 1] == "127.0.0.1"
     # Not among the arguments: every user of the machine sees those, and an address may hold a password.
     assert tracker.address.uri not in " ".join(arguments)

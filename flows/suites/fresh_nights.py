@@ -1,0 +1,221 @@
+"""The part of a night with a seed of its own: replays whose evidence multiplies over nights, one entry a night and cell.
+
+The fixed-seed audit tells whether anything changed; here every night is new evidence about the same claim. Why its e-values
+may be multiplied, whatever is killed or repeated, is proved in `bandana.audits.replays.nights`.
+
+An entry is a file of its own, written whole and never again: `suites/NAME/fresh/CELL-PROCESS/NIGHT.json`. Beside it lies
+what was recorded before the first replay, the seed and the nights to learn from.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from prefect.runtime import flow_run
+
+from bandana.audits.bounds.samples import BINS
+from bandana.audits.neighbors.pairs import Pair
+from bandana.audits.outcome import Effort
+from bandana.audits.replays.nights import Night, NightlyClaims, Together, bet, holds, replayed
+from bandana.audits.searches.request import Request
+from bandana.audits.searches.sampling import promise
+from bandana.flows.keys.content import content_key
+from bandana.flows.keys.identity import key_of
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import write_first
+from bandana.flows.spec.plan import Cell, cells_of
+from bandana.flows.spec.spec import Spec
+from bandana.flows.suites import own_replays, replays
+from bandana.flows.suites.work import audit_facts
+
+FRESH = "fresh"
+_SCHEMA = "bandana-night/1"
+
+
+@dataclass(frozen=True)
+class Accumulated:
+    """What all nights say of a cell, as pages show it.
+
+    Attributes:
+      label: of the cell.
+      quantity: what is bounded, in words.
+      claimed: what the source promises of it.
+      lower: anytime-valid lower bound from all nights.
+      n_nights: nights of this process, the first of which only taught.
+      n_replays: of these, on each side.
+      log10_evidence: decimal logarithm of the evidence against the claimed value after each night, from 0.
+      log10_enough: where it refutes the claim.
+      is_refuted: whether it ever did.
+      pair: the two data sets, in words.
+    """
+
+    label: str
+    quantity: str
+    claimed: float
+    lower: float
+    n_nights: int
+    n_replays: int
+    log10_evidence: tuple[float, ...]
+    log10_enough: float
+    is_refuted: bool
+    pair: str
+
+
+def night_of_run() -> str:
+    """The night that the present flow run stands for: when it was due, also where it is run again."""
+    due = flow_run.scheduled_start_time or datetime.now(UTC)
+    return f"{due:%Y-%m-%dT%H-%M-%S}"
+
+
+def add_night(spec: Spec, folder: DataFolder, night: str) -> list[dict[str, Any]]:
+    """Replays every private cell with the night's own seed, and returns what all nights say, see `Accumulated`.
+
+    The failure probability of the suite's confidence is split evenly between the cells.
+    """
+    cells = [cell for cell in cells_of(spec) if cell.is_private]
+    return [
+        asdict(found)
+        for cell in cells
+        if (found := _replay_night(cell, folder, night, (1 - cell.audit.confidence) / len(cells), cell.name)) is not None
+    ]
+
+
+@task(name="fresh-night", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
+def _replay_night(cell: Cell, folder: DataFolder, night: str, level: float, label: str) -> Accumulated | None:
+    return accumulate(cell, folder, night, level)
+
+
+def accumulate(cell: Cell, folder: DataFolder, night: str, level: float) -> Accumulated | None:
+    """Adds a night to a cell's process, once; None where the claim promises no number that replays can bound.
+
+    Args:
+      cell: a private cell.
+      folder: the data folder.
+      night: its name, which sorts as nights follow one another.
+      level: probability with which a claim that holds is ever refuted, at most.
+    """
+    asked = cell.audit
+    subject = own_replays.subject_of_own(cell) if cell.entry.stated else replays.subject_of_cell(cell)
+    request = Request(
+        subject.trial, Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed), level
+    )
+    if not 0 < request.claimed < math.inf:
+        return None
+    claims = NightlyClaims(request.main, request.claimed)
+    facts = {"asked": audit_facts(cell), "quantity": str(claims.quantity), "values": claims.values.tolist(), "bins": BINS}
+    place = folder.suite(cell.spec.name) / FRESH / f"{cell.slug}-{key_of(facts, cell.audit_code).replace('-', '')[:32]}"
+    pair = _strongest(request)
+    if _night(place / f"{night}.json", claims) is None:
+        begun = _begin(place, night, claims)
+        known = dict(_nights(place, claims))
+        past = [known[name] for name in begun["after"] if name in known]
+        seen = bet(claims, past, *replayed(subject.trial.algorithm, pair, asked.replays, int(begun["seed"], 16)))
+        _keep(place, night, seen, claims, {"cell": cell.name, "pair": pair.description, **begun})
+    together = Together(claims, [found for _, found in _nights(place, claims)], level)
+    return Accumulated(
+        label=cell.name,
+        quantity=str(claims.quantity),
+        claimed=claims.claimed,
+        lower=together.lower,
+        n_nights=len(together.nights),
+        n_replays=together.n_replays,
+        log10_evidence=tuple((together.log_wealth / math.log(10)).tolist()),
+        log10_enough=-math.log10(level),
+        is_refuted=together.is_refuted,
+        pair=pair.description,
+    )
+
+
+def _strongest(request: Request) -> Pair:
+    """The pair of canaries on which a few replays of the fixed seed show most: no night's own replays choose it."""
+    promises = [promise(request.trial.algorithm, pair, request.effort.seed) for pair in request.canaries]
+    return request.canaries[promises.index(max(promises))]
+
+
+# --- what is stored -----------------------------------------------------------------------------------------------
+
+
+def _begin(place: Path, night: str, claims: NightlyClaims) -> dict[str, Any]:
+    """What is settled before the first replay, now or when this night was begun: its seed, and whom it learns from."""
+    path = place / f"{night}.begun"
+    if _begun(path) is None:
+        told = {"seed": secrets.token_hex(16), "after": [name for name, _ in _nights(place, claims)]}
+        write_first(path, json.dumps(told).encode(), lambda there: _begun(there) is not None)
+    found = _begun(path)
+    assert found is not None
+    return found
+
+
+def _begun(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        int(found["seed"], 16)
+        return {"seed": found["seed"], "after": list(found["after"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _keep(place: Path, night: str, seen: Night, claims: NightlyClaims, about: Mapping[str, Any]) -> None:
+    held = np.flatnonzero(seen.counts.any(axis=0))
+    entry = {
+        "schema": _SCHEMA,
+        "night": night,
+        "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        **about,
+        "quantity": str(claims.quantity),
+        "claimed": claims.claimed,
+        "values": claims.values.tolist(),
+        "n_replays": seen.n_replays,
+        "log_e": seen.log_e.tolist(),
+        "bins": [[int(b), *map(int, seen.counts[:, b]), float(seen.sums[b])] for b in held],
+    }
+    whole = json.dumps(entry | {"sha256": content_key(entry)}, allow_nan=False).encode() + b"\n"
+    path = place / f"{night}.json"
+    write_first(path, whole, lambda there: _night(there, claims) is not None)
+
+
+def _nights(place: Path, claims: NightlyClaims) -> list[tuple[str, Night]]:
+    """Name and content of every whole entry, in the order in which they ended; damaged ones are left out."""
+    found = [(read[0], path.stem, read[1]) for path in place.glob("*.json") if (read := _night(path, claims)) is not None]
+    return [(name, night) for _, name, night in sorted(found, key=lambda item: item[:2])]
+
+
+def _night(path: Path, claims: NightlyClaims) -> tuple[str, Night] | None:
+    """When an entry ended, and the entry; None where there is no whole one."""
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        if entry.pop("sha256") != content_key(entry) or entry["schema"] != _SCHEMA:
+            return None
+        counts, sums = np.zeros((2, BINS)), np.zeros(BINS)
+        for place, data, neighbor, total in entry["bins"]:
+            counts[:, place], sums[place] = (data, neighbor), total
+        night = Night(int(entry["n_replays"]), np.array(entry["log_e"], dtype=float), counts, sums)
+        return (str(entry["ended"]), night) if holds(night, claims) else None
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
+        return None
+
+
+# --- what is shown ------------------------------------------------------------------------------------------------
+
+
+def refuted(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those whose claim the nights together refute."""
+    return [row for row in found if row["is_refuted"]]
+
+
+def tell(row: Mapping[str, Any]) -> str:
+    """One cell in words."""
+    measured = f"measured {row['lower']:.4g} {'>' if row['lower'] > row['claimed'] else '<='} claimed {row['claimed']:.4g}"
+    evidence = f"evidence 10^{row['log10_evidence'][-1]:.2f} against the claim, 10^{row['log10_enough']:.2f} refutes it"
+    size = f"{row['n_nights']} nights, {row['n_replays']} replays a side"
+    return f"{row['label']}: {row['quantity']}: {measured}; {evidence}; {size}"
