@@ -34,6 +34,9 @@ def __getattr__(name: str) -> Any:
 
         return version("bandana")
     if name in _NAMES:
+        from bandana.flows.running.system import check_system
+
+        check_system()
         return getattr(import_module(_NAMES[name]), name)
     raise AttributeError(f"module 'bandana' has no attribute {name!r}")
 

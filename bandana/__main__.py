@@ -1,5 +1,23 @@
-"""`python -m bandana` is the command `bandana`."""
+"""The command `bandana`, also as `python -m bandana`."""
 
-from bandana.flows.cli import main
+from __future__ import annotations
 
-main()
+import sys
+
+
+def main() -> None:
+    """Checks the system before anything else is imported, then runs the command."""
+    from bandana.flows.running.system import OtherSystemError, check_system
+
+    try:
+        check_system()
+    except OtherSystemError as error:
+        sys.stderr.write(f"error: {error}\n")
+        raise SystemExit(2) from None
+    from bandana.flows.cli import main as command
+
+    command()
+
+
+if __name__ == "__main__":
+    main()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from figures import IMAGES, Cell, line_of
+from slim import slim
 
 from bandana.audits.reporting.drawing import FAMILIES, TWIN, svg_of
 
@@ -48,7 +49,7 @@ def figure_of(document: dict[str, Any]) -> str:
 def main(root: Path) -> None:
     """The figure."""
     document = json.loads((root / "suites" / "ucrl-vtr" / "report.json").read_text(encoding="utf-8"))
-    (IMAGES / "ucrl-vtr.svg").write_text(figure_of(document), encoding="utf-8")
+    (IMAGES / "ucrl-vtr.svg").write_text(slim(figure_of(document)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slim import slim
+
 from bandana.audits.reporting.drawing import FAMILIES, TWIN, log_ticks, svg_of
 
 if TYPE_CHECKING:
@@ -137,8 +139,8 @@ def figure_of_pairs(root: Path) -> str:
 def main(root: Path) -> None:
     """Both figures, and the table of Figure 2."""
     cells = cells_of(root, "azize-basu-figure-2")
-    (IMAGES / "azize-basu-figure-2.svg").write_text(figure_2(cells), encoding="utf-8")
-    (IMAGES / "printed-and-tight.svg").write_text(figure_of_pairs(root), encoding="utf-8")
+    (IMAGES / "azize-basu-figure-2.svg").write_text(slim(figure_2(cells)), encoding="utf-8")
+    (IMAGES / "printed-and-tight.svg").write_text(slim(figure_of_pairs(root)), encoding="utf-8")
     print(table_of_figure_2(cells))
 
 

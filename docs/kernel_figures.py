@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from figures import IMAGES, Cell, cells_of, half_width, line_of
+from slim import slim
 
 from bandana.audits.reporting.drawing import FAMILIES, INK, TWIN, log_ticks, svg_of
 
@@ -82,9 +83,9 @@ def figure_of_capri(document: dict[str, Any]) -> str:
 
 def main(root: Path) -> None:
     """Both figures."""
-    (IMAGES / "gp-ucb-figures.svg").write_text(figure_of_gp_ucb(cells_of(root, "gp-ucb-figures")), encoding="utf-8")
+    (IMAGES / "gp-ucb-figures.svg").write_text(slim(figure_of_gp_ucb(cells_of(root, "gp-ucb-figures"))), encoding="utf-8")
     document = json.loads((root / "suites" / "capri-local" / "report.json").read_text(encoding="utf-8"))
-    (IMAGES / "capri.svg").write_text(figure_of_capri(document), encoding="utf-8")
+    (IMAGES / "capri.svg").write_text(slim(figure_of_capri(document)), encoding="utf-8")
 
 
 if __name__ == "__main__":

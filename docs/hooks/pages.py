@@ -14,8 +14,10 @@ sys.path.insert(0, str(ROOT))  # the code beside the documentation, whatever is 
 import algorithm_parameters  # noqa: E402
 import architecture_figure  # noqa: E402
 import catalog_page  # noqa: E402
+import choice  # noqa: E402
 import command_line  # noqa: E402
 import python_api  # noqa: E402
+import ready_specs  # noqa: E402
 import report_format  # noqa: E402
 import spec_fields  # noqa: E402
 
@@ -24,6 +26,7 @@ from bandana.audits.faults import page as planted_faults  # noqa: E402
 WRITERS = {
     "reference/command-line.md": command_line.markdown,
     "reference/spec.md": spec_fields.markdown,
+    "reference/specs.md": ready_specs.markdown,
     "reference/algorithms.md": catalog_page.markdown,
     "reference/planted-faults.md": planted_faults.markdown,
     "reference/report-format.md": report_format.markdown,
@@ -33,18 +36,18 @@ WRITERS = {
 
 
 def on_config(config: Any) -> Any:
-    """Lists a page for each module where the navigation says `Python API`."""
+    """Lists the pages of the Python API where the navigation names it."""
     for section in config.nav:
         for pages in section.values():
             for page in pages if isinstance(pages, list) else ():
                 if isinstance(page, dict) and "Python API" in page:
-                    page["Python API"] = python_api.navigation(ROOT)
+                    page["Python API"] = python_api.navigation()
     return config
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fills in the tables of parameters."""
-    return algorithm_parameters.filled(markdown)
+    """Fills in the tables of algorithms and of their parameters."""
+    return choice.filled(algorithm_parameters.filled(markdown))
 
 
 def on_files(files: Files, config: Any) -> Files:
