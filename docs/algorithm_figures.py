@@ -31,12 +31,12 @@ PROBLEMS = {
     "linear-arms": ("linear-arms", ("central",)),
     "contextual": ("contexts-fresh", ("central", "joint", "shuffle", "local")),
     "lsvi-ucb": ("episodes-modes", ("joint",)),
-    "tabular": ("episodes-patients", ("joint", "local")),
+    "tabular": ("episodes-modes", ("joint", "local")),
 }
 """Page -> the problem of the benchmark that its picture shows, and the trust models of what is drawn."""
 TEST = "best-arm"
 """The page whose picture is of the suite ab-test."""
-BESIDE = {"linear-arms": ("adar-ucb",), "tabular": ("ucrl-vtr",)}
+BESIDE = {"linear-arms": ("adar-ucb",), "tabular": ("lsvi-ucb",)}
 """Page -> algorithms of other pages that its picture shows too."""
 _NAMED = re.compile(r"^<!-- parameters: ([\w-]+) -->$", re.MULTILINE)
 Row = dict[str, Any]
@@ -48,13 +48,12 @@ def algorithms_of(page: str) -> tuple[str, ...]:
 
 
 def rows_of(page: str, problem: dict[str, Any]) -> list[Row]:
-    """What the picture of a page shows: private rows of its algorithms, their non-private forms, and uniform play."""
+    """What the picture of a page shows: private rows of its algorithms, the best without privacy, and uniform play."""
     shown = (*algorithms_of(page), *BESIDE.get(page, ()))
-    models = (*PROBLEMS[page][1], "none")
-    own = [
-        row for row in problem["rows"] if row["algorithm"] in shown and row["privacy_model"] in models and not row["is_own"]
-    ]
-    return [*own, *(row for row in problem["rows"] if row["label"] == "uniform play")]
+    own = [row for row in problem["rows"] if row["algorithm"] in shown and not row["is_own"]]
+    private = [row for row in own if row["role"] == "private" and row["privacy_model"] in PROBLEMS[page][1]]
+    open_ = sorted((row for row in own if row["role"] == "non-private"), key=lambda row: float(row["mean"]))
+    return [*private, *open_[:1], *(row for row in problem["rows"] if row["label"] == "uniform play")]
 
 
 def trade(page: str, problem: dict[str, Any]) -> str:

@@ -203,7 +203,7 @@ def test_a_picture_shows_the_algorithms_of_its_page(figures):
         _row("lsvi-ucb", "joint", "private", mu=1.0, is_own=True),
         _row("uniform", "none", "reference", label="uniform play"),
     ]
-    rows += [_row("greedy", "none", "reference", label="greedy")]
+    rows += [_row("greedy", "none", "reference", label="greedy"), _row("lsvi-ucb", "none", "non-private", 6.0)]
     shown = script.rows_of("lsvi-ucb", {"rows": rows})
     assert shown == [*rows[:4], rows[6]]
     drawing = script.trade("lsvi-ucb", {"rows": rows})

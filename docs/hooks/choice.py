@@ -26,7 +26,7 @@ PROTECTED = {
     "none": "nothing",
 }
 """Trust model -> what is protected, in the order of the tables."""
-BUDGETS = {"renyi": "Rényi", "approximate": "approximate", "pure": "pure"}
+BUDGETS = {"renyi": "Rényi", "zcdp": "concentrated", "approximate": "approximate", "pure": "pure"}
 """Guarantee -> its name, in the order of the tables."""
 _USE = re.compile(r"^- \*\*Use it\*\* (.*?)(?=^- \*\*|^\n)", re.MULTILINE | re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.:;])\s")
