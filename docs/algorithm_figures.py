@@ -19,7 +19,7 @@ from slim import slim
 
 from bandana.audits.reporting.drawing import FAMILIES, TWIN, label_ends, log_ticks, svg_of
 from bandana.audits.reporting.leaderboard import family_of
-from bandana.audits.reporting.leaderboard_plots import regret_against_mu
+from bandana.audits.reporting.leaderboard_plots import measure_against_mu
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +61,7 @@ def trade(page: str, problem: dict[str, Any]) -> str:
     rows = rows_of(page, problem)
     private = [row for row in rows if row["role"] == "private"]
     families = {name: [row for row in private if family_of(row) == name] for name in dict.fromkeys(map(family_of, private))}
-    return regret_against_mu(families, [row for row in rows if row["role"] != "private"])
+    return measure_against_mu(families, [row for row in rows if row["role"] != "private"], "final regret")
 
 
 def length_of_tests(cells: Sequence[Cell]) -> str:
