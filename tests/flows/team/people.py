@@ -87,7 +87,7 @@ class Machine:
         return self.place if person == "bandana" else self.folder / "home" / person
 
     def _start(self, person: str, script: str, output: int, errors: int) -> subprocess.Popen[bytes]:
-        names = ("LANG", "LC_ALL", "TZ", "PIP_INDEX_URL", "TMPDIR")
+        names = ("LANG", "LC_ALL", "TZ", "TMPDIR")
         kept = {name: os.environ[name] for name in names if name in os.environ}
         environment = {
             **kept, "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home(person)), "USER": person,
