@@ -9,7 +9,7 @@ from documentation import ROOT, blocks, pages
 from intruder import is_refused
 from listening import Terminals, admits, beyond_loopback, listening, shows_pages
 
-_SERVERS = r"(?:prefect server start|dask scheduler|dask worker|mlflow server|mlflow ui)"
+_SERVERS = r"(?:prefect server start|dask scheduler|dask worker|mlflow server|mlflow ui|python -m \S+team_server server)"
 _PORTS = ("4200", "8786", "8787")
 
 
@@ -32,10 +32,10 @@ def test_every_documented_server_names_the_loopback_interface_and_asks_for_a_pas
         if "prefect" in line:
             assert re.search(r'PREFECT_SERVER_API_AUTH_STRING="\$', block), f"{path.name}: {line}"
             assert "PREFECT_SERVER_CORS_ALLOWED_ORIGINS=http://127.0.0.1:" in block, f"{path.name}: {line}"
-        if "mlflow" in line:
+        if "mlflow" in line or "team_server" in line:
             assert "--app-name basic-auth" in line, f"{path.name}: {line}"
     assert {re.search(_SERVERS, line).group() for _, _, line in found} >= {
-        "prefect server start", "dask scheduler", "dask worker", "mlflow server",
+        "prefect server start", "dask scheduler", "dask worker", "python -m bandana.flows.tracking.team_server server",
     }  # fmt: skip
 
 

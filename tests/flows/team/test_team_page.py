@@ -45,6 +45,8 @@ _OLDER = (
     _DOWNGRADE.format(module="mlflow.server.auth.db.utils", database="mlflow_users"),
     "set -a && . ./prefect.settings && prefect server database downgrade --yes --revision -1",
 )
+_EXPERIMENT = "/api/2.0/mlflow/experiments/get-by-name?experiment_name=team"
+_ASSISTANT = "/ajax-api/3.0/mlflow/assistant/config"
 _FLOW_RUNS = "SELECT id, state_name FROM flow_run WHERE state_type <> 'SCHEDULED' ORDER BY id"
 _HEALTH = {"mlflow": "http://127.0.0.1:5000/health", "prefect": "http://127.0.0.1:4200/api/health"}
 
@@ -202,13 +204,13 @@ def _sql(machine: Machine, database: str, query: str) -> list[str]:
     return machine.run("bandana", f'psql --tuples-only --no-align --dbname={database} --command="{query}"').splitlines()
 
 
-def _answers(machine: Machine, user: str, password: str) -> int:
+def _answers(machine: Machine, user: str, password: str, path: str = _EXPERIMENT) -> int:
     """What MLflow's server answers to a login."""
     from base64 import b64encode
 
     login = b64encode(f"{user}:{password}".encode()).decode()
     request = urllib.request.Request(
-        machine.here("http://127.0.0.1:5000/api/2.0/mlflow/experiments/get-by-name?experiment_name=team"),
+        machine.here(f"http://127.0.0.1:5000{path}"),
         headers={"Authorization": f"Basic {login}"},
     )
     try:
@@ -308,6 +310,7 @@ def test_a_team_of_three_follows_the_page(machine):
     assert _answers(machine, "bob", (machine.home("bob") / "mlflow-password").read_text().strip()) == 200
     assert _answers(machine, "bob", "another password") == 401
     assert ask(api, "/flows/count", {}).status == 401
+    assert _answers(machine, "bob", (machine.home("bob") / "mlflow-password").read_text().strip(), _ASSISTANT) == 404
 
     # A backup, a disaster, and everything is as it was.
     reader.follow("pg_dump")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shlex
 import shutil
@@ -57,8 +58,8 @@ class Server:
         command = ["server", "--app-name", "basic-auth", "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
         with open(self.folder / "server.log", "ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "mlflow", *command], cwd=self.folder, stdout=log, stderr=log,
-                env={**os.environ, **settings}, start_new_session=True,
+                [sys.executable, "-m", "bandana.flows.tracking.team_server", *command], cwd=self.folder,
+                stdout=log, stderr=log, env={**os.environ, **settings}, start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + 200
         while True:
@@ -118,6 +119,19 @@ def test_a_server_lets_in_who_has_the_password(server: Server, tmp_path: Path, m
     assert tracker.compare_url("allowed").startswith(f"{server.url}/#/experiments/")
     with pytest.raises(TrackingError, match="no second server is needed"):
         tracker.server_arguments()
+
+
+def test_nobody_reaches_the_assistant_whose_tools_run_commands_on_the_server(server: Server) -> None:
+    """Without a login as with one; MLflow itself lets every user in."""
+    login = base64.b64encode(f"admin:{PASSWORD}".encode()).decode()
+    for headers in ({}, {"Authorization": f"Basic {login}"}):
+        for path in ("config", "providers", "message"):
+            request = urllib.request.Request(f"{server.url}/ajax-api/3.0/mlflow/assistant/{path}", headers=headers)
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(request, timeout=20)
+            assert refused.value.code == 404
+    with urllib.request.urlopen(urllib.request.Request(server.url, headers=headers), timeout=20) as page:
+        assert b"data-assistant-ui" in page.read()  # its button is hidden
 
 
 @pytest.fixture
