@@ -1,4 +1,4 @@
-"""Lower bounds for users who bring their own actions, rewards linear in them."""
+"""Lower bounds for users who bring their own actions, rewards linear in them or with log-odds that are."""
 
 from __future__ import annotations
 
@@ -36,5 +36,28 @@ def minimax_bound(grid: ArrayLike, dimension: int, reward_range: Interval, priva
         worst_of_groups(grid, dimension, 1 / math.sqrt(dimension), width, privacy),
         f"all algorithms, {privacy}, on the worst problem in d = {dimension} dimensions with |theta| at most half the width "
         "of the range and contexts in any order: two signs of each coordinate to be distinguished, with all constants",
+        Reach.WORST_PROBLEM,
+    )
+
+
+def logistic_bound(grid: ArrayLike, dimension: int, logit_bound: float, width: float, privacy: Privacy) -> LowerBound:
+    r"""The same for means sigma(<theta, x>) in units of the range's width, |theta| <= S.
+
+    The problem is that of `minimax_bound`: with theta_i = +-z, z <= S / sqrt d, the two means of a user of group i are (1 +-
+    tanh(z / 2)) / 2, so that s = tanh(z / 2), and everything else stays.
+
+    Args:
+      grid: (n_grid,) numbers of rounds.
+      dimension: d.
+      logit_bound: S.
+      width: of the reward range.
+      privacy: of the class of algorithms, joint or stronger; a record or its reward is replaced.
+    """
+    most = math.tanh(logit_bound / math.sqrt(dimension) / 2)
+    return LowerBound(
+        worst_of_groups(grid, dimension, most, width, privacy),
+        f"all algorithms, {privacy}, on the worst problem with logistic means in d = {dimension} dimensions with |theta| at "
+        f"most {logit_bound:g} and contexts in any order: two signs of each coordinate to be distinguished, with all "
+        "constants",
         Reach.WORST_PROBLEM,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bandana.algorithms.entry import Claim, Settings
+from bandana.algorithms.logistic import LogisticProblem
 from bandana.algorithms.lower_bounds import contextual, episodes, finite_arms, kernels, linear_arms
 from bandana.algorithms.lower_bounds.lower_bound import LowerBound, Privacy
 from bandana.algorithms.problem import CONTEXTUAL, EPISODIC, FINITE, KERNEL, LINEAR, POOLED
@@ -37,6 +38,8 @@ def lower_bound(
         return linear_arms.minimax_bound(grid, len(problem.features[0]), span, privacy)
     if kind == CONTEXTUAL:
         assert problem.dimension is not None
+        if isinstance(problem, LogisticProblem):
+            return contextual.logistic_bound(grid, problem.dimension, problem.logit_bound, span.width, privacy)
         return contextual.minimax_bound(grid, problem.dimension, span, privacy)
     if kind in (KERNEL, POOLED):
         assert problem.kernel is not None

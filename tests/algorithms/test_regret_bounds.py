@@ -32,8 +32,10 @@ from bandana.algorithms.environments.bandits import BernoulliArms
 from bandana.algorithms.environments.contexts import SphereContexts
 from bandana.algorithms.environments.kernel_functions import PooledFunction, random_function
 from bandana.algorithms.environments.linear import LinearArms, random_arms
+from bandana.algorithms.environments.logistic import LogisticContexts
 from bandana.algorithms.environments.mdp_instances import patients
 from bandana.algorithms.environments.mdps import FiniteMDP
+from bandana.algorithms.logistic import LogisticProblem
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve, log_grid
 from bandana.algorithms.problem import EPISODIC, FROM_USERS, Problem
@@ -76,6 +78,8 @@ def settings_of(entry, calibration, **parameters):
         "linear-mixture": Problem(3, UNIT, SHORT, model=PATIENTS.model),
         "linear-mdp": Problem(2, UNIT, SHORT, model=LinearModel(np.eye(4).reshape(2, 2, 4), 2)),
     }[kind]
+    if entry.name == "logistic-ucb":
+        problem = LogisticProblem(4, UNIT, HORIZON, dimension=2, logit_bound=2.0)
     known = set(entry.parameters)
     if "diversity" in known:  # true of the contexts below
         parameters = {"diversity": 0.1, **parameters}
@@ -96,6 +100,8 @@ def environment_of(settings):
         pool = pool_of()
         values = random_function(KERNEL, pool.points[0], np.random.SeedSequence(1), 1.0)(pool.points)
         return PooledFunction(pool, values, SHORT, seed, SYMMETRIC, law="two-point")
+    if isinstance(problem, LogisticProblem):
+        return LogisticContexts([1.2, -1.6], problem.n_actions, HORIZON, seed)
     if problem.kind == "contextual":
         return SphereContexts([0.3, 0.3], problem.n_actions, HORIZON, seed, UNIT)
     if problem.kind == "linear":
@@ -157,6 +163,8 @@ def test_who_has_a_bound():
         ("lsvi-ucb non-private", {"batches": "geometric"}),
         ("lsvi-ucb joint", {"beta_scale": 0.99}),
         ("linucb local", {"beta_scale": 0.99}),
+        ("logistic-ucb joint", {"beta_scale": 0.99}),
+        ("logistic-ucb joint", {"floor": 1.0}),
         ("adar-oful", {"beta_scale": 0.5}),
         ("capri joint", {"error_scale": 0.25}),
         ("capri local", {"beta_scale": 0.99}),

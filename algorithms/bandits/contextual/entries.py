@@ -10,6 +10,7 @@ from bandana.algorithms.bandits.contextual.batched import BATCHED
 from bandana.algorithms.bandits.contextual.greedy import GREEDY
 from bandana.algorithms.bandits.contextual.lin_priv import LIN_PRIV
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, LinUCBSettings
+from bandana.algorithms.bandits.contextual.logistic_ucb import LOGISTIC
 from bandana.algorithms.bandits.contextual.oful import PARTS, RarelySwitchingOFUL, adar_oful, oful
 from bandana.algorithms.entry import (
     AZIZE_BASU,
@@ -184,4 +185,5 @@ ENTRIES = (
     *map(_lin_ucb_entry, _LIN_UCB),
     *GREEDY,
     *BATCHED,
+    *LOGISTIC,
 )

@@ -338,6 +338,10 @@ PLAYED = {
         {"kind": "sphere", "actions": 3, "dimension": 2},
         {"algorithm": "linucb", "model": "joint", **TIGHT},
     ),
+    "logistic": (
+        {"kind": "logistic", "actions": 3, "dimension": 2},
+        {"algorithm": "logistic-ucb", "model": "joint", **TIGHT},
+    ),
     "randhie": ({"kind": "randhie"}, {"algorithm": "linucb"}),
     "digits": ({"kind": "digits"}, {"algorithm": "oful"}),
     "gap": ({"kind": "rkhs-gap", "actions": 3}, {"algorithm": "gp-ucb", "n_features": 9}),
