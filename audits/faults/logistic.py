@@ -14,6 +14,7 @@ from bandana.algorithms.bandits.contextual.offers import Sensitive
 from bandana.algorithms.protocol import FloatArray, Record
 from bandana.audits.faults.contextual import LINUCB, SHIFT_FROM_NOISE, ShiftFromNoise
 from bandana.audits.faults.fault import Control, extended, fault_of, without
+from bandana.audits.outcome import DETERMINISTIC
 from bandana.privacy_core import Ledger
 
 
@@ -73,7 +74,7 @@ def _rewards_alone(honest: LogisticUCB) -> Any:
 _LINUCB = without(LINUCB, SHIFT_FROM_NOISE.name)
 LOGISTIC_CONTROLS: dict[str, tuple[Control, ...]] = {
     "logistic-ucb joint": (
-        *_LINUCB, replace(SHIFT_FROM_NOISE, plant=fault_of(_ShiftFromWeighedNoise).plant),
+        *_LINUCB, replace(SHIFT_FROM_NOISE, plant=fault_of(_ShiftFromWeighedNoise).plant, caught_by=(DETERMINISTIC,)),
         fault_of(_PivotFromExactSums), fault_of(_NotWeighed), fault_of(_rewards_alone),
     ),
 }  # fmt: skip

@@ -100,7 +100,7 @@ class LogisticUCB(LinUCB):
     The estimate errs in direction x by p + e, e = x^T (V^-1 - U^-1) E + x^T V^-1 (n + (b - A) theta), so that |e| <= sqrt h
     (tau sqrt Phi + sqrt(1 + tau) nu), nu = (g + 2 q S) / sqrt a: U^(1/2) V^-1 U^(1/2) lies between 1 and 1 + tau. As u is
     -(p + e) moved towards 0, 2 (alpha - w) u p <= 2 (alpha - w) (|u e| - u^2) <= e^2 / 8. The noise of rewards, sum of (2
-    eta p - w p^2) / (1 + w h), is at most log(2 / failure) / (2 m) at all times but with probability failure/2: E exp(2 k
+    eta p - w p^2) / (1 + w h), exceeds log(2 / failure) / (2 m) at some time with probability failure/2 at most: E exp(2 k
     eta p / (1 + w h)) <= exp(k^2 p^2 / (2 (1 + w h)^2)), which is exp(k w p^2 / (1 + w h)) at most for k = 2 m (Ville). The
     sum of h / (1 + w h) is at most G_t / m with
 
