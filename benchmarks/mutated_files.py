@@ -13,6 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from benchmarks import taken_as_written as written
+
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 _SLOW = {"ablation-linear.yaml", "capri-and-gp-ucb.yaml", "capri.yaml", "gp-ucb-table-1.yaml", "renyi-linear.yaml"}
 """Their features or designs take most of a second by themselves."""
@@ -35,11 +37,24 @@ _MERGES = "m0: &m0 {a: 1}\n" + "".join(f"m{i}: &m{i} {{<<: [{', '.join([f'*m{i -
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file: its name, its bytes as they should be, and what reads it in a folder."""
+    """A data file.
+
+    Attributes:
+      name: of the file.
+      content: its bytes as they should be.
+      read: reads it in a folder, and returns what the product took it for.
+      differs: the first value that the product took for another than the bytes say, in words; None if there is none.
+    """
 
     name: str
     content: bytes
     read: Callable[[Path], Any]
+    differs: Callable[[bytes, Any], str | None]
+
+
+def specs_read() -> list[Path]:
+    """Files of the ready specs."""
+    return [path for path in sorted(EXPERIMENTS.glob("*.yaml")) if path.name not in _SLOW]
 
 
 @cache
@@ -48,7 +63,7 @@ def specs() -> tuple[str, ...]:
     from bandana.algorithms.catalog import names
     from bandana.flows.queries.catalog import starter
 
-    ready = [path.read_text("utf-8") for path in sorted(EXPERIMENTS.glob("*.yaml")) if path.name not in _SLOW]
+    ready = [path.read_text("utf-8") for path in specs_read()]
     return (*ready, *(starter(name) for name in names()))
 
 
@@ -159,7 +174,11 @@ def _table() -> DataFile:
 
     content = "letter,call,visit\n" + "".join(f"{i % 2},{i % 3 / 2},{i / 50}\n" for i in range(50))
     item = TableSpec(kind="table", path=Path("table.csv"))
-    return DataFile("table.csv", content.encode(), lambda folder: parse_table(item, (folder / "table.csv").read_bytes()))
+
+    def read(folder: Path) -> Any:
+        return parse_table(item, (folder / "table.csv").read_bytes()).rewards
+
+    return DataFile("table.csv", content.encode(), read, written.table_differs)
 
 
 def _log(kind: str) -> DataFile:
@@ -177,7 +196,14 @@ def _log(kind: str) -> DataFile:
     frame, buffer = pd.DataFrame(columns), io.BytesIO()
     frame.to_csv(buffer, index=False) if kind == "csv" else frame.to_parquet(buffer)
     item = LoggedSpec(kind="logged", path=Path(name), actions=["a", "b"], contexts=["age"])
-    return DataFile(name, buffer.getvalue(), lambda folder: parse_log(item, (folder / name).read_bytes()))
+
+    def read(folder: Path) -> Any:
+        log = parse_log(item, (folder / name).read_bytes())
+        actions = [item.actions[action] for action in log.actions]
+        return {"age": log.contexts[:, 0], "action": actions, "propensity": log.propensities, "reward": log.rewards}
+
+    # A Parquet file is binary, and has no second reading.
+    return DataFile(name, buffer.getvalue(), read, written.columns_differ if kind == "csv" else lambda *_: None)
 
 
 def _tuned() -> DataFile:
@@ -185,9 +211,16 @@ def _tuned() -> DataFile:
     from bandana.flows.spec.spec import load_spec, parse_spec
 
     text = (EXPERIMENTS / "lsvi-ucb.yaml").read_text("utf-8")
-    name = load_spec(EXPERIMENTS / "lsvi-ucb.yaml").place_of_tuned.name
+    spec = load_spec(EXPERIMENTS / "lsvi-ucb.yaml")
+    assert spec.tuning is not None
+    name, tuned = spec.place_of_tuned.name, spec.tuning.parameter
     content = (EXPERIMENTS / name).read_bytes()
-    return DataFile(name, content, lambda folder: cells_of(parse_spec(text, "spec.yaml", folder)))
+
+    def read(folder: Path) -> Any:
+        cells = cells_of(parse_spec(text, "spec.yaml", folder))
+        return {"chosen": {cell.name: cell.settings.parameters[tuned] for cell in cells}}
+
+    return DataFile(name, content, read, written.chosen_differ)
 
 
 def _baseline() -> DataFile:
@@ -199,7 +232,12 @@ def _baseline() -> DataFile:
     )
     found = baseline.Baseline(schema="bandana/baseline/1", suite="small", code="0" * 64, spec="name: small", cells=[cell])
     content = json.dumps(found.model_dump(mode="json", by_alias=True), indent=1).encode()
-    return DataFile("baseline.json", content, lambda folder: baseline.read(folder / "baseline.json"))
+
+    def read(folder: Path) -> Any:
+        known = baseline.read(folder / "baseline.json")
+        return None if known is None else known.model_dump(mode="json", by_alias=True)
+
+    return DataFile("baseline.json", content, read, written.json_differs)
 
 
 _CELLS = [

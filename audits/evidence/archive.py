@@ -26,6 +26,7 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits import claims
 from bandana.audits.claims import Quantity, text_of
 from bandana.audits.coverage import Coverage
+from bandana.audits.evidence import kinds
 from bandana.audits.outcome import DETERMINISTIC, Effort, Outcome, StatedBound, TriedControl
 from bandana.privacy_core import (
     BoundedRangeEvent,
@@ -194,7 +195,7 @@ def read(path: Path) -> Evidence:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-        stated = json.loads(bytes(arrays.pop("description")).decode())
+        stated = kinds.from_json(bytes(arrays.pop("description")).decode())
     except Exception as error:  # whatever a damaged archive makes its readers say
         raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}it cannot be read: {_in_a_line(error)}") from error
     version = stated.get("schema") if isinstance(stated, dict) else None
@@ -202,8 +203,9 @@ def read(path: Path) -> Evidence:
         raise UnusableEvidence(f"{path}: holds {_in_a_line(repr(version))}, this version reads {SCHEMA!r} and {_OLD!r}")
     try:
         stated = _renamed(stated) if version == _OLD else stated
+        kinds.check(stated)
         outcome = _outcome(stated, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         what = _in_a_line(f"lacks {error}" if isinstance(error, KeyError) else error)
         raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}its description cannot be used: {what}") from error
     return Evidence(outcome, stated, tail.decode(), found)

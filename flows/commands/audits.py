@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bandana.flows.commands.agreement import ask
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import (
     FAILURE,
@@ -122,7 +123,7 @@ def audit(
         if dry_run and spec is None:
             raise SpecError("--dry-run: only with a SPEC")
         if all_:
-            _audit_all(only or [], given, data, resources, as_json=as_json)
+            _audit_all(only or [], given, data, resources, is_agreed=yes, as_json=as_json)
             return
         if spec is not None:
             if given:
@@ -219,10 +220,13 @@ def _say_files(files: dict[str, Path]) -> None:
     typer.echo(f"Anybody can recompute it:  bandana verify {shown['evidence']}")
 
 
-def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resources: Resources, *, as_json: bool) -> None:
+def _audit_all(
+    only: list[str], given: dict[str, Any], data: Path | None, resources: Resources, *, is_agreed: bool, as_json: bool
+) -> None:
     """Audits the whole catalog, or some labels of it, and says where the report lies."""
     from bandana.audits.outcome import Effort
     from bandana.audits.subjects import selected
+    from bandana.flows.queries.cost import seconds_of_audit
     from bandana.flows.spec.mistakes import SpecError
 
     known = {"replays": 100_000, "confidence": 0.95, "delta": 1e-5, "examples": 100, "seed": 0}
@@ -236,6 +240,8 @@ def _audit_all(only: list[str], given: dict[str, Any], data: Path | None, resour
         labels = selected(only)
     except ValueError as error:
         raise SpecError(f"--only: {error}") from error
+    seconds = len(labels) * seconds_of_audit(effort.replays, effort.examples)
+    ask("--all", [], None, resources, is_agreed=is_agreed, audit_seconds=seconds)
     folder = open_data(data)
     begin(folder)
     from bandana.flows.suites import gate

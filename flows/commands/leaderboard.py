@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bandana.flows.commands.agreement import Work, ask
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import (
     Anonymous,
@@ -18,6 +19,7 @@ from bandana.flows.commands.options import (
     Debug,
     ExecutorName,
     Workers,
+    Yes,
     echo,
     echo_files,
     open_data,
@@ -51,6 +53,7 @@ def leaderboard(
     executor: ExecutorName = None,
     workers: Workers = None,
     dask_address: DaskAddress = None,
+    yes: Yes = False,
     anonymous: Anonymous = False,
     as_json: AsJson = False,
     data: Data = None,
@@ -67,7 +70,7 @@ def leaderboard(
             _say_what_is_left(benchmark, place, is_audited=audit)
             return
         if not report_only:
-            _play(benchmark, place, resources, is_audited=audit)
+            _play(benchmark, place, resources, is_audited=audit, is_agreed=yes, source=str(folder))
         from bandana.flows.suites.leaderboard import assemble, write
 
         document = assemble(_pinned(benchmark, place), _store(place), _command(folder, rows, only, is_quick=quick))
@@ -81,7 +84,9 @@ def leaderboard(
         echo_files(files)
 
 
-def _play(benchmark: Benchmark, place: DataFolder, resources: Resources, *, is_audited: bool) -> None:
+def _play(
+    benchmark: Benchmark, place: DataFolder, resources: Resources, *, is_audited: bool, is_agreed: bool, source: str
+) -> None:
     """Plays what is missing of every problem, and audits each entry and level once; all is checked before work starts."""
     from bandana.flows.spec.plan import cells_of
     from bandana.flows.suites.work import check_audits
@@ -89,6 +94,9 @@ def _play(benchmark: Benchmark, place: DataFolder, resources: Resources, *, is_a
     audits = _audit_specs(benchmark) if is_audited else []
     every = [cell for problem in benchmark.problems for cell in cells_of(problem.spec)]
     check_audits(cell for spec in audits for cell in cells_of(spec))
+    work = [Work(problem.spec, ["benchmark"]) for problem in benchmark.problems]
+    work += [Work(spec, ["audit"]) for spec in audits]
+    ask(source, work, place.root, resources, is_agreed=is_agreed)
     begin(place)
     warm_up(every, ["benchmark", *(["audit"] if audits else [])], resources)
     from bandana.flows.running.store import write_whole

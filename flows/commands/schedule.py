@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from bandana.flows.commands.agreement import Work, ask
 from bandana.flows.commands.failures import failures
-from bandana.flows.commands.options import Anonymous, Data, Debug, open_data
+from bandana.flows.commands.options import Anonymous, Data, Debug, Yes, open_data
 from bandana.flows.running.settings import DataFolder
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def serve(
         bool,
         typer.Option("--insecure", help="Allow a --server of another machine without TLS."),
     ] = False,
+    yes: Yes = False,
     anonymous: Anonymous = False,
     data: Data = None,
     debug: Debug = False,
@@ -76,9 +78,11 @@ def serve(
         from bandana.flows.running.service import server as own_server
         from bandana.flows.spec.mistakes import SpecError
         from bandana.flows.suites.audit_all import SUITE
-        from bandana.flows.suites.schedule import DEMO, NIGHTLY_STEPS, deployments
+        from bandana.flows.suites.schedule import DEMO, NIGHTLY_STEPS, deployments, read_spec
 
         steps = ["benchmark", "audit", *NIGHTLY_STEPS[1:]] if audit else NIGHTLY_STEPS
+        for spec in specs or ():
+            ask(f"{spec}, each night", [Work(read_spec(spec)[0], steps)], folder.root, None, is_agreed=yes)
         found = deployments(specs or [DEMO], times, str(folder.root), steps)
         names = [str(deployment.name) for deployment in found]
         if unknown := [name for name in run or () if name not in names]:

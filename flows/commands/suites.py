@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bandana.flows.commands.agreement import Work, ask
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import (
     FAILURE,
@@ -91,6 +92,7 @@ def tune(
     spec: SpecPath,
     executor: ExecutorName = None,
     workers: Workers = None,
+    yes: Yes = False,
     as_json: AsJson = False,
     data: Data = None,
     debug: Debug = False,
@@ -107,7 +109,9 @@ def tune(
                 f"{spec}: tuning: is missing; name a parameter and values to try, for example tuning: {{parameter: "
                 "beta_scale, values: [0.01, 0.1, 1]}"
             )
-        cells = cells_of(found.with_trial(found.tuning.values[0]))
+        trials = [found.with_trial(value) for value in found.tuning.values]
+        cells = cells_of(trials[0])
+        ask(str(spec), [Work(trial, ["benchmark"]) for trial in trials], if_there(data), how, is_agreed=yes)
         folder = open_data(data)
         begin(folder)
         warm_up(cells, ["benchmark"], how)
@@ -132,7 +136,7 @@ def check(spec: SpecPath, as_json: AsJson = False, data: Data = None, debug: Deb
         from bandana.flows.spec.spec import load_spec
 
         checked = load_spec(spec)
-        _explain(checked, ["benchmark", "audit", "report"], _if_there(data), None, as_json=as_json)
+        _explain(checked, ["benchmark", "audit", "report"], if_there(data), None, as_json=as_json)
         if not as_json:
             typer.echo(f"{spec}: correct")
 
@@ -204,10 +208,9 @@ def _run(
 
         check_audits(cells)
     if dry_run:
-        _explain(spec, steps, _if_there(data), resources, as_json=as_json)
+        _explain(spec, steps, if_there(data), resources, as_json=as_json)
         return
-    if not is_agreed:
-        _check_cost(spec, cells, steps, _if_there(data), resources, source)
+    ask(source, [Work(spec, steps)], if_there(data), resources, is_agreed=is_agreed)
     folder = open_data(data)
     begin(folder)
     warm_up(cells, steps, resources)
@@ -269,7 +272,7 @@ def while_the_server_starts(folder: DataFolder) -> None:
     gc.enable()
 
 
-def _if_there(data: Path | None) -> Path | None:
+def if_there(data: Path | None) -> Path | None:
     """The data folder, if it exists: explaining makes none."""
     from bandana.flows.running.settings import data_root
 
@@ -288,17 +291,6 @@ def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resourc
         typer.echo(json.dumps(found, indent=1, allow_nan=False))
     else:
         console(150).print(render(found))
-
-
-def _check_cost(
-    spec: Spec, cells: Sequence[Cell], steps: list[str], data: Path | None, resources: Resources | None, source: str
-) -> None:
-    """Refuses what takes more than a day, unless that was agreed to."""
-    from bandana.flows.queries.cost import may_take_days
-    from bandana.flows.queries.explain import check_cost, explain
-
-    if may_take_days(cells, steps):
-        check_cost(explain(spec, steps, data, resources.workers if resources is not None else None), source)
 
 
 def for_machines(

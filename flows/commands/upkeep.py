@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -21,24 +22,48 @@ def prune(
     data: Data = None,
     debug: Debug = False,
 ) -> None:
-    """Remove old results that no report, no present spec and no budget book needs; reports, evidence and baselines stay."""
+    """Remove old results, superseded runs in MLflow and old history of Prefect; reports, evidence and baselines stay."""
     with failures(debug):
         from bandana.flows.suites.prune import prune as clear
-        from bandana.flows.suites.prune import seconds_of
+        from bandana.flows.suites.prune import prune_history, prune_runs, seconds_of
 
-        seconds = seconds_of(keep)
-        found = clear(DataFolder(_there(data)), seconds, is_dry=dry_run)
+        seconds, folder = seconds_of(keep), DataFolder(_there(data))
+        folder.set_environment()
+        found = clear(folder, seconds, is_dry=dry_run)
+        runs = prune_runs(folder, seconds, is_dry=dry_run)
+        history = prune_history(folder, seconds, is_dry=dry_run)
         if as_json:
-            removed = [str(path) for path in found.removed]
-            typer.echo(
-                json.dumps({"removed": removed, "bytes": found.n_bytes, "kept": found.kept, "notes": found.notes}, indent=1)
-            )
+            shown = {
+                "removed": [str(path) for path in found.removed],
+                "bytes": found.n_bytes,
+                "kept": found.kept,
+                "notes": found.notes,
+                "mlflow": {"removed": [asdict(run) for run in runs.removed], "kept": runs.kept, "is_purged": runs.is_purged},
+                "prefect": None if history is None else asdict(history),
+            }
+            typer.echo(json.dumps(shown, indent=1))
             return
         echo(*(f"note: {note}" for note in found.notes))
         what = "would be removed" if dry_run else "removed"
         typer.echo(f"{what}: {len(found.removed)} results, {found.n_bytes / 2**20:,.1f} MiB")
-        reasons = ", ".join(f"{number} {why}" for why, number in sorted(found.kept.items()))
-        typer.echo(f"kept: {sum(found.kept.values())} results{f' ({reasons})' if reasons else ''}")
+        typer.echo(f"kept: {sum(found.kept.values())} results{_reasons(found.kept)}")
+        n_bytes = sum(run.n_bytes for run in runs.removed)
+        typer.echo(f"MLflow, {what}: {len(runs.removed)} superseded runs, {n_bytes / 2**20:,.1f} MiB of files")
+        if dry_run:
+            echo(*(f"  {run.suite}: {run.name} ({run.run_id})" for run in runs.removed))
+        if runs.kept:
+            typer.echo(f"MLflow, kept: {sum(runs.kept.values())} superseded runs{_reasons(runs.kept)}")
+        if runs.removed and not runs.is_purged:
+            typer.echo("note: the MLflow server marks them as deleted; `mlflow gc` there removes their rows and files")
+        if history is not None:
+            freed = "" if dry_run else f", {history.n_bytes / 2**20:,.1f} MiB"
+            typer.echo(f"Prefect, {what}: {history.flow_runs} flow runs with their logs, {history.events} events{freed}")
+
+
+def _reasons(kept: Mapping[str, int]) -> str:
+    """Why something stays, in brackets."""
+    said = ", ".join(f"{number} {why}" for why, number in sorted(kept.items()))
+    return f" ({said})" if said else ""
 
 
 def doctor(as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:

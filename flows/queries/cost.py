@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,17 +33,42 @@ _FEW = 8
 _SEED = 1
 # Seconds on one core of an audit of 1e5 replays a side over 64 rounds; the demo's audits took about as long.
 _AUDIT_FLOOR, _AUDIT_FULL = 6.0, 24.0
+_EXAMPLES = 200
+"""Cases of the deterministic audit that fit in the floor."""
 
 
-def may_take_days(cells: Sequence[Cell], steps: Sequence[str]) -> bool:
-    """Whether it is worth the seconds to measure how long it takes: a rough count of rounds and replays says so."""
-    quick, other = 0, 0
-    for cell in cells if "benchmark" in steps else ():
-        rounds = cell.spec.replications * cell.spec.horizon
-        is_quick = cell.settings.problem.dimension is None and not cell.entry.stated
-        quick, other = quick + rounds * is_quick, other + rounds * (not is_quick)
-    audits = sum(audit_seconds(cell) for cell in cells if cell.is_private) if "audit" in steps else 0.0
+def may_take_days(work: Iterable[tuple[Sequence[Cell], Sequence[str]]]) -> bool:
+    """Whether it is worth the seconds to measure how long it takes: a rough count of rounds and replays says so.
+
+    Args:
+      work: cells, and the steps on them.
+    """
+    quick, other, audits = 0, 0, 0.0
+    for cells, steps in work:
+        for cell in cells if "benchmark" in steps else ():
+            rounds = cell.spec.replications * cell.spec.horizon
+            is_quick = cell.settings.problem.dimension is None and not cell.entry.stated
+            quick, other = quick + rounds * is_quick, other + rounds * (not is_quick)
+        audits += sum(audit_seconds(cell) for cell in cells if cell.is_private) if "audit" in steps else 0.0
     return quick > _QUICK or other > _ANY or audits > DAY / 2
+
+
+def block_paces(cells: Sequence[Cell], most: int | None = None) -> dict[str, float]:
+    """Cell's name -> seconds of a full block on one core.
+
+    Args:
+      cells: in the order of the spec, in which neighbors are mostly levels of one algorithm.
+      most: how many are measured; the others are as quick as the last one before them, a replicate and round. None: all.
+    """
+    stride = 1 if most is None else -(-len(cells) // max(1, most))
+    found: dict[str, float] = {}
+    pace = 0.0
+    for place, cell in enumerate(cells):
+        size = cell.spec.block_size * cell.spec.horizon
+        if place % stride == 0:
+            pace = block_seconds(cell) / size
+        found[cell.name] = pace * size
+    return found
 
 
 def block_seconds(cell: Cell) -> float:
@@ -74,7 +99,12 @@ def audit_seconds(cell: Cell, journal: Journal | None = None) -> float:
         known = [e for e in known if e["seconds"] > _AUDIT_FLOOR / 2]  # shorter ones were found in the store
         if known:
             return float(np.mean([e["seconds"] for e in known]))
-    return _AUDIT_FLOOR + _AUDIT_FULL * asked.replays / 1e5 * math.sqrt(asked.rounds / 64)
+    return seconds_of_audit(asked.replays, asked.examples, asked.rounds)
+
+
+def seconds_of_audit(replays: int, examples: int, rounds: int = 64) -> float:
+    """Seconds that an audit takes on one core, by its size alone."""
+    return _AUDIT_FLOOR * max(1.0, examples / _EXAMPLES) + _AUDIT_FULL * replays / 1e5 * math.sqrt(rounds / 64)
 
 
 def _shortest(cell: Cell, horizon: int, n_reps: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,11 @@ from rich.text import Text
 
 from bandana.algorithms.problem import ARMS
 from bandana.audits.reporting.numbers import unit_of
-from bandana.flows.queries.cost import DAY, audit_seconds, block_seconds
+from bandana.flows.queries.cost import DAY, audit_seconds, block_paces, block_seconds
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.settings import DataFolder, n_workers
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
-from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import SECRET, pinned
 from bandana.flows.spec.plan import Cell, check_cells, played_cells
 from bandana.flows.spec.roles import Role
@@ -27,7 +27,9 @@ from bandana.flows.suites.play import is_played
 from bandana.flows.suites.work import evidence_of
 
 
-def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None = None) -> dict[str, Any]:
+def explain(
+    spec: Spec, steps: Sequence[str], data: Path | None, workers: int | None = None, most_measured: int | None = None
+) -> dict[str, Any]:
     """The explanation as plain data.
 
     Args:
@@ -35,6 +37,7 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
       steps: what would be done with it: benchmark, audit, report.
       data: the data folder, for what is done already; None or missing: nothing is.
       workers: blocks side by side; None: one a core.
+      most_measured: cells of which short trials measure how long they take; None: all.
 
     Returns:
       `books`, one line for each budget book; `cells`, each with its claim, its work and what is left; `beside`: how many
@@ -48,14 +51,14 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
     own, beside = ([cell for cell in played if (cell.role is Role.ALGORITHM) is listed] for listed in (True, False))
     check_cells(own)
     blocks = {cell.name: _blocks(cell, steps, store) for cell in played}
-    pace = {cell.name: block_seconds(cell) for cell in own if _left(blocks[cell.name])}
+    pace = block_paces([cell for cell in own if _left(blocks[cell.name])], most_measured)
     cells = [_cell(cell, blocks[cell.name], pace.get(cell.name, 0.0), steps, store, journal) for cell in own]
     other_seconds = sum(_left(blocks[cell.name]) * _pace_beside(cell, pace) for cell in beside if _left(blocks[cell.name]))
     shared = workers or n_workers()
     waiting = [block for cell in played for block in cell.blocks() if store is None or not is_played(block, store)]
     return {
         "suite": spec.name,
-        "steps": steps,
+        "steps": list(steps),
         "environments": [
             {
                 "label": environment.label,
@@ -80,7 +83,7 @@ def explain(spec: Spec, steps: list[str], data: Path | None, workers: int | None
     }
 
 
-def _blocks(cell: Cell, steps: list[str], store: Store | None) -> tuple[int, int]:
+def _blocks(cell: Cell, steps: Sequence[str], store: Store | None) -> tuple[int, int]:
     """How many blocks the benchmark has of a cell, and how many are done."""
     blocks = cell.blocks() if "benchmark" in steps else []
     return len(blocks), sum(is_played(block, store) for block in blocks) if store is not None else 0
@@ -99,7 +102,7 @@ def _pace_beside(cell: Cell, pace: dict[str, float]) -> float:
 
 
 def _cell(
-    cell: Cell, blocks: tuple[int, int], pace: float, steps: list[str], store: Store | None, journal: Any
+    cell: Cell, blocks: tuple[int, int], pace: float, steps: Sequence[str], store: Store | None, journal: Any
 ) -> dict[str, Any]:
     claim = cell.claim() if cell.is_private else None
     audited = cell.is_private and store is not None and evidence_of(cell, store).exists()
@@ -147,21 +150,8 @@ def render(found: dict[str, Any]) -> Group:
         f"{len(found['cells'])} cells{_beside(found['beside'])}; about {duration(found['seconds'])} of work on "
         f"{found['workers']} workers, estimated by short trials on this machine"
     )
-    asks = [f"more than {duration(DAY)}: `run` and `audit` ask for --yes"] if found["seconds"] > DAY else []
+    asks = [f"more than {duration(DAY)}: commands that start it ask for --yes"] if found["seconds"] > DAY else []
     return Group(*(Text(line) for line in words), table, *(Text(line) for line in (total, *asks)))
-
-
-def check_cost(found: dict[str, Any], source: str) -> None:
-    """Refuses work of more than a day; `found` is what `explain` returned.
-
-    Raises:
-      SpecError: it would take longer.
-    """
-    if found["seconds"] > DAY:
-        raise SpecError(
-            f"{source}: about {duration(found['seconds'])} of work on {found['workers']} workers, by short trials: "
-            "start it with --yes if that is meant, or make horizon, replications or audit.replays smaller"
-        )
 
 
 def _beside(counts: dict[str, int]) -> str:

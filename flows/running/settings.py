@@ -116,6 +116,10 @@ class DataFolder:
         """
         if shutil.disk_usage(self.root).free < _NEEDED_BYTES:
             raise OSError(errno.ENOSPC, f"less than {_NEEDED_BYTES >> 20} MiB are free", str(self.root))
+        self.set_environment()
+
+    def set_environment(self) -> None:
+        """Sets the environment as `prepare` does, also where the disk is full."""
         for name, value in {**_QUIET, "PREFECT_HOME": str(self.prefect)}.items():
             os.environ.setdefault(name, value)
         use_one_thread()

@@ -21,7 +21,7 @@ from bandana.flows.spec import own_data
 from bandana.flows.spec.budgets import BookSpec
 from bandana.flows.spec.data_files import DataFile, DataFileSpec
 from bandana.flows.spec.environment import PSEUDO, Environment, EnvironmentFields, Purpose
-from bandana.flows.spec.header import read_header
+from bandana.flows.spec.header import PLAIN_NUMBER, read_header
 from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core import Interval
 
@@ -244,7 +244,7 @@ def parse_table(table: TableSpec, content: bytes) -> RewardTable:
     where = table.path
     try:
         # Spreadsheets mark UTF-8 with a sign that would else be a part of the first name.
-        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
     except UnicodeDecodeError as error:
         raise SpecError(f"environment.path: {where} is not UTF-8 (byte {error.start}): save it as CSV in UTF-8") from None
     except csv.Error as error:
@@ -261,10 +261,7 @@ def parse_table(table: TableSpec, content: bytes) -> RewardTable:
         if owner is not None and not visits.takes(row.pop(owner).strip(), line):
             continue
         for name, text in zip(names, row, strict=True):
-            try:
-                value = float(text)
-            except ValueError:
-                value = math.nan
+            value = float(text) if PLAIN_NUMBER.fullmatch(text) else math.nan
             if not table.low <= value <= table.high:
                 shown = f" is {text!r}; it" if "values" in table.public else ""
                 raise SpecError(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from bandana.flows.spec.mistakes import SpecError
+
+PLAIN_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?\s*", re.I)
+"""A number of a data file. Python reads more: 1_0 for 10, digits of all scripts."""
 
 
 def read_header(row: Sequence[str], where: Path, shows_values: bool) -> tuple[str, ...]:

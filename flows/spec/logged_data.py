@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype
 from pydantic import AfterValidator, Field, model_validator
 
 from bandana.algorithms.coins import Coins, coins_of
@@ -214,12 +216,18 @@ def parse_log(item: LoggedSpec, content: bytes) -> Log:
       SpecError: it cannot be read, a column is missing, or a value does not fit; the message names column and row only.
     """
     where = f"environment.path: {item.path}"
+    columns = [*item.contexts, item.action, item.propensity, item.reward]
     try:
-        read = pd.read_parquet if item.path.suffix in (".parquet", ".pq") else pd.read_csv
-        frame = read(io.BytesIO(content))
+        if item.path.suffix in (".parquet", ".pq"):
+            frame = pd.read_parquet(io.BytesIO(content))
+        else:
+            _check_csv(content, columns, where)
+            # An action is known by its name as it is written: 01 is not 1, and NA not missing.
+            frame = pd.read_csv(io.BytesIO(content), dtype={item.action: str}, keep_default_na=False)
+    except SpecError:
+        raise
     except Exception as error:  # pandas and its engines raise errors of many kinds
         raise SpecError(f"{where} cannot be read as CSV or Parquet ({type(error).__name__})") from None
-    columns = [*item.contexts, item.action, item.propensity, item.reward]
     if missing := [name for name in columns if name not in frame.columns]:
         raise SpecError(f"{where} has no column {missing[0]!r}; it needs {', '.join(columns)}")
     if len(frame) < _FEWEST:
@@ -236,8 +244,22 @@ def parse_log(item: LoggedSpec, content: bytes) -> Log:
     return Log(shown, actions.to_numpy(dtype=np.int64), propensities, rewards, len(item.actions))
 
 
+def _check_csv(content: bytes, columns: Sequence[str], where: str) -> None:
+    """Refuses what a reader of CSV files would guess at: rows of another length, columns of one name, text after quotes."""
+    rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+    names = next(rows, [])
+    if twice := [name for name in columns if names.count(name) > 1]:
+        raise SpecError(f"{where}: {names.count(twice[0])} columns are named {twice[0]!r}: rename all but one")
+    for number, row in enumerate(filter(None, rows), start=1):
+        if len(row) != len(names):
+            raise SpecError(f"{where}: row {number} has {len(row)} values where the header names {len(names)} columns")
+
+
 def _column(frame: pd.DataFrame, name: str, where: str, low: float, high: float) -> FloatArray:
-    values = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float)
+    given = frame[name]
+    if is_bool_dtype(given):
+        raise SpecError(f"{where}: column {name!r} must hold numbers, such as 1 and 0, and not true and false")
+    values = pd.to_numeric(given, errors="coerce").to_numpy(dtype=float)
     _refuse(~((values >= low) & (values <= high)), name, where, f"a number in [{low:g}, {high:g}]")
     return np.asarray(values)
 

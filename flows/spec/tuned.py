@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from bandana.flows.keys.content import content_key
 from bandana.flows.spec.fields import Count, Positive, Strict, distinct
+from bandana.flows.spec.json_text import read_model
 from bandana.flows.spec.mistakes import SpecError
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def read(place: Path, spec: Spec) -> dict[str, float]:
     """
     again = f"run `bandana tune` on the spec {spec.name}"
     try:
-        found = Tuned.model_validate_json(place.read_bytes())
+        found = read_model(Tuned, place.read_bytes())
     except FileNotFoundError:
         raise SpecError(f"tuning: {place} does not exist: {again} first, which chooses {_parameter(spec)}") from None
     except OSError as error:
@@ -110,6 +111,8 @@ def read(place: Path, spec: Spec) -> dict[str, float]:
         first = error.errors()[0]
         where = "".join(f"{part}: " for part in first["loc"])
         raise SpecError(f"tuning: {place} cannot be read: {where}{first['msg']}") from error
+    except ValueError as error:
+        raise SpecError(f"tuning: {place} cannot be read: {error}") from error
     if found.question != question(spec):
         raise SpecError(f"tuning: {place} was chosen for another environment, horizon or algorithms: {again} again")
     return found.chosen

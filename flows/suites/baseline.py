@@ -23,6 +23,7 @@ from bandana.flows.keys.content import content_key
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec.environment_kinds import Environment
+from bandana.flows.spec.json_text import read_model
 from bandana.flows.spec.mistakes import SpecError, printable, shortened
 from bandana.flows.spec.plan import Cell, cells_of
 from bandana.flows.spec.spec import Spec
@@ -110,7 +111,7 @@ def read(path: Path) -> Baseline | None:
       SpecError: the file is not a baseline.
     """
     try:
-        return Baseline.model_validate_json(path.read_bytes())
+        return read_model(Baseline, path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -119,6 +120,8 @@ def read(path: Path) -> Baseline | None:
         item = error.errors()[0]
         where = shortened(printable(".".join(map(str, item["loc"])))) or "the file"
         raise SpecError(f"baseline: {path} is not a baseline: {where}: {item['msg']}; record it anew") from error
+    except ValueError as error:
+        raise SpecError(f"baseline: {path} is not a baseline: {error}; record it anew") from error
 
 
 def write(path: Path, baseline: Baseline) -> None:

@@ -1,4 +1,4 @@
-"""What a data folder need not keep: old results that no report, no present spec and no budget book stands on."""
+"""What a data folder need not keep: old results, runs in MLflow and history of Prefect that nothing stands on."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from bandana.flows.running.prefect_history import History, old_history, remove_history
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.mistakes import SpecError
@@ -18,6 +20,9 @@ from bandana.flows.spec.plan import played_cells
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.play import BENCHMARK, BOOK
 from bandana.flows.suites.work import evidence_of
+from bandana.flows.tracking.address import TrackingAddress
+from bandana.flows.tracking.superseded import OldRun
+from bandana.flows.tracking.tracker import Tracker
 
 _UNITS = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 YOUNG, REPORTED, PRESENT, PAID, UNREADABLE = (
@@ -42,6 +47,50 @@ class Pruned:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class PrunedRuns:
+    """What `prune_runs` found.
+
+    Attributes:
+      removed: superseded runs that are gone, or would be.
+      kept: why others stay -> how many.
+      is_purged: whether their rows and files are gone too, and not marked as deleted alone.
+    """
+
+    removed: tuple[OldRun, ...] = ()
+    kept: Mapping[str, int] = field(default_factory=dict)
+    is_purged: bool = True
+
+
+def prune_runs(folder: DataFolder, keep: float, *, is_dry: bool = False) -> PrunedRuns:
+    """Removes runs of cells from MLflow that others took the place of, and that ended more than `keep` seconds ago.
+
+    Runs on a comparison page, of baselines and of suites' reports stay, and those with evidence that a report lists.
+
+    Raises:
+      SpecError: BANDANA_TRACKING_URI cannot be used.
+      TrackingError: MLflow does not answer.
+    """
+    address = TrackingAddress.chosen(folder.root)
+    if address.database is not None and not address.database.exists():
+        return PrunedRuns()
+    tracker = Tracker(folder.root, address)
+    found, kept = tracker.old_runs((time.time() - keep) * 1000, _reported_evidence(folder))
+    is_purged = address.kind != "http" if is_dry else tracker.remove_runs(found)
+    return PrunedRuns(tuple(found), kept, is_purged)
+
+
+def prune_history(folder: DataFolder, keep: float, *, is_dry: bool = False) -> History | None:
+    """Removes flow runs and events from the data folder's Prefect that ended more than `keep` seconds ago.
+
+    A server of your own has its own setting for that. None where there is nothing to read.
+
+    Raises:
+      ServerError: the database is damaged.
+    """
+    return old_history(folder.prefect, keep) if is_dry else remove_history(folder.prefect, keep)
+
+
 def seconds_of(text: str) -> float:
     """A time such as 30d, 12h or 4w, in seconds.
 
@@ -58,9 +107,9 @@ def seconds_of(text: str) -> float:
 def prune(folder: DataFolder, keep: float, *, is_dry: bool = False) -> Pruned:
     """Removes results older than `keep` seconds that nothing stands on, and unfinished files of dead processes.
 
-    Reports, evidence files of suites, baselines, budget books, MLflow's runs and everything outside `results/` stay. What is
-    removed is computed again if a spec asks for it again; what was drawn on private rows and charged to a book never is, as
-    that would be charged again.
+    Reports, evidence files of suites, baselines, budget books and everything outside `results/` stay. What is removed is
+    computed again if a spec asks for it again; what was drawn on private rows and charged to a book never is, as that would
+    be charged again.
     """
     store, now = Store(folder.results), time.time()
     reported, notes = _reported(folder)
@@ -100,15 +149,26 @@ def _guarded(path: Path, store: Store, *, is_private_known: bool) -> str | None:
 
 def _reported(folder: DataFolder) -> tuple[set[str], list[str]]:
     """Results that reports list, by kind and name, with those that their evidence is a second name of."""
-    found: set[str] = set()
+    files, notes = _reported_files(folder)
+    return {str(file["path"]).removeprefix("results/") for file in files}, notes
+
+
+def _reported_evidence(folder: DataFolder) -> set[str]:
+    """SHA-256 of the files that reports list."""
+    return {str(file.get("sha256")) for file in _reported_files(folder)[0]}
+
+
+def _reported_files(folder: DataFolder) -> tuple[list[dict[str, Any]], list[str]]:
+    """What reports list, and which of them cannot be read."""
+    found: list[dict[str, Any]] = []
     notes = []
     for suite in _suites(folder):
         report = suite / "report.json"
         if not report.exists():
             continue
         try:
-            for file in json.loads(report.read_text(encoding="utf-8"))["evidence"]["files"]:
-                found.add(str(file["path"]).removeprefix("results/"))
+            files = json.loads(report.read_text(encoding="utf-8"))["evidence"]["files"]
+            found += [{**file, "path": str(file["path"])} for file in files]
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             notes.append(f"{report}: cannot be read ({type(error).__name__})")
     return found, notes

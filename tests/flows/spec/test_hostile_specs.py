@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 from small_spec import SMALL
-from typer.testing import CliRunner
 
-from bandana.flows.cli import app
-from bandana.flows.commands.options import USER_MISTAKE
-from bandana.flows.queries.explain import check_cost
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import parse_spec
@@ -161,29 +157,3 @@ def test_a_cell_has_no_more_files_than_a_folder_can_list():
         text
     )
     parse_spec(text.replace("block_size: 1\n", "block_size: 10000\n"), "spec", Path())
-
-
-def test_what_takes_more_than_a_day_asks_for_yes(write_spec, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    spec = write_spec(audit__replays=10**10)
-    run = CliRunner().invoke
-    for command in (["audit", str(spec)], ["run", str(spec), "--audit"]):
-        done = run(app, command)
-        assert done.exit_code == USER_MISTAKE
-        assert re.search(
-            r"spec\.yaml: about [\d.]+ h of work on \d+ workers, by short trials: start it with --yes", done.stderr
-        )
-    assert [path.name for path in tmp_path.iterdir()] == ["spec.yaml"]  # nothing was started
-    shown = run(app, ["check", str(spec)])
-    assert (shown.exit_code, "ask for --yes" in shown.stdout) == (0, True)
-    assert "ask for --yes" not in run(app, ["check", str(write_spec())]).stdout
-
-
-@pytest.mark.parametrize(("hours", "is_refused"), [(23.9, False), (24.1, True)])
-def test_a_day_is_the_limit(hours, is_refused):
-    found = {"seconds": hours * 3600, "workers": 2}
-    if is_refused:
-        with pytest.raises(SpecError, match=r"^x: about 24\.1 h of work on 2 workers"):
-            check_cost(found, "x")
-    else:
-        check_cost(found, "x")

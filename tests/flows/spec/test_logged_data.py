@@ -11,6 +11,7 @@ from bandana.algorithms.environments.simulated_log import RewardModel, features_
 from bandana.audits.reporting.regret_details import regret_details
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
+from bandana.flows.spec.logged_data import LoggedSpec, parse_log
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of, played_cells
 from bandana.flows.spec.spec import parse_spec
@@ -186,3 +187,40 @@ def test_other_mistakes_are_one_line(tmp_path):
         with pytest.raises(SpecError, match=message) as found:
             cells_of(spec_of(tmp_path, logged(**fields), SMALL))
         assert "\n" not in str(found.value)
+
+
+LOG = "action,propensity,reward,note\n" + "".join(f"{'ab'[i % 2]},0.5,{i % 2},x\n" for i in range(24))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("reward,note", "reward,reward", "2 columns are named 'reward': rename all but one"),
+        (",note\n", "\n", "row 1 has 4 values where the header names 3 columns"),
+        ("a,0.5,0,x\n", "a,0.5,0\n", "row 1 has 3 values where the header names 4 columns"),
+        ("a,0.5,0,x\n", 'a,0.5,"0".5,x\n', "cannot be read as CSV or Parquet"),
+        (",0,x\n", ",false,x\n", "row 1: column 'reward' must be a number"),
+        ("a,0.5", "A,0.5", "row 1: column 'action' must be one of a, b"),
+        ("a,0.5", "a,0_1", "row 1: column 'propensity' must be a number"),
+    ],
+)
+def test_a_log_is_taken_as_it_is_written_or_refused(before, after, message):
+    item = LoggedSpec(kind="logged", path="log.csv", actions=["a", "b"])
+    assert len(parse_log(item, LOG.encode())) == 24
+    with pytest.raises(SpecError, match=message):
+        parse_log(item, LOG.replace(before, after, 1).encode())
+
+
+def test_actions_are_known_by_their_names_as_written():
+    item = LoggedSpec(kind="logged", path="log.csv", actions=["01", "NA"])
+    named = LOG.replace("a,0.5", "01,0.5").replace("b,0.5", "NA,0.5")
+    assert parse_log(item, named.encode()).actions[:2].tolist() == [0, 1]
+    with pytest.raises(SpecError, match="column 'action' must be one of 01, NA"):
+        parse_log(item, named.replace("01,0.5", "1,0.5", 1).encode())
+
+
+def test_truth_values_are_no_rewards():
+    item = LoggedSpec(kind="logged", path="log.csv", actions=["a", "b"])
+    text = LOG.replace(",0,x", ",False,x").replace(",1,x", ",True,x")
+    with pytest.raises(SpecError, match="column 'reward' must hold numbers, such as 1 and 0, and not true and false"):
+        parse_log(item, text.encode())

@@ -195,6 +195,9 @@ def test_the_same_cell_twice_is_refused(write_spec):
 
 
 TABLE_MISTAKES = {
+    "0.1,0_1\n": r":3: the reward of action 'b' is '0_1'; it must be a number",
+    "0.1,true\n": r":3: the reward of action 'b' is 'true'; it must be a number",
+    '0.1,"0".5\n': r"rewards.csv cannot be read: ',' expected after '\"'",
     "0.1,nan\n": r":3: the reward of action 'b' is 'nan'; it must be a number",
     "0.1,2.5\n": r":3: the reward of action 'b' is '2.5'; it must be a number in the declared range \[0, 1\]",
     "0.1,x\n": r":3: the reward of action 'b' is 'x'; it must",

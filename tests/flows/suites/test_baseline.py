@@ -253,6 +253,25 @@ def test_a_file_that_is_no_baseline_is_refused(tmp_path, text):
         baseline.read(tmp_path / "b.json")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('"replications":', '"replications": 1, "replications":', "the field 'replications' stands twice: remove one"),
+        ('"replications": 3', '"replications": true', "cells.0.regret.replications: Input should be a valid integer"),
+        ('"replications": 3', '"replications": "3"', "cells.0.regret.replications: Input should be a valid integer"),
+    ],
+)
+def test_a_baseline_is_taken_as_it_is_written_or_refused(tmp_path, before, after, message):
+    place, known = tmp_path / "b.json", _base(_cell("a", [1.0, 2.0, 1.5]))
+    baseline.write(place, known)
+    assert baseline.read(place) == known
+    text = place.read_text()
+    assert before in text
+    place.write_text(text.replace(before, after, 1))
+    with pytest.raises(SpecError, match=message):
+        baseline.read(place)
+
+
 def test_no_file_is_no_baseline(tmp_path):
     assert baseline.read(tmp_path / "none.json") is None
 

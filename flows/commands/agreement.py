@@ -1,0 +1,68 @@
+"""Work of more than a day is started only by those who mean it: one question for every command that starts work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from bandana.flows.running.executors import Resources
+    from bandana.flows.spec.spec import Spec
+
+_MOST_MEASURED = 100
+"""Cells that short trials measure, about a second each."""
+
+
+class Work(NamedTuple):
+    """Steps on a spec that a command is about to start."""
+
+    spec: Spec
+    steps: Sequence[str]
+
+
+def ask(
+    source: str,
+    work: Sequence[Work],
+    data: Path | None,
+    resources: Resources | None,
+    *,
+    is_agreed: bool,
+    audit_seconds: float = 0.0,
+) -> None:
+    """Refuses work that is estimated to take more than a day, unless `--yes` agreed to it.
+
+    Args:
+      source: what the work is called in the message.
+      work: all that is about to start.
+      data: the data folder, for what is done already; None or missing: nothing is.
+      resources: what the user chose.
+      is_agreed: whether `--yes` was given.
+      audit_seconds: of audits that belong to no spec, on one core.
+
+    Raises:
+      SpecError: it would take longer.
+    """
+    if is_agreed:
+        return
+    from bandana.flows.queries.cost import DAY, may_take_days
+    from bandana.flows.queries.explain import duration, explain
+    from bandana.flows.running.settings import n_workers
+    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.spec.plan import cells_of
+
+    shared = (resources.workers if resources is not None else None) or n_workers()
+    seconds, about = audit_seconds / shared, "about"
+    if may_take_days((cells_of(spec), steps) for spec, steps in work):
+        most = max(1, _MOST_MEASURED // len(work))
+        for place, (spec, steps) in enumerate(work, start=1):
+            seconds += explain(spec, steps, data, shared, most)["seconds"]
+            if seconds > DAY and place < len(work):
+                about = "at least"
+                break
+    if seconds > DAY:
+        how = "by short trials" if work else "by the number of replays"
+        raise SpecError(
+            f"{source}: {about} {duration(seconds)} of work on {shared} workers, {how}: start it with --yes if that is "
+            "meant, or make horizon, replications or replays smaller"
+        )

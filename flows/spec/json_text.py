@@ -1,0 +1,28 @@
+"""JSON files that Bandana writes and people keep, edit and merge: read so that nothing is guessed at."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_model(model: type[Model], content: bytes) -> Model:
+    """What a JSON text says, as a model; `true` is no number, `"1"` no number, and no field stands twice.
+
+    Raises:
+      pydantic.ValidationError: it is no JSON, or does not fit the model.
+      ValueError: a field stands twice.
+    """
+    found = model.model_validate_json(content, strict=True)
+    json.loads(content, object_pairs_hook=_once)
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"the field {twice[:80]!r} stands twice: remove one")

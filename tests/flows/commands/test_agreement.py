@@ -1,0 +1,100 @@
+"""Every command that starts work asks before more than a day of it, and starts nothing until that is agreed to."""
+
+import socket
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from bandana.flows.cli import app
+from bandana.flows.commands import agreement
+from bandana.flows.commands.agreement import Work
+from bandana.flows.commands.options import USER_MISTAKE
+from bandana.flows.queries import explain
+from bandana.flows.spec.benchmark_folder import written_version
+from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites import audit_all, suite, tune
+
+ASKS = "start it with --yes"
+MUCH = {"replications": 10**9, "block_size": 10**6, "horizon": 10**4}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_started(tmp_path, monkeypatch):
+    """What a command would do next is refused, so that a question that is not asked fails the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def refuse(*_, **__):
+        raise SpecError("started")
+
+    for module, name in ((suite, "suite"), (tune, "tune"), (audit_all, "audit_all")):
+        monkeypatch.setattr(module, name, refuse)
+    for name in ("begin", "warm_up", "while_the_server_starts"):
+        for command in ("suites", "audits", "leaderboard"):
+            monkeypatch.setattr(f"bandana.flows.commands.{command}.{name}", refuse, raising=False)
+    monkeypatch.setattr("bandana.flows.running.service.server", refuse)
+
+
+def _said(*command):
+    done = CliRunner().invoke(app, [*map(str, command)])
+    assert done.exit_code == USER_MISTAKE, done.output
+    return done.stderr
+
+
+@pytest.fixture
+def long_spec(write_spec):
+    """Years of rounds, which measuring tells in a second."""
+    return write_spec(**MUCH, twins=False, references=False, audit__replays=10**10)
+
+
+def _commands(folder, path):
+    """Each command that starts work, on a spec that takes years."""
+    tuned = yaml.safe_load(path.read_text())
+    tuned["tuning"] = {"parameter": "alpha", "values": [1, 2], "replications": 10**9}
+    tuned["algorithms"] = [{"algorithm": "ucb"}]
+    (folder / "tuned.yaml").write_text(yaml.safe_dump(tuned))
+    benchmark = folder / "benchmark"
+    benchmark.mkdir()
+    (benchmark / "arms.yaml").write_text(path.read_text())
+    (benchmark / "version.json").write_text(written_version(benchmark, "x", 1))
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    return {
+        "run": ["run", path],
+        "audit": ["audit", path],
+        "tune": ["tune", folder / "tuned.yaml"],
+        "serve": ["serve", path, "--port", port],
+        "audit --all": ["audit", "--all", "--replays", "1e12"],
+        "leaderboard": ["leaderboard", benchmark],
+    }
+
+
+@pytest.mark.parametrize("name", ["run", "audit", "tune", "serve", "audit --all", "leaderboard"])
+def test_more_than_a_day_of_work_is_asked_about(name, tmp_path, long_spec):
+    command = _commands(tmp_path, long_spec)[name]
+    said = _said(*command)
+    assert ASKS in said
+    assert said.count("\n") == 1
+    assert ASKS not in _said(*command, "--yes")
+
+
+def test_check_says_who_asks_and_what_is_short_is_not_asked_about(write_spec, long_spec):
+    run = CliRunner().invoke
+    shown = run(app, ["check", str(long_spec)])
+    assert (shown.exit_code, "ask for --yes" in shown.stdout) == (0, True)
+    assert "ask for --yes" not in run(app, ["check", str(write_spec())]).stdout
+    assert _said("run", write_spec()) == _said("audit", "--all", "--only", "adap-ucb tight") == "error: started\n"
+
+
+@pytest.mark.parametrize(("hours", "is_refused"), [(23.9, False), (24.1, True)])
+def test_a_day_is_the_limit_of_all_that_starts_together(hours, is_refused, write_spec, monkeypatch):
+    spec = load_spec(write_spec(horizon=10**12))
+    monkeypatch.setattr(explain, "explain", lambda *_: {"seconds": hours * 1200})
+    work = [Work(spec, ["benchmark"])] * 3
+    if is_refused:
+        with pytest.raises(SpecError, match=r"^x: about 24\.1 h of work on \d+ workers, by short trials"):
+            agreement.ask("x", work, None, None, is_agreed=False)
+    else:
+        agreement.ask("x", work, None, None, is_agreed=False)
+    agreement.ask("x", work, None, None, is_agreed=True)
