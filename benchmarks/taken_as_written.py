@@ -20,6 +20,7 @@ from pydantic import BaseModel
 
 _NOTHING, _TRUE, _FALSE = {"", "~", "null"}, {"true", "yes", "on"}, {"false", "no", "off"}
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?", re.I)
+_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _MERGE, _GRID = "<<", 1e-8  # rewards are rounded to a grid
 _UNCHECKED = re.compile(
     r"(?:\.at_test_budget)?\.(?:provenance|coverage|power|controls\[\d+\]\.(?:fault|measured|limit)"
@@ -31,7 +32,7 @@ searches without replays covered and caught, and by how much. Their kinds are ch
 
 def spec_differs(text: str, spec: BaseModel) -> str | None:
     """The first value of a spec's text that the spec does not hold; None if there is none."""
-    return next(_differences(_plain(yaml.compose(text, Loader=yaml.BaseLoader)), spec, "spec"), None)
+    return next(_differences(_plain(yaml.compose(text, Loader=_LOADER)), spec, "spec"), None)
 
 
 def _plain(node: Any) -> Any:

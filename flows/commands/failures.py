@@ -60,7 +60,7 @@ def explain(error: BaseException) -> tuple[str, int]:
         return f"{said}; finished work is kept; run the same command again to continue", FAILURE
     if any(type(link).__name__ == "TaskRunTimeoutError" for link in chain):
         advice = "raise block_timeout or audit_timeout in the spec's field `execution`, or make block_size smaller"
-        return f"{error}: finished work is kept; {advice}, and run the same command again", FAILURE
+        return f"{str(error).rstrip('.')}: finished work is kept; {advice}, and run the same command again", FAILURE
     if isinstance(error, PermissionError):
         return f"no permission: {error}; choose another folder with --data", FAILURE
     return f"{type(error).__name__}: {error} (run again with --debug for the traceback)", FAILURE

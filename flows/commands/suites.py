@@ -191,12 +191,10 @@ def _run(
     as_json: bool,
 ) -> None:
     """Checks the spec's data and audits, runs the steps, and says where everything lies."""
-    from bandana.flows.running.executors import check_timeouts
     from bandana.flows.spec.environment_kinds import environments_of
     from bandana.flows.spec.mistakes import SpecError
     from bandana.flows.spec.plan import cells_of, check_cells
 
-    check_timeouts(resources, spec.execution.model_fields_set)
     cells = cells_of(spec)
     for environment in environments_of(spec):
         environment.check()

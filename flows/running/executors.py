@@ -10,7 +10,6 @@ import errno
 import gc
 import ipaddress
 import sqlite3
-from collections.abc import Collection
 from concurrent.futures import BrokenExecutor
 from enum import StrEnum
 from functools import partial
@@ -69,24 +68,6 @@ class Resources(BaseModel):
         # Looked up and not imported: the settings of Prefect must stand before it is.
         if self.executor is Executor.DASK and find_spec("prefect_dask") is None:
             raise SpecError("--executor dask needs more packages: pip install 'bandana[dask]'")
-
-
-def check_timeouts(resources: Resources | None, asked: Collection[str]) -> None:
-    """Refuses time limits that a spec names where nobody keeps them.
-
-    Args:
-      resources: what the user chose.
-      asked: names of the fields of `execution` that the spec gives.
-
-    Raises:
-      SpecError: a limit under Dask, whose workers cannot end a block that is running.
-    """
-    limits = [name for name in ("block_timeout", "audit_timeout") if name in asked]
-    if limits and resources is not None and resources.executor is Executor.DASK:
-        raise SpecError(
-            f"execution.{limits[0]}: a Dask worker cannot end a block that is running, so the limit means nothing: leave it "
-            "out, or use --executor processes"
-        )
 
 
 def _is_protected(address: str) -> bool:

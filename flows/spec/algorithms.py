@@ -12,10 +12,12 @@ from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Kind, Parameter
 from bandana.flows.spec.effort import Replays
-from bandana.flows.spec.fields import Count, OneOrSeveral, Positive, Share, Strict
+from bandana.flows.spec.fields import MOST_FEATURES, Count, NoTruth, OneOrSeveral, Positive, Share, Strict
 from bandana.privacy_core import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP
 
 _LEAST, _MOST = 1e-9, 1e9
+_MOST_OF = {"n_features": MOST_FEATURES}
+"""Counts of which a table is made, and beyond which none could be."""
 
 
 def _within_reach(value: float) -> float:
@@ -229,6 +231,8 @@ def type_of(parameter: Parameter) -> Any:
     """What pydantic calls the values that a parameter takes."""
     if parameter.kind is Kind.CHOICE:
         return Literal[parameter.options]
+    if parameter.name in _MOST_OF:
+        return Annotated[int, Field(ge=1, le=_MOST_OF[parameter.name]), NoTruth]
     return {Kind.POSITIVE: Positive, Kind.SHARE: Share, Kind.COUNT: Count}[parameter.kind]
 
 

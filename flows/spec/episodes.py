@@ -20,7 +20,7 @@ from bandana.algorithms.observers import EpisodicRegretCurve
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.flows.spec.environment import CONSTANT, UNIFORM, Environment, EnvironmentFields, Item, Purpose
-from bandana.flows.spec.fields import Count, Positive
+from bandana.flows.spec.fields import MOST_ENTRIES, Actions, Dimension, Positive, States, Steps
 
 REGRET = (
     "Regret is the sum over all steps of what the action costs against the best policy, if all later actions are best "
@@ -154,7 +154,7 @@ class HypercubeSpec(_KnownSpec):
 
     kind: Literal["hypercube"]
     dimension: Annotated[int, Field(ge=2, le=8)] = Field(2, description="d; there are 2^(d - 1) actions.")
-    steps: Annotated[int, Field(ge=2)] = Field(2, description="Steps in each episode.")
+    steps: Annotated[Steps, Field(ge=2)] = Field(2, description="Steps in each episode.")
     base: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Chance to reach the good state at a step, on average over actions; 1 / steps if left out."
     )
@@ -184,7 +184,7 @@ class PatientsSpec(_KnownSpec):
     """Arriving patients are treated over a few visits; made up: `bandana.algorithms.environments.mdp_instances.patients`."""
 
     kind: Literal["patients"]
-    steps: Count = Field(4, description="Visits of a patient.")
+    steps: Steps = Field(4, description="Visits of a patient.")
     shares: Annotated[list[Chance], Field(min_length=3, max_length=3)] = Field(
         [0.2, 0.2, 0.6],
         description="Shares of patients whose disease passes by itself, responds to drug A, or responds to drug B.",
@@ -238,11 +238,17 @@ class ModesSpec(EpisodesSpec):
 
     problem_kind = LINEAR_MDP
     kind: Literal["modes"]
-    states: Annotated[int, Field(ge=2)] = Field(4, description="Number of states.")
-    actions: Annotated[int, Field(ge=2)] = Field(2, description="Number of actions.")
-    dimension: Annotated[int, Field(ge=2)] = Field(2, description="Number of modes.")
-    steps: Count = Field(2, description="Steps in each episode.")
+    states: States = Field(4, description="Number of states.")
+    actions: Actions = Field(2, description="Number of actions.")
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(2, description="Number of modes.")
+    steps: Steps = Field(2, description="Steps in each episode.")
     sharpness: Positive = Field(4.0, description="How near features are to single modes: the larger, the easier.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> ModesSpec:
+        if (entries := self.states * self.actions * self.dimension) > MOST_ENTRIES:
+            raise ValueError(f"states times actions times dimension must be at most {MOST_ENTRIES:,}, got {entries:,}")
+        return self
 
 
 class _Modes(Episodes[ModesSpec]):

@@ -25,6 +25,14 @@ NoTruth = BeforeValidator(_no_truth)
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), NoTruth]
 Share = Annotated[float, Field(gt=0, lt=1), NoTruth]
 Count = Annotated[int, Field(ge=1, le=MOST), NoTruth]
+Actions = Annotated[int, Field(ge=2, le=10_000), NoTruth]
+"""How many actions, arms or points there are to choose from."""
+States = Annotated[int, Field(ge=2, le=200), NoTruth]
+Steps = Annotated[int, Field(ge=1, le=1_000), NoTruth]
+Dimension = Annotated[int, Field(ge=1, le=1_000), NoTruth]
+MOST_POINTS, MOST_FEATURES, MOST_ENTRIES = 4_096, 10_000, 10**6
+"""The largest pool of points, of which every pair has a kernel; number of features of a kernel; and table of a process."""
+Points = Annotated[int, Field(ge=1, le=MOST_POINTS), NoTruth]
 _EXPONENT = re.compile(r"[-+]?[0-9.]+e[-+]?[0-9]+", re.I)
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 

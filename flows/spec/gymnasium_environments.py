@@ -12,7 +12,7 @@ from bandana.algorithms.environments.mdp_instances import Instance, tabular
 from bandana.algorithms.problem import LINEAR_MDP
 from bandana.flows.spec.environment import Environment
 from bandana.flows.spec.episodes import Episodes, EpisodesSpec
-from bandana.flows.spec.fields import Count, Scalar
+from bandana.flows.spec.fields import Scalar, Steps
 from bandana.flows.spec.mistakes import SpecError
 
 _MOST = 512
@@ -25,7 +25,7 @@ class GymnasiumSpec(EpisodesSpec):
     problem_kind = LINEAR_MDP
     kind: Literal["gymnasium"]
     id: str = Field(description="Name in gymnasium, such as FrozenLake-v1.")
-    steps: Count = Field(20, description="Steps in each episode; one that ends sooner waits in a state that pays nothing.")
+    steps: Steps = Field(20, description="Steps in each episode; one that ends sooner waits in a state that pays nothing.")
     options: dict[str, Scalar] = Field({}, description="What `gymnasium.make` is called with.")
 
 

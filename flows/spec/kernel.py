@@ -39,7 +39,7 @@ from bandana.flows.spec.environment import (
     Item,
     Purpose,
 )
-from bandana.flows.spec.fields import Count, Positive
+from bandana.flows.spec.fields import MOST_POINTS, Actions, Count, Dimension, Points, Positive
 from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core import Interval
 
@@ -147,8 +147,8 @@ class GapSpec(KernelSpec):
 
     kind: Literal["rkhs-gap"]
     kernel: Stationary = Field("squared-exponential", description=_OF_KERNEL)
-    actions: Annotated[int, Field(ge=2)] = Field(25, description="Actions of each user.")
-    dimension: Count = Field(2, description="Dimension of the points, which lie in the unit ball.")
+    actions: Actions = Field(25, description="Actions of each user.")
+    dimension: Dimension = Field(2, description="Dimension of the points, which lie in the unit ball.")
 
     @property
     def points_dimension(self) -> int:
@@ -274,7 +274,7 @@ class RkhsSpec(KernelSpec):
 
     problem_kind = POOLED
     kind: Literal["rkhs"]
-    contexts: Count = Field(10, description="Number of contexts, drawn with equal probability.")
+    contexts: Annotated[Points, Field(ge=1)] = Field(10, description="Number of contexts, drawn with equal probability.")
     unseen: Annotated[int, Field(ge=0)] = Field(
         0, description="How many of the contexts are never drawn; a record may hold them all the same."
     )
@@ -285,9 +285,9 @@ class RkhsSpec(KernelSpec):
         None,
         description="Relative frequencies that algorithms are told in place of the true ones; the true ones if left out.",
     )
-    actions: Annotated[int, Field(ge=2)] = Field(50, description="Actions of each context.")
-    context_dimension: Count = Field(1, description="Coordinates of a context.")
-    action_dimension: Count = Field(1, description="Coordinates of an action.")
+    actions: Annotated[Points, Field(ge=2)] = Field(50, description="Actions of each context.")
+    context_dimension: Dimension = Field(1, description="Coordinates of a context.")
+    action_dimension: Dimension = Field(1, description="Coordinates of an action.")
     centers: Count | None = Field(None, description="Points of the pool whose kernels the function sums; 8 if left out.")
     functions: Literal["one", "each"] = Field(
         "one", description="Whether all replications play one function, or each a function of its own."
@@ -318,6 +318,8 @@ class RkhsSpec(KernelSpec):
 
     @model_validator(mode="after")
     def _consistent(self) -> RkhsSpec:
+        if (points := self.contexts * self.actions) > MOST_POINTS:
+            raise ValueError(f"contexts times actions must be at most {MOST_POINTS:,} points, got {points:,}")
         if self.noise is not None and self.rewards != "gaussian":
             raise ValueError("noise is that of gaussian rewards: two-point ones have none to choose")
         for name, law in (("law", self.law), ("assumed_law", self.assumed_law)):

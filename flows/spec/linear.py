@@ -35,7 +35,7 @@ from bandana.flows.spec.environment import (
     Item,
     Purpose,
 )
-from bandana.flows.spec.fields import Count
+from bandana.flows.spec.fields import Actions, Dimension
 from bandana.privacy_core import Interval
 
 _ROUNDING = 1e-12
@@ -65,8 +65,8 @@ class LinearSpec(_LinearSpec):
     problem_kind = LINEAR
     kind: Literal["linear"]
     features: list[list[float]] | None = Field(None, description="One vector an arm, of norm at most 1; they must span.")
-    arms: Annotated[int, Field(ge=2)] | None = Field(None, description="Number of arms to draw.")
-    dimension: Annotated[int, Field(ge=1)] | None = Field(None, description="Dimension of the arms that are drawn.")
+    arms: Actions | None = Field(None, description="Number of arms to draw.")
+    dimension: Dimension | None = Field(None, description="Dimension of the arms that are drawn.")
     rewards: Literal["bernoulli", "uniform"] = Field("bernoulli", description="Law of a reward.")
     low: float = Field(0.0, description="Least reward.")
     high: float = Field(1.0, description="Largest reward.")
@@ -167,8 +167,8 @@ class SphereSpec(_LinearSpec):
 
     problem_kind = CONTEXTUAL
     kind: Literal["sphere"]
-    actions: Annotated[int, Field(ge=2)] = Field(description="Actions of each user.")
-    dimension: Count = Field(description="Dimension of the action vectors.")
+    actions: Actions = Field(description="Actions of each user.")
+    dimension: Dimension = Field(description="Dimension of the action vectors.")
     rewards: Literal["two-point", "uniform"] = Field("two-point", description="Law of a reward.")
     low: float = Field(-1.0, description="Least reward.")
     high: float = Field(1.0, description="Largest reward.")

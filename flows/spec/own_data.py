@@ -132,6 +132,8 @@ def _digest(item: DataFileSpec, content: bytes, secret: bytes) -> str:
 
 def _read(item: DataFileSpec) -> _Held:
     try:
+        if item.path.exists() and not item.path.is_file():  # a device or a pipe may never end
+            raise SpecError(f"environment.path: {item.path} is not a regular file")
         with item.path.open("rb") as file:
             looks = _looks_of(os.fstat(file.fileno()))
             return _Held(file.read(), looks)

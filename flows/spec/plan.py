@@ -12,6 +12,7 @@ import numpy as np
 from bandana.algorithms.claim import for_users, per_record
 from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings
 from bandana.algorithms.lower_bounds.selection import lower_bound
+from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
 from bandana.algorithms.protocol import Algorithm, IntArray
 from bandana.flows.keys import identity
 from bandana.flows.keys.content import content_key
@@ -35,6 +36,7 @@ NONE, SECURE, REPRODUCIBLE = "none", "secure", "reproducible"
 _FEW_ROUNDS = 1_000_000
 _LEVELS = {"epsilon": "eps", "rho": "rho"}
 """Level of privacy, as settings call it -> as a cell's name does."""
+_FEW_POINTS, _FEW_NUMBERS, _FEW_EPISODES = 1024, 200_000, 10**7
 _CHECKED: set[tuple[str, str]] = set()
 """Keys of the cells of users' algorithms that were found to keep the protocol."""
 
@@ -349,6 +351,8 @@ def _to_users(entry: Entry, settings: Settings, users: Participation | None) -> 
 def check_cells(cells: Sequence[Cell]) -> None:
     """Builds every algorithm, and states every claim, before any work: some parameters leave no room for either.
 
+    What takes seconds to build, on thousands of points or of arms in many dimensions, is built where it is played.
+
     Raises:
       SpecError: one cannot be built, or nothing can be said of its noise.
     """
@@ -357,7 +361,7 @@ def check_cells(cells: Sequence[Cell]) -> None:
             if cell.is_private:
                 claim = cell.claim()
                 claim.epsilon_at(cell.spec.audit.delta)
-            if not cell.entry.stated and not cell.is_expected:
+            if not cell.entry.stated and not cell.is_expected and is_built_at_once(cell.settings.problem):
                 cell.algorithm()
         except SpecError:
             raise
@@ -421,12 +425,23 @@ def _check_features(place: int, environment: Environment[Any], entry: Entry, fou
 
     Calibrations and privacy levels do not matter: one of each choice of parameters is built.
     """
+    if not is_built_at_once(found[0].problem):
+        return
     first = {tuple(settings.parameters.items()): settings for settings in reversed(found)}
     for settings in first.values():
         try:
             entry.build(settings)
         except ValueError as error:
             raise SpecError(f"algorithms.{place}: {entry.label} on {environment.label}: {error}") from error
+
+
+def is_built_at_once(problem: Problem) -> bool:
+    """Whether an algorithm for it is built in a fraction of a second."""
+    if problem.pool is not None:
+        return problem.pool.n_contexts * problem.pool.n_actions <= _FEW_POINTS
+    if problem.kind in (MIXTURE, LINEAR_MDP) and problem.horizon > _FEW_EPISODES:
+        return False
+    return problem.n_actions * (problem.dimension or 1) ** 2 <= _FEW_NUMBERS
 
 
 def _check_own(item: OwnAlgorithmSpec, cells: Sequence[Cell]) -> None:

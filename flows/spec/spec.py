@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ from bandana.flows.spec.mistakes import SpecError, explain_all, line_of
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.tuned import TuningSpec
 
-_MOST_BLOCKS = 10_000
+_MOST_BLOCKS, _MOST_BYTES = 10_000, 4 << 20
 
 
 class AuditSpec(Strict):
@@ -228,7 +229,11 @@ def load_spec(path: Path) -> Spec:
       SpecError: the file cannot be read, is no YAML, or a field is wrong; every mistake is listed with its line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise SpecError(f"{path}: a spec has at most {_MOST_BYTES:,} bytes")
+        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8").read()
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: cannot be read: {error}") from error
     return parse_spec(text, str(path), path.parent)

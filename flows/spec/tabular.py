@@ -12,7 +12,7 @@ from bandana.algorithms.environments.tabular_instances import inventory, river_s
 from bandana.algorithms.problem import LINEAR_MDP
 from bandana.flows.spec.environment import Environment
 from bandana.flows.spec.episodes import Episodes, EpisodesSpec
-from bandana.flows.spec.fields import Count
+from bandana.flows.spec.fields import NoTruth, States, Steps
 
 
 class RiverSwimSpec(EpisodesSpec):
@@ -20,8 +20,8 @@ class RiverSwimSpec(EpisodesSpec):
 
     problem_kind = LINEAR_MDP
     kind: Literal["river-swim"]
-    states: Annotated[int, Field(ge=2)] = Field(5, description="Number of states: the more, the harder.")
-    steps: Count = Field(10, description="Steps in each episode.")
+    states: States = Field(5, description="Number of states: the more, the harder.")
+    steps: Steps = Field(10, description="Steps in each episode.")
 
 
 class _RiverSwim(Episodes[RiverSwimSpec]):
@@ -42,8 +42,8 @@ class InventorySpec(EpisodesSpec):
 
     problem_kind = LINEAR_MDP
     kind: Literal["inventory"]
-    capacity: Count = Field(4, description="Largest stock; there is one more state.")
-    steps: Count = Field(5, description="Days in each episode.")
+    capacity: Annotated[int, Field(ge=1, le=199), NoTruth] = Field(4, description="Largest stock; there is one more state.")
+    steps: Steps = Field(5, description="Days in each episode.")
 
 
 class _Inventory(Episodes[InventorySpec]):

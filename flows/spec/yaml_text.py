@@ -23,6 +23,7 @@ _READ = {
 }  # fmt: skip
 _MERGE = f"{_TAG}merge"
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")
+_UNREADABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _CONSTRUCTOR = yaml.constructor.SafeConstructor()
 
 
@@ -132,6 +133,10 @@ def _scalar(node: Any, field: str, source: str) -> Any:
     where = f"{source}:{node.start_mark.line + 1}: {shortened(field) or 'spec'}:"
     if len(text) > _LONGEST:
         raise SpecError(f"{where} a value has at most {_LONGEST:,} characters, got {len(text):,}: {shortened(repr(text))}")
+    if found := _UNREADABLE.search(text):
+        raise SpecError(f"{where} a value is text without control characters, got {found.group()!r} in it")
+    if node.tag == f"{_TAG}null" and text.lower() not in ("", "~", "null"):
+        raise SpecError(f"{where} must be nothing, got {shortened(repr(text))}")
     if node.tag == _MERGE or (node.tag == f"{_TAG}value" and text == "="):
         return text
     if node.tag not in _READ:

@@ -11,6 +11,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
 
 from bandana.flows.keys.identity import check_same
+from bandana.flows.running import time_limit
 from bandana.flows.running.executors import Executor, Resources, patience, task_runner
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.progress import bar
@@ -38,7 +39,9 @@ def _audit(cell: Cell, store: Store, label: str, key: str) -> tuple[dict[str, An
     """The audit's entry in the report, and the seconds that it took; under the key that the flow knows it by."""
     start = perf_counter()
     check_same(key, audit_key(cell))
-    return audit_entry(cell, audit_cell(cell, store), is_anonymous=store.is_anonymous), round(perf_counter() - start, 3)
+    with time_limit.kept(store.path(time_limit.LATE, key)):
+        outcome = audit_cell(cell, store)
+    return audit_entry(cell, outcome, is_anonymous=store.is_anonymous), round(perf_counter() - start, 3)
 
 
 @task(name="track-audit", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)

@@ -17,6 +17,7 @@ from bandana.audits.subjects import subjects
 from bandana.audits.summary import summarize
 from bandana.flows.keys import identity, provenance
 from bandana.flows.keys.provenance import Making
+from bandana.flows.running import time_limit
 from bandana.flows.running.executors import Executor, Resources, patience, task_runner
 from bandana.flows.running.progress import bar
 from bandana.flows.running.settings import DataFolder
@@ -73,7 +74,8 @@ def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
 @task(name="audit-subject", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
 def _audit(label: str, effort: Effort, store: Store, key: str) -> dict[str, Any]:
     identity.check_same(key, key_of(label, effort))
-    return audit_subject(label, effort, store)
+    with time_limit.kept(store.path(time_limit.LATE, key)):
+        return audit_subject(label, effort, store)
 
 
 @flow(name="audit-all", persist_result=False)

@@ -18,7 +18,7 @@ from bandana.flows.keys.identity import key_of
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running.store import Store, write_first
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Cell
+from bandana.flows.spec.plan import Cell, is_built_at_once
 from bandana.flows.suites import own_replays, replays
 from bandana.privacy_core import ReproducibleNoise
 
@@ -107,7 +107,8 @@ def check_audits(cells: Iterable[Cell]) -> None:
     for cell in cells:
         if cell.is_private and not cell.entry.stated:
             try:
-                cell.entry.in_audit(cell.entry.at_test_budget(cell.in_audit()))
+                if is_built_at_once((settings := cell.in_audit()).problem):
+                    cell.entry.in_audit(cell.entry.at_test_budget(settings))
             except ValueError as error:
                 raise SpecError(f"audit.rounds: {cell.name}: {error}") from error
 

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from bandana.algorithms import catalog
 from bandana.flows.cli import app
 from bandana.flows.commands import agreement
 from bandana.flows.commands.agreement import Work
@@ -51,12 +52,15 @@ def long_spec(write_spec):
 def _commands(folder, path):
     """Each command that starts work, on a spec that takes years."""
     tuned = yaml.safe_load(path.read_text())
-    tuned["tuning"] = {"parameter": "alpha", "values": [1, 2], "replications": 10**9}
-    tuned["algorithms"] = [{"algorithm": "ucb"}]
+    tuned["tuning"] = {"parameter": "beta", "values": [1, 2], "replications": 10**9}
     (folder / "tuned.yaml").write_text(yaml.safe_dump(tuned))
     benchmark = folder / "benchmark"
     benchmark.mkdir()
-    (benchmark / "arms.yaml").write_text(path.read_text())
+    del tuned["tuning"]
+    tuned["algorithms"] = [{"all": "private", "mu": 1, "calibrations": "tight", "leave_out": []}]
+    playing = {entry.name for entry in catalog.known() if "finite" in entry.plays_on}
+    tuned["algorithms"][0]["leave_out"] = sorted(playing - {"adar-ucb"})
+    (benchmark / "arms.yaml").write_text(yaml.safe_dump(tuned))
     (benchmark / "version.json").write_text(written_version(benchmark, "x", 1))
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]

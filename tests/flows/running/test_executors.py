@@ -16,7 +16,6 @@ from bandana.flows.keys import provenance
 from bandana.flows.running.executors import (
     Executor,
     Resources,
-    check_timeouts,
     is_infrastructure_fault,
     patience,
     task_runner,
@@ -113,14 +112,6 @@ def test_a_scheduler_of_this_machine_or_with_tls_is_taken(address):
 def test_insecure_is_for_an_address():
     with pytest.raises(SpecError, match="--insecure: only with --dask-address"):
         Resources(executor=Executor.DASK, insecure=True).check()
-
-
-def test_time_limits_that_nobody_keeps_are_refused():
-    with pytest.raises(SpecError, match=r"execution\.audit_timeout: a Dask worker cannot end a block"):
-        check_timeouts(Resources(executor=Executor.DASK), {"audit_timeout", "retries"})
-    check_timeouts(Resources(executor=Executor.DASK), {"retries"})
-    check_timeouts(Resources(executor=Executor.PROCESSES), {"block_timeout"})
-    check_timeouts(None, {"block_timeout"})
 
 
 def test_dask_gets_processes_of_this_machine_that_listen_on_loopback_alone():

@@ -9,7 +9,7 @@ from small_spec import SMALL
 
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
-from bandana.flows.spec.spec import parse_spec
+from bandana.flows.spec.spec import load_spec, parse_spec
 
 _LAUGHS = "l0: &l0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]\n" for i in range(1, 10)
@@ -98,8 +98,39 @@ HOSTILE = {
     "a list for a name": ("seed: 7", "? [a]\n: 7", "spec:3: spec: the name of a field is a word"),
     "a character that moves the cursor": (
         "title: A small",
-        'title: "\\e[31m"\n"a\\nb": A small',
+        'title: "x"\n"a\\nb": A small',
         "spec:3: spec: the name of a field is printable",
+    ),
+    "a value that does": (
+        "title: A small experiment",
+        'title: "\\e[31m A small experiment"',
+        "spec:2: title: a value is text without control characters, got '\\x1b' in it",
+    ),
+    "a path that ends early": (
+        "kind: bernoulli",
+        'kind: "bern\\0oulli"',
+        "spec:5: environment.kind: a value is text without control characters",
+    ),
+    "nothing that is something": ("horizon: 500", "horizon: !!null 3", "spec:7: horizon: must be nothing, got '3'"),
+    "more actions than memory": (
+        "kind: bernoulli\n  means: [0.8, 0.4]",
+        "{kind: rkhs, contexts: 5, actions: 1000000}",
+        "spec:5: environment.actions: Input should be less than or equal to 4096, got 1000000",
+    ),
+    "more points than a kernel's table": (
+        "kind: bernoulli\n  means: [0.8, 0.4]",
+        "{kind: rkhs, contexts: 100, actions: 100}",
+        "spec:5: environment.contexts: contexts times actions must be at most 4,096 points, got 10,000",
+    ),
+    "more vectors than memory": (
+        "kind: bernoulli\n  means: [0.8, 0.4]",
+        "{kind: sphere, actions: 10000000000, dimension: 3}",
+        "spec:5: environment.actions: Input should be less than or equal to 10000, got 10000000000",
+    ),
+    "a process whose table is too large": (
+        "kind: bernoulli\n  means: [0.8, 0.4]",
+        "{kind: modes, states: 200, actions: 1000, dimension: 100}",
+        "spec:5: environment.states: states times actions times dimension must be at most 1,000,000, got 20,000,000",
     ),
     "a null byte": ("name: small", "name: sm\x00all", "spec:1: not valid YAML: "),
     "a hundred million files": ("block_size: 4", "block_size: 1\nseed_: 1", "spec:10: seed_: unknown field"),
@@ -157,3 +188,11 @@ def test_a_cell_has_no_more_files_than_a_folder_can_list():
         text
     )
     parse_spec(text.replace("block_size: 1\n", "block_size: 10000\n"), "spec", Path())
+
+
+def test_what_never_ends_is_not_read_to_its_end(tmp_path):
+    text = SMALL.replace("kind: bernoulli\n  means: [0.8, 0.4]", "kind: table\n  path: /dev/zero")
+    with pytest.raises(SpecError, match="/dev/zero is not a regular file"):
+        cells_of(parse_spec(text, "spec", tmp_path))
+    with pytest.raises(SpecError, match=r"/dev/zero: a spec has at most 4,194,304 bytes"):
+        load_spec(Path("/dev/zero"))
