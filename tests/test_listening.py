@@ -3,9 +3,11 @@
 import os
 import re
 import socket
+import time
 
 import pytest
 from documentation import ROOT, blocks, pages
+from documented_servers import STAYS, Place, _commands_of, commands, staying, unknown
 from intruder import is_refused
 from listening import Terminals, admits, beyond_loopback, listening, shows_pages
 
@@ -37,6 +39,66 @@ def test_every_documented_server_names_the_loopback_interface_and_asks_for_a_pas
     assert {re.search(_SERVERS, line).group() for _, _, line in found} >= {
         "prefect server start", "dask scheduler", "dask worker", "python -m bandana.flows.tracking.team_server server",
     }  # fmt: skip
+
+
+def test_every_documented_program_is_known_to_stay_or_to_end():
+    """What a page starts and no test knows would be scanned by none: say in `documented_servers.py` whether it stays."""
+    assert not [str(line) for line in unknown()]
+    assert {line.kind for line in staying()} == {*STAYS}
+
+
+def test_no_documented_line_that_stays_names_another_interface():
+    for line in staying():
+        for option in re.findall(r"--[a-z-]*(?:host|address|bind|interface|listen)[a-z-]*[ =](\S+)", line.words):
+            assert option.startswith("127.0.0.1"), line
+        assert "--with-healthcheck" not in line.words, f"{line}: its page of health listens on all interfaces"
+        if line.kind in ("prefect server", "mlflow server", "dask scheduler", "dask worker"):
+            assert "--host 127.0.0.1" in line.words, line
+    for line in commands():
+        for port in re.findall(r"(?:--publish|-p)[ =](\S+:\S+)", line.words):
+            assert port.startswith("127.0.0.1:"), line
+
+
+@pytest.mark.parametrize(
+    ("body", "language", "expected"),
+    [
+        ("A=1 B='x y' \\\n  mlflow server --host 127.0.0.1", "sh", ["mlflow server --host 127.0.0.1"]),
+        ("cd x && exec prefect worker start --pool a # stays", "sh", ["cd x", "prefect worker start --pool a"]),
+        ("$ bandana ui\nMLflow starts; dask worker\n$ ls", "console", ["bandana ui", "ls"]),
+        ("python -c 'a; b && c' | tail -n 1", "sh", ["python -c 'a; b && c'", "tail -n 1"]),
+        ("for i in 1 2; do bandana serve $i; done", "sh", ["for i in 1 2", "bandana serve $i", "done"]),
+        ("cat > x <<'END'\nnginx\nEND\nuvicorn app", "sh", ["cat > x", "uvicorn app"]),
+    ],
+)
+def test_commands_are_found_in_blocks(body, language, expected):
+    assert [" ".join(words.split()) for words in _commands_of(body, is_console=language == "console")] == expected
+
+
+def _lines():
+    return [pytest.param(line, id=f"{line.page} {line.kind}") for line in staying()]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("line", _lines())
+def test_what_a_documented_line_starts_listens_on_loopback_alone(line, tmp_path):
+    """Each as it stands, with what it needs; every socket of it and its children, for ten seconds after it is ready."""
+    with Terminals(tmp_path, "") as terminals:
+        place = Place(tmp_path)
+        process = place.start(line, terminals)
+        if line.kind == "prefect worker":  # it asks, and nobody asks it
+            terminals.wait(lambda: "started" in (tmp_path / "terminals.log").read_text(errors="replace"))
+        elif line.kind == "bandana serve" and "--server" in line.words:
+            terminals.wait(lambda: "Ctrl-C" in (tmp_path / "terminals.log").read_text(errors="replace"))
+        else:
+            wanted = {"dask worker": 6, "dask scheduler": 2}.get(line.kind, 1)
+            terminals.wait(lambda: len(listening(process)) >= wanted)
+        seen, deadline = set(), time.monotonic() + 10
+        while time.monotonic() < deadline:
+            seen |= listening(process)
+            assert all(one.poll() is None for one in terminals.processes)
+            time.sleep(0.2)
+        assert not beyond_loopback(seen), (tmp_path / "terminals.log").read_text(errors="replace")
+        assert seen or line.kind in ("prefect worker", "bandana serve")
 
 
 def test_no_documented_line_writes_a_password():

@@ -274,10 +274,8 @@ class RkhsSpec(KernelSpec):
 
     problem_kind = POOLED
     kind: Literal["rkhs"]
-    contexts: Annotated[Points, Field(ge=1)] = Field(10, description="Number of contexts, drawn with equal probability.")
-    unseen: Annotated[int, Field(ge=0)] = Field(
-        0, description="How many of the contexts are never drawn; a record may hold them all the same."
-    )
+    contexts: Points = Field(10, description="Number of contexts, drawn with equal probability.")
+    unseen: Annotated[int, Field(ge=0)] = Field(0, description="Contexts that are never drawn, but that a record may hold.")
     law: Frequencies | None = Field(
         None, description="Relative frequencies of the contexts, one for each; all that are drawn have the same if left out."
     )

@@ -2,11 +2,13 @@
 
 import re
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from small_spec import SMALL
 
+from bandana.flows.queries.explain import explain
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import load_spec, parse_spec
@@ -196,3 +198,15 @@ def test_what_never_ends_is_not_read_to_its_end(tmp_path):
         cells_of(parse_spec(text, "spec", tmp_path))
     with pytest.raises(SpecError, match=r"/dev/zero: a spec has at most 4,194,304 bytes"):
         load_spec(Path("/dev/zero"))
+
+
+def test_the_most_blocks_of_a_cell_are_explained_in_little_memory():
+    text = SMALL.replace("replications: 6", "replications: 100000000").replace("block_size: 4", "block_size: 10000")
+    tracemalloc.start()
+    try:
+        found = explain(parse_spec(text, "spec", Path()), ["benchmark", "audit", "report"], None)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [cell["blocks"] for cell in found["cells"]] == [10_000, 10_000]
+    assert peak < 200 << 20
