@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?", 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _MERGE, _GRID = "<<", 1e-8  # rewards are rounded to a grid
 _UNCHECKED = re.compile(
-    r"(?:\.at_test_budget)?\.(?:provenance|coverage|power|controls\[\d+\]\.(?:fault|measured|limit)"
+    r"(?:\.at_test_budget)?\.(?:provenance|coverage|power|controls\[\d+\]\.(?:fault|measured|limit)|bounds\[\d+\]\.(?:attack|neighbor)"
     r"|subject\.source|about\.(?:table|noise source|seeds|probes))\b"
 )
 """Places in evidence that its scores cannot confirm, which verification shows without a yes: how it came to be, what
@@ -187,12 +187,19 @@ def _changed(first: Any, second: Any, place: str) -> Iterator[str]:
             if name in first and name in second:
                 yield from _changed(first[name], second[name], f"{place}.{name}")
             else:
-                yield f"{place}.{name} is new or missing, and verified"
+                if first.get(name, second.get(name)) != 0:  # what is left out is 0
+                    yield f"{place}.{name} is new or missing, and verified"
     elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
         for i, (one, other) in enumerate(zip(first, second, strict=True)):
             yield from _changed(one, other, f"{place}[{i}]")
-    elif json.dumps(first) != json.dumps(second):
+    elif not _agree(first, second):
         yield f"{place}: {str(second)[:80]!r} became {str(first)[:80]!r}, and is verified"
+
+
+def _agree(first: Any, second: Any) -> bool:
+    """Whether two values are equal, numbers as far as verification tells them apart."""
+    numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in (first, second)]
+    return math.isclose(first, second, rel_tol=1e-9) if all(numbers) else json.dumps(first) == json.dumps(second)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

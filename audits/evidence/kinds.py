@@ -31,6 +31,10 @@ class Anything:
     """Whatever JSON has."""
 
 
+class Event:
+    """A mapping of numbers, and a name under `event`."""
+
+
 class Each:
     """A mapping, of which every value is of one kind; or null, where that is allowed."""
 
@@ -62,7 +66,7 @@ _PART: dict[str, Any] = {
             "parameters": Each(Anything), "level": Number, "lower": Number, "scores": Text,
         }
     ],
-    "events": Maybe([Each(Anything)]),
+    "events": Maybe([Event]),
     "counterexample": Maybe(Each(Anything)),
     "noise_finding": Maybe(Text),
     "controls": [
@@ -127,6 +131,10 @@ def _check(value: Any, kind: Any, place: str) -> None:
             raise _wrong(place, "a list", value)
         for i, item in enumerate(value):
             _check(item, kind[0], f"{place}[{i}]")
+    elif kind is Event:
+        _check(value, Each(Anything), place)
+        for name, item in value.items():
+            _check(item, Text if name == "event" else Number, f"{place}.{name}")
     elif kind is Text and not isinstance(value, str):
         raise _wrong(place, "text", value)
     elif kind is Truth and not isinstance(value, bool):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from bandana.algorithms.catalog import known
@@ -10,9 +11,10 @@ from bandana.algorithms.claim import Claim
 from bandana.algorithms.entry import Entry
 from bandana.audits.evidence import Line, Verification
 from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.fault import Control
 from bandana.audits.faults.places import ALWAYS, SOMETIMES
 from bandana.audits.faults.releases import GENERIC
-from bandana.audits.outcome import Outcome
+from bandana.audits.outcome import DETERMINISTIC, Outcome
 from bandana.audits.subjects import subjects
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.flows.keys.checkout import sources
@@ -34,7 +36,7 @@ def with_catalog(found: Verification, outcome: Outcome) -> Verification:
         line = Line("subject", outcome.subject.get("name", ""), "the catalog holds no such algorithm", False)
         return replace(found, lines=tuple(line if old.what == "subject" else old for old in found.lines))
     is_same = (outcome.provenance or {}).get("sources") == sources()
-    claim, faults = expected[0], expected[1] | {*ALWAYS}
+    claim, faults = expected[0], {*expected[1], *ALWAYS}
     whose = claim.statement.partition(" are ")[0]
     words = {
         "claim: statement": (outcome.claim.statement, f"{whose} are {outcome.claim.stated}"),
@@ -48,7 +50,24 @@ def with_catalog(found: Verification, outcome: Outcome) -> Verification:
     harmless = {name for name in noted.split(", ") if name}
     stated, listed = ", ".join(sorted(planted | harmless)), ", ".join(sorted(faults))
     lines.append(Line(_FAULTS, stated, listed, stated == listed if is_same or stated == listed else None))
+    lines.append(_check_searches(outcome, expected[1], is_same))
     return replace(found, lines=tuple(lines))
+
+
+def _check_searches(outcome: Outcome, searches: dict[str, set[str]], is_same: bool) -> Line:
+    """Which searches had to catch each planted fault: one that is left out is a fault that may have been missed."""
+    searches = {**searches, **{name: {DETERMINISTIC} for name in (*ALWAYS, *SOMETIMES)}}
+    stated: dict[str, set[str]] = {}
+    for control in outcome.all_controls:
+        stated.setdefault(control.name, set()).update(control.expected)
+    for name, left_out in re.findall(r"([\w-]+) \(for ([^)]*)\)", outcome.about.get(_NOT_PLANTED, "")):
+        stated.setdefault(name, set()).update(filter(None, left_out.split(", ")))
+    wrong = [name for name in searches if name in stated and stated[name] != searches[name]]
+    expected = "; ".join(f"{name} by {', '.join(sorted(searches[name]))}" for name in wrong)
+    is_ok = True if not wrong else (False if is_same else None)
+    return Line(
+        f"{_FAULTS}: who must catch them", "as stated" if not wrong else ", ".join(wrong), expected or "as stated", is_ok
+    )
 
 
 def _check_level(outcome: Outcome) -> list[Line]:
@@ -79,18 +98,26 @@ def _confirmed(line: Line, words: dict[str, tuple[str, str]], is_same: bool) -> 
     return Line(line.what, stated, confirmed, True if is_equal else (False if is_same else None))
 
 
-def _promised(name: str) -> tuple[Claim, set[str]] | None:
-    """The claim of the subject of that name, whose level may be another, and the names of its planted faults."""
+def _promised(name: str) -> tuple[Claim, dict[str, set[str]]] | None:
+    """The claim of the subject of that name, whose level may be another, and by whom its planted faults must be caught."""
     if name in (listed := subjects()):
         subject = listed[name]()
-        return subject.trial.claim, {control.name for control in subject.controls}
+        return subject.trial.claim, _searches(subject.controls)
     entry = _entry(name)
     if entry is None or entry.promise is None:
         return None
     calibration = next((found for found in entry.calibrations if name.startswith(f"{entry.label} {found}")), None)
     problem, _ = bed_of(entry, 8, 0)
     settings = bed_settings(entry, problem, calibration or entry.calibrations[0])
-    return entry.promise(settings), {control.name for control in CONTROLS.get(entry.label, GENERIC)}
+    return entry.promise(settings), _searches(CONTROLS.get(entry.label, GENERIC))
+
+
+def _searches(controls: Iterable[Control]) -> dict[str, set[str]]:
+    """Name of a fault -> the searches that must catch it, in any of its forms."""
+    found: dict[str, set[str]] = {}
+    for control in controls:
+        found.setdefault(control.name, set()).update(control.caught_by)
+    return found
 
 
 def _entry(name: str) -> Entry | None:

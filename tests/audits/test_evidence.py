@@ -16,6 +16,7 @@ from bandana.algorithms.problem import Problem
 from bandana.audits.audit import audit
 from bandana.audits.claims import parse
 from bandana.audits.evidence import UnusableEvidence, read, seal, to_bytes, verify, write
+from bandana.audits.evidence.kinds import from_json
 from bandana.audits.external.white_box import examine
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.outcome import Effort, Verdict
@@ -291,6 +292,16 @@ def test_constant_scores_support_no_pass(file):
         (_set("claim", "text", value="gdp(mu=1)"), "add relation=reward"),
         (_set("events", 0, "event", value="Cauchy"), "lacks 'Cauchy'"),
         (_set("effort", "replays", value=10), "replays must be at least 1000"),
+        (_set("power", value=True), "power must be a number, got True"),
+        (_set("power", value="1"), "power must be a number, got '1'"),
+        (_set("events", 0, "count", value=True), "events[0].count must be a number, got True"),
+        (_set("effort", "seed", value=1.5), "effort.seed must be a whole number, got 1.5"),
+        (
+            _set("effort", "replays", value=10**400),
+            "effort.replays must be a whole number, got a number of very many digits",
+        ),
+        (_set("claim", "theorem", value=None), "claim.theorem must be text, got None"),
+        (_set("reasons", value={}), "reasons must be a list, got {}"),
         (_array("transcript0_data", lambda s: s.astype(np.float64)), "must be float32"),
         (_array("transcript0_data", lambda s: s.reshape(2, -1)), "along one axis"),
     ],
@@ -300,6 +311,12 @@ def test_evidence_that_cannot_be_used_says_why(file, change, message):
     with pytest.raises(UnusableEvidence) as caught:
         verify(file)
     assert message in str(caught.value)
+
+
+def test_a_field_that_stands_twice_is_no_evidence():
+    assert from_json('{"a": [1, {"b": 2}]}') == {"a": [1, {"b": 2}]}
+    with pytest.raises(ValueError, match="'b' stands twice"):
+        from_json('{"a": [1, {"b": 2, "b": 3}]}')
 
 
 def test_what_is_no_evidence_is_refused(tmp_path):
