@@ -33,6 +33,8 @@ Dimension = Annotated[int, Field(ge=1, le=1_000), NoTruth]
 MOST_POINTS, MOST_FEATURES, MOST_ENTRIES = 4_096, 10_000, 10**6
 """The largest pool of points, of which every pair has a kernel; number of features of a kernel; and table of a process."""
 Points = Annotated[int, Field(ge=1, le=MOST_POINTS), NoTruth]
+Choices = Annotated[int, Field(ge=2, le=MOST_POINTS), NoTruth]
+"""How many points of a pool there are to choose from."""
 _EXPONENT = re.compile(r"[-+]?[0-9.]+e[-+]?[0-9]+", re.I)
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 

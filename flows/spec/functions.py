@@ -25,7 +25,7 @@ from bandana.algorithms.problem import FINITE, POOLED, Problem
 from bandana.algorithms.protocol import FloatArray
 from bandana.algorithms.rkhs.pool import Pool
 from bandana.flows.spec.environment import Environment, Purpose
-from bandana.flows.spec.fields import Points, Positive
+from bandana.flows.spec.fields import Choices, Positive
 from bandana.flows.spec.kernel import FEW_ACTIONS, MARGIN, KernelSpec, Pooled
 from bandana.privacy_core import Interval
 
@@ -35,7 +35,7 @@ class FunctionSpec(KernelSpec):
 
     problem_kind = POOLED
     kind: Literal["camelback", "styblinski-tang", "michalewicz"]
-    actions: Annotated[Points, Field(ge=2)] = Field(400, description="Points that can be chosen, the same in all rounds.")
+    actions: Choices = Field(400, description="Points that can be chosen, the same in all rounds.")
     points: Literal["uniform", "sobol"] = Field(
         "uniform", description="The best point and others: drawn uniformly, or the first ones of Sobol's sequence."
     )

@@ -39,7 +39,7 @@ from bandana.flows.spec.environment import (
     Item,
     Purpose,
 )
-from bandana.flows.spec.fields import MOST_POINTS, Actions, Count, Dimension, Points, Positive
+from bandana.flows.spec.fields import MOST_POINTS, Actions, Choices, Count, Dimension, Points, Positive
 from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core import Interval
 
@@ -283,7 +283,7 @@ class RkhsSpec(KernelSpec):
         None,
         description="Relative frequencies that algorithms are told in place of the true ones; the true ones if left out.",
     )
-    actions: Annotated[Points, Field(ge=2)] = Field(50, description="Actions of each context.")
+    actions: Choices = Field(50, description="Actions of each context.")
     context_dimension: Dimension = Field(1, description="Coordinates of a context.")
     action_dimension: Dimension = Field(1, description="Coordinates of an action.")
     centers: Count | None = Field(None, description="Points of the pool whose kernels the function sums; 8 if left out.")

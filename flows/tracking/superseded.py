@@ -117,7 +117,8 @@ class Superseded:
         """What `mlflow gc` does with one deleted run."""
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-        get_artifact_repository(run.info.artifact_uri).delete_artifacts()
+        repository: Any = get_artifact_repository(run.info.artifact_uri)
+        repository.delete_artifacts()
         address = urlsplit(run.info.artifact_uri)
         if address.scheme in ("", "file"):
             with suppress(OSError):  # it holds something else
