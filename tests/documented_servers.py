@@ -172,12 +172,10 @@ class Place:
 
     def _with_files(self, words: str) -> str:
         """The words with a small spec in place of each one that they name."""
-        from small_spec import SMALL
-
         found = []
         for i, word in enumerate(shlex.split(words)):
             if word.endswith(".yaml"):
-                tree = yaml.safe_load(SMALL)
+                tree = yaml.safe_load((ROOT / "experiments" / "smoke.yaml").read_text(encoding="utf-8"))
                 tree["name"] = f"small-{i}"
                 (self.folder / f"{i}.yaml").write_text(yaml.safe_dump(tree))
                 word = f"{i}.yaml"

@@ -29,7 +29,8 @@ _ENOUGH = 0.1  # seconds of one trial: longer ones tell no more
 _FIRST_HORIZON, _GROWTH = 256, 8
 _FIRST_OF_KERNELS = 32
 """Rounds that take milliseconds, and cost the same each."""
-_FEW = 8
+_FEW, _LEAST = 8, 1e-6
+"""Replicates of a trial; and seconds that each takes at least, where trials differ by less than they are measured."""
 _SEED = 1
 # Seconds on one core of an audit of 1e5 replays a side over 64 rounds; the demo's audits took about as long.
 _AUDIT_FLOOR, _AUDIT_FULL = 6.0, 24.0
@@ -87,7 +88,7 @@ def block_seconds(cell: Cell) -> float:
         now = _shortest(cell, horizon, few)
     slope = 1.0 if before == 0 else min(2.0, max(0.0, math.log(now / before, _GROWTH)))
     one = min(now, _shortest(cell, horizon, 1))
-    each = max(0.0, now - one) / max(1, few - 1)
+    each = max(_LEAST, (now - one) / max(1, few - 1))
     return float((one + each * (cell.spec.block_size - 1)) * (goal / horizon) ** slope)
 
 

@@ -18,7 +18,7 @@ from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import audit_all, suite, tune
 
 ASKS = "start it with --yes"
-MUCH = {"replications": 10**9, "block_size": 10**6, "horizon": 10**4}
+MUCH = {"replications": 10**13, "block_size": 10**9, "horizon": 10**4}
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def long_spec(write_spec):
 def _commands(folder, path):
     """Each command that starts work, on a spec that takes years."""
     tuned = yaml.safe_load(path.read_text())
-    tuned["tuning"] = {"parameter": "beta", "values": [1, 2], "replications": 10**9}
+    tuned["tuning"] = {"parameter": "beta", "values": [1, 2], "replications": 10**13}
     (folder / "tuned.yaml").write_text(yaml.safe_dump(tuned))
     benchmark = folder / "benchmark"
     benchmark.mkdir()
