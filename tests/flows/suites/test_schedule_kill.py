@@ -1,4 +1,7 @@
-"""`kill -9` of `bandana serve` in the middle of a night: within seconds nothing of it is left."""
+"""`kill -9` of `bandana serve` in the middle of a night: within seconds nothing of it is left.
+
+In `make test`: a process that ends with another one and takes its children along (`test_prefect_health`).
+"""
 
 import os
 import signal
