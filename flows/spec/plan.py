@@ -439,7 +439,7 @@ def is_built_at_once(problem: Problem) -> bool:
     """Whether an algorithm for it is built in a fraction of a second."""
     if problem.pool is not None:
         return problem.pool.n_contexts * problem.pool.n_actions <= _FEW_POINTS
-    if problem.kind in (MIXTURE, LINEAR_MDP) and problem.horizon > _FEW_EPISODES:
+    if problem.kind in (MIXTURE, LINEAR_MDP) and (problem.horizon or 0) > _FEW_EPISODES:
         return False
     return problem.n_actions * (problem.dimension or 1) ** 2 <= _FEW_NUMBERS
 
