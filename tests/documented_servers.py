@@ -24,9 +24,9 @@ STAYS = {
     "prefect worker": r"prefect worker start\b",
     "dask scheduler": r"dask[ -]scheduler\b",
     "dask worker": r"dask[ -](?:worker|nanny)\b",
-    "mlflow server": r"mlflow (?:server|ui)\b",
-    "bandana serve": r"bandana serve\b",
-    "bandana ui": r"bandana ui\b",
+    "mlflow server": r"(?:python\S* -m )?(?:mlflow|bandana\.flows\.tracking\.team_server) (?:server|ui)\b",
+    "bandana serve": r"(?:python\S* -m )?bandana serve\b",
+    "bandana ui": r"(?:python\S* -m )?bandana ui\b",
 }
 ENDS = frozenset({
     "[", "apt", "apt-get", "bandana", "cat", "cd", "chmod", "chown", "cmp", "cosign", "cp", "createdb",
@@ -39,6 +39,8 @@ ENDS = frozenset({
     "true", "umask", "uname", "unzip", "useradd", "wait", "while", "xargs", ".", ":", "{", "}", "(", ")",
 })  # fmt: skip
 """Programs that end by themselves, or start nothing on this machine that is not listed elsewhere."""
+MODULES = ("bandana", "docs.figures", "mkdocs", "mlflow", "mlflow.server.auth", "mlflow.store", "pip", "pytest", "venv")
+"""Modules that end; those of `benchmarks` do too."""
 _PORT = re.compile(r"\b(?:4200|5000|5432|8786|8787)\b")
 
 
@@ -68,7 +70,7 @@ def commands() -> Iterator[Line]:
 
 def _line(path: Path, words: str) -> Line:
     plain = re.sub(r"^(?:\S*/)?bin/", "", words)
-    plain = re.sub(r"^/\S*/(?=(?:bandana|mlflow|prefect|dask)\b)", "", plain)
+    plain = re.sub(r"^/\S*/(?=(?:bandana|mlflow|prefect|dask|python[0-9.]*)\b)", "", plain)
     kind = next((name for name, start in STAYS.items() if re.match(start, plain)), None)
     return Line(str(path.relative_to(ROOT)), plain, kind)
 
@@ -98,7 +100,13 @@ def _commands_of(body: str, *, is_console: bool) -> Iterator[str]:
 def unknown() -> list[Line]:
     """Commands of which no test knows whether they stay."""
     found = [line for line in commands() if line.kind is None]
-    return [line for line in found if _program(line.words) not in ENDS]
+    return [line for line in found if not _ends(line.words)]
+
+
+def _ends(words: str) -> bool:
+    if module := re.match(r"python[0-9.]* -m (\S+)", words):
+        return module[1].startswith("benchmarks") or module[1] in MODULES
+    return _program(words) in ENDS
 
 
 def _program(words: str) -> str:
