@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from bandana.audits.reporting import leaderboard_plots, origin
@@ -91,9 +90,15 @@ def headline(document: dict[str, Any]) -> tuple[str, str]:
 
 
 def keeps_order(row: Row) -> bool:
-    """Whether claimed >= accounted >= measured holds, of those that are known."""
-    known = [row[name] for name in ("mu_claimed", "mu_accounted", "mu_measured") if row[name] is not None]
-    return all(low <= high * (1 + TOLERANCE) for high, low in pairwise(known))
+    """Whether the claim is at least what was accounted and at least what was measured, of those that are known.
+
+    The two are not held against one another here: what is accounted is that of this problem's rounds, and what is measured
+    that of the audit's rounds, on another problem perhaps. The audit's own verdict compares both in the same rounds.
+    """
+    if row["mu_claimed"] is None:
+        return True
+    known = [row[name] for name in ("mu_accounted", "mu_measured") if row[name] is not None]
+    return all(found <= row["mu_claimed"] * (1 + TOLERANCE) for found in known)
 
 
 def sections(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -189,6 +189,15 @@ def test_a_broken_promise_turns_the_page_red(board):
     assert "1 break their promise" in page
 
 
+def test_what_is_measured_in_other_rounds_is_not_held_against_what_is_accounted(board):
+    told = copy.deepcopy(board)
+    row = next(row for row in told["problems"][0]["rows"] if row["verdict"] is not None)
+    row["mu_accounted"], row["mu_measured"] = 0.3 * row["mu_claimed"], 0.8 * row["mu_claimed"]
+    page = render_html(told)
+    assert "ORDER BROKEN" not in page
+    assert "break their promise" not in page
+
+
 def test_a_row_of_one_s_own_by_adding_a_file(board, place):
     folder = place / "with-row"
     shutil.copytree(place / "tiny", folder)
