@@ -139,24 +139,24 @@ def _all_nights(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [
         "## All nights together",
         "",
-        "| cell | quantity | measured so far | claimed | evidence against it | refuted at | nights | replays | trend |",
-        "|---|---|--:|--:|--:|--:|--:|--:|---|",
+        "| cell | measured so far | claimed | evidence against it | nights (replays) | trend |",
+        "|---|--:|--:|--:|--:|---|",
     ]
     for row in rows:
         evidence = row["log10_evidence"]
         lines.append(
-            f"| {row['label']} | {row['quantity']} | {row['lower']:.4g} | {row['claimed']:.4g} "
-            f"| {'**refuted**, ' if row['is_refuted'] else ''}10^{evidence[-1]:.2f} | 10^{row['log10_enough']:.2f} "
-            f"| {row['n_nights']} | {row['n_replays']:,} | {sparkline(evidence[-SHOWN:])} |"
+            f"| {row['label']} | {row['quantity']} ≥ {row['lower']:.4g} | {row['claimed']:.4g} "
+            f"| {'**refuted**, ' if row['is_refuted'] else ''}10^{evidence[-1]:.2f} of 10^{row['log10_enough']:.2f} "
+            f"| {row['n_nights']} ({row['n_replays']:,}) | {sparkline(evidence[-SHOWN:])} |"
         )
     sure = 1 - sum(10 ** -row["log10_enough"] for row in rows)
     return [
         *lines,
         "",
         "Every night replays with a seed of its own, and its evidence multiplies with that of the nights before by the "
-        f"same code: with at least {sure:.0%} probability no claim that holds is ever refuted, and no measured number "
-        "above exceeds the true one, however many nights there are. The first night only teaches what to bet on. Replays "
-        "are those of each side; bars show the evidence of the last nights.",
+        f"same code: with at least {sure:.0%} probability no claim that holds ever meets the evidence that refutes it, and "
+        "no measured number above exceeds the true one, however many nights there are. The first night only teaches what "
+        "to bet on. Replays are those of each side; bars show the evidence of the last nights.",
         "",
     ]
 

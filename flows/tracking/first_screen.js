@@ -5,6 +5,8 @@
 //    address itself: after a reload or Back the charts would be gone. Fields that are the view's own are taken out again,
 //    so that MLflow loads the view as from the first link. Fields that the reader changed stay; the charts then come from
 //    the saved state of the experiment, which holds the view unless the reader has charts of their own.
+// 3. Pages of single runs open beside MLflow's sidebar of model training, and not that of language models, until the reader
+//    chooses.
 (() => {
   const { key, fields, state } = JSON.parse(document.getElementById("bandana-view").textContent);
   const store = window.localStorage;
@@ -12,6 +14,11 @@
   const closeAssistant = () => {
     store.setItem("mlflow.assistant.fab.autoOpenedOnFirstLoad_v1", "true");
     store.setItem("mlflow.assistant.panelOpen_v1", "false");
+  };
+
+  const trainModels = () => {
+    const place = "mlflow.workflowType_v1";
+    if (!store.getItem(place)) store.setItem(place, JSON.stringify("machine_learning"));
   };
 
   const keepView = () => {
@@ -35,6 +42,7 @@
     }
   };
   safely(closeAssistant)();
+  safely(trainModels)();
   safely(keepView)();
   window.addEventListener("popstate", safely(keepView), true);
 })();

@@ -133,6 +133,6 @@ def test_a_page_shows_what_all_nights_say(folder, cell):
         found = accumulate(cell, folder, night, LEVEL)
     shown = page("small", [Night(datetime.now(UTC), "a" * 64, "", fresh=[asdict(found)])], {})
     assert "## All nights together" in shown
-    assert f"| {found.label} | mu | {found.lower:.4g} | {found.claimed:.4g} | 10^" in shown
-    assert "| 2 | 2,000 |" in shown
+    assert f"| {found.label} | mu ≥ {found.lower:.4g} | {found.claimed:.4g} | 10^" in shown
+    assert "| 2 (2,000) |" in shown
     assert "at least 95%" in shown

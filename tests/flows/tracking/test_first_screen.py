@@ -98,9 +98,9 @@ def test_the_script_names_what_the_installed_mlflow_stores() -> None:
     folder = Path(mlflow.__file__).parent / "server" / "js" / "build" / "static" / "js"
     shipped = "".join(path.read_text(encoding="utf-8") for path in (*folder.glob("main.*.js"), *folder.glob("*.chunk.js")))
     script = addition()
-    for key in re.findall(r'"(mlflow\.assistant\.[a-zA-Z.]+)_v1"', script):
+    for key in re.findall(r'"(mlflow\.[a-zA-Z.]+)_v1"', script):
         assert f'key:"{key}",version:1' in shipped
-    assert len(re.findall(r"mlflow\.assistant\.", script)) == 2
+    assert len(re.findall(r'"mlflow\.[a-zA-Z.]+_v1"', script)) == 3
     fields = ",".join(f'"{name}"' for name in search_fields(comparison_state()))
     order = '"searchFilter","orderByKey","orderByAsc","startTime","lifecycleFilter","modelVersionFilter","datasetsFilter"'
     assert f"[{order}]" in shipped
