@@ -66,13 +66,13 @@ def remove_history(home: Path, keep: float) -> History | None:
     if found is None or not (found.flow_runs or found.events):
         return found
     place = home / DATABASE
-    size, seconds = place.stat().st_size, str(max(keep, _LEAST))
+    size, seconds = place.stat().st_size, int(max(keep, _LEAST))
     os.environ.update({
         "PREFECT_HOME": str(home),
         "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{place}",
         "PREFECT_API_DATABASE_MIGRATE_ON_START": "false",
-        "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": seconds,
-        "PREFECT_SERVER_EVENTS_RETENTION_PERIOD": seconds,
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(seconds),
+        "PREFECT_SERVER_EVENTS_RETENTION_PERIOD": f"PT{seconds}S",
     })  # fmt: skip
     asyncio.run(_remove())
     left = old_history(home, keep) or History(0, 0)

@@ -167,7 +167,8 @@ def test_old_history_is_counted_and_stays_in_a_dry_run(data, history):
 def test_old_history_is_removed_by_prefects_own_means(data, history):
     command = [sys.executable, "-m", "bandana", "prune", "--keep", "30d", "--json", "--data", str(data)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     found = json.loads(done.stdout)["prefect"]
     assert (found["flow_runs"], found["events"]) == (2, 2)
     assert _counts(history) == {"flow_run": 2, "task_run": 2, "log": 2, "events": 1, "flow": 1}

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from intruder import FOREIGN, ask, is_refused, start_a_script
+from listening import listening
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
@@ -225,6 +226,7 @@ def test_serve_schedules_runs_and_ends_without_a_trace(write_spec, data, tmp_pat
             assert (data / "suites" / "small" / "report.html").exists()
         family = _family(process.pid)
         assert len(family) >= 2
+        assert listening(process.pid) == {("127.0.0.1", free_port)}
         process.send_signal(signal.SIGTERM)
         rest, _ = process.communicate(timeout=60)
         assert process.returncode == 0, rest

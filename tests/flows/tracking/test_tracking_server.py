@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from listening import listening
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
@@ -101,6 +102,10 @@ def start(spec: Path, data: Path, uri: str) -> subprocess.Popen[str]:
         [sys.executable, "-c", "from bandana.flows.cli import main; main()", "run", str(spec), "--data", str(data)],
         env={**os.environ, URI_VARIABLE: uri}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+
+
+def test_a_server_listens_on_loopback_alone(server: Server) -> None:
+    assert listening(server._process.pid) == {("127.0.0.1", server.port)}
 
 
 def test_a_server_lets_in_who_has_the_password(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
