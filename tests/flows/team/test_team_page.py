@@ -245,7 +245,7 @@ def test_the_installation_of_the_page(tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(2400)
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def test_a_team_of_three_follows_the_page(machine):
     """In `make test`: blocks are parsed, settings are known, and each part has tests of its own."""
