@@ -117,7 +117,8 @@ def _played_with(cell: Cell, main: Settings, near: Settings | None, promised: Gu
 
 def _changed(cell: Cell, played: Settings) -> str:
     asked = cell.settings.parameters
-    return ", ".join(f"{name} = {value:.4g}" for name, value in played.parameters.items() if value != asked[name])
+    changed = {name: value for name, value in played.parameters.items() if value != asked[name]}
+    return ", ".join(f"no {name}" if value is None else f"{name} = {value:.4g}" for name, value in changed.items())
 
 
 def _trial(cell: Cell, played: Settings, table: Table, promised: Guarantee | None) -> Trial:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 import bandana
 from bandana.audits.reporting.decisions import tests_table as table_of_tests
 from bandana.audits.reporting.intervals import share_interval
+from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.spec import parse_spec
+from bandana.flows.suites import replays
 
 SPEC = {
     "name": "tests", "seed": 3, "environment": {"kind": "bernoulli", "means": [0.2, 0.5]}, "horizon": 3000,
@@ -48,6 +52,16 @@ def test_the_page_says_what_was_decided(found, tmp_path):
     assert len(blocks[0]["rows"]) == 4
     assert "d_epsilon" in str(blocks[1])
     assert table_of_tests([cell for cell in cells if cell["decision"] is None], 40, "", "rounds") == []
+
+
+def test_an_audit_of_a_test_with_a_budget_says_that_it_plays_without():
+    """Its few rounds are the budget: what was asked for is more than there are."""
+    cells = {cell.entry.label: cell for cell in cells_of(parse_spec(json.dumps(SPEC), "spec", Path())) if cell.is_private}
+    told = replays._played_with(cells["dp-bai"], cells["dp-bai"].in_audit(), None, None)
+    assert told == "; replays play with no budget"
+    assert "replays play with beta_scale = " in replays._played_with(
+        cells["adap-tt"], cells["adap-tt"].in_audit(), None, None
+    )
 
 
 def test_the_interval_of_a_share_covers_none_and_all():
