@@ -47,12 +47,12 @@ def comparison_state() -> dict[str, Any]:
         _line(MEAN_REGRET, regret, "Regret over rounds (log-log)", log_y=True),
         _line(MEAN_REGRET, regret, "Regret over rounds (log rounds)"),
         _bar([FINAL_REGRET], regret, "Final regret"),
-        _scatter(ACCOUNTED, FINAL_REGRET, privacy, "Privacy against regret: epsilon accounted, final regret"),
-        _line(MU_SPENT, privacy, "Privacy spent over rounds: mu (log rounds)"),
         # Three in a row, to be read across: claimed >= accounted >= measured.
         _bar([CLAIMED], privacy, "Epsilon claimed by the source"),
         _bar([ACCOUNTED], privacy, "Epsilon accounted from the ledger"),
         _bar([MEASURED], privacy, "Epsilon measured by the audit (lower bound)"),
+        _scatter(ACCOUNTED, FINAL_REGRET, privacy, "Privacy against regret: epsilon accounted, final regret"),
+        _line(MU_SPENT, privacy, "Privacy spent over rounds: mu (log rounds)"),
         # Alone in its row: the names of its axes need the whole width. MLflow hides it while a metric of it is missing
         # everywhere, so none of the audit's is among them.
         {

@@ -514,11 +514,11 @@ def test_the_page_holds_the_charts_and_the_encoding_goes_both_ways() -> None:
         ("Regret", "LINE", "regret/mean"),
         ("Regret", "LINE", "regret/mean"),
         ("Regret", "BAR", "regret/final"),
-        ("Privacy", "SCATTER", None),
-        ("Privacy", "LINE", "privacy/mu_spent"),
         ("Privacy", "BAR", "privacy/epsilon_claimed"),
         ("Privacy", "BAR", "privacy/epsilon_accounted"),
         ("Privacy", "BAR", "audit/epsilon_measured"),
+        ("Privacy", "SCATTER", None),
+        ("Privacy", "LINE", "privacy/mu_spent"),
         ("Parameters and results", "PARALLEL", None),
     ]
     assert len({chart["uuid"] for chart in state["compareRunCharts"]}) == len(state["compareRunCharts"])
