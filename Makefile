@@ -14,7 +14,7 @@ TYPES := .mypy_cache/said.txt
 BESIDE = mkdir -p $(dir $(TYPES)); $(BIN)/mypy > $(TYPES) 2>&1 & types=$$!; $(1); tests=$$?; \
 	wait $$types; types=$$?; cat $(TYPES); test $$types -eq 0 -a $$tests -eq 0
 
-.PHONY: demo test test-all test-numeric quick lint style bench docs clean
+.PHONY: demo test test-all test-numeric test-python quick lint style bench docs clean
 
 demo: $(STAMP)
 	$(BIN)/bandana demo
@@ -32,6 +32,10 @@ test-numeric: $(STAMP)
 
 quick: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not nightly"
+
+# The same under another interpreter, in an environment of its own: make test-python PYTHON=python3.13
+test-python:
+	$(MAKE) quick VENV=.venv-$(notdir $(PYTHON))
 
 lint: style
 	$(BIN)/mypy
@@ -55,4 +59,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) bandana_data build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* bandana_data build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
