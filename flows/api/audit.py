@@ -204,12 +204,18 @@ def _place(kind: Any) -> Path:
 
 
 def _source(kind: Any) -> str | None:
-    """The text of a class or a function; of a notebook's class that of its methods; None where there is none."""
+    """The text of a class or a function; of a notebook's class that of its methods; None where there is none.
+
+    From Python 3.13 on, the text of a class is what stands at its line in the file of its module, also where it was defined
+    in no file: it is believed where a method says that this is its file.
+    """
+    methods = [value for value in _functions(kind) if not value.__name__.startswith("__")]
     try:
-        return textwrap.dedent(inspect.getsource(kind))
+        file = Path(inspect.getfile(kind)).resolve()
+        if not methods or any(Path(inspect.unwrap(method).__code__.co_filename).resolve() == file for method in methods):
+            return textwrap.dedent(inspect.getsource(kind))
     except (TypeError, OSError):
         pass
-    methods = [value for value in _functions(kind) if not value.__name__.startswith("__")]
     try:
         found = [textwrap.dedent(inspect.getsource(method)) for method in methods]
     except (TypeError, OSError):
