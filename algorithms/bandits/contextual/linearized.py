@@ -111,8 +111,10 @@ class LinearizedGaussian(JointGaussian):
     Where x = x' the pivot gives both one z, and only y changes c, by at most 1: that is far less. The bound is approached by
     long pivots, to which x and x' are nearly orthogonal.
 
-    Attributes: those of `JointGaussian`, of which `norm_bound` is the root of the largest w and `norm_bound` times
-      `value_bound` is C, and
+    Of the fields that it shares with `JointGaussian`, `norm_bound` is the root of the largest w, and `norm_bound` times
+    `value_bound` is C.
+
+    Attributes:
       logit_bound: S.
     """
 
