@@ -64,7 +64,9 @@ def test_a_report_is_assembled_written_and_tracked_in_one_turn(tmp_path, monkeyp
         return noted
 
     monkeypatch.setattr(report, "pinned", lambda spec, _: spec)
-    monkeypatch.setattr(report, "assemble", note("assembled", {}))
+    monkeypatch.setattr(report, "assemble", note("assembled", {"audits": []}))
+    monkeypatch.setattr(report, "played_cells", lambda _: [])
+    monkeypatch.setattr(report, "block_records", lambda *_: [])
     monkeypatch.setattr(report, "audit_documents", lambda *_: {})
     monkeypatch.setattr(report, "write_document", note("written", {}))
     monkeypatch.setattr(report, "_write_parts", note("parts", []))
