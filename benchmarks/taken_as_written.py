@@ -199,7 +199,12 @@ def _changed(first: Any, second: Any, place: str) -> Iterator[str]:
 def _agree(first: Any, second: Any) -> bool:
     """Whether two values are equal, numbers as far as verification tells them apart."""
     numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in (first, second)]
-    return math.isclose(first, second, rel_tol=1e-9) if all(numbers) else json.dumps(first) == json.dumps(second)
+    if not all(numbers):
+        return json.dumps(first) == json.dumps(second)
+    try:
+        return math.isclose(first, second, rel_tol=1e-9)
+    except OverflowError:  # a whole number that no float holds
+        return bool(first == second)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

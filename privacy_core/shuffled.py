@@ -53,6 +53,8 @@ _NEVER_LESS = 1 + 1e-9
 """The probabilities have ten digits."""
 _SLACK_SHARE, _MOST_SLACK = 1e-6, 1e-11
 """The slack is this share of delta, and so small that no audit meets the event that it stands for."""
+_MOST_BITS, _LEAST_DELTA = 5_000_000, 1e-30
+"""In a batch, as their accountant walks through every number of ones; and a delta whose slack floats still hold."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,12 @@ def bits_for(promise: ApproxDP, sensitivity_l2: float, most: int, n_coordinates:
 
     Returns:
       the mechanism; its number of bits is a multiple of `n_users`.
+
+    Raises:
+      ValueError: it takes more bits than can be counted here, or delta is too small for that.
     """
+    if promise.delta < _LEAST_DELTA:
+        raise ValueError(f"delta must be at least {_LEAST_DELTA:g} with shuffled bits, got {promise.delta!r}")
     slack = min(_SLACK_SHARE * promise.delta, _MOST_SLACK)
     limit = mu_of(promise.epsilon, promise.delta - slack)
 
@@ -196,8 +203,13 @@ def bits_for(promise: ApproxDP, sensitivity_l2: float, most: int, n_coordinates:
 
     at_least("n_users", n_users, 1)
     low, high = 0, max(1, int((2 * sensitivity_l2 / limit) ** 2 / n_users))
-    while not keeps(high):
+    while high * n_users <= _MOST_BITS and not keeps(high):
         low, high = high, 1 + high * 21 // 20
+    if high * n_users > _MOST_BITS:
+        raise ValueError(
+            f"epsilon = {promise.epsilon:g} with delta = {promise.delta:g} needs more than {_MOST_BITS:,} shuffled bits "
+            "from a batch, which are too many to account for: give a larger epsilon or delta"
+        )
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if keeps(middle) else (middle, high)

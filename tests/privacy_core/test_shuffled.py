@@ -70,6 +70,10 @@ def test_bits_are_as_few_as_the_promise_allows():
     assert found.n_bits % 10 == 0
     with pytest.raises(ValueError, match="add bits"):
         unit_mu(20, 15, 1e-6)
+    with pytest.raises(ValueError, match="epsilon = 1e-09 with delta = 1e-05 needs more than 5,000,000 shuffled bits"):
+        bits_for(ApproxDP(1e-9, 1e-5), 40.0, 33, 9, 10)
+    with pytest.raises(ValueError, match="delta must be at least 1e-30 with shuffled bits, got 5e-324"):
+        bits_for(ApproxDP(1.0, 5e-324), 40.0, 33, 9, 10)
 
 
 @pytest.mark.parametrize("noise", [ReproducibleNoise(np.random.SeedSequence(3)), SecureNoise()], ids=["numpy", "secure"])
