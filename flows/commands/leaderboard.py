@@ -116,10 +116,10 @@ def _play(
 
 def _audit_specs(benchmark: Benchmark) -> list[Spec]:
     """What is audited on each problem: entries that no earlier problem has; a promise depends on no problem."""
-    from bandana.flows.spec.benchmark_folder import audited
+    from bandana.flows.spec.benchmark_folder import audited, left_to_the_whole
     from bandana.flows.spec.plan import cells_of
 
-    done: set[tuple[str, str]] = set()
+    done = left_to_the_whole(benchmark)
     found = []
     for problem in benchmark.problems:
         spec = audited(problem, done, is_quick=benchmark.is_quick)

@@ -23,8 +23,8 @@ BEST_ARM = "best-arm"
 """Kind of the problems on which tests for the best arm play, and nothing else."""
 QUICK_RULE = (
     "a tenth of the rounds, but at least 500 where there are so many; a fifth of the replications, but at least 4; audits "
-    "at the middle level of privacy alone, of 20,000 replays, or as many as a problem gives for entries whose planted "
-    "faults need more"
+    "at the middle level of privacy alone, of 20,000 replays; entries whose planted faults need more, to which a problem "
+    "gives replays of their own, are audited in the whole form only"
 )
 _LEAST_ROUNDS, _LEAST_REPLICATIONS, _QUICK_REPLAYS = 500, 4, 20_000
 _WORDS = ("name", "title", "description")
@@ -171,6 +171,13 @@ def audited(problem: Problem, done: set[tuple[str, str]], *, is_quick: bool) -> 
         else:
             items.append(item)
     return problem.spec.model_copy(update={"name": f"{problem.spec.name}-audits", "algorithms": items})
+
+
+def left_to_the_whole(benchmark: Benchmark) -> set[tuple[str, str]]:
+    """Whose privacy, and label of the entry, of audits that the quick form leaves out: a problem gives them more replays."""
+    items = [item for problem in benchmark.problems for item in every_of(problem.spec)]
+    longer = [item for item in items if benchmark.is_quick and item.mu is not None and item.replays is not None]
+    return {(item.level, entry.label) for item in longer for entry in item.entries()}
 
 
 def middle(levels: list[float]) -> float:

@@ -22,7 +22,7 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.side_by_side import Workers
 from bandana.flows.running.store import Store
 from bandana.flows.spec.aims import Aim, aim_of
-from bandana.flows.spec.benchmark_folder import audited, read, written_version
+from bandana.flows.spec.benchmark_folder import audited, left_to_the_whole, read, written_version
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of, played_cells
 from bandana.flows.suites import in_process, leaderboard, measures
@@ -312,7 +312,7 @@ def test_the_quick_form_follows_from_its_rule(place):
     assert quick.audit.replays == 2000  # never more than asked
 
 
-def test_the_quick_form_keeps_the_replays_of_entries_that_need_more(place):
+def test_the_quick_form_leaves_audits_that_need_more_replays_to_the_whole(place):
     folder = make(place / "more-replays")
     tree = yaml.safe_load((folder / "arms.yaml").read_text())
     private = tree["algorithms"].pop()
@@ -321,6 +321,10 @@ def test_the_quick_form_keeps_the_replays_of_entries_that_need_more(place):
     (folder / "arms.yaml").write_text(yaml.safe_dump(tree))
     cells = [cell for cell in cells_of(read(folder, is_quick=True).problems[0].spec) if cell.is_private]
     assert {(cell.entry.label, cell.audit.replays) for cell in cells} == {("adap-ucb", 50_000), ("adar-ucb", 20_000)}
+    whole, quick = (read(folder, is_quick=is_quick) for is_quick in (False, True))
+    assert (left_to_the_whole(whole), left_to_the_whole(quick)) == (set(), {("record", "adap-ucb")})
+    spec = audited(quick.problems[0], left_to_the_whole(quick), is_quick=True)
+    assert [cell.entry.label for cell in cells_of(spec) if cell.is_private] == ["adar-ucb"]
     tree["algorithms"][1]["only"] = ["nobody"]
     (folder / "arms.yaml").write_text(yaml.safe_dump(tree))
     with pytest.raises(SpecError, match="only: 'nobody' is no algorithm"):
