@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from intruder import FOREIGN, ask, is_refused, start_a_script
-from listening import listening
+from listening import beyond_loopback, listening
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
@@ -226,7 +226,11 @@ def test_serve_schedules_runs_and_ends_without_a_trace(write_spec, data, tmp_pat
             assert (data / "suites" / "small" / "report.html").exists()
         family = _family(process.pid)
         assert len(family) >= 2
-        assert listening(process.pid) == {("127.0.0.1", free_port)}
+        found = listening(process.pid)
+        assert ("127.0.0.1", free_port) in found
+        assert not beyond_loopback(found)
+        # Sooner or later Prefect's runner listens too, on a port of its own, to cancel runs, each with a token.
+        assert len(found) <= 2
         process.send_signal(signal.SIGTERM)
         rest, _ = process.communicate(timeout=60)
         assert process.returncode == 0, rest
