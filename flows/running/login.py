@@ -6,6 +6,7 @@ machines away; it keeps away neither other users of this machine nor the pages t
 
 from __future__ import annotations
 
+import base64
 import os
 import secrets
 import stat
@@ -22,6 +23,11 @@ _SERVER = "PREFECT_SERVER_API_AUTH_STRING"
 def draw() -> str:
     """A new login, user:password, with 256 random bits."""
     return f"{_USER}:{secrets.token_urlsafe(32)}"
+
+
+def authorization(login: str) -> str:
+    """The HTTP header Authorization of a login, user:password, after RFC 7617."""
+    return f"Basic {base64.b64encode(login.encode()).decode()}"
 
 
 def server_settings(login: str, port: int) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import os
 import signal
@@ -66,7 +65,7 @@ def connected(api: str) -> Iterator[str]:
         raise ServerError(f"Prefect's server at {api} does not answer ({failure}): start it, or check --server")
     request = urllib.request.Request(f"{api}/flows/count", b"{}", {"Content-Type": "application/json"})
     if login := os.environ.get(logins.CLIENT):
-        request.add_header("Authorization", f"Basic {base64.b64encode(login.encode()).decode()}")
+        request.add_header("Authorization", logins.authorization(login))
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT):
             pass

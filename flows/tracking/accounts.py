@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import urllib.error
 import urllib.parse
@@ -10,6 +9,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from bandana.flows.running.login import authorization
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.tracking.address import URI_VARIABLE, TrackingAddress
 from bandana.flows.tracking.errors import TrackingError, advice
@@ -84,8 +84,7 @@ class Accounts:
             body = json.dumps(fields).encode()
         request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method=method)
         if self._address.user:
-            login = f"{self._address.user}:{self._address.password or ''}".encode()
-            request.add_header("Authorization", f"Basic {base64.b64encode(login).decode()}")
+            request.add_header("Authorization", authorization(f"{self._address.user}:{self._address.password or ''}"))
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
                 return dict(json.loads(answer.read() or b"{}"))

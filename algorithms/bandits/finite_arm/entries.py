@@ -220,6 +220,15 @@ def _first_pull_and_first_index(n_actions: int) -> tuple[int, ...]:
 _episodic_ucb = partial(_ucb, doubling=True)
 _twin = partial(Entry, family="bandits/finite_arm", privacy_model="none", guarantee=None, calibrations=())
 _pure = partial(Entry, family="bandits/finite_arm", privacy_model="central", guarantee="pure", claim=_PURE)
+_on_gaussian_sums = partial(
+    Entry,
+    family="bandits/finite_arm",
+    privacy_model="central",
+    calibrations=("printed", "tight"),
+    parameters=_BETA,
+    parts=PARTS,
+    probes=_first_pull_and_first_index,
+)
 _in_episodes_without_noise = partial(
     _twin,
     claim="none: the non-private twin, in the same episodes",
@@ -240,35 +249,23 @@ ENTRIES = (
         bound=_theorem_1,
     ),
     _in_episodes_without_noise(name="adar-ucb"),
-    Entry(
+    _on_gaussian_sums(
         name="adar-ucb",
-        family="bandits/finite_arm",
-        privacy_model="central",
         guarantee="renyi",
-        calibrations=("printed", "tight"),
         claim="(alpha, epsilon)-RDP of all actions, replace one reward; as GDP, mu = sqrt(2 epsilon / alpha)",
         source=f"{AZIZE_BASU}, Algorithm 2 and Theorem 4",
         build=_adar_ucb,
-        parameters=_BETA,
         promise=_claim("Theorem 4", AZIZE_BASU),
-        parts=PARTS,
-        probes=_first_pull_and_first_index,
         bound=_theorem_5,
     ),
     _in_episodes_without_noise(name="adac-ucb"),
-    Entry(
+    _on_gaussian_sums(
         name="adac-ucb",
-        family="bandits/finite_arm",
-        privacy_model="central",
         guarantee="zcdp",
-        calibrations=("printed", "tight"),
         claim="rho-zCDP of all actions, replace one reward; as GDP, mu = sqrt(2 rho)",
         source=f"{_ADAC}, AdaC-UCB",
         build=_adac_ucb,
-        parameters=_BETA,
         promise=_claim("the privacy theorem of AdaC-UCB", _ADAC),
-        parts=PARTS,
-        probes=_first_pull_and_first_index,
         bound=_theorem_5_at_rho,
     ),
     _in_episodes_without_noise(name="adap-ucb"),

@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from http_answers import answering
 
 from bandana.flows.running.alerts import check, longest_gap
 from bandana.flows.spec.mistakes import SpecError
@@ -89,15 +89,8 @@ def hook():
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *_):
-            pass
-
-    listening = HTTPServer(("127.0.0.1", 0), Hook)
-    thread = threading.Thread(target=listening.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{listening.server_port}/bandana?token=secret", sent
-    listening.shutdown()
-    thread.join()
+    with answering(Hook) as url:
+        yield f"{url}/bandana?token=secret", sent
 
 
 @pytest.mark.nightly

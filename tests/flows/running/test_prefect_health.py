@@ -1,6 +1,5 @@
 """Prefect's database and server: damage and silence are named in one line."""
 
-import http.server
 import os
 import signal
 import sqlite3
@@ -9,8 +8,10 @@ import sys
 import threading
 import time
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler
 
 import pytest
+from http_answers import answering
 
 from bandana.flows.commands.failures import explain
 from bandana.flows.commands.options import FAILURE
@@ -74,13 +75,10 @@ def test_a_server_that_ended_over_a_damaged_database_is_told_so(tmp_path):
     assert f"{home / DATABASE} is damaged" in server_ended("the server ended with code 1", tmp_path)
 
 
-class _Health(http.server.BaseHTTPRequestHandler):
+class _Health(BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(401)
         self.end_headers()
-
-    def log_message(self, *_):
-        pass
 
 
 def test_a_server_that_goes_away_is_told_once_and_one_that_never_answered_is_not(monkeypatch):
@@ -94,14 +92,11 @@ def test_a_server_that_goes_away_is_told_once_and_one_that_never_answered_is_not
 
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     watch(lambda said: told.append(f"never: {said}"))
-    server = http.server.HTTPServer(("127.0.0.1", 0), _Health)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_port}/api"
-    monkeypatch.setenv("PREFECT_API_URL", address)
-    watch(ended)
-    assert not is_told.wait(1.0)
-    server.shutdown()
-    server.server_close()
+    with answering(_Health) as url:
+        address = f"{url}/api"
+        monkeypatch.setenv("PREFECT_API_URL", address)
+        watch(ended)
+        assert not is_told.wait(1.0)
     assert is_told.wait(60)
     time.sleep(0.3)
     assert told == [f"Prefect's server at {address} does not answer any more (Connection refused): start it again"]

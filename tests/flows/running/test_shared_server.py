@@ -1,10 +1,10 @@
 """`bandana serve --server`: what is refused before anything starts, and what a server is asked for its password."""
 
 import base64
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
+from http_answers import answering
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
@@ -62,15 +62,8 @@ def server():
             self.send_response(code)
             self.end_headers()
 
-        def log_message(self, *_):
-            pass
-
-    listening = HTTPServer(("127.0.0.1", 0), Asked)
-    thread = threading.Thread(target=listening.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{listening.server_port}", paths
-    listening.shutdown()
-    thread.join()
+    with answering(Asked) as url:
+        yield url, paths
 
 
 def test_a_server_is_asked_for_its_health_and_for_the_login(server, monkeypatch):

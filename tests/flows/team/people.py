@@ -8,12 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from documentation import ROOT
+from http_answers import answering
 from listening import family
 from postgres_server import PostgresServer, free_port, programs
 
@@ -34,12 +35,8 @@ class Hook:
                 self.send_response(200)
                 self.end_headers()
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/bandana"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._open = ExitStack()
+        self.url = f"{self._open.enter_context(answering(Handler))}/bandana"
 
     def wait(self, n: int, seconds: float) -> None:
         """Waits until it was sent `n` messages."""
@@ -49,7 +46,7 @@ class Hook:
             time.sleep(0.2)
 
     def close(self) -> None:
-        self._server.shutdown()
+        self._open.close()
 
 
 class Machine:

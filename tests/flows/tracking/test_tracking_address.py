@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import pickle
 import subprocess
 import sys
-import threading
 import traceback
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
+from http_answers import answering
 from typer.testing import CliRunner
 
 from bandana.flows.cli import app
@@ -205,7 +205,7 @@ def test_a_call_is_tried_a_bounded_number_of_times(monkeypatch: pytest.MonkeyPat
         assert broken.calls == expected
 
 
-class _Flaky(http.server.BaseHTTPRequestHandler):
+class _Flaky(BaseHTTPRequestHandler):
     """Answers 503 as often as the list says, then as an empty MLflow."""
 
     failures: ClassVar[list[int]] = []
@@ -226,18 +226,12 @@ class _Flaky(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: Any) -> None:
-        pass
-
 
 @pytest.fixture
 def flaky() -> Iterator[str]:
     _Flaky.failures = []
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Flaky)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with answering(_Flaky) as url:
+        yield url
 
 
 def test_a_server_that_is_away_for_a_moment_is_waited_for(

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from doubles import ConstantNoise, OwnNoiseLedger
+from naive_copies import assert_as_good
 
 from bandana.algorithms.bandits.contextual.greedy import GreedySettings
 from bandana.algorithms.catalog import find
@@ -50,17 +51,8 @@ def test_a_naive_copy_agrees():
     algorithm = GreedySettings(4, 2, horizon, UNIT).private(ApproxDP(40.0, 1e-2))
     sigma, rng, log = algorithm.sums.mechanism.scale, np.random.default_rng(4), ActionLog()
     run(algorithm, stream, LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(5))), observers=[log])
-    gained = []
-    for actions in (
-        np.array(log.actions).T,
-        [naive(stream, sigma, algorithm.matrix_norm * sigma, rng) for _ in range(n_reps)],
-    ):
-        gained.append(np.take_along_axis(means[None], np.array(actions)[:, :, None], axis=2).mean(axis=(1, 2)))
-    spread = math.sqrt(sum(found.var() for found in gained) / n_reps)
-    assert abs(gained[0].mean() - gained[1].mean()) < 5 * spread
-    assert spread < 0.01, "the test can tell"
-    uniform = means.mean()
-    assert gained[0].mean() > uniform + 10 * spread, "it learns"
+    copies = [naive(stream, sigma, algorithm.matrix_norm * sigma, rng) for _ in range(n_reps)]
+    assert_as_good(means, np.array(log.actions).T, copies, most_spread=0.01, deviations=10)
 
 
 def test_one_round_by_hand():

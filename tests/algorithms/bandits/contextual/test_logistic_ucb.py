@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from doubles import OwnNoiseLedger
+from naive_copies import assert_as_good
 
 from bandana.algorithms.bandits.contextual.linearized import LinearizedGaussian, Weights, linearized
 from bandana.algorithms.bandits.contextual.logistic_ucb import LogisticSettings
@@ -165,13 +166,8 @@ def test_a_naive_copy_with_noise_agrees():
     algorithm = LogisticSettings(4, 2, horizon, UNIT, beta_scale=0.02).private(ApproxDP(60.0, 1e-2))
     log, rng = ActionLog(), np.random.default_rng(4)
     run(algorithm, stream, LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(5))), observers=[log])
-    gained = []
-    for actions in (np.array(log.actions).T, [naive(stream, algorithm, rng) for _ in range(n_reps)]):
-        gained.append(np.take_along_axis(means[None], np.array(actions)[:, :, None], axis=2).mean(axis=(1, 2)))
-    spread = math.sqrt(sum(found.var() for found in gained) / n_reps)
-    assert abs(gained[0].mean() - gained[1].mean()) < 5 * spread
-    assert spread < 0.02, "the test can tell"
-    assert gained[0].mean() > means.mean() + 5 * spread, "it learns"
+    copies = [naive(stream, algorithm, rng) for _ in range(n_reps)]
+    assert_as_good(means, np.array(log.actions).T, copies, most_spread=0.02, deviations=5)
 
 
 def test_rewards_of_any_range_count_in_units_of_their_width():
