@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike
 from bandana.privacy_core.arrays import FloatArray
 from bandana.privacy_core.checks import positive
 
+_WELL_INSIDE = 1 - 1e-6
+"""Vectors whose squared norm, however it is rounded, is less than this share of the radius's are not shortened."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -68,10 +71,16 @@ class Ball:
           ValueError: an entry is NaN or infinite.
         """
         array = np.asarray(vectors, dtype=float)
+        clipped = array.copy()
+        is_far = ~(np.einsum("...d,...d->...", array, array) < _WELL_INSIDE * self.radius**2)  # what is no number is far
+        if not is_far.any():
+            return clipped
         if not np.isfinite(array).all():
             place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             raise ValueError(f"cannot clip a vector with the entry {float(array[place])!r} (at index {place})")
+        far = array[is_far]
         # Over the largest entry first: its square may be beyond the largest number.
-        largest = np.maximum(np.abs(array).max(axis=-1, keepdims=True, initial=0.0), np.finfo(float).tiny)
-        norm = largest * np.linalg.norm(array / largest, axis=-1, keepdims=True)
-        return np.asarray(array * (self.radius / np.maximum(norm, self.radius)))
+        largest = np.maximum(np.abs(far).max(axis=-1, keepdims=True, initial=0.0), np.finfo(float).tiny)
+        norm = largest * np.linalg.norm(far / largest, axis=-1, keepdims=True)
+        clipped[is_far] = far * (self.radius / np.maximum(norm, self.radius))
+        return clipped

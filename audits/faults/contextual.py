@@ -12,6 +12,7 @@ from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB
 from bandana.algorithms.bandits.contextual.offers import Sensitive
 from bandana.algorithms.bandits.contextual.oful import RarelySwitchingOFUL, Released
 from bandana.algorithms.protocol import FloatArray, Record
+from bandana.algorithms.regression.ridge_numba import least_eigenvalues
 from bandana.audits.faults.fault import Control, extended, fault_of, without
 from bandana.audits.faults.regression import NOISE_ONE_LATE, SUM_NOISED_ANEW
 from bandana.audits.faults.releases import GENERIC, weakened
@@ -68,7 +69,8 @@ class ShiftFromNoise(LinUCB):
     def tampered(self, exact: FloatArray, statistic: FloatArray, step: int) -> FloatArray:
         """(n_reps, d, d + 1) noisy sums, in memory of their own, as the decisions see them."""
         d = self.n_features
-        least = np.linalg.eigvalsh(statistic[:, :, :d] - exact)[:, 0]
+        least = np.empty(len(exact))
+        least_eigenvalues(statistic[:, :, :d] - exact, least)
         statistic[:, :, :d] -= (least + self.shift(step)[0] - self.ridge)[:, None, None] * np.eye(d)
         return statistic
 

@@ -18,7 +18,7 @@ from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import ACTIONS, ONE_RUN, Effort, Scores, StatedBound
 from bandana.audits.plan import PlannedBound
 from bandana.audits.replays import attacks, one_run
-from bandana.audits.replays.replay import Replays, replay
+from bandana.audits.replays.replay import Replays, replay_both
 from bandana.privacy_core import GaussianDP, PureDP
 
 _ONE_RUN_ROUNDS = 4096
@@ -99,7 +99,7 @@ def measure(
     found: list[StatedBound] = []
     scores: dict[str, tuple[FloatArray, FloatArray]] = {}
     for index, pair in enumerate(pairs):
-        data, neighbor = (replay(algorithm, pair, bool(s), effort.replays, seeds[2 * index + s]) for s in (0, 1))
+        data, neighbor = replay_both(algorithm, pair, effort.replays, (seeds[2 * index], seeds[2 * index + 1]))
         seen: dict[str, tuple[str, str]] = {}
         for planned in plan:
             if planned.view == ONE_RUN:

@@ -43,7 +43,7 @@ from bandana.audits.bounds.samples import BINS
 from bandana.audits.claims import Quantity
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.replays.attacks import likelihood_ratio
-from bandana.audits.replays.replay import replay
+from bandana.audits.replays.replay import replay_both
 from bandana.privacy_core.checks import positive, probability
 
 _SHARES = (*np.linspace(0.02, 0.96, 48), 0.97, 0.98, 0.99, 0.995, 1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0)
@@ -135,8 +135,8 @@ def bet(claims: NightlyClaims, past: Sequence[Night], data: FloatArray, neighbor
 
 def replayed(algorithm: Algorithm, pair: Pair, n_replays: int, seed: int) -> tuple[FloatArray, FloatArray]:
     """(n_replays,) exact log-likelihood ratios of the transcripts of each side, in nats."""
-    sides = np.random.SeedSequence(seed).spawn(2)
-    first, second = (likelihood_ratio(replay(algorithm, pair, bool(s), n_replays, sides[s])) for s in (0, 1))
+    data, neighbor = np.random.SeedSequence(seed).spawn(2)
+    first, second = (likelihood_ratio(side) for side in replay_both(algorithm, pair, n_replays, (data, neighbor)))
     return first, second
 
 

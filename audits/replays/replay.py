@@ -6,8 +6,10 @@ import copy
 import multiprocessing
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +28,7 @@ WORKERS = "BANDANA_WORKERS"
 _ARRAYS = ("log_ratio", "action_code", "report_log_ratio", "actions")
 _MAX_CODES = 4096
 _MOST_WORKERS = 2
+_told: ContextVar[int | None] = ContextVar("threads of replays", default=None)
 
 
 @dataclass(frozen=True)
@@ -79,14 +82,27 @@ def joined(parts: Sequence[Replays]) -> Replays:
     return Replays(np.concatenate(logs), np.concatenate(codes), np.concatenate(reports), np.concatenate(actions), layout)
 
 
-def default_workers() -> int:
-    """The number of threads where nobody says: the environment's BANDANA_WORKERS, else one a core, at most two.
+@contextmanager
+def in_threads(n_cores: int) -> Iterator[None]:
+    """While it lasts, replays of this thread have so many cores to themselves; more than two are of no use."""
+    token = _told.set(min(_MOST_WORKERS, at_least("n_cores", n_cores, 1)))
+    try:
+        yield
+    finally:
+        _told.reset(token)
 
-    One in a process or thread that somebody else started: who runs several audits side by side has used the cores already.
+
+def default_workers() -> int:
+    """The number of threads: as `in_threads` says, else the environment's BANDANA_WORKERS, else one a core, at most two.
+
+    One in a process or thread that somebody else started: who runs several audits side by side has used the cores already,
+    unless `in_threads` says that there are more.
 
     Raises:
       ValueError: BANDANA_WORKERS is not a whole number of at least 1.
     """
+    if (told := _told.get()) is not None:
+        return told
     if multiprocessing.parent_process() is not None or threading.current_thread() is not threading.main_thread():
         return 1
     if given := os.environ.get(WORKERS):
@@ -124,23 +140,45 @@ def replay(
     Returns:
       scores of `n_replays` replays.
     """
+    return _replay(algorithm, pair, {on_neighbor: seed}, n_replays, workers)[0]
+
+
+def replay_both(
+    algorithm: Algorithm,
+    pair: Pair,
+    n_replays: int,
+    seeds: tuple[np.random.SeedSequence, np.random.SeedSequence],
+    workers: int | None = None,
+) -> tuple[Replays, Replays]:
+    """Replays both sides of a pair, those of the data set first, each with its seed: the same as two calls of `replay`."""
+    data, neighbor = _replay(algorithm, pair, {False: seeds[0], True: seeds[1]}, n_replays, workers)
+    return data, neighbor
+
+
+def _replay(
+    algorithm: Algorithm, pair: Pair, sides: dict[bool, np.random.SeedSequence], n_replays: int, workers: int | None
+) -> list[Replays]:
+    """The sides, whether each is the neighbor and its seed; the blocks of all side by side."""
     at_least("n_replays", n_replays, 1)
     n_workers = default_workers() if workers is None else at_least("workers", workers, 1)
-    found = _empty(algorithm, pair, n_replays)
-    parts = [found[start : start + BLOCK] for start in range(0, n_replays, BLOCK)]
-    seeds = seed.spawn(len(parts))
     can_copy = _is_copyable(algorithm)
+    found = [_empty(algorithm, pair, n_replays) for _ in sides]
+    blocks = [
+        (on_neighbor, found[side][start : start + BLOCK], child)
+        for side, (on_neighbor, seed) in enumerate(sides.items())
+        for start, child in zip(range(0, n_replays, BLOCK), seed.spawn(n_blocks(n_replays)), strict=True)
+    ]
 
-    def fill(part: Replays, child: np.random.SeedSequence) -> None:
+    def fill(on_neighbor: bool, part: Replays, child: np.random.SeedSequence) -> None:
         _replay_block(copy.deepcopy(algorithm) if can_copy else algorithm, pair, on_neighbor, part, child)
 
-    if min(n_workers, len(parts)) == 1 or not can_copy:
-        for part, child in zip(parts, seeds, strict=True):
-            fill(part, child)
+    if min(n_workers, len(blocks)) == 1 or not can_copy:
+        for block in blocks:
+            fill(*block)
         return found
     with ThreadPoolExecutor(n_workers, thread_name_prefix="replay") as pool:
         try:
-            for _ in pool.map(fill, parts, seeds):
+            for _ in pool.map(fill, *zip(*blocks, strict=True)):
                 pass
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)

@@ -16,7 +16,7 @@ from bandana.algorithms.protocol import Algorithm, FloatArray
 from bandana.audits.bounds.evalues import Claims, EProcess, lower_of
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.replays.attacks import likelihood_ratio
-from bandana.audits.replays.replay import BLOCK, replay
+from bandana.audits.replays.replay import BLOCK, replay_both
 from bandana.privacy_core.checks import at_least, probability
 
 
@@ -64,8 +64,8 @@ def watch(
         raise ValueError(f"claimed must be at least the first tested value, {claims.values[0]:.6g}, got {claimed!r}")
     process, n = EProcess(claims), 0
     for block in np.random.SeedSequence(seed).spawn(most_replays // BLOCK):
-        sides = (likelihood_ratio(replay(algorithm, pair, bool(s), BLOCK, child)) for s, child in enumerate(block.spawn(2)))
-        process.update(*sides)
+        data, neighbor = block.spawn(2)
+        process.update(*(likelihood_ratio(side) for side in replay_both(algorithm, pair, BLOCK, (data, neighbor))))
         n += BLOCK
         history = np.array(process.history)
         lower = lower_of(claims.values, history, level)

@@ -16,7 +16,7 @@ from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import MU, ONE_RUN, SAMPLING, Effort, Scores, StatedBound
 from bandana.audits.plan import PlannedBound, plan_bounds
 from bandana.audits.replays.measure import Measurement, NotANumber, measure, measure_one_run
-from bandana.audits.replays.replay import replay
+from bandana.audits.replays.replay import replay_both
 from bandana.audits.searches.request import Finding, Request
 from bandana.privacy_core import PureDP
 
@@ -56,8 +56,8 @@ def promise(algorithm: Algorithm, pair: Pair, seed: int) -> float:
     their own: bounds on others hold whatever order is made of it. -1 where scores are NaN.
     """
     root = np.random.SeedSequence(seed, spawn_key=(_PROMISE,))
-    sides = zip((False, True), root.spawn(2), strict=True)
-    scores = [replay(algorithm, pair, side, _FEW_REPLAYS, child).log_ratio for side, child in sides]
+    data, neighbor = root.spawn(2)
+    scores = [side.log_ratio for side in replay_both(algorithm, pair, _FEW_REPLAYS, (data, neighbor))]
     if any(np.isnan(side).any() for side in scores):
         return -1.0
     return math.sqrt(max(0.0, float(scores[1].mean() - scores[0].mean())))
@@ -115,13 +115,18 @@ def _attempts(request: Request) -> list[tuple[Effort, tuple[PlannedBound, ...]]]
 def _pairs(request: Request) -> Iterator[Pair]:
     """All pairs; for planted faults first those on which a few replays show most.
 
-    The order changes no bound, and one above the limit comes sooner.
+    The order changes no bound, and one above the limit comes sooner. One that replays need not catch is looked for on the
+    first of them alone.
     """
     pairs = request.canaries
     if request.until_caught:
         promises = [promise(request.trial.algorithm, pair, request.effort.seed) for pair in pairs]
         pairs = tuple(pairs[i] for i in sorted(range(len(pairs)), key=lambda i: -promises[i]))
-        if not max(promises) > request.limit:
+        order = pairs if max(promises) > request.limit else ()
+        if SAMPLING not in request.must_catch:
+            yield (order or (request.least_favorable.pair,))[0]
+            return
+        if not order:
             yield request.least_favorable.pair
             yield from pairs
             return

@@ -32,6 +32,7 @@ from bandana.flows.commands.options import (
     echo_files,
     open_data,
 )
+from bandana.flows.running.memory import keep_freed
 from bandana.flows.running.settings import DataFolder
 
 if TYPE_CHECKING:
@@ -231,6 +232,7 @@ def _run(
 def begin(folder: DataFolder) -> None:
     """Sets up what must precede the import of Prefect: its settings, its server, and how the command stops."""
     folder.prepare()
+    keep_freed()
     gc.disable()  # while everything is imported: nothing of that is garbage
     from bandana.flows.running import prefect_health, temporary_server
     from bandana.flows.running.interrupt import server_ended, stop, stop_at_once_on_interrupt

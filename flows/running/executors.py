@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bandana.flows.running.memory import keep_freed
 from bandana.flows.running.processes import end_with_parent
 from bandana.flows.running.settings import n_workers
 from bandana.flows.spec.mistakes import SpecError
@@ -119,7 +120,17 @@ def task_runner(resources: Resources, default: Executor, module: str) -> Any:
     return DaskTaskRunner(cluster_kwargs=cluster)
 
 
+def cores_each(n_tasks: int) -> int:
+    """How many cores each of so many tasks of the flow that runs has to itself; one where others may be using them."""
+    from prefect.context import FlowRunContext
+
+    context = FlowRunContext.get()
+    count = getattr(context.task_runner, "cores_each", None) if context else None
+    return count(n_tasks) if count else 1
+
+
 def _start_worker(module: str) -> None:
+    keep_freed()
     end_with_parent()
     gc.disable()  # nothing of what is imported is garbage
     import_module(module)

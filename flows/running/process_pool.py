@@ -30,6 +30,10 @@ class ProcessPool(ProcessPoolTaskRunner):
         self._subprocess_message_queue.cancel_join_thread()
         return self
 
+    def cores_each(self, n_tasks: int) -> int:
+        """How many cores each of so many tasks has to itself."""
+        return max(1, self._max_workers // max(1, n_tasks))
+
     def _resolve_futures_and_submit(self, *args: Any, **kwargs: Any) -> Future[bytes]:
         try:
             return super()._resolve_futures_and_submit(*args, **kwargs)

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import cloudpickle
 from threadpoolctl import threadpool_limits
 
+from bandana.flows.running.memory import keep_freed
 from bandana.flows.running.processes import end_with_parent
 
 T = TypeVar("T")
@@ -77,6 +78,7 @@ def _call(sent: bytes) -> Any:
 
 
 def _start() -> None:
+    keep_freed()
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends us
 

@@ -10,9 +10,10 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
 
+from bandana.audits.replays.replay import in_threads
 from bandana.flows.keys.identity import check_same
 from bandana.flows.running import time_limit
-from bandana.flows.running.executors import Executor, Resources, patience, task_runner
+from bandana.flows.running.executors import Executor, Resources, cores_each, patience, task_runner
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.progress import bar
 from bandana.flows.running.settings import DataFolder
@@ -35,11 +36,11 @@ from bandana.flows.tracking.tracker import Tracker
 
 
 @task(name="audit-cell", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def _audit(cell: Cell, store: Store, label: str, key: str) -> tuple[dict[str, Any], float]:
+def _audit(cell: Cell, store: Store, label: str, key: str, n_cores: int) -> tuple[dict[str, Any], float]:
     """The audit's entry in the report, and the seconds that it took; under the key that the flow knows it by."""
     start = perf_counter()
     check_same(key, audit_key(cell))
-    with time_limit.kept(store.path(time_limit.LATE, key)):
+    with time_limit.kept(store.path(time_limit.LATE, key)), in_threads(n_cores):
         outcome = audit_cell(cell, store)
     return audit_entry(cell, outcome, is_anonymous=store.is_anonymous), round(perf_counter() - start, 3)
 
@@ -73,7 +74,8 @@ def audit_flow(spec: Spec, data: str) -> list[dict[str, Any]]:
     missing = [cell for cell in cells if cell.name not in outcomes]
     journal.begin("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
     examine = _audit.with_options(**patience(spec.execution.retries, spec.execution.audit_timeout))
-    futures = {examine.submit(cell, store, cell.name, audit_key(cell)): cell for cell in parts_first(missing)}
+    n_cores = cores_each(len(missing))
+    futures = {examine.submit(cell, store, cell.name, audit_key(cell), n_cores): cell for cell in parts_first(missing)}
     with bar("audit", 2 * len(cells), done=len(outcomes)) as advance:
         for future in as_completed(list(futures)):
             cell = futures[future]

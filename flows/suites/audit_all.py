@@ -13,12 +13,13 @@ from prefect.client.schemas.objects import State
 from prefect.futures import as_completed
 
 from bandana.audits.outcome import Effort
+from bandana.audits.replays.replay import in_threads
 from bandana.audits.subjects import subjects
 from bandana.audits.summary import summarize
 from bandana.flows.keys import identity, provenance
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running import time_limit
-from bandana.flows.running.executors import Executor, Resources, patience, task_runner
+from bandana.flows.running.executors import Executor, Resources, cores_each, patience, task_runner
 from bandana.flows.running.progress import bar
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, link
@@ -72,9 +73,9 @@ def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
 
 
 @task(name="audit-subject", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def _audit(label: str, effort: Effort, store: Store, key: str) -> dict[str, Any]:
+def _audit(label: str, effort: Effort, store: Store, key: str, n_cores: int) -> dict[str, Any]:
     identity.check_same(key, key_of(label, effort))
-    with time_limit.kept(store.path(time_limit.LATE, key)):
+    with time_limit.kept(store.path(time_limit.LATE, key)), in_threads(n_cores):
         return audit_subject(label, effort, store)
 
 
@@ -93,7 +94,9 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
     tracker.mark_dead_runs()
     tracker.experiment(SUITE, _TITLE)
     examine = _audit.with_options(**patience(_PATIENCE.retries, _PATIENCE.audit_timeout))
-    futures = {examine.submit(label, effort, store, key_of(label, effort)): label for label in labels}
+    keys = {label: key_of(label, effort) for label in labels}
+    n_cores = cores_each(sum(not store.path(AUDIT, key).exists() for key in keys.values()))
+    futures = {examine.submit(label, effort, store, key, n_cores): label for label, key in keys.items()}
     done: dict[str, dict[str, Any]] = {}
     with bar("audit", len(labels)) as advance:
         for future in as_completed(list(futures)):

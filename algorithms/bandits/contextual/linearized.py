@@ -40,7 +40,10 @@ def linearized(x: FloatArray, y: FloatArray, pivot: FloatArray, bound: float) ->
     z = np.clip(np.einsum("ri,ri->r", pivot, x), -bound, bound)
     w = chord_slope(z, bound)
     c = y - mean_of(z) + w * z
-    return np.asarray(x[:, :, None] * np.concatenate([w[:, None] * x, c[:, None]], axis=1)[:, None, :])
+    found = np.empty((*x.shape, x.shape[1] + 1))
+    np.multiply(x[:, :, None], (w[:, None] * x)[:, None, :], out=found[:, :, :-1])
+    np.multiply(x, c[:, None], out=found[:, :, -1])
+    return found
 
 
 @dataclass(frozen=True)
