@@ -13,6 +13,8 @@ from bandana.privacy_core.checks import positive
 
 _WELL_INSIDE = 1 - 1e-6
 """Vectors whose squared norm, however it is rounded, is less than this share of the radius's are not shortened."""
+_EXACT_SQUARE = 1e-290
+"""Squares below it may have lost digits: nothing is decided by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,9 @@ class Ball:
         """
         array = np.asarray(vectors, dtype=float)
         clipped = array.copy()
-        is_far = ~(np.einsum("...d,...d->...", array, array) < _WELL_INSIDE * self.radius**2)  # what is no number is far
+        square = self.radius * self.radius
+        limit = _WELL_INSIDE * square if square > _EXACT_SQUARE else 0.0
+        is_far = ~(np.einsum("...d,...d->...", array, array) < limit)  # what is no number is far
         if not is_far.any():
             return clipped
         if not np.isfinite(array).all():

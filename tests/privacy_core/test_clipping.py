@@ -67,6 +67,19 @@ def test_a_zero_vector_in_a_large_ball(radius):
     assert Ball(radius).clip([[1e-310, 0.0], [radius * 1e-3, 0.0]]).tolist() == [[1e-310, 0.0], [radius * 1e-3, 0.0]]
 
 
+@pytest.mark.parametrize("radius", [1e-200, 1e-160, 1e-100, 1.0, 3.0, 1e100, 1e200, 1e300])
+@pytest.mark.parametrize("share", [0.5, 1 - 1e-7, 1 - 1e-12, 1.0, 1 + 1e-15, 1 + 1e-12, 1 + 1e-7, 2.0])
+def test_lengths_around_the_radius(radius, share):
+    vectors = radius * share * np.array([[0.6, 0.8], [0.0, 1.0], [1e-3, 0.0]])
+    found = Ball(radius).clip(vectors)
+    norms = np.hypot(*(found / radius).T)
+    assert (norms <= 1 + 1e-15).all()
+    if share <= 1 - 1e-12:
+        assert np.array_equal(found, vectors), "what is inside stays as it is"
+    assert norms[:2] == pytest.approx(min(share, 1.0), rel=1e-12)
+    assert not np.shares_memory(found, vectors)
+
+
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_a_vector_near_the_largest_number():
     assert Ball(5.0).clip([3e200, 4e200]) == pytest.approx([3.0, 4.0])

@@ -17,7 +17,7 @@ from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.replays import replay as replay_module
 from bandana.audits.replays.attacks import likelihood_ratio
 from bandana.audits.replays.later_actions import Layout
-from bandana.audits.replays.replay import WORKERS, Replays, default_workers, replay
+from bandana.audits.replays.replay import WORKERS, Replays, default_workers, in_threads, replay, replay_both
 from bandana.audits.testbeds.blocks import trials
 from bandana.privacy_core import Interval
 from tests.later_features import later_features
@@ -198,6 +198,18 @@ def test_the_number_of_threads_changes_nothing(table, monkeypatch):
     assert _equal(one, replay(_adar(1.0), pair, True, 1000, np.random.SeedSequence(7)))
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_both_sides_together_are_the_same_as_one_after_the_other(table, monkeypatch, workers):
+    monkeypatch.setattr(replay_module, "BLOCK", 64)
+    pair = canary_pairs(table, (3,))[0]
+    first, second = np.random.SeedSequence(7).spawn(2)
+    both = replay_both(_adar(1.0), pair, 300, (first, second), workers)
+    first, second = np.random.SeedSequence(7).spawn(2)
+    for on_neighbor, seed in ((False, first), (True, second)):
+        assert _equal(both[on_neighbor], replay(_adar(1.0), pair, on_neighbor, 300, seed))
+    assert not _equal(*both)
+
+
 def test_what_cannot_be_copied_plays_in_one_thread(table, monkeypatch):
     monkeypatch.setattr(replay_module, "BLOCK", 64)
     monkeypatch.setattr(replay_module, "ThreadPoolExecutor", None)
@@ -236,6 +248,10 @@ def test_who_is_a_worker_starts_no_threads(monkeypatch):
     thread.join()
     assert found == [1]
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: object())
+    assert default_workers() == 1
+    for n_cores, n_threads in ((1, 1), (2, 2), (64, 2)):
+        with in_threads(n_cores):
+            assert default_workers() == n_threads, "but as many as whoever started it says"
     assert default_workers() == 1
 
 

@@ -9,8 +9,10 @@ from concurrent.futures.process import BrokenProcessPool, _ExecutorManagerThread
 from threading import Thread
 
 import pytest
-from prefect import task
+from prefect import flow, task
+from prefect.task_runners import ThreadPoolTaskRunner
 
+from bandana.flows.running.executors import cores_each
 from bandana.flows.running.process_pool import ProcessPool, mark_and_terminate_broken
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -67,3 +69,12 @@ def test_a_worker_that_dies_before_it_knows_its_work_breaks_the_pool(monkeypatch
         future = runner.submit(task(_nothing), {})
         with pytest.raises(BrokenProcessPool, match="worker process died"):
             future.wrapped_future.result(timeout=30)
+
+
+def test_few_tasks_have_several_cores_each():
+    asked = flow(cores_each, name="asked", persist_result=False)
+    runners = (ProcessPool(max_workers=6), ThreadPoolTaskRunner(max_workers=6))
+    pool, threads = ([asked.with_options(task_runner=runner)(n) for n in (0, 1, 2, 4, 9)] for runner in runners)
+    assert pool == [6, 6, 3, 1, 1]
+    assert threads == [1, 1, 1, 1, 1]
+    assert cores_each(1) == 1
