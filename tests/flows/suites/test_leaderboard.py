@@ -307,7 +307,7 @@ def test_what_is_not_finished_is_named_and_goes_on_where_it_stopped(board, place
 def test_the_quick_form_follows_from_its_rule(place):
     whole, quick = (read(place / "tiny", is_quick=each).problems[0].spec for each in (False, True))
     assert (whole.horizon, quick.horizon) == (600, 500)
-    assert (whole.replications, quick.replications, quick.block_size) == (6, 4, 2)
+    assert (whole.replications, quick.replications, quick.block_size) == (6, 4, 4)
     assert quick.name == f"{whole.name}-quick"
     assert quick.audit.replays == 2000  # never more than asked
 
