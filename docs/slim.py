@@ -1,4 +1,4 @@
-"""Makes the text of a Matplotlib SVG smaller: fewer digits, short names, no indentation; what is seen stays the same."""
+"""Makes the text of a Matplotlib SVG smaller: fewer digits and names, no indentation; what is seen stays the same."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ _DIGITS = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
 _GLYPH = re.compile(r'id="(DejaVu[\w-]+)"')
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _SCALE = re.compile(r"scale\([^)]*\)")
+_GROUP = re.compile(r'<g id="[^"]*">')
 _SPACE = re.compile(r"\s*\n\s*")
 
 
@@ -16,6 +17,7 @@ def slim(svg: str) -> str:
     names = {name: f"g{i}" for i, name in enumerate(dict.fromkeys(_GLYPH.findall(svg)))}
     for name in sorted(names, key=len, reverse=True):
         svg = svg.replace(f'id="{name}"', f'id="{names[name]}"').replace(f'"#{name}"', f'"#{names[name]}"')
+    svg = _GROUP.sub("<g>", svg)  # nothing refers to a group
     kept = iter(_SCALE.findall(svg))
     rounded = _DIGITS.sub(lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), _COMMENT.sub("", svg))
     rounded = _SCALE.sub(lambda _: next(kept), rounded)

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from bandana.audits.faults.fault import BOTH, Control
+from collections.abc import Iterable
+
+from bandana.audits.faults.fault import BOTH, Control, caught_as
 from bandana.audits.faults.releases import planted, through
-from bandana.audits.outcome import SAMPLING
+from bandana.audits.outcome import NOISE, SAMPLING
 from bandana.privacy_core import Participation
+
+_SMALL = {"dp-ucb": {"noise-halved": (NOISE,)}}
+"""Label of an entry -> fault -> the audits that must catch it. A user of four rounds is in n = 32 nodes of DP-UCB's tree
+of 128 rounds, with epsilon/n in each. With half the noise, 2 epsilon/n in each is like mu = 2 epsilon/sqrt n, 0.29 for
+epsilon = 0.81, and exceeds epsilon only in outcomes so rare that replays do not see them."""
+
+
+def of_users(label: str, controls: Iterable[Control], users: Participation, *, is_gaussian: bool) -> tuple[Control, ...]:
+    """The faults of an entry where users have several records: those that it has with single ones, and one more.
+
+    Args:
+      label: of the entry.
+      controls: its faults with single records.
+      users: see `counted_as_one_record`.
+      is_gaussian: see there.
+    """
+    return (*caught_as(_SMALL.get(label, {}), controls), counted_as_one_record(users, is_gaussian=is_gaussian))
 
 
 def counted_as_one_record(users: Participation, *, is_gaussian: bool) -> Control:

@@ -11,7 +11,7 @@ from bandana.audits.audit import audit
 from bandana.audits.external.white_box import with_places
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC
-from bandana.audits.faults.users import counted_as_one_record
+from bandana.audits.faults.users import of_users
 from bandana.audits.outcome import Effort, Outcome, all_gaussian
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import (
@@ -66,7 +66,7 @@ def subject_of_cell(cell: Cell) -> Audited:
     trial = _trial(cell, main, table, cell.promised)
     if cell.promised is not None and cell.users.most > 1:
         is_gaussian = all_gaussian(derive(trial.algorithm, table, seed=0, n_reps=1))
-        controls = (*controls, counted_as_one_record(cell.users, is_gaussian=is_gaussian))
+        controls = of_users(cell.entry.label, controls, cell.users, is_gaussian=is_gaussian)
     return Audited(trial, None if near is None else _trial(cell, near, table, promised), controls)
 
 

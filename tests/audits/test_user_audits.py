@@ -13,10 +13,11 @@ from bandana.algorithms.environments.data_sets import Change
 from bandana.algorithms.environments.tables import random_table
 from bandana.algorithms.problem import Problem
 from bandana.audits.audit import audit
-from bandana.audits.faults.users import counted_as_one_record
+from bandana.audits.faults.catalog import CONTROLS
+from bandana.audits.faults.users import counted_as_one_record, of_users
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.neighbors.users import find, placements, user_pairs
-from bandana.audits.outcome import DETERMINISTIC, SAMPLING, Effort, Verdict, all_gaussian
+from bandana.audits.outcome import DETERMINISTIC, NOISE, SAMPLING, Effort, Verdict, all_gaussian
 from bandana.audits.searches.deterministic import examine_pair
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.blocks import RunningSumBed
@@ -145,6 +146,15 @@ def test_the_worst_user_is_measured_and_a_user_counted_as_one_record_is_caught(l
     # The measured loss is beyond anything that one record could show.
     alone = replace(trial, users=None)
     assert outcome.events == events != derive(alone.algorithm, alone.table, EFFORT.seed)
+
+
+@pytest.mark.parametrize("label", ["adap-ucb", "dp-ucb"])
+def test_a_user_has_the_faults_of_records_and_one_more(label):
+    mine, users = CONTROLS[label], Participation(4)
+    *given, more = of_users(label, mine, users, is_gaussian=False)
+    assert more.name == "user-counted-as-one-record"
+    changed = {control.name: control.caught_by for control, own in zip(given, mine, strict=True) if control != own}
+    assert changed == ({"noise-halved": (NOISE,)} if label == "dp-ucb" else {})
 
 
 def test_the_least_favorable_user_reaches_the_accounted_loss():
