@@ -41,9 +41,9 @@ _READ = (
     ("µ claimed", "The promise as µ of Gaussian DP, so that Rényi, zero-concentrated, pure and approximate claims stand on "
      "one axis. Each entry gets the weakest claim of its kind within a level."),
     ("µ accounted", "What the ledger composed over the whole horizon for the worst record."),
-    ("µ measured", "Lower bound of the audit of the same entry at the same level, at 95 % confidence, with planted faults; "
-     "of a pure claim the bound is on ε, shown as the µ that this ε has. A promise depends on no problem, so each entry is "
-     "audited on one. A dash: not audited at this level."),
+    ("µ measured", "Lower bound of the audit of the same entry at the same level, with planted faults; of a pure claim the "
+     "bound is on ε, shown as the µ that this ε has. A promise depends on no problem, so each entry is audited on one. A "
+     "dash: not audited at this level."),
     ("/ lower bound", "Regret, rounds or errors divided by the least of any algorithm with the claim. A dash: none is "
      "known, as for real data whose rows are fixed."),
     ("Front", "No row in the same trust model promises as much and does better. Trust models are not compared: central DP "
@@ -110,10 +110,18 @@ def sections(document: dict[str, Any]) -> list[dict[str, Any]]:
     found = [("best", "Best at each level of privacy", _best(document))]
     found += [(f"problem-{problem['name']}", problem["title"], _problem(problem)) for problem in document["problems"]]
     found += [
-        ("reading", "How to read the numbers", [fact_list(_READ)]),
+        ("reading", "How to read the numbers", [*_together(document["audits"]), fact_list(_READ)]),
         ("reproduce", "How to repeat it", _repeat(document)),
     ]
     return [{"id": key, "part": "main", "title": title, "blocks": blocks} for key, title, blocks in found]
+
+
+def _together(audits: dict[str, Any]) -> list[Block]:
+    """With what confidence no bound of any audit of the page exceeds the truth."""
+    if not audits["number"]:
+        return []
+    many = f"The bounds of all {audits['number']} audits" if audits["number"] > 1 else "All bounds of the one audit"
+    return [paragraph(f"{many} hold together with {number(100 * audits['confidence'])} % confidence.")]
 
 
 def _best(document: dict[str, Any]) -> list[Block]:

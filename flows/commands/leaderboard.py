@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +29,6 @@ from bandana.flows.running.settings import DataFolder
 if TYPE_CHECKING:
     from bandana.flows.running.executors import Resources
     from bandana.flows.spec.benchmark_folder import Benchmark
-    from bandana.flows.spec.spec import Spec
 
 DEFAULT = Path("experiments/benchmark")
 
@@ -88,10 +86,11 @@ def _play(
     benchmark: Benchmark, place: DataFolder, resources: Resources, *, is_audited: bool, is_agreed: bool, source: str
 ) -> None:
     """Plays what is missing of every problem, and audits each entry and level once; all is checked before work starts."""
+    from bandana.flows.spec.benchmark_folder import audit_specs
     from bandana.flows.spec.plan import cells_of
     from bandana.flows.suites.work import check_audits
 
-    audits = _audit_specs(benchmark) if is_audited else []
+    audits = audit_specs(benchmark) if is_audited else []
     every = [cell for problem in benchmark.problems for cell in cells_of(problem.spec)]
     check_audits(cell for spec in audits for cell in cells_of(spec))
     work = [Work(problem.spec, ["benchmark"]) for problem in benchmark.problems]
@@ -114,30 +113,8 @@ def _play(
         audit(spec, str(place.root), resources)
 
 
-def _audit_specs(benchmark: Benchmark) -> list[Spec]:
-    """What is audited on each problem: entries that no earlier problem has; a promise depends on no problem."""
-    from bandana.flows.spec.benchmark_folder import audited, left_to_the_whole
-    from bandana.flows.spec.plan import cells_of
-
-    done = left_to_the_whole(benchmark)
-    found = []
-    for problem in benchmark.problems:
-        spec = audited(problem, done, is_quick=benchmark.is_quick)
-        if audits := [cell for cell in cells_of(spec) if cell.is_private]:
-            found.append(spec)
-            own = {entry.name for entry in _own(spec)}
-            labels = {("record" if cell.promised is None else "user", cell.entry.label) for cell in audits}
-            done |= {(level, label) for level, label in labels if label not in own}
-    return found
-
-
-def _own(spec: Spec) -> Sequence[Any]:
-    from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
-
-    return [entry for item in spec.algorithms if isinstance(item, OwnAlgorithmSpec) for entry in item.entries()]
-
-
 def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bool) -> None:
+    from bandana.flows.spec.benchmark_folder import audit_specs
     from bandana.flows.spec.plan import cells_of, played_cells
     from bandana.flows.suites.play import is_played
     from bandana.flows.suites.work import stored_audit
@@ -148,7 +125,7 @@ def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bo
         missing = sum(not is_played(block, store) for block in blocks)
         echo(f"{problem.name}: {missing} of {len(blocks)} blocks are left to play")
     if is_audited:
-        cells = [cell for spec in _audit_specs(benchmark) for cell in cells_of(spec) if cell.is_private]
+        cells = [cell for spec in audit_specs(benchmark) for cell in cells_of(spec) if cell.is_private]
         missing = sum(stored_audit(cell, store) is None for cell in cells)
         echo(f"audits: {missing} of {len(cells)} are left")
 

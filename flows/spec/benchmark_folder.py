@@ -16,6 +16,8 @@ from bandana.flows.spec.aims import Aim
 from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.fields import Count, OneOrSeveral, Strict, distinct
 from bandana.flows.spec.mistakes import SpecError, explain
+from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
+from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import AnyAlgorithm, Spec, parse_spec
 
 VERSION, ROWS = "version.json", "rows"
@@ -154,6 +156,19 @@ def digest(tree: dict[str, Any]) -> str:
     return content_key({name: value for name, value in tree.items() if name not in _WORDS})
 
 
+def audit_specs(benchmark: Benchmark) -> list[Spec]:
+    """What is audited on each problem: entries that no earlier problem has, as a promise depends on no problem."""
+    done = left_to_the_whole(benchmark)
+    found = []
+    for problem in benchmark.problems:
+        spec = audited(problem, done, is_quick=benchmark.is_quick)
+        if audits := [cell for cell in cells_of(spec) if cell.is_private]:
+            found.append(spec)
+            labels = {("record" if cell.promised is None else "user", cell.entry.label) for cell in audits}
+            done |= {(level, label) for level, label in labels if label not in _own_labels(spec)}
+    return found
+
+
 def audited(problem: Problem, done: set[tuple[str, str]], *, is_quick: bool) -> Spec:
     """The spec whose private cells are audited: of entries that were not yet, in the quick form at the middle level alone.
 
@@ -183,6 +198,10 @@ def left_to_the_whole(benchmark: Benchmark) -> set[tuple[str, str]]:
 def middle(levels: list[float]) -> float:
     """The middle one of some levels; of an even number the less private one."""
     return sorted(levels)[len(levels) // 2]
+
+
+def _own_labels(spec: Spec) -> set[str]:
+    return {entry.name for item in spec.algorithms if isinstance(item, OwnAlgorithmSpec) for entry in item.entries()}
 
 
 def _quick(tree: dict[str, Any]) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> dict[str, Any]
       SpecError: the store holds nothing of this benchmark.
     """
     audits, made = _audits(benchmark, store)
+    failure = sum(each["failure"] for each in audits.values())
     shown = []
     for problem in benchmark.problems:
         cells = played_cells(problem.spec)
@@ -71,6 +72,7 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> dict[str, Any]
         "rule": QUICK_RULE if benchmark.is_quick else None,
         "created": found["ended"],
         "levels": benchmark.levels,
+        "audits": {"number": len(audits), "confidence": max(0.0, 1 - failure) if audits else None},
         "problems": shown,
         "commands": [command],
         "provenance": found,
@@ -89,6 +91,7 @@ def _audits(benchmark: Benchmark, store: Store) -> tuple[dict[str, dict[str, Any
                 "mu": measured_mu(outcome),
                 "verdict": outcome.verdict.value,
                 "problem": problem.name,
+                "failure": 1 - outcome.effort.confidence,
             }
             record = provenance.shown(outcome.provenance, is_anonymous=store.is_anonymous)
             made.append(("audits", record))

@@ -22,7 +22,7 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.side_by_side import Workers
 from bandana.flows.running.store import Store
 from bandana.flows.spec.aims import Aim, aim_of
-from bandana.flows.spec.benchmark_folder import audited, left_to_the_whole, read, written_version
+from bandana.flows.spec.benchmark_folder import audit_specs, audited, left_to_the_whole, read, written_version
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of, played_cells
 from bandana.flows.suites import in_process, leaderboard, measures
@@ -120,6 +120,17 @@ def test_rows_hold_what_was_played_claimed_accounted_and_measured(board):
         assert rows[label]["audited_on"] == "arms"
         assert 0 <= rows[label]["mu_measured"] <= rows[label]["mu_claimed"]
     assert rows["adar-ucb tight eps=0.25"]["verdict"] is None
+
+
+def test_the_page_says_with_what_confidence_all_its_audits_hold(board):
+    assert board["audits"] == {"number": 2, "confidence": pytest.approx(0.9)}  # two audits at 95 %
+    assert "The bounds of all 2 audits hold together with 90 % confidence." in render_html(board)
+
+
+def test_all_audits_of_the_shipped_benchmark_hold_together_with_95_percent():
+    specs = audit_specs(read(ROOT / "experiments" / "benchmark"))
+    cells = [cell for spec in specs for cell in cells_of(spec) if cell.is_private]
+    assert sum(1 - cell.audit.confidence for cell in cells) <= 0.05
 
 
 def test_the_front_and_the_best_follow_from_the_rows(board):
