@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bandana.algorithms.catalog import CATALOG
 from bandana.algorithms.entry import Entry
@@ -79,16 +80,24 @@ LEVELS: dict[str, tuple[Guarantee, ...]] = {
 _N_ACTIONS, _N_USERS, _N_REPS = 3, 64, 16
 
 
-def catalog_cases(entries: Sequence[Entry] = CATALOG) -> tuple[tuple[Case, ...], tuple[str, ...]]:
+class CatalogCases(NamedTuple):
+    """What the catalog gives to ask about, and what it does not."""
+
+    cases: tuple[Case, ...]
+    """The ledgers' worst records."""
+    not_private: tuple[str, ...]
+    """Entries that are not private."""
+    refused: tuple[str, ...]
+    """Entries with calibration and level that they refuse to be built for, and why."""
+
+
+def catalog_cases(entries: Sequence[Entry] = CATALOG) -> CatalogCases:
     """The ledgers of live runs of catalog entries: each private one in all its calibrations, at three privacy levels.
 
     Args:
       entries: catalog lines.
-
-    Returns:
-      The ledgers' worst records, and the names of the entries that are not private.
     """
-    cases, not_private = [], []
+    cases, not_private, refused = [], [], []
     for entry in entries:
         name = entry.label
         if entry.promise is None:
@@ -98,7 +107,11 @@ def catalog_cases(entries: Sequence[Entry] = CATALOG) -> tuple[tuple[Case, ...],
         problem, table = bed_of(entry, _N_USERS, 0, _N_ACTIONS)
         for calibration in entry.calibrations:
             for level in LEVELS[entry.guarantee]:
-                algorithm = entry.build(bed_settings(entry, problem, calibration, level))
-                events = derive(algorithm, table, seed=1, n_reps=_N_REPS)
-                cases.append(Case(f"{name} {calibration} {level}", events))
-    return tuple(cases), tuple(not_private)
+                asked = f"{name} {calibration} {level}"
+                try:
+                    algorithm = entry.build(bed_settings(entry, problem, calibration, level))
+                except ValueError as error:
+                    refused.append(f"{asked}: {error}")
+                    continue
+                cases.append(Case(asked, derive(algorithm, table, seed=1, n_reps=_N_REPS)))
+    return CatalogCases(tuple(cases), tuple(not_private), tuple(refused))

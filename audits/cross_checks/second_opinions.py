@@ -30,7 +30,7 @@ import numpy as np
 from bandana.audits.cross_checks.accountants import ACCOUNTANTS, Ask, DoesNotApply, Events, Expected
 from bandana.audits.cross_checks.ledgers import Case, catalog_cases, named_cases
 from bandana.audits.cross_checks.library_defects import KNOWN_DEFECTS, Finding
-from bandana.privacy_core import LaplaceEvent, NonPrivateEvent, PrivacyCurve
+from bandana.privacy_core import LaplaceEvent, NearlyGaussianEvent, NonPrivateEvent, PrivacyCurve
 from bandana.privacy_core.checks import probability
 
 SLACK = 1e-9
@@ -78,6 +78,7 @@ class CrossCheck:
       deltas: where epsilons are stated.
       opinions: one a ledger, delta and accountant.
       not_private: catalog entries whose ledgers hold no noise to account.
+      refused: entries at levels that they refuse, and why.
       findings: one a known defect.
       versions: of the libraries that are installed.
     """
@@ -85,6 +86,7 @@ class CrossCheck:
     deltas: tuple[float, ...]
     opinions: tuple[Opinion, ...]
     not_private: tuple[str, ...]
+    refused: tuple[str, ...]
     findings: tuple[Finding, ...]
     versions: Mapping[str, str]
 
@@ -118,15 +120,16 @@ def crosscheck(deltas: Sequence[float], on_progress: Callable[[str], None] = lam
     """
     distinct = tuple(dict.fromkeys(probability("delta", delta) for delta in deltas))
     on_progress("running the catalog")
-    from_catalog, not_private = catalog_cases()
+    asked = catalog_cases()
     opinions: list[Opinion] = []
-    for case in (*from_catalog, *named_cases()):
+    for case in (*asked.cases, *named_cases()):
         on_progress(case.name)
         opinions += second_opinions(case, distinct)
     on_progress("known defects")
     with quiet():
         findings = tuple(defect.measure() for defect in KNOWN_DEFECTS)
-    return CrossCheck(distinct, tuple(opinions), not_private, findings, {name: version(name) for name in LIBRARIES})
+    versions = {name: version(name) for name in LIBRARIES}
+    return CrossCheck(distinct, tuple(opinions), asked.not_private, asked.refused, findings, versions)
 
 
 def second_opinions(
@@ -167,7 +170,7 @@ def allows(ours: float, lowest: float, highest: float) -> bool:
 
 def _ask(blank: Opinion, ask: Ask, events: Events) -> Opinion:
     try:
-        answer = ask(events, blank.delta)
+        answer = ask(events, _without_slack(events, blank.delta))
         low, high = (float(x) for x in (answer if isinstance(answer, tuple) else (answer, answer)))
         if math.isnan(low) or math.isnan(high):
             raise ArithmeticError("it answers nan")
@@ -192,6 +195,17 @@ def _ask(blank: Opinion, ask: Ask, events: Events) -> Opinion:
         case Expected.LOWER:
             return replace(blank, epsilon=low, lowest=low, highest=math.inf, holds=allows(blank.ours, low, math.inf))
     return replace(blank, epsilon=high, lowest=low, highest=high, holds=allows(blank.ours, low, high))
+
+
+def _without_slack(events: Events, delta: float) -> float:
+    """What is left of delta beside the slack of nearly Gaussian events, of which no library knows.
+
+    Such a ledger is (epsilon, delta)-DP where the Gaussian one is (epsilon, delta - slack)-DP.
+    """
+    left = delta - sum(event.slack * count for event, count in events if isinstance(event, NearlyGaussianEvent))
+    if left <= 0:
+        raise DoesNotApply("the slack of its releases leaves nothing of delta")
+    return left
 
 
 def _reference(case: Case, delta: float, ours: float) -> Opinion:

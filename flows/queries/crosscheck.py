@@ -58,6 +58,7 @@ def to_json(result: CrossCheck) -> dict[str, Any]:
         "counts": _counts(result),
         "opinions": [_finite(asdict(opinion)) for opinion in result.opinions],
         "not_private": list(result.not_private),
+        "refused": list(result.refused),
         "without_second_opinion": list(result.unopposed),
         "defects": [_finite(asdict(finding)) for finding in result.findings],
     }
@@ -159,6 +160,8 @@ def _summary(result: CrossCheck) -> Iterable[RenderableType]:
     yield Text("Asked: " + ", ".join(f"{name} {result.versions[name]}" for name in LIBRARIES) + ".")
     if result.not_private:
         yield Text("No noise to account: " + ", ".join(result.not_private) + ".")
+    for refused in result.refused:
+        yield Text(f"Not asked, as it cannot be built: {refused}.")
     if result.unopposed:
         yield Text("No second opinion: " + ", ".join(result.unopposed) + ".", style="yellow")
     for opinion in result.failed:

@@ -21,6 +21,7 @@ from bandana.privacy_core import (
     GaussianDP,
     GaussianEvent,
     LaplaceEvent,
+    NearlyGaussianEvent,
     NonPrivateEvent,
     PrivacyCurve,
     account,
@@ -272,9 +273,11 @@ def test_the_known_values_are_those_of_the_reference_file(reference):
 
 @pytest.mark.nightly
 def test_the_catalog_is_asked_in_every_calibration_and_level():
-    cases, not_private = catalog_cases()
+    cases, not_private, refused = catalog_cases()
     private = [entry for entry in CATALOG if entry.promise]
-    assert len(cases) == sum(len(LEVELS[entry.guarantee]) * len(entry.calibrations) for entry in private)
+    asked = sum(len(LEVELS[entry.guarantee]) * len(entry.calibrations) for entry in private)
+    assert len(cases) + len(refused) == asked
+    assert [text.split(" tight ")[0] for text in refused] == ["linucb-batched shuffle"]  # which cannot count so many bits
     assert len({case.name for case in cases}) == len(cases)
     assert len(not_private) == len(CATALOG) - len(private)
     assert all(case.events for case in cases)
@@ -284,12 +287,31 @@ def test_a_newcomer_in_the_catalog_is_asked_by_itself():
     adar, ucb = find("adar-ucb"), find("ucb")
     newcomer = replace(adar, name="newcomer", label="newcomer", calibrations=("tight",))
     joint = replace(newcomer, privacy_model="joint", label="newcomer joint")
-    cases, not_private = catalog_cases([newcomer, joint, replace(ucb, label="open")])
-    assert not_private == ("open",)
+    cases, not_private, refused = catalog_cases([newcomer, joint, replace(ucb, label="open")])
+    assert (not_private, refused) == (("open",), ())
     assert [case.name for case in cases[:: len(LEVELS["renyi"])]] == [
         f"{label} tight {LEVELS['renyi'][0]}" for label in ("newcomer", "newcomer joint")
     ]  # fmt: skip
     assert _those(second_opinions(cases[0], [DELTA]), False) == set()
+
+
+def test_a_level_that_an_entry_refuses_is_named_with_its_reason_and_the_others_are_asked():
+    found = catalog_cases([entry for entry in CATALOG if entry.privacy_model == "shuffle"])
+    assert [case.name for case in found.cases] == [f"linucb-batched shuffle tight {at}" for at in LEVELS["approximate"][1:]]
+    assert len(found.refused) == 1
+    assert found.refused[0].startswith(
+        "linucb-batched shuffle tight (0.1, 1e-06)-DP: epsilon = 0.1 with delta = 1e-06 needs"
+    )
+    for case in found.cases:  # nearly Gaussian: libraries are asked at what its slack leaves of delta
+        opinions = second_opinions(case, [DELTA, 1e-8])
+        assert _those(opinions, False) == set()
+        assert _those(opinions, True) >= {("dp-accounting", "PLD pessimistic"), ("opacus", "GDP")}
+
+
+def test_a_slack_that_takes_all_of_delta_leaves_nothing_to_ask():
+    (opinion, *others) = second_opinions(_case((NearlyGaussianEvent(1.0, 1e-5), 2)), [2e-5])[1:]
+    assert opinion.ours == math.inf
+    assert {each.note for each in (opinion, *others)} == {"the slack of its releases leaves nothing of delta"}
 
 
 @pytest.mark.parametrize("guarantee", sorted(LEVELS))
@@ -314,7 +336,7 @@ def test_nothing_contradicts_the_catalog():
 def test_one_contradiction_makes_the_whole_unsound_and_a_ledger_that_nobody_judged_is_named():
     opinions = _asked("Gaussian 1", DELTA)
     unknown = tuple(replace(o, ledger="unheard of", holds=o.holds if o.library == "reference" else None) for o in opinions)
-    whole = CrossCheck((DELTA,), (*opinions, *unknown), (), (), {})
+    whole = CrossCheck((DELTA,), (*opinions, *unknown), (), (), (), {})
     assert whole.is_sound
     assert whole.unopposed == ("unheard of",)
     assert not replace(whole, opinions=(*opinions, replace(opinions[-1], holds=False))).is_sound

@@ -31,7 +31,8 @@ def _whole(ours):
     opinions = tuple(opinion for case in cases for opinion in second_opinions(case, [DELTA], ours))
     found = KNOWN_DEFECTS[0].measure()
     findings = (found, replace(found, status=Status.FIXED), replace(found, status=Status.UNKNOWN, value=None, note="gone"))
-    return CrossCheck((DELTA,), opinions, ("ucb",), findings, {"dp-accounting": "0.6.0", "opacus": "1.6.0"})
+    versions = {"dp-accounting": "0.6.0", "opacus": "1.6.0"}
+    return CrossCheck((DELTA,), opinions, ("ucb",), ("linucb-batched at 0.1: too many bits",), findings, versions)
 
 
 @pytest.fixture
@@ -73,6 +74,7 @@ def test_a_library_that_broke_ends_with_1_and_its_own_words(run):
 
 def test_a_defect_that_is_gone_is_said_and_is_no_failure(run):
     done = run(_result())
+    assert "Not asked, as it cannot be built: linucb-batched at 0.1: too many bits." in done.stdout
     assert "fixed in this version: REPLACE_ONE" in done.stdout
     assert "could not be measured: REPLACE_ONE" in done.stdout
     assert done.exit_code == 0
@@ -85,7 +87,7 @@ def test_machines_get_strict_json(run):
     assert tree["is_sound"] is False
     assert tree["versions"] == {"dp-accounting": "0.6.0", "opacus": "1.6.0"}
     assert tree["counts"]["failed"] == sum(opinion["holds"] is False for opinion in tree["opinions"]) > 0
-    assert tree["not_private"] == ["ucb"]
+    assert (tree["not_private"], tree["refused"]) == (["ucb"], ["linucb-batched at 0.1: too many bits"])
     optimistic = next(o for o in tree["opinions"] if o["accountant"] == "PLD optimistic")
     assert (optimistic["expected"], optimistic["holds"], optimistic["highest"]) == ("lower", False, None)
     assert {finding["status"] for finding in tree["defects"]} == {str(status) for status in Status}
