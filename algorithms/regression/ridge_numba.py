@@ -18,7 +18,7 @@ from bandana.algorithms.ties import first_largest
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _LANES = 16
-"""Replicates that one vectorized loop runs over."""
+"""Replicates that one vectorized loop runs over, where loops over coordinates are too short."""
 _FEW = 8
 """Number of actions below which a loop over them is not worth vectorizing."""
 _BLOCK = 128
@@ -248,10 +248,12 @@ def learn(
 
 @_kernel
 def _learn(statistic, added, estimate, inverse, log_det, is_positive):  # type: ignore[no-untyped-def]
-    """One loop over all replicates, in which nothing is copied but one matrix."""
-    d = inverse.shape[1]
+    """One loop over all replicates: those that fill whole rows of lanes side by side, the others one by one."""
+    n_reps, d = inverse.shape[0], inverse.shape[1]
     gram, low = np.empty((d, d)), np.empty((d, d))
-    for r in range(statistic.shape[0]):
+    n_abreast = n_reps - n_reps % _LANES
+    _learn_abreast(statistic[:n_abreast], added, estimate, inverse, log_det, is_positive)
+    for r in range(n_abreast, n_reps):
         for i in range(d):
             for j in range(i):
                 gram[i, j] = statistic[r, i, j]
@@ -260,6 +262,84 @@ def _learn(statistic, added, estimate, inverse, log_det, is_positive):  # type: 
         if is_positive[r]:
             log_det[r] = total
             _times(inverse[r], statistic[r, :, d], estimate[r])
+
+
+@_kernel
+def _learn_abreast(statistic, added, estimate, inverse, log_det, is_positive):  # type: ignore[no-untyped-def]
+    """As many replicates as `statistic` has, a multiple of `_LANES`: the operations of `_invert` and `_times` in their order.
+
+    Roots and divisions, each of which waits for the one before, are vectorized over lanes. One with a bad pivot goes on with
+    a pivot of 1, and its numbers are not used.
+    """
+    d = inverse.shape[1]
+    low, found, vector = np.empty((d, d, _LANES)), np.empty((d, d, _LANES)), np.empty((d, _LANES))
+    sum_, total, is_fine = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
+    for start in range(0, len(statistic), _LANES):
+        for lane in range(_LANES):
+            r = start + lane
+            for i in range(d):
+                for j in range(i):
+                    low[i, j, lane] = statistic[r, i, j]
+                low[i, i, lane] = statistic[r, i, i] + added[r]
+                vector[i, lane] = statistic[r, i, d]
+            total[lane], is_fine[lane] = 0.0, 1.0
+        for i in range(d):
+            for j in range(i):
+                for k in range(j):
+                    for lane in range(_LANES):
+                        low[i, j, lane] -= low[i, k, lane] * low[j, k, lane]
+                for lane in range(_LANES):
+                    low[i, j, lane] /= low[j, j, lane]
+            for lane in range(_LANES):
+                sum_[lane] = low[i, i, lane]
+            for k in range(i):
+                for lane in range(_LANES):
+                    sum_[lane] -= low[i, k, lane] * low[i, k, lane]
+            for lane in range(_LANES):
+                is_good = sum_[lane] > _PIVOT * abs(low[i, i, lane])  # false for NaN
+                is_fine[lane] = is_fine[lane] if is_good else 0.0
+                sum_[lane] = sum_[lane] if is_good else 1.0
+                low[i, i, lane] = math.sqrt(sum_[lane])
+            for lane in range(_LANES):
+                total[lane] += math.log(sum_[lane])
+        for i in range(d):  # low becomes its own inverse, column by column from the left
+            for lane in range(_LANES):
+                low[i, i, lane] = 1.0 / low[i, i, lane]
+            for j in range(i):
+                for lane in range(_LANES):
+                    sum_[lane] = 0.0
+                for k in range(j, i):
+                    for lane in range(_LANES):
+                        sum_[lane] += low[i, k, lane] * low[k, j, lane]
+                for lane in range(_LANES):
+                    low[i, j, lane] = -sum_[lane] * low[i, i, lane]
+        for i in range(d):
+            for j in range(i + 1):
+                for lane in range(_LANES):
+                    sum_[lane] = 0.0
+                for k in range(i, d):
+                    for lane in range(_LANES):
+                        sum_[lane] += low[k, i, lane] * low[k, j, lane]
+                for lane in range(_LANES):
+                    found[i, j, lane] = sum_[lane]
+                    found[j, i, lane] = sum_[lane]
+        for i in range(d):
+            for lane in range(_LANES):
+                sum_[lane] = 0.0
+            for j in range(d):
+                for lane in range(_LANES):
+                    sum_[lane] += found[i, j, lane] * vector[j, lane]
+            for lane in range(_LANES):
+                if is_fine[lane] > 0.0:
+                    estimate[start + lane, i] = sum_[lane]
+        for lane in range(_LANES):
+            r = start + lane
+            is_positive[r] = is_fine[lane] > 0.0
+            if is_positive[r]:
+                log_det[r] = total[lane]
+                for i in range(d):
+                    for j in range(d):
+                        inverse[r, i, j] = found[i, j, lane]
 
 
 @_kernel

@@ -157,6 +157,24 @@ def test_least_squares_from_sums(d):
     assert np.array_equal(one[0], estimate[3])
 
 
+@pytest.mark.parametrize("d", [1, 3, 6, 21])
+def test_least_squares_side_by_side_are_those_of_each_alone(d):
+    rng, n = np.random.default_rng(d), 37  # two rows of sixteen and five more
+    statistic = np.concatenate([positive_definite(rng, n, d), rng.standard_normal((n, d, 1))], axis=2)
+    statistic *= np.geomspace(1e-6, 1e6, n)[:, None, None]
+    statistic[::5, 0, 0], statistic[7, d - 1, d - 1] = -1.0, np.nan  # beside others that are positive definite
+    added = rng.uniform(0.0, 1e-9, n)
+    estimate, inverse = np.full((n, d), 7.0), np.full((n, d, d), 7.0)
+    log_det, is_positive = np.full(n, 7.0), np.empty(n, dtype=np.bool_)
+    ridge_numba.learn(statistic, added, estimate, inverse, log_det, is_positive)
+    assert np.flatnonzero(~is_positive).tolist() == sorted({*range(0, n, 5), 7})
+    for r in range(n):
+        one = np.full((1, d), 7.0), np.full((1, d, d), 7.0), np.full(1, 7.0), np.empty(1, dtype=np.bool_)
+        ridge_numba.learn(statistic[r : r + 1], added[r : r + 1], *one)
+        for of_one, of_all in zip(one, (estimate, inverse, log_det, is_positive), strict=True):
+            assert np.array_equal(of_one[0], of_all[r])
+
+
 @given(shapes)
 def test_refit_is_factor_and_solve_in_place(shape):
     n_rows, _, d, seed = shape
