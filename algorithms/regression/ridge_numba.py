@@ -266,7 +266,7 @@ def _learn(statistic, added, estimate, inverse, log_det, is_positive):  # type: 
 
 @_kernel
 def _learn_abreast(statistic, added, estimate, inverse, log_det, is_positive):  # type: ignore[no-untyped-def]
-    """As many replicates as `statistic` has, a multiple of `_LANES`: the operations of `_invert` and `_times` in their order.
+    """A multiple of `_LANES` of replicates, all of `statistic`: the operations of `_invert` and `_times` in their order.
 
     Roots and divisions, each of which waits for the one before, are vectorized over lanes. One with a bad pivot goes on with
     a pivot of 1, and its numbers are not used.

@@ -82,11 +82,12 @@ def test_a_run_and_an_audit_at_once_end_as_one_after_the_other(alone, tmp_path):
     found = outcome(data)
     for name in ("results", "unfinished files", "databases"):
         assert found[name] == expected[name], name
-    cells = [run for run in found["runs"] if run["tags"]["role"] == "cell"]
-    assert [(run["name"], run["status"]) for run in cells] == [("adar-ucb tight eps=1", "FINISHED"), ("ucb", "FINISHED")]
-    for run, lone in zip(cells, expected["runs"], strict=False):
+    cells, lone = ({run["name"]: run for run in each["runs"] if run["tags"]["role"] == "cell"} for each in (found, expected))
+    assert cells.keys() == lone.keys() >= {"adar-ucb tight eps=1", "ucb"}
+    for label, run in cells.items():
+        assert run["status"] == "FINISHED", label
         for name in ("params", "points", "latest"):
-            assert run[name] == lone[name], (run["name"], name)
+            assert run[name] == lone[label][name], (label, name)
     # Whichever came last found the other's work in the store, or did not ask for it; one more report holds all of it.
     _finish(start(spec, data))
     again = outcome(data)
