@@ -219,7 +219,9 @@ def test_a_run_that_is_killed_is_resumed_and_a_rerun_adds_nothing(
 ) -> None:
     """In `make test`: a run that is left RUNNING, above; what a killed command leaves is `test_kill`'s."""
     levels = [round(0.1 * k, 1) for k in range(1, 25)]
-    spec = write_spec(horizon=100, replications=4, name="killed", algorithms__1__privacy__epsilon=levels)
+    spec = write_spec(
+        horizon=100, replications=4, name="killed", twins=False, references=False, algorithms__1__privacy__epsilon=levels
+    )
     data = tmp_path / "data"
     process = start(spec, data, server.uri(database))
     finished = "SELECT count(*) FROM runs WHERE status = 'FINISHED'"

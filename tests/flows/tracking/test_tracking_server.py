@@ -242,7 +242,9 @@ def test_a_server_that_dies_in_the_middle_costs_nothing_that_was_finished(
 ) -> None:
     """In `make test`: a server that is away for a moment or for good (`test_tracking_address`), and a run left RUNNING."""
     levels = [round(0.1 * k, 1) for k in range(1, 9)]
-    spec = write_spec(horizon=100, replications=4, name="outage", algorithms__1__privacy__epsilon=levels)
+    spec = write_spec(
+        horizon=100, replications=4, name="outage", twins=False, references=False, algorithms__1__privacy__epsilon=levels
+    )
     data, uri = tmp_path / "data", f"http://admin:{QUOTED}@127.0.0.1:{server.port}"
     process = start(spec, data, uri)
     deadline = time.monotonic() + 300
