@@ -1,5 +1,6 @@
 """The shipped benchmark: its version is that of its problems, all kinds and real data are in it, and every entry plays."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,15 @@ def test_every_private_entry_of_these_kinds_has_a_row(quick):
     playing = {cell.entry.label for problem in quick.problems for cell in cells_of(problem.spec)}
     expected = {entry.label for entry in catalog.CATALOG if entry.is_private and kinds & set(entry.plays_on)}
     assert expected - playing == set()
+
+
+def test_the_winners_of_the_docs_are_those_of_this_version(quick):
+    """Whoever raises the version plays the whole form anew, and writes the table with `docs/leaderboard_table.py`."""
+    page = (FOLDER.parents[1] / "docs" / "leaderboard.md").read_text(encoding="utf-8")
+    table = page.split("<!-- winners -->")[1].split("<!-- end -->")[0]
+    assert f"Version {quick.version}: {len(quick.problems)} problems," in table
+    assert list(dict.fromkeys(re.findall(r"^\| `([\w-]+)`", table, re.MULTILINE))) == [each.name for each in quick.problems]
+    known = {entry.label for entry in catalog.known()}
+    winners = re.findall(r"\| ([a-z][\w -]*?) [\d.,]+(?:, tied with \d+)?(?= \|)", table)
+    assert winners
+    assert {winner.removesuffix(" printed") for winner in winners} <= known

@@ -1,0 +1,65 @@
+"""The winners of the whole form on docs/leaderboard.md: `python docs/leaderboard_table.py bandana_data`.
+
+The data folder must hold the whole leaderboard, as `bandana leaderboard` leaves it. The table stands between
+`<!-- winners -->` and `<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from bandana.audits.reporting.leaderboard import MEASURES, family_of
+from bandana.audits.reporting.numbers import number
+
+PAGE = Path(__file__).parent / "leaderboard.md"
+_PLACE = re.compile(r"(<!-- winners -->\n).*?(<!-- end -->)", re.S)
+
+
+def winners(document: dict[str, Any]) -> str:
+    """The best private row of every problem, trust model and level, and what all audits of the page say, as Markdown."""
+    levels = document["levels"]
+    heads = " | ".join(f"µ ≤ {number(level)}" for level in levels)
+    lines = [f"| problem | protection | {heads} |", "|---|---|" + "---|" * len(levels)]
+    for problem in document["problems"]:
+        rows = {row["label"]: row for row in problem["rows"]}
+        for trust in dict.fromkeys(best["privacy_model"] for best in problem["best"]):
+            best = {each["mu"]: each for each in problem["best"] if each["privacy_model"] == trust}
+            cells = " | ".join(_winner(best.get(level), rows) for level in levels)
+            measure = "" if problem["measure"] == "regret" else f", {MEASURES[problem['measure']].head.lower()}"
+            lines.append(f"| `{problem['name']}`{measure} | {trust} | {cells} |")
+    return "\n".join([*lines, "", _audits(document)])
+
+
+def _winner(best: dict[str, Any] | None, rows: dict[str, Any]) -> str:
+    if best is None or best["label"] is None:
+        return ""
+    tied = f", tied with {len(best['tied'])}" if best["tied"] else ""
+    return f"{family_of(rows[best['label']])} {number(float(best['mean']))}{tied}"
+
+
+def _audits(document: dict[str, Any]) -> str:
+    audits, rows = document["audits"], [row for problem in document["problems"] for row in problem["rows"]]
+    n_private = sum(row["role"] == "private" for row in rows)
+    verdicts = Counter(row["verdict"] for row in rows if row["verdict"] is not None)
+    said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+    size = f"{len(document['problems'])} problems, {len(rows)} rows, {n_private} of them private"
+    together = f"{audits['number']} audits, which hold together with {number(100 * audits['confidence'])} % confidence"
+    judged = sum(verdicts.values())
+    return f"Version {document['version']}: {size}. The {together}, give their verdicts to {judged} rows: {said}."
+
+
+def filled(page: str, document: dict[str, Any]) -> str:
+    """The page with today's winners."""
+    return _PLACE.sub(lambda match: f"{match.group(1)}{winners(document)}\n{match.group(2)}", page)
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1]) / "leaderboard" / "whole.json"
+    PAGE.write_text(
+        filled(PAGE.read_text(encoding="utf-8"), json.loads(place.read_text(encoding="utf-8"))), encoding="utf-8"
+    )
