@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ _PLACE = re.compile(r"(<!-- winners -->\n).*?(<!-- end -->)", re.S)
 
 
 def winners(document: dict[str, Any]) -> str:
-    """The best private row of every problem, trust model and level, and what all audits of the page say, as Markdown."""
+    """The best private row of every problem, trust model and level, and how many rows there are, as Markdown."""
     levels = document["levels"]
     heads = " | ".join(f"µ ≤ {number(level)}" for level in levels)
     lines = [f"| problem | protection | {heads} |", "|---|---|" + "---|" * len(levels)]
@@ -32,7 +31,7 @@ def winners(document: dict[str, Any]) -> str:
             cells = " | ".join(_winner(best.get(level), rows) for level in levels)
             measure = "" if problem["measure"] == "regret" else f", {MEASURES[problem['measure']].head.lower()}"
             lines.append(f"| `{problem['name']}`{measure} | {trust} | {cells} |")
-    return "\n".join([*lines, "", _audits(document)])
+    return "\n".join([*lines, "", _size(document)])
 
 
 def _winner(best: dict[str, Any] | None, rows: dict[str, Any]) -> str:
@@ -42,15 +41,10 @@ def _winner(best: dict[str, Any] | None, rows: dict[str, Any]) -> str:
     return f"{family_of(rows[best['label']])} {number(float(best['mean']))}{tied}"
 
 
-def _audits(document: dict[str, Any]) -> str:
-    audits, rows = document["audits"], [row for problem in document["problems"] for row in problem["rows"]]
-    n_private = sum(row["role"] == "private" for row in rows)
-    verdicts = Counter(row["verdict"] for row in rows if row["verdict"] is not None)
-    said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
-    size = f"{len(document['problems'])} problems, {len(rows)} rows, {n_private} of them private"
-    together = f"{audits['number']} audits, which hold together with {number(100 * audits['confidence'])} % confidence"
-    judged = sum(verdicts.values())
-    return f"Version {document['version']}: {size}. The {together}, give their verdicts to {judged} rows: {said}."
+def _size(document: dict[str, Any]) -> str:
+    rows = [row for problem in document["problems"] for row in problem["rows"]]
+    n_problems, n_private = len(document["problems"]), sum(row["role"] == "private" for row in rows)
+    return f"Version {document['version']}: {n_problems} problems, {len(rows)} rows, {n_private} of them private."
 
 
 def filled(page: str, document: dict[str, Any]) -> str:
