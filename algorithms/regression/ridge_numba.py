@@ -265,6 +265,13 @@ def _learn(statistic, added, estimate, inverse, log_det, is_positive):  # type: 
 
 
 @_kernel
+def _add_product(sum_, one, other):  # type: ignore[no-untyped-def]
+    """Adds one times other to the sum, lane by lane; all (`_LANES`,)."""
+    for lane in range(_LANES):
+        sum_[lane] += one[lane] * other[lane]
+
+
+@_kernel
 def _learn_abreast(statistic, added, estimate, inverse, log_det, is_positive):  # type: ignore[no-untyped-def]
     """A multiple of `_LANES` of replicates, all of `statistic`: the operations of `_invert` and `_times` in their order.
 
@@ -306,29 +313,23 @@ def _learn_abreast(statistic, added, estimate, inverse, log_det, is_positive):  
             for lane in range(_LANES):
                 low[i, i, lane] = 1.0 / low[i, i, lane]
             for j in range(i):
-                for lane in range(_LANES):
-                    sum_[lane] = 0.0
+                sum_[:] = 0.0
                 for k in range(j, i):
-                    for lane in range(_LANES):
-                        sum_[lane] += low[i, k, lane] * low[k, j, lane]
+                    _add_product(sum_, low[i, k], low[k, j])
                 for lane in range(_LANES):
                     low[i, j, lane] = -sum_[lane] * low[i, i, lane]
         for i in range(d):
             for j in range(i + 1):
-                for lane in range(_LANES):
-                    sum_[lane] = 0.0
+                sum_[:] = 0.0
                 for k in range(i, d):
-                    for lane in range(_LANES):
-                        sum_[lane] += low[k, i, lane] * low[k, j, lane]
+                    _add_product(sum_, low[k, i], low[k, j])
                 for lane in range(_LANES):
                     found[i, j, lane] = sum_[lane]
                     found[j, i, lane] = sum_[lane]
         for i in range(d):
-            for lane in range(_LANES):
-                sum_[lane] = 0.0
+            sum_[:] = 0.0
             for j in range(d):
-                for lane in range(_LANES):
-                    sum_[lane] += found[i, j, lane] * vector[j, lane]
+                _add_product(sum_, found[i, j], vector[j])
             for lane in range(_LANES):
                 if is_fine[lane] > 0.0:
                     estimate[start + lane, i] = sum_[lane]

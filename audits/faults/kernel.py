@@ -108,18 +108,16 @@ left to the other audits. And a reward a few ranges off, not clipped, is what th
 
 ON_A_POOL: tuple[Control, ...] = (
     *_REGRESSION, regression.PREFIX_NOISE_REDRAWN,
-    *caught_as(
-        {"counts-taken-for-public": (DETERMINISTIC,)},
-        (fault_of(_CountsTakenForPublic, is_fault=_has_several_decision_sets),),
-    ),
+    fault_of(_CountsTakenForPublic, is_fault=_has_several_decision_sets),
     fault_of(_PooledRewardsInCents, name="rewards-in-cents"),
     fault_of(_SeenRewardDecides, is_fault=_has_one_decision_set),
 )  # fmt: skip
-"""An exact count decides another action so seldom that replays measure the honest loss, 300,000 of them too: it is left to
-the deterministic audit."""
+
+ON_A_POOL_LOCAL: tuple[Control, ...] = caught_as({"counts-taken-for-public": (DETERMINISTIC,)}, ON_A_POOL)
+"""Under the noise of messages an exact count decides another action so seldom that replays measure the honest loss."""
 
 KERNEL_CONTROLS: dict[str, tuple[Control, ...]] = {
     "gp-ucb joint": (*_ON_FEATURES, releases.NOT_CLIPPED, regression.COUNTED_ONCE), "gp-ucb local": GP_UCB_LOCAL,
-    "gp-ucb-pool joint": ON_A_POOL, "gp-ucb-pool local": ON_A_POOL,
+    "gp-ucb-pool joint": ON_A_POOL, "gp-ucb-pool local": ON_A_POOL_LOCAL,
 }  # fmt: skip
 """Label of an entry -> its planted faults."""

@@ -211,8 +211,8 @@ def test_a_planted_leak_is_as_large_as_it_says(text):
 @pytest.mark.parametrize("text", first(1, CLAIMS))
 def test_a_leak_beyond_the_claim_fails_and_one_at_it_does_not(text):
     claim = parse(text)
-    record, effort = 3, replace(EFFORT, confidence=0.9999)  # of all honest ones one in 10,000 is a false alarm, at most
-    for factor, expected in ((1.0, False), (2.0, True)):
+    record, effort = 3, replace(EFFORT, replays=20_000, confidence=0.9999)  # one honest play in 10,000 fails at most
+    for factor, expected in ((1.0, False), (1.6, True)):
         play = _coin(record, echo_error(claim.stated, factor))
         outcome = examine(play, claim, _pairs(play, (record,), n_pairs=1), effort, SUBJECT, {})
         assert (outcome.verdict is Verdict.FAIL) is expected, (factor, outcome.numbers)
