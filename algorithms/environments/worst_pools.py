@@ -1,4 +1,7 @@
-"""Pools of points on which kernel bandits are hardest to keep private."""
+"""Pools of points on which kernel bandits are hardest to keep private.
+
+Each is made of the number of actions of a context, the dimension of the points, and the lengthscale of the kernel.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.rkhs.pool import Pool
 
 _TURN = 0.1
+_APART = np.pi / 6
 
 
 POOL_KERNEL, SMOOTH = SquaredExponential(0.5), SquaredExponential(2.0)
@@ -31,9 +35,25 @@ def extrapolating_pool(n_actions: int, dimension: int, lengthscale: float = SMOO
     return Pool(points * min(1.0, lengthscale / SMOOTH.lengthscale), np.array([0.0, 1.0, 1.0, 1.0]) / 3)
 
 
-def turned_pool(n_actions: int, dimension: int) -> Pool:
-    """Four contexts on the unit circle: those of canaries (`ContextTable.changes`), drawn
-    alike.
+def crossed_pool(n_actions: int, dimension: int, _lengthscale: float = 0.0) -> Pool:
+    """Two contexts on the unit circle, around the two axes between which canaries change; only the first is drawn.
+
+    A record that changes its context plays another point, so that counts change, all later users choose among the points
+    of which one was played more or less, and these are so far apart, 60 degrees from the first to the last, that a count
+    decides. On a pool that takes all that canaries bring for one context no count ever changes.
+
+    Args:
+      n_actions: of each context.
+      dimension: of the points, at least 2.
+    """
+    turned = np.array([[0.0], [np.pi / 2]]) + np.linspace(-_APART, _APART, n_actions)
+    points = np.zeros((2, n_actions, dimension))
+    points[..., 0], points[..., 1] = np.cos(turned), np.sin(turned)
+    return Pool(points, np.array([1.0, 0.0]))
+
+
+def turned_pool(n_actions: int, dimension: int, _lengthscale: float = 0.0) -> Pool:
+    """Four contexts on the unit circle: those of canaries (`ContextTable.changes`), drawn alike.
 
     Where features are those of a kernel on a pool, points far from the pool have hardly any, and move no matrix.
     """

@@ -113,11 +113,8 @@ ON_A_POOL: tuple[Control, ...] = (
     fault_of(_SeenRewardDecides, is_fault=_has_one_decision_set),
 )  # fmt: skip
 
-ON_A_POOL_LOCAL: tuple[Control, ...] = caught_as({"counts-taken-for-public": (DETERMINISTIC,)}, ON_A_POOL)
-"""Under the noise of messages an exact count decides another action so seldom that replays measure the honest loss."""
-
 KERNEL_CONTROLS: dict[str, tuple[Control, ...]] = {
     "gp-ucb joint": (*_ON_FEATURES, releases.NOT_CLIPPED, regression.COUNTED_ONCE), "gp-ucb local": GP_UCB_LOCAL,
-    "gp-ucb-pool joint": ON_A_POOL, "gp-ucb-pool local": ON_A_POOL_LOCAL,
+    "gp-ucb-pool joint": ON_A_POOL, "gp-ucb-pool local": ON_A_POOL,
 }  # fmt: skip
 """Label of an entry -> its planted faults."""

@@ -23,7 +23,7 @@ from bandana.algorithms.environments.kernel_functions import (
 )
 from bandana.algorithms.environments.logged import N_PATIENTS, diabetes_table
 from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
-from bandana.algorithms.environments.worst_pools import extrapolating_pool, turned_pool
+from bandana.algorithms.environments.worst_pools import extrapolating_pool
 from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.problem import FINITE, KERNEL, POOLED, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray, Stream
@@ -406,8 +406,8 @@ class _Rkhs(Pooled[RkhsSpec]):
         return self._at_the_ends(self.audit_pool.points[self.audit_pool.drawn(self.spec.audit.rounds, generator)])
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
-        """The problem on the pool of audits; regressions on features of any points get the points of canaries."""
-        pool = turned_pool(FEW_ACTIONS, self.pool.dimension) if KERNEL in entry.plays_on else self.audit_pool
+        """The problem on the algorithm's pool of audits, whose contexts are taken for the nearest there."""
+        pool = entry.audit_pool(FEW_ACTIONS, self.pool.dimension, self.item.scale)
         return replace(super().audit_problem(problem, entry), n_actions=FEW_ACTIONS, pool=pool)
 
     def about(self) -> tuple[str, str, str]:
@@ -431,8 +431,8 @@ class _Rkhs(Pooled[RkhsSpec]):
             f"A random function of norm {item.norm:g} in the space of the kernel ({item.public_kernel()}), with "
             f"{item.n_centers} centers{each}. Each user brings one of {item.contexts} contexts, {drawn}, "
             f"and {item.actions} actions: points of the unit ball in {self.pool.dimension} dimensions. Rewards {law}. "
-            f"Audits replay {self.audit_pool.n_contexts} contexts of {FEW_ACTIONS} actions, one of which is never drawn "
-            "and hides a record least, and rewards drawn at random."
+            f"Audits replay {self.audit_pool.n_contexts} contexts of {FEW_ACTIONS} actions, one of which is never drawn and "
+            "hides a record least (GP-UCB takes them for the nearest of a pool of its own), and rewards drawn at random."
         )
         return item.kind, text, CONTEXTUAL_PSEUDO
 

@@ -12,7 +12,7 @@ from nightly import first
 from bandana.algorithms.bandits.kernel.gp_ucb import GPUCBSettings
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.contexts import sphere_table
-from bandana.algorithms.environments.tables import ContextTable
+from bandana.algorithms.environments.tables import ContextTable, random_table
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.rkhs.features import feature_map
 from bandana.algorithms.rkhs.kernels import SquaredExponential
@@ -20,7 +20,9 @@ from bandana.algorithms.rkhs.pool import Pool
 from bandana.audits.audit import audit
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors import worst_pair
+from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import DETERMINISTIC, NOISE, Effort
+from bandana.audits.replays.replay import replay_both
 from bandana.audits.searches.deterministic import search
 from bandana.audits.searches.noise import examine_noise
 from bandana.audits.testbeds.catalog import bed_settings
@@ -136,3 +138,34 @@ def test_a_small_audit_of_public_counts_passes_and_catches_every_fault(model):
     missed = {control.name: (control.measured, control.caught) for control in found.controls if not control.is_caught}
     assert not missed
     assert str(found.verdict) == "PASS"
+
+
+def bed_with_two_contexts(model, lengthscale):
+    """The entry's own pool, and users who bring its contexts."""
+    entry = find(f"gp-ucb-pool {model}")
+    pool = entry.audit_pool(2, 2, lengthscale)
+    brought = pool.drawn(ROUNDS, np.random.Generator(np.random.SFC64(1)))
+    table = ContextTable(pool.points[brought], random_table(ROUNDS, 2, UNIT, 1).rewards, UNIT)
+    problem = Problem(2, UNIT, ROUNDS, dimension=2, kernel=SquaredExponential(lengthscale), pool=pool)
+    return entry.build(bed_settings(entry, problem, "tight")), table
+
+
+@each_model
+@pytest.mark.parametrize("lengthscale", [0.1, 0.4, 2.0])
+def test_an_exact_count_decides_on_the_pool_of_audits(model, lengthscale):
+    """Each canary whose context changes moves a count, and in one of thirty replays at least that shows."""
+    honest, table = bed_with_two_contexts(model, lengthscale)
+    fault = next(control for control in CONTROLS[f"gp-ucb-pool {model}"] if control.name == "counts-taken-for-public")
+    faulty = fault.plant(honest)
+    moved = [pair for pair in canary_pairs(table, (0,), private_records=True) if pair.hidden_record == 0]
+    assert len(moved) == 2
+    for pair in moved:
+        first, second = (
+            honest.pool.placed(side.contexts(np.zeros(1, dtype=np.int64)), False) for side in (pair.data, pair.neighbor)
+        )
+        assert first != second
+        seeds = np.random.SeedSequence(2).spawn(2)
+        told = [np.isinf(side.log_ratio).mean() for side in replay_both(faulty, pair, 500, tuple(seeds))]
+        assert max(told) > 1 / 30
+        kept = [np.isinf(side.log_ratio).any() for side in replay_both(honest, pair, 500, tuple(seeds))]
+        assert not any(kept)
