@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 
 from bandana.algorithms.claim import Claim as Claim
 from bandana.algorithms.claim import claim_of
-from bandana.algorithms.environments.worst_pools import extrapolating_pool
 from bandana.algorithms.parameters import FAILURE, Parameter, Value
 from bandana.algorithms.problem import FINITE, LINEAR, Problem
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
-from bandana.algorithms.rkhs.pool import Pool
 from bandana.privacy_core import (
     ZCDP,
     ApproxDP,
@@ -110,7 +108,7 @@ class Entry:
       in_audit: settings -> the same with public parameters under which the few rounds of a replay hold several releases. The
         noise of a release depends on none of them, but for the number of batches of LSVI-UCB, which short runs cannot hold.
       audit_shape: (number of actions, d) of the problem that the catalog's own audit plays on.
-      audit_pool: (number of actions, d, lengthscale) -> the pool that hides a record least, where it plays on one.
+      audit_pool: name of the pool that hides a record least, where it plays on one; see `worst_pools`.
       bound: the source's bound on the regret, where rewards are drawn as it assumes; None where it states none.
       parts: calibration -> part -> option, such as `printed` -> {noise: printed, sum: tree, width: printed}; every
         combination of the options keeps the claim. Empty where the calibrations cannot be taken apart.
@@ -138,7 +136,7 @@ class Entry:
     probes: Callable[[int], tuple[int, ...]] | None = None
     in_audit: Callable[[Settings], Settings] = _as_asked
     audit_shape: tuple[int, int] = (2, 2)
-    audit_pool: Callable[[int, int, float], Pool] = extrapolating_pool
+    audit_pool: str = "extrapolating"
     bound: Bound | None = None
     parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     label: str = ""

@@ -1,20 +1,38 @@
-"""Pools of points on which kernel bandits are hardest to keep private.
-
-Each is made of the number of actions of a context, the dimension of the points, and the lengthscale of the kernel.
-"""
+"""Pools of points on which kernel bandits are hardest to keep private."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from bandana.algorithms.rkhs.kernels import SquaredExponential
 from bandana.algorithms.rkhs.pool import Pool
+from bandana.privacy_core.checks import one_of
 
 _TURN = 0.1
 _APART = np.pi / 6
 
 
 POOL_KERNEL, SMOOTH = SquaredExponential(0.5), SquaredExponential(2.0)
+
+
+def worst_pool(name: str, n_actions: int, dimension: int, lengthscale: float = SMOOTH.lengthscale) -> Pool:
+    """The pool that is called so: `extrapolating`, `turned` or `crossed`; see the functions of these names.
+
+    Args:
+      name: of the pool.
+      n_actions: of each context.
+      dimension: of the points.
+      lengthscale: of the kernel.
+    """
+    makers: dict[str, Callable[[int, int], Pool]] = {
+        "extrapolating": partial(extrapolating_pool, lengthscale=lengthscale),
+        "turned": turned_pool,
+        "crossed": crossed_pool,
+    }
+    return makers[one_of("name", name, tuple(makers))](n_actions, dimension)
 
 
 def extrapolating_pool(n_actions: int, dimension: int, lengthscale: float = SMOOTH.lengthscale) -> Pool:
@@ -35,7 +53,7 @@ def extrapolating_pool(n_actions: int, dimension: int, lengthscale: float = SMOO
     return Pool(points * min(1.0, lengthscale / SMOOTH.lengthscale), np.array([0.0, 1.0, 1.0, 1.0]) / 3)
 
 
-def crossed_pool(n_actions: int, dimension: int, _lengthscale: float = 0.0) -> Pool:
+def crossed_pool(n_actions: int, dimension: int) -> Pool:
     """Two contexts on the unit circle, around the two axes between which canaries change; only the first is drawn.
 
     A record that changes its context plays another point, so that counts change, all later users choose among the points
@@ -52,7 +70,7 @@ def crossed_pool(n_actions: int, dimension: int, _lengthscale: float = 0.0) -> P
     return Pool(points, np.array([1.0, 0.0]))
 
 
-def turned_pool(n_actions: int, dimension: int, _lengthscale: float = 0.0) -> Pool:
+def turned_pool(n_actions: int, dimension: int) -> Pool:
     """Four contexts on the unit circle: those of canaries (`ContextTable.changes`), drawn alike.
 
     Where features are those of a kernel on a pool, points far from the pool have hardly any, and move no matrix.

@@ -13,7 +13,7 @@ from bandana.algorithms.environments.episodes import Table, random_episodes
 from bandana.algorithms.environments.linear import fan_arms
 from bandana.algorithms.environments.tables import ContextTable, random_table
 from bandana.algorithms.environments.worst_mdps import HORIZON, N_STATES, linear_bed, mixture_bed
-from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH
+from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, worst_pool
 from bandana.algorithms.problem import CONTEXTUAL, EPISODIC, KERNEL, LINEAR, MIXTURE, POOLED, Problem
 from bandana.audits.seeds import derive
 from bandana.privacy_core import ZCDP, ApproxDP, Guarantee, Interval, Participation, PureDP, RenyiDP
@@ -44,7 +44,7 @@ def bed_of(entry: Entry, rounds: int, seed: int, n_actions: int | None = None) -
         table: Table = sphere_table(rounds, n, d, UNIT, np.random.SeedSequence(seed))
         return Problem(n, UNIT, rounds, dimension=d, kernel=POOL_KERNEL), table
     if kind == POOLED:
-        pool = entry.audit_pool(n, d, SMOOTH.lengthscale)
+        pool = worst_pool(entry.audit_pool, n, d)
         drawn = pool.drawn(rounds, np.random.Generator(np.random.SFC64(seed)))
         table = ContextTable(pool.points[drawn], random_table(rounds, n, UNIT, seed).rewards, UNIT)
         return Problem(n, UNIT, rounds, dimension=d, kernel=SMOOTH, pool=pool), table

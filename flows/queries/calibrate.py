@@ -19,7 +19,7 @@ from bandana.algorithms.environments.episodes import random_episodes
 from bandana.algorithms.environments.linear import random_arms
 from bandana.algorithms.environments.tables import ContextTable, random_table
 from bandana.algorithms.environments.worst_mdps import N_STATES, linear_bed, mixture_bed
-from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH
+from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, worst_pool
 from bandana.algorithms.papers.readings import EXTRAS, READINGS, Reading, Values
 from bandana.algorithms.problem import ARMS, CONTEXTUAL, EPISODIC, FINITE, KERNEL, LINEAR, MIXTURE, POOLED, Problem
 from bandana.flows.queries.played_noise import Column, Quantity, epsilon_of, played
@@ -218,7 +218,7 @@ def _problem(entry: Entry, values: Values) -> tuple[Problem, Data]:
         features = tuple(map(tuple, random_arms(n, d, seed).tolist())) if kind == LINEAR else None
         return Problem(n, span, rounds, features), random_table(rounds, n, span, 0)
     if kind == POOLED:
-        pool = entry.audit_pool(n, d, SMOOTH.lengthscale)
+        pool = worst_pool(entry.audit_pool, n, d)
         brought = pool.points[pool.drawn(rounds, np.random.Generator(np.random.SFC64(0)))]
         data = ContextTable(brought, random_table(rounds, n, span, 0).rewards, span)
         return Problem(n, span, rounds, dimension=d, kernel=SMOOTH, pool=pool), data

@@ -23,7 +23,7 @@ from bandana.algorithms.environments.kernel_functions import (
 )
 from bandana.algorithms.environments.logged import N_PATIENTS, diabetes_table
 from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
-from bandana.algorithms.environments.worst_pools import extrapolating_pool
+from bandana.algorithms.environments.worst_pools import extrapolating_pool, worst_pool
 from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.problem import FINITE, KERNEL, POOLED, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray, Stream
@@ -407,7 +407,7 @@ class _Rkhs(Pooled[RkhsSpec]):
 
     def audit_problem(self, problem: Problem, entry: Entry) -> Problem:
         """The problem on the algorithm's pool of audits, whose contexts are taken for the nearest there."""
-        pool = entry.audit_pool(FEW_ACTIONS, self.pool.dimension, self.item.scale)
+        pool = worst_pool(entry.audit_pool, FEW_ACTIONS, self.pool.dimension, self.item.scale)
         return replace(super().audit_problem(problem, entry), n_actions=FEW_ACTIONS, pool=pool)
 
     def about(self) -> tuple[str, str, str]:

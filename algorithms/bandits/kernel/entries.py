@@ -10,7 +10,6 @@ from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, GPUCBSetti
 from bandana.algorithms.bandits.kernel.pooled_forms import NOISE_ON, PooledSettings
 from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB
 from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, approx_of
-from bandana.algorithms.environments.worst_pools import crossed_pool, turned_pool
 from bandana.algorithms.epochs import EPOCHS, ONE, in_epochs, one_epoch, proved_in_epochs
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, Kind, Parameter, declared
 from bandana.algorithms.problem import KERNEL, POOLED, Problem
@@ -103,7 +102,7 @@ def _gp_ucb_entry(form: Form) -> Entry:
         shape = {"audit_shape": _AUDIT_SHAPE, "parts": parts}
     return form.entry(
         "gp-ucb", "bandits/kernel", _RECORD, in_epochs(build, True), plays_on=(KERNEL, POOLED), in_audit=_with_few_features,
-        audit_pool=turned_pool,
+        audit_pool="turned",
         parameters=_PARAMETERS | (declared(_READING) if form.trust is TrustModel.JOINT else {}),
         bound=proved_in_epochs(changing_regularizers(build, form.paper)), **shape,
     )  # fmt: skip
@@ -163,7 +162,7 @@ _POOLED = (
 def _pooled_entry(form: Form) -> Entry:
     return form.entry(
         "gp-ucb-pool", "bandits/kernel", _RECORD, in_epochs(partial(_pooled, form.trust), True), plays_on=(POOLED,),
-        in_audit=_as_played_each_round, audit_pool=crossed_pool,
+        in_audit=_as_played_each_round, audit_pool="crossed",
         parameters=_POOLED_PARAMETERS | (declared(_NOISE_ON) if form.trust is TrustModel.JOINT else {}),
         bound=proved_in_epochs(partial(_bound_on_pool, form.trust)),
     )  # fmt: skip

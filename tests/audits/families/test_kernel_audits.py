@@ -13,6 +13,7 @@ from bandana.algorithms.bandits.kernel.gp_ucb import GPUCBSettings
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.contexts import sphere_table
 from bandana.algorithms.environments.tables import ContextTable, random_table
+from bandana.algorithms.environments.worst_pools import worst_pool
 from bandana.algorithms.problem import Problem
 from bandana.algorithms.rkhs.features import feature_map
 from bandana.algorithms.rkhs.kernels import SquaredExponential
@@ -143,7 +144,7 @@ def test_a_small_audit_of_public_counts_passes_and_catches_every_fault(model):
 def bed_with_two_contexts(model, lengthscale):
     """The entry's own pool, and users who bring its contexts."""
     entry = find(f"gp-ucb-pool {model}")
-    pool = entry.audit_pool(2, 2, lengthscale)
+    pool = worst_pool(entry.audit_pool, 2, 2, lengthscale)
     brought = pool.drawn(ROUNDS, np.random.Generator(np.random.SFC64(1)))
     table = ContextTable(pool.points[brought], random_table(ROUNDS, 2, UNIT, 1).rewards, UNIT)
     problem = Problem(2, UNIT, ROUNDS, dimension=2, kernel=SquaredExponential(lengthscale), pool=pool)
