@@ -15,6 +15,8 @@ _WELL_INSIDE = 1 - 1e-6
 """Vectors whose squared norm, however it is rounded, is less than this share of the radius's are not shortened."""
 _EXACT_SQUARE = 1e-290
 """Squares below it may have lost digits: nothing is decided by them."""
+_FEW = 8
+"""Coordinates below which NumPy adds up one after the other on either axis, with the same rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,21 @@ class Ball:
         if not np.isfinite(array).all():
             place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             raise ValueError(f"cannot clip a vector with the entry {float(array[place])!r} (at index {place})")
-        far = array[is_far]
-        # Over the largest entry first: its square may be beyond the largest number.
-        largest = np.maximum(np.abs(far).max(axis=-1, keepdims=True, initial=0.0), np.finfo(float).tiny)
-        norm = largest * np.linalg.norm(far / largest, axis=-1, keepdims=True)
-        clipped[is_far] = far * (self.radius / np.maximum(norm, self.radius))
+        if is_far.all():
+            return _shortened(array, self.radius)
+        clipped[is_far] = _shortened(array[is_far], self.radius)
         return clipped
+
+
+def _shortened(vectors: FloatArray, radius: float) -> FloatArray:
+    """Finite vectors (..., d) of a norm above 0, each of a norm of at most the radius; in new memory.
+
+    Sums run over the longer axis side by side: over few coordinates, in the same order, many times as fast.
+    """
+    has_few = vectors.shape[-1] < _FEW
+    array, axis = (np.ascontiguousarray(np.moveaxis(vectors, -1, 0)), 0) if has_few else (vectors, -1)
+    # Over the largest entry first: its square may be beyond the largest number.
+    largest = np.maximum(np.abs(array).max(axis=axis, keepdims=True, initial=0.0), np.finfo(float).tiny)
+    norm = largest * np.linalg.norm(array / largest, axis=axis, keepdims=True)
+    found = array * (radius / np.maximum(norm, radius))
+    return np.ascontiguousarray(np.moveaxis(found, 0, -1)) if has_few else found

@@ -1,4 +1,4 @@
-"""Kernels of linear regression with a set of actions for each user: optimistic choice, rank-one updates, symmetric inverses.
+"""Kernels of linear regression with a set of actions for each user: rank-one updates and symmetric inverses.
 
 All arrays have a leading replicate axis, and each replicate is computed by itself: a replicate of a batch gets the same
 numbers as alone.
@@ -13,99 +13,15 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.ties import first_largest
+from bandana.algorithms.protocol import FloatArray
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _LANES = 16
 """Replicates that one vectorized loop runs over, where loops over coordinates are too short."""
-_FEW = 8
-"""Number of actions below which a loop over them is not worth vectorizing."""
-_BLOCK = 128
-"""Actions that one vectorized loop runs over, so that their coordinates stay in the cache."""
 _LARGE = 24
 """From here on LAPACK is faster than a loop."""
 _PIVOT = 1e-14
 """Share of a diagonal entry: a pivot that is not above it is taken for 0."""
-
-
-@_kernel
-def _bounds(theta, inverse, width, x, index):  # type: ignore[no-untyped-def]
-    """index[a] = <theta, x_a> + width sqrt(x_a^T inverse x_a), x_a the first columns of x, (d, `_BLOCK`)."""
-    d, n = len(x), len(index)
-    mean, square, row = np.zeros(n), np.zeros(n), np.empty(n)
-    for i in range(d):
-        own, slope, weight = x[i], theta[i], inverse[i, i]
-        for a in range(n):
-            mean[a] += slope * own[a]
-            row[a] = weight * own[a]
-        n_fours = (d - i - 1) // 4
-        for k in range(n_fours):  # four at once, in the order of one after the other
-            j = i + 1 + 4 * k
-            x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
-            w0, w1 = 2.0 * inverse[i, j], 2.0 * inverse[i, j + 1]
-            w2, w3 = 2.0 * inverse[i, j + 2], 2.0 * inverse[i, j + 3]
-            for a in range(n):
-                row[a] = (((row[a] + w0 * x0[a]) + w1 * x1[a]) + w2 * x2[a]) + w3 * x3[a]
-        for j in range(i + 1 + 4 * n_fours, d):
-            other, weight = x[j], 2.0 * inverse[i, j]
-            for a in range(n):
-                row[a] += weight * other[a]
-        for a in range(n):
-            square[a] += own[a] * row[a]
-    for a in range(n):
-        index[a] = mean[a] + width * math.sqrt(max(square[a], 0.0))
-
-
-@_kernel
-def optimistic_actions(theta, inverse, width, contexts, slack, order, out):  # type: ignore[no-untyped-def]
-    """out[r] = argmax_a <theta[r], x_a> + width[r] sqrt(x_a^T inverse[r] x_a), x_a = contexts[r, a].
-
-    theta: (n_reps, d), inverse: (n_reps, d, d) symmetric, width, out: (n_reps,), contexts: (n_reps, n_actions, d). Of the
-    inverse the upper triangle is read. Of actions that are equal up to the slack, relative to the largest, the first in
-    order[r], or in order[0] where that is all; order: (n_reps or 1, n_actions).
-    """
-    n_reps, n_actions, d = contexts.shape
-    # Blocks of actions with one row a coordinate, so that the inner loops run over actions and are vectorized.
-    x = np.empty((1 + (n_actions - 1) // _BLOCK, d, _BLOCK))
-    index = np.empty(n_actions)
-    for r in range(n_reps):
-        if n_actions < _FEW:  # the same sums, one by one
-            for a in range(n_actions):
-                slope_sum, square_sum = 0.0, 0.0
-                for i in range(d):
-                    xi = contexts[r, a, i]
-                    slope_sum += theta[r, i] * xi
-                    weighted = inverse[r, i, i] * xi
-                    for j in range(i + 1, d):
-                        weighted += 2.0 * inverse[r, i, j] * contexts[r, a, j]
-                    square_sum += xi * weighted
-                index[a] = slope_sum + width[r] * math.sqrt(max(square_sum, 0.0))
-        else:
-            if r == 0 or contexts.strides[0] != 0:
-                for a in range(n_actions):
-                    for i in range(d):
-                        x[a // _BLOCK, i, a % _BLOCK] = contexts[r, a, i]
-            for k in range(len(x)):
-                _bounds(theta[r], inverse[r], width[r], x[k], index[k * _BLOCK : (k + 1) * _BLOCK])
-        largest = index[0]
-        for a in range(1, n_actions):
-            largest = max(largest, index[a])
-        row = r if len(order) > 1 else 0
-        for k in range(n_actions):
-            out[r] = order[row, k]
-            if not index[out[r]] < largest - slack * abs(largest):
-                break
-
-
-def optimistic_actions_reference(
-    theta: FloatArray, inverse: FloatArray, width: FloatArray, contexts: FloatArray
-) -> IntArray:
-    """`optimistic_actions` in plain NumPy, for tests."""
-    mean = np.einsum("ri,rai->ra", theta, contexts)
-    square = np.einsum("rai,rij,raj->ra", contexts, inverse, contexts)
-    index = mean + width[:, None] * np.sqrt(np.maximum(square, 0.0))
-    return np.array([first_largest(row) for row in index])
 
 
 @_kernel
@@ -122,6 +38,21 @@ def weigh(vectors, weights, out):  # type: ignore[no-untyped-def]
     for r in range(len(weights)):
         for i in range(vectors.shape[1]):
             out[r, i] = vectors[r, i] * weights[r]
+
+
+@_kernel
+def normal_equations(x, weights, answers, out):  # type: ignore[no-untyped-def]
+    """out[r] = weights[r] x[r] x[r]^T and answers[r] x[r] as its last column.
+
+    x: (n_rows, d), weights, answers: (n_rows,), out: (n_rows, d, d + 1).
+    """
+    d = x.shape[1]
+    for r in range(len(x)):
+        for j in range(d):
+            weighed = weights[r] * x[r, j]
+            for i in range(d):
+                out[r, i, j] = x[r, i] * weighed
+            out[r, j, d] = x[r, j] * answers[r]
 
 
 @_kernel

@@ -21,6 +21,7 @@ import numpy as np
 
 from bandana.algorithms.logistic import chord_slope, mean_of, slope_of
 from bandana.algorithms.protocol import FloatArray
+from bandana.algorithms.regression.ridge_numba import normal_equations
 from bandana.privacy_core import JointGaussian
 from bandana.privacy_core.checks import positive
 
@@ -41,8 +42,7 @@ def linearized(x: FloatArray, y: FloatArray, pivot: FloatArray, bound: float) ->
     w = chord_slope(z, bound)
     c = y - mean_of(z) + w * z
     found = np.empty((*x.shape, x.shape[1] + 1))
-    np.multiply(x[:, :, None], (w[:, None] * x)[:, None, :], out=found[:, :, :-1])
-    np.multiply(x, c[:, None], out=found[:, :, -1])
+    normal_equations(x, w, c, found)
     return found
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
+from bandana.algorithms.regression.optimism_numba import optimistic_actions
 from bandana.algorithms.ties import TIE
 from bandana.privacy_core import Ball, Interval
 from bandana.privacy_core.checks import at_least
@@ -46,7 +47,7 @@ def optimistic(
         raise ValueError("this algorithm decides from contexts, and the stream offers none")
     chosen = np.empty(len(theta), dtype=np.int64)
     order = np.arange(context.shape[1])[None] if preference is None else preference
-    ridge_numba.optimistic_actions(theta, inverse, width, context, TIE, order, chosen)
+    optimistic_actions(theta, inverse, width, context, TIE, order, chosen)
     return chosen
 
 

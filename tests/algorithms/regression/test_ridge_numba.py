@@ -6,65 +6,28 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from random_matrices import positive_definite
 
 from bandana.algorithms.regression import ridge_numba
-from bandana.algorithms.ties import TIE
 
 shapes = st.tuples(st.integers(1, 4), st.integers(2, 12), st.integers(1, 7), st.integers(0, 10**6))
 
 
-def listed(contexts):
-    """Actions in their own order."""
-    return np.arange(contexts.shape[1])[None]
-
-
-def positive_definite(rng, n_reps, d, ridge=0.5):
-    x = rng.standard_normal((n_reps, 3 * d, d))
-    return np.einsum("rni,rnj->rij", x, x) / d + ridge * np.eye(d)
-
-
-@given(shapes)
-def test_optimistic_actions(shape):
-    n_reps, n_actions, d, seed = shape
-    rng = np.random.default_rng(seed)
-    inverse = positive_definite(rng, n_reps, d)
-    theta, width = rng.standard_normal((n_reps, d)), rng.random(n_reps)
-    contexts = rng.standard_normal((n_reps, n_actions, d))
-    out = np.empty(n_reps, dtype=np.int64)
-    ridge_numba.optimistic_actions(theta, inverse, width, contexts, TIE, listed(contexts), out)
-    assert np.array_equal(out, ridge_numba.optimistic_actions_reference(theta, inverse, width, contexts))
-
-
-@pytest.mark.parametrize(("n_actions", "d"), [(300, 9), (129, 4), (128, 5)])
-def test_optimistic_actions_among_many(n_actions, d):
-    test_optimistic_actions.hypothesis.inner_test((3, n_actions, d, n_actions))
-
-
-@pytest.mark.parametrize("n_actions", [4, 20])
-def test_contexts_that_are_shared_are_not_copied(n_actions):
+def test_features_of_the_chosen_actions_where_all_share_them():
     rng = np.random.default_rng(0)
-    theta, inverse, width = rng.standard_normal((5, 3)), positive_definite(rng, 5, 3), rng.random(5)
-    shared = np.broadcast_to(rng.standard_normal((n_actions, 3)), (5, n_actions, 3))
-    first, second = np.empty(5, dtype=np.int64), np.empty(5, dtype=np.int64)
-    ridge_numba.optimistic_actions(theta, inverse, width, shared, TIE, listed(shared), first)
-    ridge_numba.optimistic_actions(theta, inverse, width, shared.copy(), TIE, listed(shared), second)
-    assert np.array_equal(first, second)
+    shared, chosen = np.broadcast_to(rng.standard_normal((4, 3)), (5, 4, 3)), rng.integers(0, 4, 5)
     x = np.empty((5, 3))
-    ridge_numba.take(shared, first, x)
-    assert np.array_equal(x, shared[np.arange(5), first])
+    ridge_numba.take(shared, chosen, x)
+    assert np.array_equal(x, shared[np.arange(5), chosen])
 
 
-def test_ties_go_to_the_lowest_action():
-    out = np.empty(1, dtype=np.int64)
-    for n_actions in (3, 20):
-        contexts = np.ones((1, n_actions, 2))
-        contexts[0, 2] *= 1 + 1e-12  # equal but for rounding
-        contexts[0, 0] *= 0.9
-        ridge_numba.optimistic_actions(np.zeros((1, 2)), np.eye(2)[None], np.ones(1), contexts, TIE, listed(contexts), out)
-        assert out.tolist() == [1]
-        backwards = listed(contexts)[:, ::-1]
-        ridge_numba.optimistic_actions(np.zeros((1, 2)), np.eye(2)[None], np.ones(1), contexts, TIE, backwards, out)
-        assert out.tolist() == [n_actions - 1]
+def test_normal_equations():
+    rng = np.random.default_rng(0)
+    x, weights, answers = rng.standard_normal((7, 3)), rng.random(7), rng.standard_normal(7)
+    found = np.empty((7, 3, 4))
+    ridge_numba.normal_equations(x, weights, answers, found)
+    np.testing.assert_allclose(found[:, :, :3], np.einsum("r,ri,rj->rij", weights, x, x), rtol=1e-14)
+    assert np.array_equal(found[:, :, 3], answers[:, None] * x)
 
 
 @pytest.mark.parametrize(("d", "n_steps"), [(1, 10_000), (3, 10_000), (10, 3000), (40, 300)])
