@@ -146,7 +146,7 @@ class Environment(ABC, Generic[Item]):
       item: the environment in it.
       unit: what a user is, in the plural.
       is_drawn: whether rewards are drawn by the model of its kind: independent with fixed means, linear in known features
-        where there are any. Of fixed rows no regret bound holds.
+        where there are any. Of fixed rows no regret bound holds. False too for algorithms that assume another model.
       is_bernoulli: whether every reward is drawn at one of the two ends of its range.
     """
 
@@ -162,6 +162,11 @@ class Environment(ABC, Generic[Item]):
     def __getstate__(self) -> dict[str, Any]:
         # Data that were read stay where they were read: a worker reads its own.
         return {"spec": self.spec, "item": self.item}
+
+    @property
+    def bounds_everyone(self) -> bool:
+        """Whether the lower bound of its kind holds here, which is one for all algorithms, whatever they assume."""
+        return self.is_drawn
 
     @property
     def label(self) -> str:

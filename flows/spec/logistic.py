@@ -56,7 +56,7 @@ class _Logistic(Environment[LogisticSpec]):
         return tuple(f"action {a}" for a in range(self.item.actions))
 
     def seen_by(self, entry: Entry) -> Environment[Any]:
-        """The same problem, of which algorithms that assume linear means prove nothing."""
+        """The same problem, of which algorithms that assume linear means prove nothing; the lower bound is theirs too."""
         return self if entry.name == logistic_ucb.NAME else _ForOthers(self.spec, self.item)
 
     def problem(self, horizon: int) -> LogisticProblem:
@@ -100,9 +100,10 @@ class _Logistic(Environment[LogisticSpec]):
 
 
 class _ForOthers(_Logistic):
-    """The environment for algorithms that assume linear means: no bound of theirs holds."""
+    """The environment for algorithms that assume linear means: none of their own bounds holds."""
 
     is_drawn = False
+    bounds_everyone = True
 
 
 CLASSES: dict[type, type[Environment[Any]]] = {LogisticSpec: _Logistic}

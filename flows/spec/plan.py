@@ -133,7 +133,7 @@ class Cell:
 
     def lower_bound(self, grid: IntArray) -> RegretBound | None:
         """What any algorithm with this cell's claim must lose; None where nothing is known, or regret is not shown."""
-        if self.role is not Role.ALGORITHM or not self.environment.is_drawn or not self.environment.shows("regret"):
+        if self.role is not Role.ALGORITHM or not self.environment.bounds_everyone or not self.environment.shows("regret"):
             return None
         means = self.environment.means if self.environment.has_arms and self.environment.shows("means") else None
         claim = self.claim() if self.is_private else None

@@ -51,7 +51,7 @@ def test_algorithms_are_told_the_largest_log_odds():
     assert "All users of a replication" in environments_of(spec_of(", contexts: fixed"))[0].describe()["description"]
 
 
-def test_bounds_are_those_of_algorithms_that_know_the_means():
+def test_bounds_are_those_of_algorithms_that_know_the_means_and_the_lower_one_is_everybodys():
     grid = np.array([1, 200])
     logistic, linear = cells_of(spec_of())
     assert (logistic.entry.name, linear.entry.name) == ("logistic-ucb", "linucb")
@@ -60,7 +60,10 @@ def test_bounds_are_those_of_algorithms_that_know_the_means():
     assert least.values[-1] > 0
     assert "logistic means" in least.text
     assert linear.regret_bound(grid) is None
-    assert linear.lower_bound(grid) is None
+    others = linear.lower_bound(grid)
+    assert "logistic means" in others.text
+    assert (others.values > 0).any()
+    assert (others.values <= least.values).all(), "without privacy less is lost"
     assert linear.environment.facts() == logistic.environment.facts(), "they meet the same users"
 
 
