@@ -90,7 +90,7 @@ def _bounds_abreast(theta, inverse, width, x, index):  # type: ignore[no-untyped
 
 @_kernel
 def _first_of_the_largest(index, order, slack):  # type: ignore[no-untyped-def]
-    """Of actions that are equal up to the slack, relative to the largest, the first in the order."""
+    """The first in the order of the actions that are equal up to the slack, relative to the largest."""
     largest = index[0]
     for a in range(1, len(index)):
         largest = max(largest, index[a])
