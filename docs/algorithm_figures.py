@@ -36,6 +36,12 @@ PROBLEMS = {
 """Page -> the problem of the benchmark that its picture shows, and the trust models of what is drawn."""
 TEST = "best-arm"
 """The page whose picture is of the suite ab-test."""
+_TESTS = (
+    ("dp-tt", "dp-tt", ""),
+    ("adap-tt, top-two", "adap-tt", "sampling=top-two"),
+    ("adap-tt, uniform", "adap-tt", "sampling=uniform"),
+)
+"""Lines of that picture: name, algorithm, and how the labels of its cells end."""
 BESIDE = {"linear-arms": ("adar-ucb",), "tabular": ("lsvi-ucb",)}
 """Page -> algorithms of other pages that its picture shows too."""
 _NAMED = re.compile(r"^<!-- parameters: ([\w-]+) -->$", re.MULTILINE)
@@ -67,31 +73,32 @@ def trade(page: str, problem: dict[str, Any]) -> str:
 def length_of_tests(cells: Sequence[Cell]) -> str:
     """Rounds until tests with fixed confidence stop, against epsilon."""
 
-    def line(sampling: str) -> list[Cell]:
+    def line(algorithm: str, sampling: str) -> list[Cell]:
         found = [
             cell
             for cell in cells
-            if cell["role"] == "algorithm" and cell["guarantee"] == "pure" and f"sampling={sampling}" in cell["label"]
-        ]
+            if cell["role"] == "algorithm" and cell["guarantee"] == "pure" and cell["calibration"] == "tight"
+            and cell["label"].startswith(f"{algorithm} ") and cell["label"].endswith(sampling)
+        ]  # fmt: skip
         return sorted(found, key=lambda cell: cell["epsilon"])
 
     def draw(axes: Axes) -> None:
         ends = []
-        for color, sampling in zip(FAMILIES, ("top-two", "uniform"), strict=False):
-            own = [(cell["epsilon"], cell["decision"]) for cell in line(sampling)]
+        for color, (name, algorithm, sampling) in zip(FAMILIES, _TESTS, strict=False):
+            own = [(cell["epsilon"], cell["decision"]) for cell in line(algorithm, sampling)]
             x, y = [epsilon for epsilon, _ in own], [decision["rounds"] for _, decision in own]
             reach = [[d["rounds"] - d["rounds_low"] for _, d in own], [d["rounds_high"] - d["rounds"] for _, d in own]]
             axes.errorbar(x, y, yerr=reach, color=color, marker="o", markersize=4.5, capsize=2.5)
-            ends.append((y[-1], f"adap-tt, {sampling}", color))
-            (twin,) = (c for c in cells if c["label"] == f"adap-tt non-private sampling={sampling}")
+            ends.append((y[-1], name, color))
+            (twin,) = (c for c in cells if c["label"] == f"{algorithm} non-private {sampling}".strip())
             axes.axhline(twin["decision"]["rounds"], color=TWIN, linestyle=(0, (4, 1.6)), linewidth=1.1)
-            ends.append((twin["decision"]["rounds"], f"not private, {sampling}", TWIN))
         axes.set_xscale("log")
         log_ticks(axes.xaxis)
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.set_xlabel("ε of pure DP (log scale)")
         axes.set_ylabel("people until the test stops")
+        ends.append((twin["decision"]["rounds"], "not private", TWIN))
         label_ends(axes, x[-1], ends)
 
     return svg_of(draw, 6.4, 3.2)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bandana.algorithms.bandits.best_arm.halving import Halving
+from bandana.algorithms.bandits.best_arm.rules import Judged
 from bandana.algorithms.bandits.best_arm.top_two import TopTwo
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.audits.faults import releases
@@ -32,12 +33,10 @@ class _Remembers:
 class _StopsByExact(_Remembers, TopTwo):
     """The test stops by the exact means, which leave through the stopping time (no privacy)."""
 
-    def _stop(self, released: Any, ended: IntArray) -> None:
-        exact = released.sums[ended] / np.maximum(released.counts[ended], 1) / self.reward_range.width
-        noisy = released.mean[ended].copy()
-        released.mean[ended] = exact
-        super()._stop(released, ended)
-        released.mean[ended] = noisy
+    def _judge(self, released: Any, rows: IntArray) -> Judged:
+        exact = released.sums[rows] / np.maximum(released.counts[rows], 1) / self.reward_range.width
+        told = self.rules.judge(released.episodes[rows], exact, released.clock[rows])
+        return super()._judge(released, rows)._replace(best=told.best, is_certain=told.is_certain)
 
 
 class _KeepsByExact(_Remembers, Halving):
@@ -87,6 +86,7 @@ _FORGETS = fault_of(_NoForgetting)
 _CONFIDENCE, _BUDGET = (_STOPS, _FORGETS, *_COMMON), (_KEEPS, _FORGETS, *_COMMON)
 
 BEST_ARM_CONTROLS: dict[str, tuple[Control, ...]] = {
-    "adap-tt": _CONFIDENCE, "adap-tt renyi": _CONFIDENCE, "dp-bai": _BUDGET, "dp-bai renyi": _BUDGET,
+    "adap-tt": _CONFIDENCE, "adap-tt renyi": _CONFIDENCE, "dp-tt": _CONFIDENCE, "dp-tt renyi": _CONFIDENCE,
+    "dp-bai": _BUDGET, "dp-bai renyi": _BUDGET,
 }  # fmt: skip
 """Label of an entry -> its planted faults."""

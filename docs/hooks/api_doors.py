@@ -218,6 +218,9 @@ DOORS = (
                 "",
                 (
                     "bandana.algorithms.bandits.best_arm.top_two: TopTwo top_two adap_tt adar_tt",
+                    "bandana.algorithms.bandits.best_arm.top_two: transport_top_two dp_tt gaussian_tt",
+                    "bandana.algorithms.bandits.best_arm.rules: Rules DifferenceRules Judged",
+                    "bandana.algorithms.bandits.best_arm.transport: TransportRules",
                     "bandana.algorithms.bandits.best_arm.halving: Halving sequential_halving dp_bai gaussian_bai",
                 ),
             ),

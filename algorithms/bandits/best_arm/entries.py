@@ -7,7 +7,16 @@ from dataclasses import replace
 from functools import partial
 
 from bandana.algorithms.bandits.best_arm.halving import Halving, dp_bai, gaussian_bai, sequential_halving
-from bandana.algorithms.bandits.best_arm.top_two import SAMPLING, TopTwo, adap_tt, adar_tt, top_two
+from bandana.algorithms.bandits.best_arm.top_two import (
+    SAMPLING,
+    TopTwo,
+    adap_tt,
+    adar_tt,
+    dp_tt,
+    gaussian_tt,
+    top_two,
+    transport_top_two,
+)
 from bandana.algorithms.claim import Claim, claim_of
 from bandana.algorithms.entry import Entry, Settings, calibration_of, first_user, pure_of, renyi_of
 from bandana.algorithms.parameters import Kind, Parameter, declared
@@ -16,6 +25,7 @@ from bandana.privacy_core import Relation
 
 _AZIZE = "Azize, Jourdan, Al Marjani and Basu (2023), On the complexity of DP best-arm identification with fixed confidence"
 _JOURDAN = "Jourdan and Degenne (2023), Non-asymptotic analysis of a UCB-based Top Two algorithm, TTUCB"
+_OPTIMAL = "Jourdan and Azize (2025), Optimal best arm identification under differential privacy"
 _CHEN = "Chen, Karthik, Chee and Tan (2024), Fixed-budget differentially private best arm identification"
 _KARNIN = "Karnin, Koren and Somekh (2013), Almost optimal exploration in multi-armed bandits, sequential halving"
 _AS_GAUSSIAN = "with Gaussian noise as in AdaR-UCB"
@@ -35,11 +45,33 @@ _BUDGET = declared(
 )  # fmt: skip
 
 
-def _top_two(settings: Settings) -> TopTwo:
-    problem = settings.problem
-    return top_two(
-        problem.n_actions, reward_range=problem.reward_range, horizon=problem.known_horizon, **settings.parameters
-    )
+def _exact(build: Callable[..., TopTwo]) -> Callable[[Settings], TopTwo]:
+    """A test without noise."""
+
+    def built(settings: Settings) -> TopTwo:
+        problem = settings.problem
+        return build(
+            problem.n_actions, reward_range=problem.reward_range, horizon=problem.known_horizon, **settings.parameters
+        )
+
+    return built
+
+
+def _gaussian(build: Callable[..., TopTwo]) -> Callable[[Settings], TopTwo]:
+    """A test with Gaussian noise."""
+
+    def built(settings: Settings) -> TopTwo:
+        problem, privacy = settings.problem, renyi_of(settings)
+        return build(
+            problem.n_actions, privacy.alpha, privacy.epsilon, reward_range=problem.reward_range,
+            horizon=problem.known_horizon, **settings.parameters,
+        )  # fmt: skip
+
+    return built
+
+
+_top_two, _transport_top_two = _exact(top_two), _exact(transport_top_two)
+_adar_tt, _gaussian_tt = _gaussian(adar_tt), _gaussian(gaussian_tt)
 
 
 def _adap_tt(settings: Settings) -> TopTwo:
@@ -50,12 +82,11 @@ def _adap_tt(settings: Settings) -> TopTwo:
     )  # fmt: skip
 
 
-def _adar_tt(settings: Settings) -> TopTwo:
-    problem, privacy = settings.problem, renyi_of(settings)
-    return adar_tt(
-        problem.n_actions, privacy.alpha, privacy.epsilon, reward_range=problem.reward_range,
-        horizon=problem.known_horizon, **settings.parameters,
-    )  # fmt: skip
+def _dp_tt(settings: Settings) -> TopTwo:
+    problem, epsilon = settings.problem, pure_of(settings).epsilon
+    return dp_tt(
+        problem.n_actions, epsilon, reward_range=problem.reward_range, horizon=problem.known_horizon, **settings.parameters
+    )
 
 
 def _budget(settings: Settings) -> int:
@@ -97,8 +128,7 @@ def _stopping_early(build: Callable[[Settings], TopTwo]) -> Callable[[Settings],
     """Settings with thresholds so low that some of an audit's short runs stop; no noise depends on them."""
 
     def found(settings: Settings) -> Settings:
-        rules = build(settings).rules
-        return settings.with_parameters(beta_scale=rules.scale * _SHORT / float(rules.tables.threshold[1, 1]))
+        return settings.with_parameters(beta_scale=build(settings).rules.scale_of(_SHORT))
 
     return found
 
@@ -112,6 +142,7 @@ _TIME = "all actions, the recommendation and the stopping time"
 _ARM = "all actions and the recommendation"
 _entry = partial(Entry, family="bandits/best_arm", plays_on=(FINITE,))
 _fixed_confidence = partial(_entry, name="adap-tt", parameters=_TEST)
+_by_costs = partial(_entry, name="dp-tt", parameters=_TEST)
 _fixed_budget = partial(
     _entry, name="dp-bai", parameters=_BUDGET, in_audit=_all_rounds, audit_shape=(4, 2)  # two phases
 )  # fmt: skip
@@ -145,6 +176,33 @@ ENTRIES = (
         build=_adar_tt,
         in_audit=_stopping_early(_adar_tt),
         promise=_claim(_TIME, "one-touch lemma, as for AdaR-UCB's Theorem 4", _AZIZE),
+    ),
+    _by_costs(
+        **_twin,
+        claim="none: the non-private twin",
+        source=f"{_OPTIMAL}, without noise",
+        build=_transport_top_two,
+        in_audit=_stopping_early(_transport_top_two),
+    ),
+    _by_costs(
+        **_private,
+        guarantee="pure",
+        calibrations=("tight",),
+        claim=f"epsilon-DP of {_TIME}, replace one reward",
+        source=f"{_OPTIMAL}, DP-TT",
+        build=_dp_tt,
+        in_audit=_stopping_early(_dp_tt),
+        promise=_claim(_TIME, "one-touch lemma, as for AdaP-TT", _OPTIMAL),
+    ),
+    _by_costs(
+        **_private,
+        guarantee="renyi",
+        calibrations=("tight",),
+        claim=f"(alpha, epsilon)-RDP of {_TIME}, replace one reward; as GDP, mu = sqrt(2 epsilon / alpha)",
+        source=f"{_OPTIMAL}, DP-TT, {_AS_GAUSSIAN}",
+        build=_gaussian_tt,
+        in_audit=_stopping_early(_gaussian_tt),
+        promise=_claim(_TIME, "one-touch lemma, as for AdaR-UCB's Theorem 4", _OPTIMAL),
     ),
     _fixed_budget(
         **_twin,

@@ -1,7 +1,8 @@
-r"""Best-arm identification with fixed confidence: AdaP-TT on Laplace sums, the same on Gaussian ones, Top Two on exact.
+r"""Best-arm identification with fixed confidence: AdaP-TT and DP-TT on Laplace sums, on Gaussian ones, and on exact ones.
 
 Source: Azize, Jourdan, Al Marjani and Basu (2023), On the complexity of differentially private best-arm identification with
-fixed confidence, AdaP-TT; the non-private algorithm is TTUCB of Jourdan and Degenne (2023).
+fixed confidence, AdaP-TT, whose non-private algorithm is TTUCB of Jourdan and Degenne (2023); Jourdan and Azize (2025),
+Optimal best arm identification under differential privacy, DP-TT.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandana.algorithms.bandits.best_arm.rules import Rules
+from bandana.algorithms.bandits.best_arm.rules import DifferenceRules, Judged, Rules
+from bandana.algorithms.bandits.best_arm.transport import TransportRules
 from bandana.algorithms.decision import Decision
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.privacy_core import Exact, Gaussian, Interval, Laplace, Ledger, Mechanism, OpenPhase, PhaseSum, Relation
@@ -54,17 +56,12 @@ class Released(NamedTuple):
 class TopTwo:
     r"""Pulls a leader and its closest challenger in growing episodes until one arm is certainly the best.
 
-    Every arm is pulled once. Then, at each episode's start, the leader is the arm B with the largest estimate plus bonus,
-    the challenger the arm with the smallest (mean_B - mean_a)_+ / sqrt(spread_B + spread_a), and the leader is pulled if it
-    had at most `share` of the rounds in which it led, else the challenger, until its number of pulls has grown by the
-    factor `growth`; the sum of the episode's rewards is then released with noise. The test stops when the arm with the
-    largest mean exceeds every other mean by the threshold of the two (`rules.Rules`, with the proof of its guarantee), and
-    recommends that arm. As printed, after t rounds the bonus is sqrt(log t / (2 n)) + b log t / n, n the length of the arm's
-    last episode, b the Laplace scale, and spread 1 / N, N its pulls; pooled, it is sqrt(4 v log t), and v the spread, with v
-    the estimate's variance proxy. (log t is that of the authors' public code. With the arm's own number of episodes in its
-    place an arm whose first estimate the noise makes very small is never pulled again where two others are equally good:
-    of the tests of arms of means 0.5, 0.4, 0.4, 0.3, 0.3 at epsilon = 0.2 three in a hundred did not stop within 2 million
-    rounds, whose median is 22,528.)
+    Every arm is pulled once. Then, at each episode's start, the rules name a leader, who may be the best arm, and a
+    challenger, who is least certain to be worse; the leader is pulled if it had at most `share` of the rounds in which it
+    led, else the challenger, until its number of pulls has grown by the factor `growth`. The sum of the episode's rewards is
+    then released with noise. The test stops when the arm with the largest estimate is certainly the best, and recommends it.
+    What is certain, and the proof that it errs seldom enough, is in `rules.DifferenceRules` for AdaP-TT, which compares
+    differences of estimates, and in `transport.TransportRules` for DP-TT, which compares what each tells of its own mean.
 
     A run plays the recommended arm from then on: to its horizon, as a test does that is followed by what was decided.
     Nothing more is released. Stopping time and recommendation are functions of released values, and stand in the
@@ -78,17 +75,17 @@ class TopTwo:
     (`docs/privacy.md`) the run costs what one release costs. A reward after the stop lies in none.
     Public: arms, horizon, the reward range, error, growth. Cost: O(n_arms) an episode, O(n_arms log T) episodes.
 
-    Departures from the paper: an arm's episode is played at once, where the paper chooses between leader and challenger in
+    Departures from the papers: an arm's episode is played at once, where the paper chooses between leader and challenger in
     every round; estimates change at the ends of episodes only, in both, so the stopping rule sees the same. The ledger then
     knows each sum's records as a span. Spread counts an arm's finished episodes. Leader and challenger take turns by
-    counts, as in TTUCB, where the authors' public code draws a coin. The `pools` calibration is ours, see `Rules`. That code
-    stops by smaller thresholds than are proved; `beta_scale` below 1 has that effect.
+    counts, as in TTUCB, where the public code of AdaP-TT's authors draws a coin. That code stops by smaller thresholds
+    than are proved; `beta_scale` below 1 has that effect.
 
     Attributes:
       n_actions: number of arms.
       reward_range: declared range of a reward; every reward is clipped to it.
       sums: the phase sum of an episode.
-      rules: tables of widths and thresholds, and the probability of error.
+      rules: what is certain, who leads and who challenges, and the probability of error.
       share: beta of the paper, of the leader's rounds that go to itself.
       evenly: whether all arms are pulled equally often instead: a test with equal groups, by the same stopping rule.
     """
@@ -139,45 +136,38 @@ class TopTwo:
         if len(ended):
             phase, noisy, n_samples = self.sums.close(phase, ledger, None if len(ended) == ledger.n_reps else ended)
             self.learn(released, ended, noisy / (n_samples * self.reward_range.width))
-            self._stop(released, ended)
-            self._begin(released, ended[released.stopped[ended] == 0])
+            self._go_on(released, ended)
         return Sensitive(phase), released
 
     def learn(self, released: Released, ended: IntArray, mean: FloatArray) -> None:
         """Takes the noisy means of ended episodes into the estimates."""
         arm = released.arm[ended]
-        share = self.rules.tables.shares[released.episodes[ended, arm]]
+        share = self.rules.episodes.shares[released.episodes[ended, arm]]
         released.mean[ended, arm] = (1 - share) * released.mean[ended, arm] + share * mean
         released.episodes[ended, arm] += 1
 
-    def _stop(self, released: Released, ended: IntArray) -> None:
-        k, mean = released.episodes[ended], released.mean[ended]
-        best, rows = mean.argmax(axis=1), np.arange(len(ended))
-        lead = mean[rows, best][:, None] - mean
-        needed = self.rules.tables.threshold[k[rows, best][:, None] - 1, k - 1]
-        needed[rows, best] = -np.inf
-        sure = ((lead >= needed) & (k > 0)).all(axis=1)
-        stops = ended[sure]
-        released.stopped[stops], released.arm[stops], released.left[stops] = released.clock[stops], best[sure], FOREVER
+    def _go_on(self, released: Released, rows: IntArray) -> None:
+        """Stops, or begins the next episode."""
+        k = released.episodes[rows]
+        arm, leader = k.argmin(axis=1), np.full(len(rows), -1)
+        judged = np.flatnonzero((k > 0).all(axis=1))
+        if len(judged):
+            of = rows[judged]
+            found = self._judge(released, of)
+            stops = of[found.is_certain]
+            released.stopped[stops] = released.clock[stops]
+            released.arm[stops], released.left[stops] = found.best[found.is_certain], FOREVER
+            if not self.evenly:
+                is_own = released.own[of, found.leader] <= self.share * (released.leads[of, found.leader] + 1)
+                arm[judged], leader[judged] = np.where(is_own, found.leader, found.challenger), found.leader
+        goes_on = released.stopped[rows] == 0
+        self._begin(released, rows[goes_on], arm[goes_on], leader[goes_on])
 
-    def _begin(self, released: Released, rows: IntArray) -> None:
-        if not len(rows):
-            return
-        tables, k = self.rules.tables, released.episodes[rows]
-        arm, each = k.argmin(axis=1), np.arange(len(rows))
-        leading = np.flatnonzero((k > 0).all(axis=1)) if not self.evenly else np.empty(0, dtype=np.int64)
-        leader = np.full(len(rows), -1)
-        if len(leading):
-            mean, at, of = released.mean[rows[leading]], k[leading] - 1, np.arange(len(leading))
-            log = np.log(released.clock[rows[leading]])[:, None]
-            first = (mean + tables.bonus[at, 0] * np.sqrt(log) + tables.bonus[at, 1] * log).argmax(axis=1)
-            spread = tables.spread[at]
-            cost = np.maximum(mean[of, first][:, None] - mean, 0) / np.sqrt(spread[of, first][:, None] + spread)
-            cost[of, first] = np.inf
-            chosen = rows[leading]
-            is_own = released.own[chosen, first] <= self.share * (released.leads[chosen, first] + 1)
-            arm[leading], leader[leading] = np.where(is_own, first, cost.argmin(axis=1)), first
-        length = tables.lengths[k[each, arm]]
+    def _judge(self, released: Released, rows: IntArray) -> Judged:
+        return self.rules.judge(released.episodes[rows], released.mean[rows], released.clock[rows])
+
+    def _begin(self, released: Released, rows: IntArray, arm: IntArray, leader: IntArray) -> None:
+        length = self.rules.episodes.lengths[released.episodes[rows, arm]]
         released.arm[rows], released.left[rows] = arm, length
         led = leader >= 0
         np.add.at(released.leads, (rows[led], leader[led]), length[led])
@@ -186,6 +176,7 @@ class TopTwo:
 
 
 def _test(
+    rules: type[Rules],
     n_arms: int,
     mechanism: Mechanism,
     reward_range: Interval,
@@ -195,13 +186,13 @@ def _test(
     growth: float = 2.0,
     sampling: str = "top-two",
     share: float = 0.5,
-    pools: bool = True,
     beta_scale: float = 1.0,
+    **more: float | bool,
 ) -> TopTwo:
     if sampling not in SAMPLING:
         raise ValueError(f"sampling must be {' or '.join(SAMPLING)}, got {sampling!r}")
-    rules = Rules(n_arms, mechanism, reward_range.width, error, growth, horizon, pools, beta_scale)
-    return TopTwo(n_arms, reward_range, PhaseSum(mechanism), rules, share, sampling == SAMPLING[1])
+    found = rules(n_arms, mechanism, reward_range.width, error, growth, horizon, beta_scale, **more)
+    return TopTwo(n_arms, reward_range, PhaseSum(mechanism), found, share, sampling == SAMPLING[1])
 
 
 SAMPLING = ("top-two", "uniform")
@@ -210,7 +201,7 @@ SAMPLING = ("top-two", "uniform")
 
 def top_two(n_arms: int, error: float, reward_range: Interval, horizon: int, **more: float | str) -> TopTwo:
     """Top Two without noise, the non-private twin; further arguments are those of `adap_tt`."""
-    return _test(n_arms, Exact(), reward_range, horizon, error=error, **more)  # type: ignore[arg-type]
+    return _test(DifferenceRules, n_arms, Exact(), reward_range, horizon, error=error, **more)  # type: ignore[arg-type]
 
 
 def adap_tt(
@@ -231,13 +222,14 @@ def adap_tt(
       reward_range: declared range of a reward.
       horizon: rounds after which a run ends, stopped or not.
       calibration: `printed` or `tight`; their noise is the same, and meets the claim exactly.
-      **more: `growth`, `sampling`, `share` and `beta_scale`, see `TopTwo` and `Rules`.
+      **more: `growth`, `sampling`, `share` and `beta_scale`, see `TopTwo` and `rules.Rules`.
     """
     if calibration not in ("printed", "tight"):
         raise ValueError(f"calibration must be 'printed' or 'tight', got {calibration!r}")
     pools = calibration == "tight"
+    mechanism = laplace(epsilon, reward_range)
     return _test(
-        n_arms, laplace(epsilon, reward_range), reward_range, horizon, error=error, pools=pools, **more  # type: ignore[arg-type]
+        DifferenceRules, n_arms, mechanism, reward_range, horizon, error=error, pools=pools, **more  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -246,7 +238,32 @@ def adar_tt(
 ) -> TopTwo:
     """The same with Gaussian noise and total privacy (alpha, epsilon)-RDP; other arguments as for `adap_tt`."""
     mechanism = gaussian(alpha, epsilon, reward_range)
-    return _test(n_arms, mechanism, reward_range, horizon, error=error, **more)  # type: ignore[arg-type]
+    return _test(DifferenceRules, n_arms, mechanism, reward_range, horizon, error=error, **more)  # type: ignore[arg-type]
+
+
+def transport_top_two(n_arms: int, error: float, reward_range: Interval, horizon: int, **more: float | str) -> TopTwo:
+    """The non-private twin of `dp_tt`; further arguments are those of `adap_tt`."""
+    return _transport(n_arms, Exact(), reward_range, horizon, error=error, **more)
+
+
+def dp_tt(n_arms: int, epsilon: float, error: float, reward_range: Interval, horizon: int, **more: float | str) -> TopTwo:
+    """A test that stops by transport costs, `transport.TransportRules`, with total privacy epsilon-DP.
+
+    Arguments are those of `adap_tt`, but for the calibration, of which there is one.
+    """
+    return _transport(n_arms, laplace(epsilon, reward_range), reward_range, horizon, error=error, **more)
+
+
+def gaussian_tt(
+    n_arms: int, alpha: float, epsilon: float, error: float, reward_range: Interval, horizon: int, **more: float | str
+) -> TopTwo:
+    """The same with Gaussian noise and total privacy (alpha, epsilon)-RDP."""
+    return _transport(n_arms, gaussian(alpha, epsilon, reward_range), reward_range, horizon, error=error, **more)
+
+
+def _transport(n_arms: int, mechanism: Mechanism, reward_range: Interval, horizon: int, **more: float | str) -> TopTwo:
+    offset = reward_range.low / reward_range.width
+    return _test(TransportRules, n_arms, mechanism, reward_range, horizon, offset=offset, **more)  # type: ignore[arg-type]
 
 
 def laplace(epsilon: float, reward_range: Interval) -> Laplace:

@@ -48,7 +48,7 @@ def test_every_kind_of_guarantee_of_the_catalog_has_levels():
 def test_every_private_entry_that_plays_on_arms_plays_at_every_level():
     found = labels({"all": "private", "mu": [0.5, 1], "calibrations": "tight"}, audit={"rounds": 64})
     playing = {entry.label for entry in catalog.known() if entry.is_private and "finite" in entry.plays_on}
-    tests = {label for label in playing if label.startswith(("adap-tt", "dp-bai"))}
+    tests = {label for label in playing if label.startswith(("adap-tt", "dp-tt", "dp-bai"))}
     assert set(found) == playing - tests
     asked = {"all": "private", "mu": [0.5, 1], "calibrations": "tight"}
     of_tests = [labels({**asked, "aim": aim}, audit={"rounds": 64}) for aim in ("fixed-confidence", "fixed-budget")]

@@ -1,4 +1,4 @@
-"""AdaP-TT and DP-BAI in plain Python, one run, round by round, from their pseudocode.
+"""AdaP-TT, DP-TT and DP-BAI in plain Python, one run, round by round, from their pseudocode.
 
 `noise` yields the noise on a sum of rewards, one a release.
 """
@@ -64,6 +64,110 @@ def _choose(
     cost = [max(mean[leader] - mean[a], 0.0) / math.sqrt(1 / pulls[leader] + 1 / pulls[a]) for a in range(len(k))]
     cost[leader] = math.inf
     return cost.index(min(cost)), leader
+
+
+def dp_tt(table: Table, noise: Iterator[float], b: float, error: float) -> Found:
+    """Test by transport costs or by differences at Laplace scale b, all episodes weighed; minima and maxima over grids."""
+    horizon, n_arms = len(table), len(table[0])
+    k_max = 1
+    while 2**k_max <= horizon:  # an arm's first k episodes take 2^(k - 1) rounds
+        k_max += 1
+    comparisons = 2 * (n_arms - 1) * k_max**2 / error
+    needed = 1.0
+    for _ in range(200):  # (1 + c) exp(-c) = 1 / comparisons
+        needed = math.log(comparisons * (1 + needed))
+    sums: list[list[float]] = [[] for _ in range(n_arms)]
+    leads, own = [0] * n_arms, [0] * n_arms
+    actions: list[int] = []
+
+    while True:
+        arm, leader = min(range(n_arms), key=lambda a: len(sums[a])), None
+        if all(sums):
+            mean = [estimate(each, b) for each in sums]
+            best = mean.index(max(mean))
+            cost = [math.inf if a == best else transport(sums[best], sums[a], b) for a in range(n_arms)]
+            is_sure = [
+                cost[a] >= needed or differs(sums[best], sums[a], b, math.log(comparisons))
+                for a in range(n_arms)
+                if a != best
+            ]
+            if all(is_sure):
+                stopped = len(actions)
+                return actions + [best] * (horizon - stopped), best, stopped
+            pulls = [2 ** (len(each) - 1) for each in sums]
+            index = [cost[a] + math.log(pulls[a]) for a in range(n_arms)]
+            leader = best
+            arm = best if own[best] <= (leads[best] + 1) / 2 else index.index(min(index))
+        length = doubling(len(sums[arm]) + 1)
+        if leader is not None:
+            leads[leader] += length
+            own[leader] += length if leader == arm else 0
+        total = 0.0
+        for _ in range(length):
+            if len(actions) == horizon:
+                return actions, -1, 0
+            total += table[len(actions)][arm]
+            actions.append(arm)
+        sums[arm].append(total + next(noise))
+
+
+def weights(k: int, b: float) -> list[float]:
+    """What the sums of k episodes weigh in an arm's estimate: inverse to 1 / (4n) + 2 (b / n)^2, for means of n rewards."""
+    precision = [1 / (1 / (4 * n) + 2 * (b / n) ** 2) for n in map(doubling, range(1, k + 1))]
+    return [each / sum(precision) / doubling(e + 1) for e, each in enumerate(precision)]
+
+
+def estimate(sums: Sequence[float], b: float) -> float:
+    """An arm's estimate from the noisy sums of its episodes."""
+    return sum(w * s for w, s in zip(weights(len(sums), b), sums, strict=True))
+
+
+def grid_of_tilts(limit: float) -> list[float]:
+    """From 0 to the limit, closer at both ends."""
+    return [0.0] + [limit * 1.05**-i for i in range(200)] + [limit * (1 - 0.5 * 1.3**-i) for i in range(40)]
+
+
+def tells(sums: Sequence[float], b: float, u: float) -> float:
+    """How surely a mean is above u: the largest exponent of Chernoff's bound."""
+    w = weights(len(sums), b)
+    x, most = sum(each * s for each, s in zip(w, sums, strict=True)), 0.0
+    limit = (1 - 1e-6) / (b * max(w)) if b else 12 / max(w)
+    for tilt in grid_of_tilts(min(limit, 12 / max(w))):
+        exponent = 0.0
+        for e, each in enumerate(w):
+            exponent += doubling(e + 1) * math.log1p(u * math.expm1(each * tilt)) - math.log1p(-((b * each * tilt) ** 2))
+        most = max(most, tilt * x - exponent)
+    return most
+
+
+def transport(high: Sequence[float], low: Sequence[float], b: float) -> float:
+    """Least sum, over a mean u, of what tells that the first arm's is above it and the second's below."""
+    if estimate(high, b) <= estimate(low, b):
+        return 0.0
+    turned = [doubling(e + 1) - s for e, s in enumerate(low)]
+
+    def both(u: float) -> float:
+        return tells(high, b, u) + tells(turned, b, 1 - u)
+
+    left, right = 0.0, 1.0
+    for _ in range(40):  # the sum is convex
+        first, second = left + (right - left) / 3, right - (right - left) / 3
+        left, right = (left, second) if both(first) < both(second) else (first, right)
+    return both((left + right) / 2)
+
+
+def differs(high: Sequence[float], low: Sequence[float], b: float, level: float) -> bool:
+    """Whether the difference of two estimates is certain, by Chernoff's and Hoeffding's bounds."""
+    w, v = weights(len(high), b), weights(len(low), b)
+    lead, most = estimate(high, b) - estimate(low, b), max(w + v)
+    for tilt in grid_of_tilts((1 - 1e-6) / (b * most)):
+        exponent = 0.0
+        for each in (w, v):
+            for e, weight in enumerate(each):
+                exponent += (tilt * weight) ** 2 * doubling(e + 1) / 8 - math.log1p(-((b * weight * tilt) ** 2))
+        if tilt and lead >= (level + exponent) / tilt:
+            return True
+    return False
 
 
 def dp_bai(table: Table, noise: Iterator[float]) -> Found:

@@ -11,7 +11,7 @@ from doubles import ConstantNoise, OwnNoiseLedger
 from scipy.stats import binom
 
 from bandana.algorithms.bandits.best_arm.halving import dp_bai, gaussian_bai, sequential_halving
-from bandana.algorithms.bandits.best_arm.rules import Rules, episode_lengths, noise_exponent
+from bandana.algorithms.bandits.best_arm.rules import DifferenceRules, episode_lengths, noise_exponent
 from bandana.algorithms.bandits.best_arm.top_two import adap_tt, adar_tt, top_two
 from bandana.algorithms.catalog import find
 from bandana.algorithms.decision import decision
@@ -57,12 +57,12 @@ def test_the_exponent_of_noise_is_that_of_its_density(mechanism):
 
 def test_pooled_tables_of_gaussian_noise_by_hand():
     """Episodes of 1, 1 and 2 rewards, s = 1: proxies 5/4, 5/4 and 3/8, so that the third weighs 10/3 times the others."""
-    tables = Rules(3, Gaussian(1.0, 1.0), 1.0, 0.1, 2.0, 4, pools=True).tables
-    assert tables.lengths.tolist() == [1, 1, 2, 4]
-    assert tables.shares.tolist() == pytest.approx([1, 1 / 2, 5 / 8])
+    tables = DifferenceRules(3, Gaussian(1.0, 1.0), 1.0, 0.1, 2.0, 4).tables
+    assert tables.episodes.lengths.tolist() == [1, 1, 2, 4]
+    assert tables.episodes.shares.tolist() == pytest.approx([1, 1 / 2, 5 / 8])
     assert tables.spread.tolist() == pytest.approx([5 / 4, 5 / 8, 15 / 64])
-    # Gaussian on both sides: the least over lambda is sqrt(2 v L), v = 5/4 + 15/64, L = log(2 * 2 * 12 / 0.1).
-    exact = math.sqrt(2 * (5 / 4 + 15 / 64) * math.log(2 * 2 * 12 / 0.1))
+    # Gaussian on both sides: the least over lambda is sqrt(2 v L), v = 5/4 + 15/64, L = log(2 * 3 * 3 / 0.1).
+    exact = math.sqrt(2 * (5 / 4 + 15 / 64) * math.log(2 * 3 * 3 / 0.1))
     assert exact <= tables.threshold[0, 2] <= 1.001 * exact
     assert np.allclose(tables.threshold, tables.threshold.T)
 
@@ -75,7 +75,7 @@ def test_a_test_of_two_arms_by_hand():
     expected = 0
     for turn in range(20):  # the arms take turns, the first one first
         arm = turn % 2
-        expected += int(algorithm.rules.tables.lengths[episodes[arm]])
+        expected += int(algorithm.rules.tables.episodes.lengths[episodes[arm]])
         episodes[arm] += 1
         if min(episodes) and needed[episodes[1] - 1, episodes[0] - 1] <= 1:
             break
