@@ -19,6 +19,7 @@ from bandana.algorithms.run import run
 from bandana.flows.running.journal import Journal
 from bandana.flows.spec.environment_kinds import environment_of
 from bandana.flows.spec.plan import Cell
+from bandana.flows.suites.replays import subject_of_cell
 from bandana.privacy_core import LiveLedger, ReproducibleNoise
 
 DAY = 86400.0
@@ -32,10 +33,18 @@ _FIRST_OF_KERNELS = 32
 _FEW, _LEAST = 8, 1e-6
 """Replicates of a trial; and seconds that each takes at least, where trials differ by less than they are measured."""
 _SEED = 1
-# Seconds on one core of an audit of 1e5 replays a side over 64 rounds; the demo's audits took about as long.
-_AUDIT_FLOOR, _AUDIT_FULL = 6.0, 24.0
+_AUDIT_FLOOR, _RUNS = 6.0, 50
+"""Seconds of an audit of any size on one core; runs of its algorithm for each replay, over both budgets, pairs and faults.
+
+Measured by `python -m benchmarks.audit_cost` on audits of the whole benchmark.
+"""
+_SCORED = 1.5e-6
+"""Seconds that a replay takes beside its run."""
+_SLOWEST = 100
+"""How much slower than that of arms the slowest replays are, about."""
 _EXAMPLES = 200
 """Cases of the deterministic audit that fit in the floor."""
+_REPLICATES = 512
 
 
 def may_take_days(work: Iterable[tuple[Sequence[Cell], Sequence[str]]]) -> bool:
@@ -50,8 +59,9 @@ def may_take_days(work: Iterable[tuple[Sequence[Cell], Sequence[str]]]) -> bool:
             rounds = cell.spec.replications * cell.spec.horizon
             is_quick = cell.settings.problem.dimension is None and not cell.entry.stated
             quick, other = quick + rounds * is_quick, other + rounds * (not is_quick)
-        audits += sum(audit_seconds(cell) for cell in cells if cell.is_private) if "audit" in steps else 0.0
-    return quick > _QUICK or other > _ANY or audits > DAY / 2
+        asked = [cell.audit for cell in cells if cell.is_private] if "audit" in steps else []
+        audits += sum(seconds_of_audit(each.replays, each.examples) for each in asked)
+    return quick > _QUICK or other > _ANY or audits * _SLOWEST > DAY
 
 
 def block_paces(cells: Sequence[Cell], most: int | None = None) -> dict[str, float]:
@@ -92,20 +102,46 @@ def block_seconds(cell: Cell) -> float:
     return float((one + each * (cell.spec.block_size - 1)) * (goal / horizon) ** slope)
 
 
-def audit_seconds(cell: Cell, journal: Journal | None = None) -> float:
-    """Seconds that an audit takes on one core: as the suite's last one did, else as the demo's do, by its size."""
-    asked = cell.audit
-    if journal is not None:
-        known = [e for e in journal.read() if e["event"] == "audit done" and e.get("replays") == asked.replays]
-        known = [e for e in known if e["seconds"] > _AUDIT_FLOOR / 2]  # shorter ones were found in the store
-        if known:
-            return float(np.mean([e["seconds"] for e in known]))
-    return seconds_of_audit(asked.replays, asked.examples, asked.rounds)
+def audits_seconds(cells: Iterable[Cell], journal: Journal | None = None) -> dict[str, float]:
+    """Cell's name -> seconds that its audit takes on one core: as the last one of that size did, else by a trial.
+
+    A run of the audit's own size is tried once for each algorithm and environment, whatever the level of privacy.
+
+    Args:
+      cells: private ones.
+      journal: of the suite, which knows how long its audits took.
+    """
+    took = {e["cell"]: e for e in journal.read() if e["event"] == "audit done"} if journal is not None else {}
+    paces: dict[tuple[str, str], float] = {}
+    found = {}
+    for cell in cells:
+        asked, last = cell.audit, took.get(cell.name, {})
+        if last.get("replays") == asked.replays and last["seconds"] > _AUDIT_FLOOR / 2:  # shorter ones were in the store
+            found[cell.name] = float(last["seconds"])
+            continue
+        kind = cell.entry.label, cell.environment.label
+        if kind not in paces:
+            paces[kind] = replay_seconds(cell)
+        found[cell.name] = seconds_of_audit(asked.replays, asked.examples, paces[kind])
+    return found
 
 
-def seconds_of_audit(replays: int, examples: int, rounds: int = 64) -> float:
-    """Seconds that an audit takes on one core, by its size alone."""
-    return _AUDIT_FLOOR * max(1.0, examples / _EXAMPLES) + _AUDIT_FULL * replays / 1e5 * math.sqrt(rounds / 64)
+def seconds_of_audit(replays: int, examples: int, pace: float = _SCORED) -> float:
+    """Seconds that an audit takes on one core, whose runs take `pace` seconds a replicate; else as long as those of arms."""
+    return _AUDIT_FLOOR * max(1.0, examples / _EXAMPLES) + _RUNS * replays * (_SCORED + pace)
+
+
+def replay_seconds(cell: Cell) -> float:
+    """Seconds of a run on what the audit replays, a replicate; the second one, as the first compiles."""
+    trial = subject_of_cell(cell).trial
+    took = 0.0
+    for _ in range(2):
+        seed = np.random.SeedSequence(_SEED)
+        ledger = LiveLedger(_REPLICATES, ReproducibleNoise(seed), keeps_transcript=True, n_records=trial.table.n_users)
+        start = time.perf_counter()
+        run(trial.algorithm, trial.table, ledger, coins=Coins(seed, _REPLICATES))
+        took = time.perf_counter() - start
+    return took / _REPLICATES
 
 
 def _shortest(cell: Cell, horizon: int, n_reps: int) -> float:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bandana.algorithms.problem import ARMS
 from bandana.audits.reporting.numbers import unit_of
-from bandana.flows.queries.cost import DAY, audit_seconds, block_paces, block_seconds
+from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, block_seconds
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.settings import DataFolder, n_workers
 from bandana.flows.running.store import Store
@@ -52,7 +52,11 @@ def explain(
     check_cells(own)
     blocks = {cell.name: _blocks(cell, steps, store) for cell in played}
     pace = block_paces([cell for cell in own if _left(blocks[cell.name])], most_measured)
-    cells = [_cell(cell, blocks[cell.name], pace.get(cell.name, 0.0), steps, store, journal) for cell in own]
+    waits = [cell for cell in own if "audit" in steps and cell.is_private and not _is_audited(cell, store)]
+    audits = audits_seconds(waits, journal)
+    cells = [
+        _cell(cell, blocks[cell.name], pace.get(cell.name, 0.0), steps, audits.get(cell.name)) for cell in own
+    ]  # fmt: skip
     other_seconds = sum(_left(blocks[cell.name]) * _pace_beside(cell, pace) for cell in beside if _left(blocks[cell.name]))
     shared = workers or n_workers()
     waiting = [block for cell in played for block in cell.blocks() if store is None or not is_played(block, store)]
@@ -101,14 +105,17 @@ def _pace_beside(cell: Cell, pace: dict[str, float]) -> float:
     return block_seconds(cell) if known is None else known
 
 
+def _is_audited(cell: Cell, store: Store | None) -> bool:
+    return store is not None and evidence_of(cell, store).exists()
+
+
 def _cell(
-    cell: Cell, blocks: tuple[int, int], pace: float, steps: Sequence[str], store: Store | None, journal: Any
+    cell: Cell, blocks: tuple[int, int], pace: float, steps: Sequence[str], audit_left: float | None
 ) -> dict[str, Any]:
+    """One cell; `audit_left` are the seconds of an audit that is to be made."""
     claim = cell.claim() if cell.is_private else None
-    audited = cell.is_private and store is not None and evidence_of(cell, store).exists()
     does_audit = cell.is_private and "audit" in steps
-    left = _left(blocks) * pace
-    left += audit_seconds(cell, journal) if does_audit and not audited else 0.0
+    left = _left(blocks) * pace + (audit_left or 0.0)
     return {
         "name": cell.name,
         "claim": None if claim is None else claim.statement,
@@ -119,7 +126,7 @@ def _cell(
         "delta": cell.spec.audit.delta,
         "blocks": blocks[0],
         "blocks_done": blocks[1],
-        "audit": None if not does_audit else "done" if audited else "to do",
+        "audit": None if not does_audit else "done" if audit_left is None else "to do",
         "seconds": round(left, 2),
     }
 

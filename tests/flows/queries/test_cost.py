@@ -35,3 +35,41 @@ def test_a_long_trial_is_repeated_once_and_a_short_one_three_times(monkeypatch):
         left = list(times)
         monkeypatch.setattr(cost, "_trial", lambda cell, horizon, n_reps, left=left: left.pop(0))
         assert cost._shortest(_cell(), 10, 1) == expected
+
+
+def _audited():
+    text = SMALL.replace("epsilon: [1]", "epsilon: [1, 2]")
+    return [cell for cell in cells_of(parse_spec(text, "small.yaml", Path())) if cell.is_private]
+
+
+class _Journal:
+    def __init__(self, *events):
+        self.read = lambda: list(events)
+
+
+def test_an_audit_takes_as_long_as_its_runs_and_one_trial_tells_for_all_levels(monkeypatch):
+    tried = []
+    cells = _audited()
+    assert len({cell.entry.label for cell in cells}) < len(cells), "several levels of one algorithm"
+    monkeypatch.setattr(cost, "replay_seconds", lambda cell: tried.append(cell.entry.label) or 1e-3)
+    slow = cost.audits_seconds(cells)
+    assert sorted(set(tried)) == sorted(tried)
+    monkeypatch.setattr(cost, "replay_seconds", lambda cell: 1e-6)
+    quick = cost.audits_seconds(cells)
+    assert set(slow) == set(quick) == {cell.name for cell in cells}
+    assert all(slow[name] > 10 * quick[name] for name in slow)
+
+
+def test_an_audit_of_the_same_size_takes_as_long_as_the_last_one(monkeypatch):
+    monkeypatch.setattr(cost, "replay_seconds", lambda cell: 1e-3)
+    first, second, *_ = cells = _audited()
+    event = {"event": "audit done", "cell": first.name, "replays": first.audit.replays, "seconds": 77.0}
+    found = cost.audits_seconds(cells, _Journal(event))
+    assert found[first.name] == 77.0
+    assert found[second.name] != 77.0
+    assert cost.audits_seconds(cells, _Journal({**event, "replays": 3}))[first.name] != 77.0
+    assert cost.audits_seconds(cells, _Journal({**event, "seconds": 0.1}))[first.name] != 77.0, "it was in the store"
+
+
+def test_a_trial_of_replays_plays_what_the_audit_replays():
+    assert 0 < cost.replay_seconds(_audited()[0]) < 1
