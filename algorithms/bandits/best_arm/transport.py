@@ -128,7 +128,7 @@ class TransportRules(Rules):
         return self.scale * float(cost) / of.threshold
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def _costs(rules: TransportRules) -> Costs:
     half = DifferenceRules(
         rules.n_actions, rules.noise, rules.width, rules.error / 2, rules.growth, rules.horizon, rules.scale
