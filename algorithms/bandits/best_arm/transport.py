@@ -122,10 +122,10 @@ class TransportRules(Rules):
         return Judged(best, ((cost >= of.threshold) | leads).all(axis=1), best, (cost + of.log_pulls[k - 1]).argmin(axis=1))
 
     def scale_of(self, lead: float) -> float:
-        """That of a lead around the middle of the range."""
+        """For a lead around the middle of the range, by its cost or by itself."""
         of = self.costs
         cost = transport_cost((1 + lead) / 2, 1, (1 - lead) / 2, 1, of.table, of.slack, of.sizes, MEANS, of.tilts)
-        return self.scale * float(cost) / of.threshold
+        return self.scale * max(float(cost) / of.threshold, lead / float(of.lead[1, 1]))
 
 
 @lru_cache(maxsize=8)

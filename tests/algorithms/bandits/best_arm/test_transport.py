@@ -238,3 +238,13 @@ def test_the_worst_record_pays_the_claim_once(label):
 def test_growth_below_what_tables_hold_is_refused():
     with pytest.raises(ValueError, match=r"growth must be at least 1.05 for transport costs, got 1.01"):
         dp_tt(2, 1.0, 0.1, UNIT, 10, growth=1.01)
+
+
+@pytest.mark.parametrize("noise", [Exact(), Laplace(1.0, 4.0), Gaussian(1.0, 3.0)])
+def test_the_scale_of_a_lead_is_that_at_which_it_is_just_certain(noise):
+    """Short tests of audits stop by it: at a smaller scale any lead would end them before a sum is released again."""
+    scale = rules_of(noise).scale_of(0.75)
+    k, rounds = np.full((1, 3), 2), np.array([6])
+    for factor, is_certain in ((0.99, False), (1.01, True)):
+        mean = 0.5 + np.array([[0.375, -0.375, -0.375]]) * factor
+        assert rules_of(noise, scale=scale).judge(k, mean, rounds).is_certain.tolist() == [is_certain]
