@@ -11,7 +11,7 @@ from bandana.audits.searches.deterministic import Deterministic
 from bandana.audits.searches.noise import Noise
 from bandana.audits.searches.request import Finding, Request, Search
 from bandana.audits.searches.sampling import Sampling
-from bandana.audits.trial import Trial
+from bandana.audits.trial import Audited, Trial
 
 Recall = Callable[[tuple[str, ...], Callable[[], Outcome]], Outcome]
 """Names of the faults that are planted, and what audits at the test budget -> its outcome, kept from before or made now."""
@@ -52,11 +52,8 @@ def audit(
       recall: answers with the outcome at the test budget, which several claims may have in common; by default it is made.
     """
     share = (1 - effort.confidence) / (1 if at_test_budget is None else 2)
-    notes = {**(about or {})}
-    planted = tuple(control for control in controls if control.is_fault(trial.algorithm))
-    if harmless := [control for control in controls if control not in planted]:
-        notes["not planted, as they are no faults here"] = ", ".join(_left_out(control, planted) for control in harmless)
-    controls = planted
+    audited = Audited(trial, at_test_budget, controls, subject or {}, about or {})
+    controls, notes = audited.planted, audited.notes
 
     inner = None
     if at_test_budget is not None:
@@ -65,13 +62,6 @@ def audit(
         inner = replace(inner, subject=subject or {}, about=notes)
     outer = _examine(Request(trial, effort, share), controls if inner is None else ())
     return replace(outer, subject=subject or {}, about=notes, caveats=(*caveats, *outer.caveats), at_test_budget=inner)
-
-
-def _left_out(control: Control, planted: tuple[Control, ...]) -> str:
-    """The fault's name; where it is planted for some searches only, with the others."""
-    kept = {search for other in planted if other.name == control.name for search in other.caught_by}
-    rest = [search for search in control.caught_by if search not in kept]
-    return f"{control.name} (for {', '.join(rest)})" if kept else control.name
 
 
 def _examine(request: Request, controls: tuple[Control, ...]) -> Outcome:

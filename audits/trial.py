@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table
@@ -45,13 +46,37 @@ class Audited:
       trial: at the claimed budget.
       at_test_budget: at the test budget; None where there is none.
       controls: the planted faults, with those that are no faults of this algorithm.
+      subject: kind, name and source of the algorithm.
+      about: table, seeds, noise source, code: what a reader needs to repeat the audit.
+      caveats: what is known to leave the outcome without meaning, in words.
     """
 
     trial: Trial
     at_test_budget: Trial | None
     controls: tuple[Control, ...]
+    subject: Mapping[str, str] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
+    caveats: tuple[str, ...] = ()
 
     @property
     def planted(self) -> tuple[Control, ...]:
         """The controls that are faults of this algorithm."""
         return tuple(control for control in self.controls if control.is_fault(self.trial.algorithm))
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What evidence says about the audit: `about`, and which controls are no faults of this algorithm."""
+        planted = self.planted
+        if harmless := [control for control in self.controls if control not in planted]:
+            return {**self.about, NOT_PLANTED: ", ".join(_left_out(control, planted) for control in harmless)}
+        return dict(self.about)
+
+
+NOT_PLANTED = "not planted, as they are no faults here"
+
+
+def _left_out(control: Control, planted: tuple[Control, ...]) -> str:
+    """The fault's name; where it is planted for some searches only, with the others."""
+    kept = {search for other in planted if other.name == control.name for search in other.caught_by}
+    rest = [search for search in control.caught_by if search not in kept]
+    return f"{control.name} (for {', '.join(rest)})" if kept else control.name

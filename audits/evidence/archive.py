@@ -46,7 +46,7 @@ _RENAMED_IN_COUNTEREXAMPLE = {
     "told": "summary", "price": "cost", "brought": "covariates", "replaced_brought": "replaced_covariates",
 }  # fmt: skip
 """Old names, which files of the version before hold."""
-_DIGITS, _SHOWN = 64, 200
+_DIGITS, _SHOWN, _MOST_BYTES = 64, 200, 2 << 30
 TEST = "test_"
 """Beginning of the names of scores at the test budget."""
 _EVENTS: dict[str, type[Event]] = {
@@ -167,6 +167,12 @@ def describe(outcome: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def described(outcome: Outcome) -> dict[str, Any]:
+    """The description as it is read from a file: JSON's own types."""
+    plain: dict[str, Any] = json.loads(json.dumps(_plain(describe(outcome))))
+    return plain
+
+
 def _plain(value: Any) -> Any:
     """JSON's own types; an infinity is a word."""
     if isinstance(value, Mapping):
@@ -193,6 +199,7 @@ def read(path: Path) -> Evidence:
         raise UnusableEvidence(f"{path}: is no evidence file: it must be a NumPy archive that ends with its SHA-256")
     found = hashlib.sha256(content[:-_DIGITS]).hexdigest()
     try:
+        check_size(content)
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         stated = kinds.from_json(bytes(arrays.pop("description")).decode())
@@ -211,6 +218,18 @@ def read(path: Path) -> Evidence:
     return Evidence(outcome, stated, tail.decode(), found)
 
 
+def check_size(content: bytes, most: int = _MOST_BYTES) -> None:
+    """Refuses an archive that unpacks to more than `most` bytes, before anything is unpacked.
+
+    Raises:
+      ValueError: it does.
+      zipfile.BadZipFile: it is no archive.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if (size := sum(item.file_size for item in archive.infolist())) > most:
+            raise ValueError(f"it unpacks to {size:,} bytes, more than {most:,}")
+
+
 def _in_a_line(said: object) -> str:
     """The first 200 characters of an error, which may repeat all that a file holds, in one line."""
     text = "".join(character if character.isprintable() else " " for character in str(said))
@@ -219,7 +238,7 @@ def _in_a_line(said: object) -> str:
 
 def _renamed(stated: Mapping[str, Any]) -> dict[str, Any]:
     """The description in a file of the version before, under today's names."""
-    found = {_RENAMED.get(key, key): value for key, value in stated.items()}
+    found = {"coverage": None, **{_RENAMED.get(key, key): value for key, value in stated.items()}, "schema": SCHEMA}
     found["counterexample"] = _renamed_keys(found["counterexample"])
     for control in found["controls"]:
         for key in ("expected", "caught_by"):

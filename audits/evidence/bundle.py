@@ -12,7 +12,7 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,10 +20,10 @@ from typing import Any
 from bandana.audits.evidence.archive import UnusableEvidence
 from bandana.audits.evidence.lines import Line
 
-MANIFEST, SIGNATURE = "manifest.json", "signature.json"
+MANIFEST, SIGNATURE, REPORT = "manifest.json", "signature.json", "report.json"
 STATEMENT, PREDICATE = "https://in-toto.io/Statement/v1", "urn:bandana:attestation:bundle:v1"
 PAYLOAD = "application/vnd.in-toto+json"
-_DIGITS, _MOST_BYTES = 64, 8 << 30
+_DIGITS, _MOST_BYTES, _MOST_FILES, _MOST_OF_TEXT, _LONGEST_NAME = 64, 4 << 30, 20_000, 256 << 20, 200
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """Time of every file in the archive: the same content gives the same bytes."""
 
@@ -112,17 +112,14 @@ def read_bundle(path: Path) -> Bundle:
     try:
         content = path.read_bytes()
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = [item.filename for item in archive.infolist()]
-            if sum(item.file_size for item in archive.infolist()) > _MOST_BYTES:
-                raise ValueError("it unpacks to more than 8 GiB")
-            if len({*names}) < len(names) or not all(_is_plain(name) for name in names):
-                raise ValueError("its names of files are not plain and different")
-            files = {name: archive.read(name) for name in names}
+            _check_names([item.filename for item in archive.infolist()])
+            _check_sizes(archive.infolist())
+            files = {name: archive.read(name) for name in archive.namelist()}
         manifest, signature = files.pop(MANIFEST), files.pop(SIGNATURE, None)
         tail = content[-_DIGITS:].decode("ascii", "replace")
         read = Bundle(files, manifest, None if signature is None else _object(signature), tail, _sha256(content[:-_DIGITS]))
         _check_statement(read.statement)
-    except Exception as error:  # whatever a damaged archive makes its readers say
+    except Exception as error:  # whatever a damaged archive makes its readers say, such as RecursionError
         what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
         raise UnusableEvidence(f"{path}: cannot be read as a bundle: {what}") from error
     return read
@@ -167,10 +164,40 @@ def _object(content: bytes) -> dict[str, Any]:
     return found
 
 
-def _is_plain(name: str) -> bool:
+def _check_sizes(items: Sequence[zipfile.ZipInfo]) -> None:
+    """Limits on what is unpacked, before anything is.
+
+    Raises:
+      ValueError: there are too many files, or too many bytes in all or in one that is read as text.
+    """
+    if len(items) > _MOST_FILES:
+        raise ValueError(f"it holds {len(items):,} files, more than {_MOST_FILES:,}")
+    if (size := sum(item.file_size for item in items)) > _MOST_BYTES:
+        raise ValueError(f"it unpacks to {size:,} bytes, more than {_MOST_BYTES:,}")
+    for item in items:
+        if item.file_size > _MOST_OF_TEXT and not item.filename.endswith(".npz"):
+            raise ValueError(f"{item.filename} has {item.file_size:,} bytes, more than {_MOST_OF_TEXT:,}")
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Names of files that can lie side by side below one folder, on file systems that know no case too.
+
+    Raises:
+      ValueError: a name leaves the folder, stands twice, or is that of a folder of another file.
+    """
+    if not all(is_plain(name) for name in names):
+        raise ValueError("its names of files are not plain and different")
+    folded = [name.casefold() for name in names]
+    folders = {str(folder) for name in folded for folder in PurePosixPath(name).parents}
+    if len({*folded}) < len(folded) or folders & {*folded}:
+        raise ValueError("its names of files are not plain and different")
+
+
+def is_plain(name: str) -> bool:
     """Whether a name stays below the folder that it is unpacked into."""
     path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts and "\\" not in name and name == str(path) and ":" not in name
+    is_below = not path.is_absolute() and ".." not in path.parts and name == str(path) != "."
+    return is_below and name.isprintable() and not {*name} & {*"\\:"} and len(name) <= _LONGEST_NAME
 
 
 def _sha256(content: bytes) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 CLOSE = 1e-9
@@ -13,12 +13,28 @@ CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that was checked; `is_ok` is None where the file does not hold what a check needs."""
+    """One statement of a file, beside what was found instead.
+
+    Attributes:
+      what: the statement's name.
+      stated: its value in the file.
+      recomputed: the value that was found.
+      is_ok: whether both agree; None where they were not compared.
+      part: the part of the file that it belongs to, which the conclusion lists.
+      is_claimed: whether only the sender can know it, such as the time of a computation: no comparison could confirm it.
+    """
 
     what: str
     stated: str
     recomputed: str
     is_ok: bool | None
+    part: str = ""
+    is_claimed: bool = False
+
+
+def in_part(part: str, lines: Iterable[Line]) -> list[Line]:
+    """The lines, each in this part of the file unless it belongs to another one already."""
+    return [line if line.part else replace(line, part=part) for line in lines]
 
 
 @dataclass(frozen=True)
@@ -38,9 +54,30 @@ class Verification:
     subject: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def is_refused(self) -> bool:
+        """Whether some line differs."""
+        return any(line.is_ok is False for line in self.lines)
+
+    @property
     def is_verified(self) -> bool:
-        """Whether all lines agree."""
-        return all(line.is_ok is not False for line in self.lines)
+        """Whether all lines were compared and agree, but for those that only the sender can know."""
+        return not self.is_refused and not self.not_compared
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Parts of which every line was compared."""
+        left = {line.part for line in self.lines if line.is_ok is None and not line.is_claimed}
+        return tuple(dict.fromkeys(line.part for line in self.lines if line.is_ok is not None and line.part not in left))
+
+    @property
+    def not_compared(self) -> tuple[str, ...]:
+        """Statements that were not compared, by part."""
+        return _listed(line for line in self.lines if line.is_ok is None and not line.is_claimed)
+
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """Statements that only the sender can know."""
+        return _listed(line for line in self.lines if line.is_ok is None and line.is_claimed)
 
     @property
     def differences(self) -> tuple[Line, ...]:
@@ -51,6 +88,11 @@ class Verification:
     def n_checked(self) -> int:
         """How many lines were compared."""
         return sum(line.is_ok is not None for line in self.lines)
+
+
+def _listed(lines: Iterable[Line]) -> tuple[str, ...]:
+    """Parts of lines, each once, with the reasons."""
+    return tuple(dict.fromkeys(f"{line.part or line.what} ({line.recomputed})" for line in lines))
 
 
 def compared(what: str, stated: Any, recomputed: Any) -> Line:
@@ -72,3 +114,32 @@ def shown(value: Any) -> str:
     if value is None:
         return "none"
     return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+_WIDEST = 100
+
+
+def shortly(value: Any) -> str:
+    """The first hundred characters of a value as tables show it."""
+    text = shown(value)
+    return text if len(text) <= _WIDEST else f"{text[:_WIDEST]}..."
+
+
+def differences(stated: Any, again: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Places at which two JSON values differ, numbers up to rounding: path, stated and recomputed value."""
+    if isinstance(stated, dict) and isinstance(again, dict):
+        for key in dict.fromkeys([*again, *stated]):
+            if (key in stated) is not (key in again):
+                yield f"{path}.{key}".lstrip("."), stated.get(key, "missing"), again.get(key, "no such field")
+            else:
+                yield from differences(stated[key], again[key], f"{path}.{key}".lstrip("."))
+    elif isinstance(stated, list) and isinstance(again, list) and len(stated) == len(again):
+        for index, (mine, theirs) in enumerate(zip(stated, again, strict=True)):
+            yield from differences(mine, theirs, f"{path}[{index}]")
+    elif not _is_same(stated, again):
+        yield path, stated, again
+
+
+def _is_same(stated: Any, again: Any) -> bool:
+    numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in (stated, again)]
+    return agree(float(stated), float(again)) if all(numbers) else type(stated) is type(again) and stated == again

@@ -20,7 +20,7 @@ _GIVEN = (Relation.GIVEN_PAIR, Relation.USER, Relation.ADD_REMOVE)
 """Relations whose claims are audited as releases, on one pair; of the catalog, users are replaced in their releases."""
 _PLACEMENTS = 5
 """Sets of records of a user that an audit tries beside those at its probes, at most."""
-_NOT_A_NUMBER = "some scores of the"
+NOT_A_NUMBER = "some scores of the"
 _WHAT = "bounds that claim and effort plan"
 _MOST_SHOWN = 3
 
@@ -52,7 +52,7 @@ def check_plan(outcome: Outcome) -> list[Line]:
     Args:
       outcome: the audit at the claimed budget, or the one at the test budget.
     """
-    if not outcome.bounds and any(caveat.startswith(_NOT_A_NUMBER) for caveat in outcome.caveats):
+    if not outcome.bounds and any(caveat.startswith(NOT_A_NUMBER) for caveat in outcome.caveats):
         return [Line(_WHAT, "none: scores were NaN", "only a replay can see that", None)]
     expected = list(_expected(outcome))
     wrong = list(_differences(expected, outcome.bounds))

@@ -13,13 +13,22 @@ import numpy as np
 from bandana.algorithms.protocol import FloatArray
 from bandana.audits.bounds import methods, one_run_methods
 from bandana.audits.claims import Quantity, text_of
-from bandana.audits.evidence.archive import Evidence, UnusableEvidence, parts, read
-from bandana.audits.evidence.lines import CLOSE, Line, Verification, compared, shown
+from bandana.audits.evidence.archive import Evidence, UnusableEvidence, described, parts, read
+from bandana.audits.evidence.lines import CLOSE, Line, Verification, compared, differences, in_part, shortly, shown
 from bandana.audits.evidence.planned import check_plan
 from bandana.audits.evidence.stated import check_claim, check_controls, check_origin
 from bandana.audits.outcome import ACTIONS, DRAWN, ONE_RUN, OUTPUT, Outcome, StatedBound, Verdict
 
 _HOLDS = {None: "missing", True: "holds", False: "broken"}
+SEARCHES, FAULTS, POWER, SETTING, CLAIM = "searches", "planted faults", "power", "setting", "claim"
+"""Parts of evidence that take more than its scores: the algorithm, or the catalog's words."""
+_SCORES, _NOT_RUN = "bounds and verdict", "needs the algorithm"
+_RUN_AGAIN = {
+    SEARCHES: "counterexample, noise finding, coverage",
+    FAULTS: "what was planted, and what caught it",
+    POWER: "smallest factor caught",
+    SETTING: "ledger, pairs, table, effort, code",
+}
 
 
 def verify(path: Path) -> Verification:
@@ -57,7 +66,17 @@ def _verification(evidence: Evidence) -> Verification:
     hash_line = Line("SHA-256", hashes[0], hashes[1], evidence.sha256 == evidence.sha256_found)
     lines, verdict = _recompute(outcome, stated)
     claim = f"{outcome.claim.statement}; {text_of(outcome.claim.stated)}"
-    return Verification((hash_line, *check_origin(outcome), *lines), verdict, claim, outcome.subject)
+    lines = [*check_origin(outcome), *_check_form(outcome, stated), *lines]
+    lines += [Line(part, what, _NOT_RUN, None, part) for part, what in _RUN_AGAIN.items()]
+    lines.append(Line("origin", "as stated", "who, when, on which machine", None, "origin", is_claimed=True))
+    lines = [*in_part("hashes", [hash_line]), *in_part(_SCORES, lines)]
+    return Verification(tuple(lines), verdict, claim, outcome.subject)
+
+
+def _check_form(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
+    """Lines on what the file says beside, or in place of, what its own fields give: an added field is one."""
+    wrong = differences(stated, described(outcome))
+    return [Line(f"form: {place}", shortly(mine), shortly(again), False) for place, mine, again in wrong]
 
 
 def _recompute(outcome: Outcome, stated: Mapping[str, Any]) -> tuple[list[Line], str]:
@@ -80,7 +99,7 @@ def _recompute(outcome: Outcome, stated: Mapping[str, Any]) -> tuple[list[Line],
 
 
 def _recompute_part(outcome: Outcome, stated: Mapping[str, Any], share: float) -> tuple[list[Line], Outcome]:
-    lines = [*check_claim(outcome, stated), *check_plan(outcome), *_check_scores(outcome)]
+    lines = [*in_part(CLAIM, check_claim(outcome, stated)), *check_plan(outcome), *_check_scores(outcome)]
     lines.append(compared("failure probability of all bounds", outcome.failure, share))
     if outcome.bounds:
         spent = math.fsum(bound.level for bound in outcome.bounds)
@@ -102,13 +121,7 @@ def _recompute_part(outcome: Outcome, stated: Mapping[str, Any], share: float) -
         lines.append(compared("quantities", len(stated["numbers"]), len(again.numbers)))
     for what in dict.fromkeys([*stated["inequalities"], *again.inequalities]):
         lines.append(compared(what, *(_HOLDS[found.get(what)] for found in (stated["inequalities"], again.inequalities))))
-    lines += check_controls(outcome)
-    for what, found in (("counterexample", outcome.counterexample), ("noise finding", outcome.noise_finding)):
-        if found is not None:
-            lines.append(Line(what, "found", "not in the scores", None))
-    if outcome.events is not None:
-        lines.append(Line("power: smallest factor", shown(outcome.power), "not in the scores", None))
-    return lines, again
+    return [*lines, *in_part(FAULTS, check_controls(outcome))], again
 
 
 def _verdict(outcome: Outcome) -> str:

@@ -7,6 +7,7 @@ most (1 - f)^k. Scores from actions alone are learned from all blocks of a pair,
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,15 +20,19 @@ from bandana.algorithms.protocol import FloatArray
 from bandana.audits.audit import try_control
 from bandana.audits.coverage import Coverage
 from bandana.audits.evidence.archive import parts
-from bandana.audits.evidence.lines import Line, agree, shown
+from bandana.audits.evidence.lines import Line, agree, differences, in_part, shortly, shown
+from bandana.audits.evidence.planned import NOT_A_NUMBER
+from bandana.audits.evidence.recompute import FAULTS, POWER, SEARCHES, SETTING
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import ACTIONS, ONE_RUN, REPORT, TRANSCRIPT, Outcome, TriedControl
 from bandana.audits.plan import plan_bounds
+from bandana.audits.replays import attacks
 from bandana.audits.replays.measure import measure_one_run, rounded, scored
 from bandana.audits.replays.replay import BLOCK, Replays, joined, n_blocks, replay_block
 from bandana.audits.searches.deterministic import Deterministic
 from bandana.audits.searches.noise import Noise
 from bandana.audits.searches.request import Request
+from bandana.audits.searches.sampling import foreseen, power_of
 from bandana.audits.trial import Audited
 from bandana.privacy_core import PureDP
 
@@ -55,6 +60,11 @@ class Unit:
     pair: int = 0
     side: int = 0
     index: int = 0
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether a replay draws it at random: blocks are many, and searches and planted faults are always run again."""
+        return self.kind in (BLOCK_UNIT, ONE_RUN_UNIT)
 
     def __str__(self) -> str:
         where = "test budget: " if self.part else ""
@@ -111,8 +121,8 @@ class Replay:
     is_same_machine: bool
 
     def lines(self, units: Sequence[Unit]) -> list[Line]:
-        """What the file states of each unit beside what was found when it was run again; ledgers are always compared."""
-        found = [line for prefix in self._parts for line in self._of_subject(prefix)]
+        """The file's statements of each unit beside those of a new run; ledgers and words are always compared."""
+        found = [*self._of_words(), *(line for prefix in self._parts for line in self._of_subject(prefix))]
         whole: dict[tuple[str, int], dict[tuple[int, int], Replays]] = {}
         for unit in units:
             if unit.kind == BLOCK_UNIT and unit.part in self._requests:
@@ -136,6 +146,17 @@ class Replay:
         share = (1 - self.outcome.effort.confidence) / len(self._parts)
         return {prefix: Request(trial, self.outcome.effort, share) for prefix, trial in trials.items()}
 
+    def _of_words(self) -> list[Line]:
+        """Names, table, probes and seeds, and which faults were not planted."""
+        pairs = [("subject", self.outcome.subject, self.subject.subject), ("about", self.outcome.about, self.subject.notes)]
+        lines = []
+        for name, stated, again in pairs:
+            counts = (f"{len(words)} words" for words in (stated, again))
+            lines.append(Line(f"replayed: {name}", *counts, dict(stated) == dict(again), SETTING))
+            lines += [Line(f"replayed: {name}: {place}", shortly(mine), shortly(found), False, SETTING)
+                      for place, mine, found in differences(dict(stated), dict(again))]  # fmt: skip
+        return lines
+
     def _of_subject(self, prefix: str) -> list[Line]:
         """The claim, the pairs and the ledger of one budget."""
         part, words = self._parts[prefix], "replayed, test budget: " if prefix else "replayed: "
@@ -143,19 +164,26 @@ class Replay:
         if request is None:
             return [Line(f"{words}trial", "present", "the algorithm has no test budget", False)]
         claim, mine = part.claim, request.trial.claim
+        caveats = () if prefix else self.subject.caveats
         lines = [
             Line(words + name, shown(stated), shown(again), agree(stated, again))
             for name, stated, again in (
-                ("claim", f"{claim.statement}; {claim.theorem}; {claim.unit}",
-                 f"{mine.statement}; {mine.theorem}; {mine.unit}"),
+                ("claim", f"{claim.statement}; {claim.theorem}; {claim.unit}; {claim.source}",
+                 f"{mine.statement}; {mine.theorem}; {mine.unit}; {mine.source}"),
                 ("guarantee", str(claim.stated), str(mine.stated)),
                 ("number of pairs", sum(name.startswith(TRANSCRIPT) for name in part.scores), len(request.canaries) + 1),
                 ("ledger", _events(part.events), _events(request.events)),
+                ("pairs", _pairs(part), _pairs_of(request) if part.bounds else ""),
+                ("attacks", *_attacks(part)),
+                ("caveats", _foreseen(part.caveats), _foreseen((*caveats, *foreseen(request)))),
             )
         ]  # fmt: skip
+        lines = in_part(SETTING, lines)
+        power = power_of(request)
+        lines.append(Line(f"{words}power", shown(part.power), shown(power), self._near(part.power, power), POWER))
         if (prefix == "") is (self.outcome.at_test_budget is None):
             stated, again = ([control.name for control in controls] for controls in (part.controls, self.subject.planted))
-            lines.append(Line(words + "planted faults", ", ".join(stated), ", ".join(again), stated == again))
+            lines.append(Line(words + "planted faults", ", ".join(stated), ", ".join(again), stated == again, FAULTS))
         return lines
 
     def _again(self, unit: Unit) -> list[Line]:
@@ -203,10 +231,12 @@ class Replay:
         plan = plan_bounds(request.trial.claim.stated, part.effort.delta, request.events)
         planned = next(each for each in plan if each.view == ACTIONS)
         level = request.failure * planned.share / (len(request.canaries) + 1)
-        _, again = scored(planned, (sides[0], sides[1]), level, part.effort)
+        attack, again = scored(planned, (sides[0], sides[1]), level, part.effort)
+        named = {bound.attack for bound in part.bounds if bound.scores == name}
         what = f"replayed: {'test budget: ' if prefix else ''}pair {pair}, actions"
-        return [self._compared(f"{what}, {side}", *each) for side, each in
-                zip(("data", "neighbor"), zip(part.scores[name], again, strict=True), strict=True)]  # fmt: skip
+        lines = [Line(f"{what}: attack", ", ".join(sorted(named)), attack, named == {attack} or not self.is_same_machine)]
+        return [*lines, *(self._compared(f"{what}, {side}", *each) for side, each in
+                zip(("data", "neighbor"), zip(part.scores[name], again, strict=True), strict=True))]  # fmt: skip
 
     def _compared(self, what: str, stated: FloatArray, again: FloatArray) -> Line:
         differing = n_differing(stated, again)
@@ -218,11 +248,12 @@ class Replay:
         stated = self._parts[unit.part].controls[unit.index]
         control = next((control for control in self.subject.planted if control.name == stated.name), None)
         if control is None:
-            return Line(f"replayed: {unit}", stated.name, "is no planted fault of this algorithm", False)
+            return Line(f"replayed: {unit}", stated.name, "is no planted fault of this algorithm", False, FAULTS)
         again = try_control(request, control)
-        is_same = again.caught_by == stated.caught_by and again.expected == stated.expected
+        is_same = replace(again, measured=stated.measured, limit=stated.limit) == stated
         is_near = all(self._near(getattr(stated, name), getattr(again, name)) for name in ("measured", "limit"))
-        return Line(f"replayed: planted fault {stated.name}", _caught(stated), _caught(again), is_same and is_near)
+        what = f"replayed: planted fault {stated.name}"
+        return Line(what, _caught(stated), _caught(again), is_same and is_near, FAULTS)
 
     def _near(self, stated: float, again: float) -> bool:
         """Whether two bounds agree; on another processor a few scores may differ, and bounds a little."""
@@ -231,15 +262,17 @@ class Replay:
     def _searches(self, unit: Unit, request: Request) -> list[Line]:
         part = self._parts[unit.part]
         found, noise = Deterministic().examine(request), Noise().examine(request)
-        stated = None if part.counterexample is None else part.counterexample["summary"]
-        again = None if found.counterexample is None else found.counterexample["summary"]
         covered = _covered(part.coverage), _covered(found.coverage)
         return [
-            Line(f"replayed: {unit}, counterexample", shown(stated), shown(again), (stated is None) is (again is None)),
-            Line(f"replayed: {unit}, noise finding", shown(part.noise_finding), shown(noise.noise_finding),
-                 (part.noise_finding is None) is (noise.noise_finding is None)),
-            Line(f"replayed: {unit}, coverage", *covered, part.coverage == found.coverage),
-        ]  # fmt: skip
+            self._finding(f"replayed: {unit}, counterexample", part.counterexample, found.counterexample),
+            self._finding(f"replayed: {unit}, noise finding", part.noise_finding, noise.noise_finding),
+            Line(f"replayed: {unit}, coverage", *covered, part.coverage == found.coverage, SEARCHES),
+        ]
+
+    def _finding(self, what: str, stated: Any, again: Any) -> Line:
+        """Another processor may find the same with other last digits: there only whether something was found counts."""
+        is_same = json.dumps(stated) == json.dumps(again) if self.is_same_machine else (stated is None) is (again is None)
+        return Line(what, shortly(stated), shortly(again), is_same, SEARCHES)
 
     def _one_run(self, unit: Unit, request: Request) -> list[Line]:
         part = self._parts[unit.part]
@@ -262,6 +295,28 @@ def n_differing(stated: FloatArray, again: FloatArray) -> int:
     n = min(len(stated), len(again))
     same = np.isclose(stated[:n], again[:n], rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
     return int((~same).sum()) + abs(len(stated) - len(again))
+
+
+def _pairs(part: Outcome) -> str:
+    """How the pairs differ, in the order of their scores; the least favorable one is compared where it is replayed."""
+    names = {int(b.scores.removeprefix(TRANSCRIPT)): b.neighbor for b in part.bounds if b.view == TRANSCRIPT}
+    return "; ".join(names[place] for place in sorted(names))
+
+
+def _pairs_of(request: Request) -> str:
+    return "; ".join(pair.description for pair in (*request.canaries, request.least_favorable.pair))
+
+
+def _attacks(part: Outcome) -> tuple[str, str]:
+    """Names of attacks that the file states and nobody knows, and that there must be none."""
+    known = {view: {attack.name for attack in attacks.of_view(view)} for view in (TRANSCRIPT, REPORT, ACTIONS)}
+    unknown = {bound.attack for bound in part.bounds if bound.attack not in known.get(bound.view, {bound.attack})}
+    return ", ".join(sorted(unknown)) or "known", "known"
+
+
+def _foreseen(caveats: tuple[str, ...]) -> str:
+    """Caveats that follow without a replay: those of scores that are no numbers show in the scores."""
+    return "; ".join(caveat for caveat in caveats if not caveat.startswith(NOT_A_NUMBER)) or "none"
 
 
 def _caught(control: TriedControl) -> str:

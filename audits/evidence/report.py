@@ -16,9 +16,10 @@ import numpy as np
 
 from bandana.audits.contents import PROVENANCE, numbers_sha256, read_description
 from bandana.audits.evidence.archive import UnusableEvidence, read
-from bandana.audits.evidence.lines import Line, Verification, agree, shown
+from bandana.audits.evidence.bundle import is_plain
+from bandana.audits.evidence.kinds import from_json
+from bandana.audits.evidence.lines import Line, Verification, agree, differences, in_part, shortly, shown
 from bandana.audits.evidence.recompute import verify
-from bandana.audits.reporting.document import REPORT
 from bandana.audits.reporting.intervals import mean_interval
 from bandana.audits.summary import summarize
 
@@ -26,7 +27,6 @@ _ABOUT = ("label", "algorithm", "calibration", "privacy_model", "parameters", "p
 """Fields of an audit's entry that its evidence keeps elsewhere, or not at all."""
 _SIMULATED = ("power",)
 _READ_ERRORS = (OSError, ValueError, KeyError, zipfile.BadZipFile)
-_WIDEST = 100
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class Checked:
     evidence: Mapping[str, Path]
 
     @property
+    def is_refused(self) -> bool:
+        """Whether some line differs."""
+        return any(line.is_ok is False for line in self.lines)
+
+    @property
     def verdicts(self) -> list[str]:
         """Recomputed verdicts of the audits."""
         return [found.verdict for found in self.audits.values()]
@@ -56,8 +61,8 @@ def read_report(path: Path) -> dict[str, Any]:
       UnusableEvidence: no such file, or no report.
     """
     try:
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        document: dict[str, Any] = from_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise UnusableEvidence(f"{path}: cannot be read: {error}") from error
     schema = document.get("schema", "") if isinstance(document, dict) else ""
     if not str(schema).startswith("bandana/report/"):
@@ -68,7 +73,12 @@ def read_report(path: Path) -> dict[str, Any]:
 
 
 def find(path: Path, name: str) -> Path | None:
-    """Where a file that a report lists lies: beside the report, below it, or in the data folder that the report is in."""
+    """Where a file that a report lists lies: beside the report, below it, or in the data folder that the report is in.
+
+    None for a name that leads elsewhere.
+    """
+    if not is_plain(name):
+        return None
     folders = [path.parent, path.parent.parent, path.parent.parent.parent, path.parent.parent.parent.parent]
     places = [folder / name for folder in folders] + [path.parent / Path(name).name]
     return next((place for place in places if place.is_file()), None)
@@ -96,7 +106,7 @@ def _checked(path: Path, document: Mapping[str, Any], check: Callable[[Path], Ve
     places = {name: find(path, name) for name in listed}
     if listed and not any(places.values()):
         raise UnusableEvidence(f"{path}: none of its {len(listed)} files of evidence lies beside it")
-    lines = [line for name, file in listed.items() for line in _check_file(file, places[name])]
+    lines = in_part("hashes", [line for name, file in listed.items() for line in _check_file(file, places[name])])
     verifications: dict[str, Verification] = {}
     evidence: dict[str, Path] = {}
     blocks: list[Path] = []
@@ -113,20 +123,21 @@ def _checked(path: Path, document: Mapping[str, Any], check: Callable[[Path], Ve
             lines.append(Line(name, "evidence", str(error), False))
             continue
         verifications[label], evidence[label] = found, place
-        lines += [replace(line, what=f"{label}: {line.what}") for line in found.lines if line.is_ok is False]
-        lines.append(
-            Line(f"{label}: evidence", f"{found.n_checked} lines", f"{len(found.differences)} differ", found.is_verified)
-        )
+        lines += [replace(line, what=f"{label}: {line.what}") for line in found.lines if not line.is_ok]
+        for part in dict.fromkeys(line.part for line in found.lines if line.is_ok is not None):
+            mine = [line.is_ok for line in found.lines if line.part == part and line.is_ok is not None]
+            differ = mine.count(False)
+            lines.append(Line(f"{label}: {part}", f"{len(mine)} lines", f"{differ} differ", not differ, part))
     for entry in document["audits"]:
         label = entry["label"]
         if label in evidence:
-            lines += list(_check_entry(entry, evidence[label], is_current=document["schema"] == REPORT))
+            lines += in_part("report", _check_entry(entry, evidence[label]))
         else:
             lines.append(Line(f"{label}: evidence", "audited", "no listed file is its evidence", False))
     if spare := sorted({*evidence} - {entry["label"] for entry in document["audits"]}):
         lines.append(Line("audits", "in the report", f"evidence without an entry: {', '.join(spare)}", False))
-    lines += _check_regret(document, blocks)
-    return Checked(tuple(lines), verifications, evidence)
+    lines += in_part("regret", _check_regret(document, blocks))
+    return Checked(tuple(in_part("report", lines)), verifications, evidence)
 
 
 def _check_file(file: Mapping[str, str], place: Path | None) -> Iterator[Line]:
@@ -144,17 +155,13 @@ def _check_file(file: Mapping[str, str], place: Path | None) -> Iterator[Line]:
         yield Line(f"{file['path']}: numbers", f"{file['numbers'][:16]}...", f"{numbers[:16]}...", False)
 
 
-def _check_entry(entry: Mapping[str, Any], evidence: Path, *, is_current: bool) -> Iterator[Line]:
-    """An audit's entry beside the one that follows from its evidence; an older report lacks fields of today's."""
+def _check_entry(entry: Mapping[str, Any], evidence: Path) -> Iterator[Line]:
+    """An audit's entry beside the one that follows from its evidence."""
     label, outcome = entry["label"], read(evidence).outcome
     again = json.loads(json.dumps(summarize(outcome, {})))
-    later = [] if is_current else sorted({*again} - {*entry})
-    again = {name: value for name, value in again.items() if name not in later}
-    wrong = list(_differences({name: entry.get(name) for name in again}, again, ""))
-    if later:
-        yield Line(f"{label}: {', '.join(later)}", "of an older form", "not in the report", None)
+    wrong = list(differences({name: entry[name] for name in again if name in entry}, again))
     for name, stated, found in wrong:
-        yield Line(f"{label}: {name}", _short(stated), _short(found), False)
+        yield Line(f"{label}: {name}", shortly(stated), shortly(found), False)
     yield Line(f"{label}: report", f"{len(again)} fields", f"{len(wrong)} differ", not wrong)
     made = outcome.provenance or {}
     request = made.get("of") or {}
@@ -167,29 +174,7 @@ def _check_entry(entry: Mapping[str, Any], evidence: Path, *, is_current: bool) 
         yield Line(f"{label}: provenance", "as in the report", f"other {', '.join(changed) or 'origin'}", False)
     rest = sorted({*entry} - {*again, *_ABOUT, *_SIMULATED})
     if rest:
-        yield Line(f"{label}: {', '.join(rest)}", "stated", "not in the evidence", None)
-
-
-def _differences(stated: Any, found: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Places at which two JSON values differ, numbers up to rounding."""
-    if isinstance(stated, dict) and isinstance(found, dict):
-        for key in dict.fromkeys([*found, *stated]):
-            yield from _differences(stated.get(key), found.get(key), f"{path}.{key}" if path else key)
-    elif isinstance(stated, list) and isinstance(found, list) and len(stated) == len(found):
-        for index, (mine, theirs) in enumerate(zip(stated, found, strict=True)):
-            yield from _differences(mine, theirs, f"{path}[{index}]")
-    elif not _is_same(stated, found):
-        yield path, stated, found
-
-
-def _is_same(stated: Any, found: Any) -> bool:
-    numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in (stated, found)]
-    return agree(float(stated), float(found)) if all(numbers) else stated == found and numbers[0] == numbers[1]
-
-
-def _short(value: Any) -> str:
-    text = shown(value)
-    return text if len(text) <= _WIDEST else f"{text[:_WIDEST]}..."
+        yield Line(f"{label}: {', '.join(rest)}", "stated", "no such fields", False)
 
 
 # --- regret --------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ COVERS = (
 _KINDS = ("catalog", "algorithm", "function", "release")
 _WIDEST = 24
 _OF_PAIR = "what the pair differs in"
-_KNOWN_BY_CODE = "the author's words, which only the code can confirm"
+_KNOWN_BY_CODE = "needs the catalog"
 
 
 def check_claim(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
@@ -42,7 +42,8 @@ def check_claim(outcome: Outcome, stated: Mapping[str, Any]) -> list[Line]:
         return [*lines, _words("claim: theorem and source", f"{claim.theorem}; {claim.source}", is_known=False)]
     units = [unit_of(claim.relation)] + ([_OF_PAIR] if claim.relation is Relation.GIVEN_PAIR else [])
     lines.append(Line("claim: unit", claim.unit, " or ".join(units), claim.unit in units))
-    return [*lines, compared("claim: theorem", claim.theorem, "as stated")]
+    lines.append(compared("claim: theorem", claim.theorem, "as stated"))
+    return [*lines, Line("claim: source", claim.source, "the author's words", None, is_claimed=True)]
 
 
 def _words(what: str, found: str, *, is_known: bool) -> Line:

@@ -185,12 +185,6 @@ def examine(
       about: what the evidence says of the table, the seeds and the code.
       controls: the planted faults; None: those of releases, if there are any, and some at random places.
     """
-    caveats: tuple[str, ...] = ()
-    if foreign := foreign_mechanisms(trial.algorithm, trial.table, effort.seed):
-        caveats = (
-            f"it releases through {', '.join(foreign)}, which is none of privacy_core's mechanisms: the likelihood ratio "
-            "believes what a mechanism declares of its noise, and nobody has checked that it draws so",
-        )
     audited = audited_as(trial, effort, controls)
     return audit(
         trial,
@@ -199,14 +193,20 @@ def examine(
         at_test_budget=audited.at_test_budget,
         subject=subject,
         about=about,
-        caveats=caveats,
+        caveats=audited.caveats,
     )
 
 
 def audited_as(trial: Trial, effort: Effort, controls: tuple[Control, ...] | None = None) -> Audited:
     """The trial with its test budget and with the faults that it can have, as `examine` audits it."""
+    caveats: tuple[str, ...] = ()
+    if foreign := foreign_mechanisms(trial.algorithm, trial.table, effort.seed):
+        caveats = (
+            f"it releases through {', '.join(foreign)}, which is none of privacy_core's mechanisms: the likelihood ratio "
+            "believes what a mechanism declares of its noise, and nobody has checked that it draws so",
+        )
     controls = plantable(trial, _planted(trial, effort) if controls is None else controls, effort.seed)
-    return Audited(trial, at_test_budget(trial), controls)
+    return Audited(trial, at_test_budget(trial), controls, caveats=caveats)
 
 
 def faults_at_places(trial: Trial, effort: Effort) -> tuple[Control, ...]:

@@ -92,9 +92,18 @@ class Sampling:
         is_caught = measured > request.limit
         if request.until_caught:
             return Finding(is_caught, measured=measured)
-        level = request.failure * tries[0][1][0].share / n_pairs
-        caveats += too_few(_reach(request), level, request.effort.replays, request.effort, tries[0][1][0])
-        return Finding(is_caught, bounds, scores, measured, _power(request, level), caveats)
+        return Finding(is_caught, bounds, scores, measured, power_of(request), caveats + foreseen(request))
+
+
+def foreseen(request: Request) -> tuple[str, ...]:
+    """Why the request's replays can say nothing, known before one is played; empty if they are enough."""
+    planned = _attempts(request)[0][1][0]
+    return too_few(_reach(request), _level(request), request.effort.replays, request.effort, planned)
+
+
+def _level(request: Request) -> float:
+    """Level of the bound that decides, on each pair."""
+    return request.failure * _attempts(request)[0][1][0].share / (len(request.canaries) + 1)
 
 
 def _attempts(request: Request) -> list[tuple[Effort, tuple[PlannedBound, ...]]]:
@@ -151,7 +160,7 @@ def _reach(request: Request) -> float:
     return min(request.claimed, request.accounted or request.claimed)
 
 
-def _power(request: Request, level: float) -> float:
+def power_of(request: Request) -> float:
     """The smallest factor in the main quantity that is caught on the least favorable pair; infinite if it shows nothing."""
     worst, main, claimed = request.least_favorable, request.main, request.claimed
     reached = _share_reached(worst.mu_analytic, worst.epsilon_analytic, main, claimed)
@@ -159,7 +168,7 @@ def _power(request: Request, level: float) -> float:
         return math.inf
     method, parameters = method_of(main, request.effort.seed, is_learned=False)
     return power.smallest_factor_caught(
-        method, parameters, level, claimed, request.effort.replays, reached=reached, n_trials=_POWER_TRIALS
+        method, parameters, _level(request), claimed, request.effort.replays, reached=reached, n_trials=_POWER_TRIALS
     )
 
 

@@ -11,6 +11,9 @@ import typer
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import AsJson, Debug, console, echo, option
 
+_PATIENCE = 3600.0
+"""Seconds that a verification may take: the sender chose how much there is to run again."""
+
 
 def verify(
     evidence: Annotated[
@@ -18,28 +21,38 @@ def verify(
     ],
     replay: Annotated[
         str | None,
-        option("Run so many units of the audits again, drawn at random: a number, or a share such as 1%."),
+        option("Also run so many blocks of replays again, drawn at random: a number, or a share such as 1%."),
     ] = None,
-    spec: Annotated[Path | None, option("With --replay: the experiment that the evidence is of, a YAML file.")] = None,
+    spec: Annotated[
+        Path | None,
+        option("Your own copy of the experiment, a YAML file; code and data that it names are used. Without it, none are."),
+    ] = None,
+    quick: Annotated[bool, option("Do not run searches and planted faults again; they are then not compared.")] = False,
     key: Annotated[Path | None, option("Public key that a bundle must be signed with.")] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Recompute the bounds and verdicts of an evidence file, a report or a bundle from stored scores.
+    """Compare an evidence file, a report or a bundle with what its scores, its spec and the catalog give.
 
-    Exit codes: 0, verified, and the verdict is PASS or NOT REFUTED; 1, verified, and it is FAIL or INCONCLUSIVE; 2, nothing
-    can be recomputed; 3, something is not what it states.
+    Searches and planted faults of catalog algorithms are run again, in a process of their own. No code of the sender's runs.
+
+    Exit codes: 0, verified, and the verdict is PASS or NOT REFUTED; 1, verified, and it is FAIL, INCONCLUSIVE or no audit;
+    2, nothing can be recomputed; 3, refused: something is not what it states, or was made by other code; 4, partly compared:
+    nothing differs, and the last line lists what was not compared.
     """
     with failures(debug):
         from bandana.audits.evidence.standalone import conclude, exit_code, head
         from bandana.flows.queries.verify import WIDTH, Request, check, for_machines, render
+        from bandana.flows.running import child
 
-        answer = check(Request(evidence, replay, spec, key))
+        request = Request(evidence, replay, spec, key, quick, lambda label: typer.echo(f"run again: {label}", err=True))
+        answer = child.run(lambda: check(request), child.Limits(total=_PATIENCE), f"{evidence}: the verification").value
         if as_json:
             typer.echo(json.dumps(for_machines(evidence, answer), indent=1))
         else:
             echo(*head(answer.found))
             console(WIDTH).print(render(answer.found))
-            echo(*answer.notes, *([answer.again.words] if answer.again else []), conclude(evidence, answer.found))
+            words = [answer.again.words] if answer.again and answer.again.words else []
+            echo(*answer.notes, *words, conclude(evidence, answer.found))
         if code := exit_code(answer.found):
             raise typer.Exit(code)

@@ -10,6 +10,7 @@ from bandana.algorithms.catalog import known
 from bandana.algorithms.claim import Claim
 from bandana.algorithms.entry import Entry
 from bandana.audits.evidence import Line, Verification
+from bandana.audits.evidence.recompute import CLAIM, FAULTS
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.fault import Control
 from bandana.audits.faults.places import ALWAYS, SOMETIMES
@@ -17,7 +18,6 @@ from bandana.audits.faults.releases import GENERIC
 from bandana.audits.outcome import DETERMINISTIC, Outcome
 from bandana.audits.subjects import subjects
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
-from bandana.flows.keys.checkout import sources
 
 _LEVEL = re.compile(r"\b(?:eps|rho)=(\S+)")
 _FAULTS = "planted faults"
@@ -25,17 +25,17 @@ _NOT_PLANTED = "not planted, as they are no faults here"
 
 
 def with_catalog(found: Verification, outcome: Outcome) -> Verification:
-    """The verification of a catalog algorithm's evidence, its claim's words and its planted faults confirmed.
+    """The verification of a catalog algorithm's evidence, its claim's words and its planted faults beside the catalog's.
 
-    Words of another version of the product are shown and not compared: only that version knows them.
+    No field of the file decides which of them count: where another version of the catalog had other words, its evidence is
+    verified with that version.
     """
     if outcome.subject.get("kind") != "catalog":
         return found
     expected = _promised(outcome.subject.get("name", ""))
     if expected is None:
-        line = Line("subject", outcome.subject.get("name", ""), "the catalog holds no such algorithm", False)
+        line = Line("subject", outcome.subject.get("name", ""), "the catalog holds no such algorithm", False, CLAIM)
         return replace(found, lines=tuple(line if old.what == "subject" else old for old in found.lines))
-    is_same = (outcome.provenance or {}).get("sources") == sources()
     claim, faults = expected[0], {*expected[1], *ALWAYS}
     whose = claim.statement.partition(" are ")[0]
     words = {
@@ -43,18 +43,18 @@ def with_catalog(found: Verification, outcome: Outcome) -> Verification:
         "claim: unit": (outcome.claim.unit, claim.unit),
         "claim: theorem and source": _both(outcome.claim, claim),
     }
-    lines = [_confirmed(line, words, is_same) for line in found.lines]
+    lines = [_confirmed(line, words) for line in found.lines]
     lines += _check_level(outcome)
     planted = {control.name for control in outcome.all_controls} - {*SOMETIMES}  # those depend on the noise that is drawn
     noted = re.sub(r" \(for [^)]*\)", "", outcome.about.get(_NOT_PLANTED, ""))  # planted for some searches only
     harmless = {name for name in noted.split(", ") if name}
     stated, listed = ", ".join(sorted(planted | harmless)), ", ".join(sorted(faults))
-    lines.append(Line(_FAULTS, stated, listed, stated == listed if is_same or stated == listed else None))
-    lines.append(_check_searches(outcome, expected[1], is_same))
+    lines.append(Line(_FAULTS, stated, listed, stated == listed, FAULTS))
+    lines.append(_check_searches(outcome, expected[1]))
     return replace(found, lines=tuple(lines))
 
 
-def _check_searches(outcome: Outcome, searches: dict[str, set[str]], is_same: bool) -> Line:
+def _check_searches(outcome: Outcome, searches: dict[str, set[str]]) -> Line:
     """Which searches had to catch each planted fault: one that is left out is a fault that may have been missed."""
     searches = {**searches, **{name: {DETERMINISTIC} for name in (*ALWAYS, *SOMETIMES)}}
     stated: dict[str, set[str]] = {}
@@ -64,10 +64,8 @@ def _check_searches(outcome: Outcome, searches: dict[str, set[str]], is_same: bo
         stated.setdefault(name, set()).update(filter(None, left_out.split(", ")))
     wrong = [name for name in searches if name in stated and stated[name] != searches[name]]
     expected = "; ".join(f"{name} by {', '.join(sorted(searches[name]))}" for name in wrong)
-    is_ok = True if not wrong else (False if is_same else None)
-    return Line(
-        f"{_FAULTS}: who must catch them", "as stated" if not wrong else ", ".join(wrong), expected or "as stated", is_ok
-    )
+    stated_words = "as stated" if not wrong else ", ".join(wrong)
+    return Line(f"{_FAULTS}: who must catch them", stated_words, expected or "as stated", not wrong, FAULTS)
 
 
 def _check_level(outcome: Outcome) -> list[Line]:
@@ -76,7 +74,7 @@ def _check_level(outcome: Outcome) -> list[Line]:
     claimed = getattr(outcome.claim.stated, "epsilon", getattr(outcome.claim.stated, "rho", None))
     if named is None or claimed is None:
         return []
-    return [Line("subject: level", named[1], f"{claimed:g}", named[1] == f"{claimed:g}")]
+    return [Line("subject: level", named[1], f"{claimed:g}", named[1] == f"{claimed:g}", CLAIM)]
 
 
 def _both(mine: Claim, theirs: Claim) -> tuple[str, str]:
@@ -84,8 +82,8 @@ def _both(mine: Claim, theirs: Claim) -> tuple[str, str]:
     return first, second
 
 
-def _confirmed(line: Line, words: dict[str, tuple[str, str]], is_same: bool) -> Line:
-    """The line with what the catalog says; a difference counts where the same sources computed the evidence."""
+def _confirmed(line: Line, words: dict[str, tuple[str, str]]) -> Line:
+    """The line with the catalog's words."""
     what = line.what.removeprefix("test budget: ")
     if what not in words or line.is_ok is False:
         return line
@@ -94,8 +92,7 @@ def _confirmed(line: Line, words: dict[str, tuple[str, str]], is_same: bool) -> 
         stated, confirmed = (text.partition(" are ")[0] for text in (line.stated, confirmed))
         confirmed = line.stated if stated == confirmed else f"{confirmed} are ..."
         stated = line.stated
-    is_equal = stated == confirmed
-    return Line(line.what, stated, confirmed, True if is_equal else (False if is_same else None))
+    return Line(line.what, stated, confirmed, stated == confirmed, line.part)
 
 
 def _promised(name: str) -> tuple[Claim, dict[str, set[str]]] | None:

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bandana.audits.evidence import Line
+from bandana.audits.evidence.lines import differences
+from bandana.audits.evidence.recompute import FAULTS, POWER, SEARCHES, SETTING
 from bandana.audits.evidence.replayed import Replay, drawn, probability_caught, units_of
-from bandana.audits.external.white_box import with_places
-from bandana.audits.outcome import Outcome
+from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.subjects import subjects
 from bandana.audits.trial import Audited
 from bandana.flows.keys import identity, machine
 from bandana.flows.keys.versions import versions
+from bandana.flows.queries.rebuilt import OTHER_CODE
 from bandana.flows.spec.made_by import subject_roots
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.mistakes import SpecError, shortened
 from bandana.flows.spec.plan import Cell, cells_of
 from bandana.flows.spec.spec import Spec
-from bandana.flows.suites.own_replays import subject_of_own
-from bandana.flows.suites.replays import subject_of_cell
+from bandana.flows.suites.own_replays import audited_own
+from bandana.flows.suites.replays import audited_cell, audited_subject, effort_of
+from bandana.flows.suites.work import about_audits, audit_facts
 
 _FRACTIONS = (0.01, 0.1, 0.5)
 _DECIDE = ("numpy", "scipy", "numba")
@@ -36,98 +41,122 @@ class Replayed:
     """What was run again.
 
     Attributes:
-      lines: each unit, stated and found.
-      n_units: of the audit.
+      lines: each unit, stated and recomputed.
+      n_units: blocks of replays of all audits.
       n_drawn: how many of them were run again.
       entropy: from which they were drawn; the same one draws the same units.
-      is_same_code: whether the code that computed the evidence is the one here.
     """
 
     lines: tuple[Line, ...]
-    n_units: int
-    n_drawn: int
-    entropy: int
-    is_same_code: bool
+    n_units: int = 0
+    n_drawn: int = 0
+    entropy: int = 0
 
     @property
     def words(self) -> str:
-        """How many units were run again, and what that would have caught."""
-        advice = (
-            ""
-            if self.is_same_code
-            else "; other code computed the evidence: where lines differ, replay it with that version"
-        )
+        """How many blocks were run again, and what that would have caught; empty if none was."""
+        if not self.n_drawn:
+            return ""
         if self.n_drawn == self.n_units:
-            return f"replayed  all {self.n_units} units: none that was made up is left{advice}"
+            return f"replayed  all {self.n_units} blocks: no made-up scores are left"
         caught = ", ".join(f"{f:.0%} with {probability_caught(f, self.n_drawn):.3g}" for f in _FRACTIONS)
         return (
-            f"replayed  {self.n_drawn} of {self.n_units} units, drawn at random (entropy {self.entropy}); a fraction f of "
-            f"made-up units is caught with probability 1 - (1 - f)^{self.n_drawn} or more: {caught}{advice}"
+            f"replayed  {self.n_drawn} of {self.n_units} blocks, drawn at random (entropy {self.entropy}); a fraction f of "
+            f"made-up blocks is caught with probability 1 - (1 - f)^{self.n_drawn} or more: {caught}"
         )
 
 
-def replayed(outcomes: Sequence[Outcome], amount: str, spec: Spec | None = None, entropy: int | None = None) -> Replayed:
-    """Runs units of one or several audits again, drawn at random from all of them together.
+def replayed(
+    outcomes: Sequence[Outcome],
+    amount: str | None = None,
+    spec: Spec | None = None,
+    entropy: int | None = None,
+    reason: str = "needs the experiment: --spec SPEC.yaml",
+    advance: Callable[[str], None] = lambda label: None,
+) -> Replayed:
+    """Runs audits again: searches and planted faults, and blocks of replays drawn at random from all audits together.
 
     Args:
       outcomes: as their evidence has them.
-      amount: how many units, such as `5` or `1%`; a share is rounded up.
+      amount: how many blocks, such as `5` or `1%`; a share is rounded up; None: none.
       spec: the experiment, where the evidence is of its cells.
-      entropy: from which the units are drawn; None: of the operating system.
+      entropy: from which the blocks are drawn; None: of the operating system.
+      reason: why there is no spec.
+      advance: is told when an audit is done.
 
     Raises:
-      SpecError: an amount that is none, or nothing that can be rebuilt from here.
+      SpecError: an amount that is none, or blocks are asked for and nothing can be rebuilt from here.
     """
-    known = [outcome for outcome in outcomes if outcome.events is not None]
-    if not known:
-        raise SpecError("--replay: a function or a release has no blocks to draw from; audit it again with the same seed")
-    rebuilt = [_rebuilt(outcome, spec) for outcome in known]
-    units = [(place, unit) for place, outcome in enumerate(known) for unit in units_of(outcome)]
-    n = _amount(amount, len(units))
+    rebuilt: list[tuple[Outcome, _Rebuilt]] = []
+    lines: list[Line] = []
+    cells = {cell.name: cell for cell in cells_of(spec) if cell.is_private} if spec is not None else {}
+    for outcome in outcomes:
+        again = _rebuilt(outcome, cells, reason)
+        if isinstance(again, str):
+            if amount is not None:
+                raise SpecError(f"--replay: {again}")
+            lines += [_named(line, outcome, outcomes) for line in not_run(again)]
+        else:
+            rebuilt.append((outcome, again))
+    units = [(place, unit) for place, (outcome, _) in enumerate(rebuilt) for unit in units_of(outcome) if unit.is_drawn]
+    n = 0 if amount is None else _amount(amount, len(units))
     seed = np.random.SeedSequence(entropy)
     chosen = drawn(units, n, seed)
-    lines: list[Line] = []
-    for place, (outcome, (subject, code)) in enumerate(zip(known, rebuilt, strict=True)):
-        mine = [unit for whose, unit in chosen if whose == place]
-        found = [_code_line(outcome, code), _machine_line(outcome)]
-        found += Replay(outcome, subject, _is_same_machine(outcome)).lines(mine)
-        name = f"{outcome.subject.get('name', '')}: " if len(known) > 1 else ""
-        lines += [replace(line, what=f"{name}{line.what}") for line in found]
-    is_same_code = all(
-        outcome.about.get("code sha256") == code["code"] for outcome, (_, code) in zip(known, rebuilt, strict=True)
-    )
-    return Replayed(tuple(lines), len(units), n, int(seed.entropy), is_same_code)  # type: ignore[arg-type]
+    for place, (outcome, again) in enumerate(rebuilt):
+        mine = [unit for unit in units_of(outcome) if not unit.is_drawn] + [unit for whose, unit in chosen if whose == place]
+        new = [_code_line(outcome, again.code), _request_line(outcome, again), _machine_line(outcome)]
+        new += Replay(outcome, again.audited, _is_same_machine(outcome)).lines(mine)
+        lines += [_named(line, outcome, outcomes) for line in new]
+        advance(outcome.subject.get("name", ""))
+    return Replayed(tuple(lines), len(units), n, int(seed.entropy))  # type: ignore[arg-type]
 
 
-def _rebuilt(outcome: Outcome, spec: Spec | None) -> tuple[Audited, Mapping[str, Any]]:
-    """What was audited, and the code that computes it here."""
-    name = outcome.subject.get("name", "")
+def _named(line: Line, outcome: Outcome, outcomes: Sequence[Outcome]) -> Line:
+    """The line with its audit's name, where there are several."""
+    return line if len(outcomes) == 1 else replace(line, what=f"{outcome.subject.get('name', '')}: {line.what}")
+
+
+def not_run(reason: str) -> list[Line]:
+    """Lines on the parts of evidence that take the algorithm, where it is not run."""
+    return [Line(part, "as stated", reason, None, part) for part in (SEARCHES, FAULTS, POWER, SETTING)]
+
+
+@dataclass(frozen=True)
+class _Rebuilt:
+    """What was audited, built again from the code here.
+
+    Attributes:
+      audited: the algorithm with its planted faults and words.
+      facts: what was asked for.
+      code: what computes it here, see `identity.made_by`.
+      effort: of the audit.
+    """
+
+    audited: Audited
+    facts: Mapping[str, Any]
+    code: Mapping[str, Any]
+    effort: Effort
+
+
+def _rebuilt(outcome: Outcome, cells: Mapping[str, Cell], reason: str) -> _Rebuilt | str:
+    """The audit, built again; or why it cannot be."""
+    name, kind = outcome.subject.get("name", ""), outcome.subject.get("kind")
+    if outcome.events is None or (kind != "catalog" and name not in cells):
+        return "own code: repeat the audit with the same command and seed"
     if name in subjects():
-        return with_places(_catalog_subject(name), outcome.effort), identity.made_by(subject_roots(name))
-    if spec is None:
-        raise SpecError(
-            f"--replay: {name!r} is of no `bandana audit --all`: name its experiment with --spec SPEC.yaml; what was "
-            "audited without one is repeated whole, by the same command and seed"
-        )
-    cell = _cell(name, spec)
-    if cell.entry.stated:
-        return subject_of_own(cell), cell.audit_code
-    return with_places(subject_of_cell(cell), outcome.effort), cell.audit_code
-
-
-def _catalog_subject(name: str) -> Audited:
-    found = subjects()[name]()
-    return Audited(found.trial, found.at_test_budget, found.controls)
-
-
-def _cell(name: str, spec: Spec) -> Cell:
-    """The cell of the experiment that the evidence is of."""
-    cells = [cell for cell in cells_of(spec) if cell.is_private]
-    found = next((cell for cell in cells if cell.name == name), None)
-    if found is None:
-        listed = ", ".join(cell.name for cell in cells)
-        raise SpecError(f"--spec: {spec.name} has no private cell {name!r}; it has {listed}")
-    return found
+        code = identity.made_by(subject_roots(name))
+        about = partial(about_audits, made=code)
+        facts = {"whole catalog": name, "effort": asdict(outcome.effort)}
+        return _Rebuilt(audited_subject(subjects()[name](), outcome.effort, about), facts, code, outcome.effort)
+    if not cells:
+        return reason
+    if name not in cells:
+        raise SpecError(f"--spec: has no private cell {name!r}; it has {shortened(', '.join(cells)) or 'none'}")
+    cell = cells[name]
+    rebuild = audited_own if cell.entry.stated else audited_cell
+    return _Rebuilt(
+        rebuild(cell, partial(about_audits, made=cell.audit_code)), audit_facts(cell), cell.audit_code, effort_of(cell)
+    )
 
 
 def _amount(text: str, n_units: int) -> int:
@@ -142,14 +171,24 @@ def _amount(text: str, n_units: int) -> int:
 def _code_line(outcome: Outcome, code: Mapping[str, Any]) -> Line:
     stated = outcome.about.get("code sha256", "none")
     is_same = stated == code["code"]
-    words = "the same code" if is_same else f"{code['code'][:16]}...: other code may find other scores"
-    return Line("replayed: code", f"{stated[:16]}...", words, is_same or None)
+    return Line("replayed: code", f"{stated[:16]}...", "the same code" if is_same else OTHER_CODE, is_same, SETTING)
+
+
+def _request_line(outcome: Outcome, again: _Rebuilt) -> Line:
+    """What was asked for, as the evidence keeps it, beside what the code here asks for."""
+    made = outcome.provenance or {}
+    stated, facts = made.get("of"), json.loads(json.dumps(again.facts))
+    wrong = [place for place, *_ in differences(stated, facts)]
+    if stated is not None and asdict(outcome.effort) != asdict(again.effort):
+        wrong.append("effort")
+    is_ok = None if stated is None else not wrong
+    return Line("replayed: request", "as in the evidence", "the same" if not wrong else ", ".join(wrong[:5]), is_ok, SETTING)
 
 
 def _machine_line(outcome: Outcome) -> Line:
     is_same = _is_same_machine(outcome)
     words = "the same: scores must be equal" if is_same else "another: few scores may differ"
-    return Line("replayed: processor and libraries", "as recorded", words, is_same or None)
+    return Line("replayed: processor and libraries", "as recorded", words, is_same or None, "machine", is_claimed=True)
 
 
 def _is_same_machine(outcome: Outcome) -> bool:

@@ -19,6 +19,7 @@ class DataFileSpec(EnvironmentFields):
     """A file of data; it is private: of what it holds, only what `public` names is ever logged, tracked or reported."""
 
     whose_data: ClassVar[str] = "private"
+    is_shipped: ClassVar[bool] = False
     path: Path = Field(description="Path of the file, relative to the spec.")
     low: float = Field(0.0, description="Lower end of the declared reward range.")
     high: float = Field(1.0, description="Upper end of the declared reward range.")

@@ -34,6 +34,8 @@ class EnvironmentFields(Labelled):
     """Kind of problem, of `bandana.algorithms.problem`."""
     whose_data: ClassVar[str] = "simulated"
     """Where the data come from: simulated, public (research data on real people), private, or own (the user's code)."""
+    is_shipped: ClassVar[bool] = True
+    """Whether this product brings all that it plays on: no code and no data of a user's, or of another package."""
     visits_per_user: Count | None = Field(
         None,
         description="Most records that one user has in a run, a public number; without it, nothing is declared of users "

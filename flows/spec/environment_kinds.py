@@ -24,7 +24,7 @@ from bandana.flows.spec import (
 from bandana.flows.spec.environment import Environment, EnvironmentFields
 
 __all__ = ["Environment", "EnvironmentSpec", "environment_of", "environments_of"]
-_CLASSES = {
+CLASSES = {
     **finite_arms.CLASSES,
     **real_arms.CLASSES,
     **linear.CLASSES,
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
     EnvironmentSpec = EnvironmentFields
 else:
-    EnvironmentSpec = Annotated[reduce(or_, _CLASSES), Field(discriminator="kind")]
+    EnvironmentSpec = Annotated[reduce(or_, CLASSES), Field(discriminator="kind")]
 
 
 def environment_of(spec: Spec, item: EnvironmentFields) -> Environment[Any]:
     """An environment of a spec."""
-    found: Environment[Any] = _CLASSES[type(item)](spec, item)
+    found: Environment[Any] = CLASSES[type(item)](spec, item)
     return found
 
 

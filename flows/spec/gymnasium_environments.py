@@ -23,6 +23,7 @@ class GymnasiumSpec(EpisodesSpec):
     """An environment of gymnasium whose states and actions are few, and whose transition probabilities it knows."""
 
     problem_kind = LINEAR_MDP
+    is_shipped = False
     kind: Literal["gymnasium"]
     id: str = Field(description="Name in gymnasium, such as FrozenLake-v1.")
     steps: Steps = Field(20, description="Steps in each episode; one that ends sooner waits in a state that pays nothing.")

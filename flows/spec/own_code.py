@@ -8,6 +8,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -19,6 +20,8 @@ from typing import Any
 from bandana.algorithms import plugins
 from bandana.flows.keys.own_files import OwnFiles, is_local, own_files
 
+REFUSED: ContextVar[bool] = ContextVar("REFUSED", default=False)
+"""Whether code and data of users are refused here, whoever names them; see `bandana.flows.spec.strangers`."""
 _LOCK = RLock()
 _LOADED: dict[tuple[Path, str], ModuleType] = {}
 """File and digest of all that counts -> the module; an edited file is loaded again."""
@@ -26,6 +29,16 @@ _LOADED: dict[tuple[Path, str], ModuleType] = {}
 
 class OwnCodeError(ValueError):
     """A user's file that cannot be used; the message names file, line and what is wrong."""
+
+
+def check_allowed(what: str) -> None:
+    """Refuses code or data of a user's while a stranger's spec is worked on.
+
+    Raises:
+      OwnCodeError: it is.
+    """
+    if REFUSED.get():
+        raise OwnCodeError(f"{what}: a spec that came with evidence may name no code and no data")
 
 
 class Loadable(ABC):
@@ -165,6 +178,7 @@ class OwnObject(Loadable):
         Raises:
           OwnCodeError: the file cannot be read or run, or does not define the name.
         """
+        check_allowed(self.label)
         files = self.files()
         with _LOCK:
             key = (self.path, files.digest)
@@ -203,6 +217,7 @@ class Registered(Loadable):
         Raises:
           OwnCodeError: there is none of that name, or it cannot be loaded.
         """
+        check_allowed(self.label)
         known = plugins.loaded(plugins.ENVIRONMENTS)
         for found in known:
             if found.name == self.name:

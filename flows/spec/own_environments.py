@@ -37,6 +37,7 @@ class _MadeSpec(EpisodesSpec):
     """An environment that a class or function makes, from a seed, a number of users and parameters of its own."""
 
     whose_data: ClassVar[str] = "own"
+    is_shipped: ClassVar[bool] = False
     parameters: dict[str, Scalar] = Field({}, description="What the class or function is called with.")
     rewards: Literal["bernoulli", "exact"] = Field(
         "bernoulli", description="In episodes, law of a reward: 0 or 1 with the mean as probability, or the mean itself."

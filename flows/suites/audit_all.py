@@ -15,7 +15,6 @@ from prefect.futures import as_completed
 from bandana.audits.outcome import Effort
 from bandana.audits.replays.replay import in_threads
 from bandana.audits.subjects import subjects
-from bandana.audits.summary import summarize
 from bandana.flows.keys import identity, provenance
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running import time_limit
@@ -33,7 +32,6 @@ from bandana.flows.tracking.record import audit_metrics
 from bandana.flows.tracking.tracker import CellRecord, Tracker
 
 SUITE = "whole-catalog"
-_TITLE = "Audit of the whole catalog"
 _PATIENCE = ExecutionSpec()
 
 
@@ -61,15 +59,8 @@ def audit_subject(label: str, effort: Effort, store: Store) -> dict[str, Any]:
         made_of = {"of": _facts(label, effort), "made": _code_of(label)}
         outcome = replace(outcome, provenance=making.record(is_anonymous=store.is_anonymous) | made_of)
         outcome = kept(place, outcome)
-    about = {
-        "label": label,
-        "algorithm": subject.algorithm,
-        "calibration": subject.calibration,
-        "privacy_model": outcome.claim.trust.value,
-        "parameters": dict(subject.parameters),
-        "provenance": provenance.shown(outcome.provenance, is_anonymous=store.is_anonymous),
-    }
-    return {"entry": summarize(outcome, about), "lines": audit_report.tell(label, outcome)}
+    entry = audit_report.entry_of_subject(subject, outcome, is_anonymous=store.is_anonymous)
+    return {"entry": entry, "lines": audit_report.tell(label, outcome)}
 
 
 @task(name="audit-subject", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
@@ -92,7 +83,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
     store, tracker = Store(folder.results), Tracker.open(folder.root)
     old_results.find([(AUDIT, key_of(label, effort)) for label in labels], store).tell(folder.results)
     tracker.mark_dead_runs()
-    tracker.experiment(SUITE, _TITLE)
+    tracker.experiment(SUITE, audit_report.CATALOG)
     examine = _audit.with_options(**patience(_PATIENCE.retries, _PATIENCE.audit_timeout))
     keys = {label: key_of(label, effort) for label in labels}
     n_cores = cores_each(sum(not store.path(AUDIT, key).exists() for key in keys.values()))
@@ -110,18 +101,7 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
         places.append(place)
         tracker.log_cell(SUITE, _record(label, effort, done[label]["entry"], place))
     entries = [done[label]["entry"] for label in labels]
-    found = audit_report.document(
-        _TITLE,
-        entries,
-        kind="catalog",
-        table="fair coins for the algorithms; rewards of one half for the building blocks",
-        actions=["arm 0", "arm 1"],
-        rounds=max((subjects()[label]().trial.table.n_users for label in labels), default=1),
-        seed=effort.seed,
-        spec="\n".join(labels),
-        commands=[f"bandana audit --all{_options(labels, effort)}"],
-        evidence=places,
-    )
+    found = audit_report.catalog_document(entries, effort, places)
     held = _gate(labels, effort, folder)
     with alone_in(folder.suite(SUITE)):
         files = audit_report.write_document(found | {"regressions": gate.in_report(held)}, folder.suite(SUITE) / "report")
@@ -131,12 +111,6 @@ def audit_all_flow(labels: list[str], effort: Effort, data: str) -> dict[str, An
     shown = {kind: str(path) for kind, path in files.items()}
     result = {"audits": {label: done[label] for label in labels}, "gate": held, "files": shown}
     return conclude(Findings(SUITE, entries, rows, notes, shown), result)
-
-
-def _options(labels: list[str], effort: Effort) -> str:
-    """How the same audits are asked for again."""
-    only = "" if labels == list(subjects()) else "".join(f' --only "{label}"' for label in labels)
-    return f"{only} --replays {effort.replays} --examples {effort.examples} --seed {effort.seed}"
 
 
 @task(name="gate", cache_policy=NO_CACHE, persist_result=False)

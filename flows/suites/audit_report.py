@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bandana.audits.contents import numbers_sha256
-from bandana.audits.outcome import Outcome
+from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.reporting import render_html, render_pdf, validate
 from bandana.audits.reporting.document import REPORT
+from bandana.audits.subjects import Subject, subjects
+from bandana.audits.summary import summarize
 from bandana.flows.keys import provenance
 from bandana.flows.keys.content import content_key
 from bandana.flows.running.store import write_whole
@@ -20,6 +22,7 @@ from bandana.flows.suites.power_curve import power_curve
 from bandana.flows.tracking.tracker import Tracker
 
 FORMATS = ("html", "pdf", "json")
+CATALOG = "Audit of the whole catalog"
 
 
 def document(
@@ -89,6 +92,38 @@ def document(
         "commands": [*commands, *(f"bandana verify {_beside(path)}" for path in evidence)],
         "evidence": evidence_field(evidence_file(path, _beside(path)) for path in evidence),
     }
+
+
+def catalog_document(audits: list[dict[str, Any]], effort: Effort, evidence: list[Path]) -> dict[str, Any]:
+    """The document of the audit of everything, or of some of its subjects, from their entries and evidence files."""
+    labels = [entry["label"] for entry in audits]
+    only = "" if labels == list(subjects()) else "".join(f' --only "{label}"' for label in labels)
+    options = f"{only} --replays {effort.replays} --examples {effort.examples} --seed {effort.seed}"
+    return document(
+        CATALOG,
+        audits,
+        kind="catalog",
+        table="fair coins for the algorithms; rewards of one half for the building blocks",
+        actions=["arm 0", "arm 1"],
+        rounds=max((subjects()[label]().trial.table.n_users for label in labels), default=1),
+        seed=effort.seed,
+        spec="\n".join(labels),
+        commands=[f"bandana audit --all{options}"],
+        evidence=evidence,
+    )
+
+
+def entry_of_subject(subject: Subject, outcome: Outcome, *, is_anonymous: bool) -> dict[str, Any]:
+    """The entry of one of its subjects, which names user and host unless it is anonymous."""
+    about = {
+        "label": subject.label,
+        "algorithm": subject.algorithm,
+        "calibration": subject.calibration,
+        "privacy_model": outcome.claim.trust.value,
+        "parameters": dict(subject.parameters),
+        "provenance": provenance.shown(outcome.provenance, is_anonymous=is_anonymous),
+    }
+    return summarize(outcome, about)
 
 
 def _beside(path: Path) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bandana.audits.evidence import UnusableEvidence, one_file
-from bandana.audits.evidence.bundle import archive_of, statement_of
+from bandana.audits.evidence.bundle import REPORT, archive_of, statement_of
 from bandana.audits.evidence.report import find, read_report
 from bandana.audits.evidence.signature import PUBLIC_KEY, KeyFileError, public_pem, read_private, sign
 from bandana.flows.keys import checkout
@@ -17,7 +17,7 @@ from bandana.flows.running.store import write_whole
 from bandana.flows.spec.mistakes import SpecError
 
 ENDING = ".bundle.zip"
-LOCK, REPORT = "requirements.lock", "report.json"
+LOCK = "requirements.lock"
 SPEC_FILES = ("spec.yaml", "spec.txt")
 """What was asked for: the spec of an experiment; else the labels of a catalog, or the source of a user's algorithm."""
 

@@ -25,7 +25,6 @@ from prefect.runtime import flow_run
 
 from bandana.audits.bounds.samples import BINS
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import Effort
 from bandana.audits.replays.nights import Night, NightlyClaims, Together, bet, holds, replayed
 from bandana.audits.searches.request import Request
 from bandana.audits.searches.sampling import promise
@@ -106,9 +105,7 @@ def accumulate(cell: Cell, folder: DataFolder, night: str, level: float) -> Accu
     """
     asked = cell.audit
     subject = own_replays.subject_of_own(cell) if cell.entry.stated else replays.subject_of_cell(cell)
-    request = Request(
-        subject.trial, Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed), level
-    )
+    request = Request(subject.trial, replays.effort_of(cell), level)
     if not 0 < request.claimed < math.inf:
         return None
     claims = NightlyClaims(request.main, request.claimed)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bandana.algorithms.entry import Settings
 from bandana.algorithms.environments.episodes import Table
-from bandana.audits.audit import audit
+from bandana.audits.audit import Recall, audit
 from bandana.audits.external.white_box import with_places
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC
@@ -42,19 +43,47 @@ def audit_of(cell: Cell, about: About, keep_part: KeepPart = lambda facts, make:
 
     At its test budget an algorithm is the same whatever its claim: cells that differ in their privacy level share that part.
     """
+    subject = audited_cell(cell, about)
+    _, near, _ = _settings(cell, subject.trial.table)
+    return _audit(
+        subject,
+        effort_of(cell),
+        lambda planted, make: keep_part({"parameters": near.shown() if near else {}, "planted": planted}, make),
+    )
+
+
+def effort_of(cell: Cell) -> Effort:
+    """How hard a cell's audit looks."""
     asked = cell.audit
-    effort = Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed)
-    subject = with_places(subject_of_cell(cell), effort)
-    main, near, promised = _settings(cell, subject.trial.table)
-    rounds = f"{data_of(cell.environment, subject.trial.table.n_actions)}{_played_with(cell, main, near, promised)}"
+    return Effort(asked.replays, asked.confidence, asked.delta, asked.examples, cell.spec.seed)
+
+
+def audited_cell(cell: Cell, about: About) -> Audited:
+    """All that a catalog algorithm's cell is audited as, with the words that its evidence says of it."""
+    found = with_places(subject_of_cell(cell), effort_of(cell))
+    table, probes = found.trial.table, found.trial.probes
+    words = f"{data_of(cell.environment, table.n_actions)}{_played_with(cell, *_settings(cell, table))}"
+    subject = {"kind": "catalog", "name": cell.name, "source": cell.entry.source}
+    return replace(found, subject=subject, about=about(words, probes, cell.spec.seed))
+
+
+def audited_subject(subject: Subject, effort: Effort, about: About) -> Audited:
+    """All that a subject of the audit of everything is audited as, with the words that its evidence says of it."""
+    trial = subject.trial
+    found = with_places(Audited(trial, subject.at_test_budget, subject.controls), effort)
+    words = {"kind": "catalog", "name": subject.label, "source": subject.source}
+    return replace(found, subject=words, about=about(str(trial.table), trial.probes, effort.seed))
+
+
+def _audit(subject: Audited, effort: Effort, recall: Recall = lambda planted, make: make()) -> Outcome:
     return audit(
         subject.trial,
         subject.controls,
         effort,
         at_test_budget=subject.at_test_budget,
-        subject={"kind": "catalog", "name": cell.name, "source": cell.entry.source},
-        about=about(rounds, subject.trial.probes, cell.spec.seed),
-        recall=lambda planted, make: keep_part({"parameters": near.shown() if near else {}, "planted": planted}, make),
+        subject=subject.subject,
+        about=subject.about,
+        recall=recall,
     )
 
 
@@ -94,15 +123,7 @@ def data_of(environment: Environment[Any], n_actions: int) -> str:
 
 def audit_of_subject(subject: Subject, effort: Effort, about: About) -> Outcome:
     """One audit of a subject of the audit of everything, with its controls."""
-    trial = subject.trial
-    return audit(
-        trial,
-        with_places(Audited(trial, subject.at_test_budget, subject.controls), effort).controls,
-        effort,
-        at_test_budget=subject.at_test_budget,
-        subject={"kind": "catalog", "name": subject.label, "source": subject.source},
-        about=about(str(trial.table), trial.probes, effort.seed),
-    )
+    return _audit(audited_subject(subject, effort, about), effort)
 
 
 def _played_with(cell: Cell, main: Settings, near: Settings | None, promised: Guarantee | None) -> str:
