@@ -28,6 +28,7 @@ from bandana.audits.outcome import ACTIONS, ONE_RUN, REPORT, TRANSCRIPT, Outcome
 from bandana.audits.plan import plan_bounds
 from bandana.audits.replays import attacks
 from bandana.audits.replays.measure import measure_one_run, rounded, scored
+from bandana.audits.replays.one_run import GUESSED_COINS
 from bandana.audits.replays.replay import BLOCK, Replays, joined, n_blocks, replay_block
 from bandana.audits.searches.deterministic import Deterministic
 from bandana.audits.searches.noise import Noise
@@ -151,8 +152,8 @@ class Replay:
         pairs = [("subject", self.outcome.subject, self.subject.subject), ("about", self.outcome.about, self.subject.notes)]
         lines = []
         for name, stated, again in pairs:
-            counts = (f"{len(words)} words" for words in (stated, again))
-            lines.append(Line(f"replayed: {name}", *counts, dict(stated) == dict(again), SETTING))
+            is_same = dict(stated) == dict(again)
+            lines.append(Line(f"replayed: {name}", f"{len(stated)} words", f"{len(again)} words", is_same, SETTING))
             lines += [Line(f"replayed: {name}: {place}", shortly(mine), shortly(found), False, SETTING)
                       for place, mine, found in differences(dict(stated), dict(again))]  # fmt: skip
         return lines
@@ -298,18 +299,21 @@ def n_differing(stated: FloatArray, again: FloatArray) -> int:
 
 
 def _pairs(part: Outcome) -> str:
-    """How the pairs differ, in the order of their scores; the least favorable one is compared where it is replayed."""
-    names = {int(b.scores.removeprefix(TRANSCRIPT)): b.neighbor for b in part.bounds if b.view == TRANSCRIPT}
-    return "; ".join(names[place] for place in sorted(names))
+    """The pair of every bound on pairs, in words."""
+    views = {bound.view for bound in part.bounds} - {ONE_RUN}
+    named = {(int(b.scores.removeprefix(view)), b.neighbor) for view in views for b in part.bounds if b.view == view}
+    return "; ".join(f"{place}: {neighbor}" for place, neighbor in sorted(named))
 
 
 def _pairs_of(request: Request) -> str:
-    return "; ".join(pair.description for pair in (*request.canaries, request.least_favorable.pair))
+    pairs = (*request.canaries, request.least_favorable.pair)
+    return "; ".join(f"{place}: {pair.description}" for place, pair in enumerate(pairs))
 
 
 def _attacks(part: Outcome) -> tuple[str, str]:
     """Names of attacks that the file states and nobody knows, and that there must be none."""
     known = {view: {attack.name for attack in attacks.of_view(view)} for view in (TRANSCRIPT, REPORT, ACTIONS)}
+    known[ONE_RUN] = {GUESSED_COINS}
     unknown = {bound.attack for bound in part.bounds if bound.attack not in known.get(bound.view, {bound.attack})}
     return ", ".join(sorted(unknown)) or "known", "known"
 

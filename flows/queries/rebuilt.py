@@ -77,7 +77,7 @@ def check_rebuilt(document: Mapping[str, Any], places: Mapping[str, Path], spec:
         return [Line("report: all other fields", "as stated", spec, None, PART)]
     store = Packed(places, is_anonymous=_is_anonymous(document))
     try:
-        again: dict[str, Any] | None = assemble(spec, document["spec"], store)
+        again = assemble(spec, document["spec"], store)
     except SpecError as error:
         is_private = any(environment.plays_private_rows for environment in environments_of(spec))
         words = "private rows are known by the secret of their data folder alone" if is_private else str(error)
@@ -85,9 +85,10 @@ def check_rebuilt(document: Mapping[str, Any], places: Mapping[str, Path], spec:
     if document["kind"] == "audit":
         singles = audit_documents(spec, again).values()
         labels = [entry["label"] for entry in document["audits"]]
-        again = next((each for each in singles if [entry["label"] for entry in each["audits"]] == labels), None)
-    if again is None:
-        return [Line("report: audit", str(labels), "is no audit of this spec", False, PART)]
+        fitting = [each for each in singles if [entry["label"] for entry in each["audits"]] == labels]
+        if not fitting:
+            return [Line("report: audit", str(labels), "is no audit of this spec", False, PART)]
+        again = fitting[0]
     return [*_compared(document, again), *_unread(document), *_check_code(spec, store, again), *_unaudited(spec, again)]
 
 

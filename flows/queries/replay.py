@@ -181,6 +181,10 @@ def _request_line(outcome: Outcome, again: _Rebuilt) -> Line:
     wrong = [place for place, *_ in differences(stated, facts)]
     if stated is not None and asdict(outcome.effort) != asdict(again.effort):
         wrong.append("effort")
+    versions_of = made.get("versions") or {}
+    libraries = {name: ".".join(str(versions_of.get(name)).split(".")[:2]) for name in identity.libraries()}
+    if made.get("made") != {"code": outcome.about.get("code sha256"), "libraries": libraries}:
+        wrong.append("code and libraries")
     is_ok = None if stated is None else not wrong
     return Line("replayed: request", "as in the evidence", "the same" if not wrong else ", ".join(wrong[:5]), is_ok, SETTING)
 

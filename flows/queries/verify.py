@@ -142,10 +142,11 @@ def _check_report(request: Request, path: Path, kind: str, bundle: Bundle | None
     listed = {file["path"]: find(path, file["path"]) for file in document["evidence"]["files"]}
     places = {name: place for name, place in listed.items() if place is not None}
     lines = [form, *checked.lines]
-    if not checked.is_refused:
-        lines += in_part(PART, check_rebuilt(document, places, spec))
     if bundle is not None:
         lines += [*check_manifest(bundle, document, checked.audits), *_check_code(bundle)]
+    if not checked.is_refused:
+        lines += in_part(PART, check_rebuilt(document, places, spec))
+    if bundle is not None and not any(line.is_ok is False for line in lines):
         lines += _check_derived(bundle, document, spec)
     found = of_report(kind, document, replace(checked, lines=tuple(lines)))
     outcomes = [read(place).outcome for place in checked.evidence.values()]
