@@ -20,6 +20,10 @@ is written but a temporary folder, and no audited algorithm runs. SHA-256 of the
 """
 
 import sys
+
+if __name__ == "__main__" and not (sys.flags.isolated or sys.flags.safe_path):
+    del sys.path[0]  # the folder of this file: what lies beside it came with it, and may be named like a library
+
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +226,7 @@ def _check_code(bundle: Bundle) -> Iterator[Line]:
 
 def _check_derived(bundle: Bundle, document: dict[str, Any], spec: Spec | str) -> Iterator[Line]:
     """Every other file of a bundle beside what this version makes of the report; one that nothing makes is refused."""
-    made = dict(_derived(document, spec))
+    made = _derived(document, spec)
     for name, content in bundle.files.items():
         stated, part = f"{len(content)} bytes", _PARTS.get(name, "files")
         if name in (REPORT_FILE, PUBLIC_KEY):
@@ -238,11 +239,11 @@ def _check_derived(bundle: Bundle, document: dict[str, Any], spec: Spec | str) -
             wrong = next((line for line in listed if not _LOCKED.fullmatch(line)), None)
             yield Line(f"{name}: form", stated, "names and versions" if wrong is None else wrong, wrong is None, "files")
             yield Line(name, stated, "what the sender had installed", None, name, is_claimed=True)
-        elif (again := made.get(name)) is None:
+        elif name not in made:
             is_own = name.startswith("audits/") and isinstance(spec, str) and document["kind"] == "experiment"
             words = "not compared: needs the experiment" if is_own else "no file of this report"
             yield Line(name, stated, words, None if is_own else False, part)
-        elif isinstance(again, str):
+        elif isinstance(again := made[name](), str):
             yield Line(name, stated, again, None, part)
         else:
             words = "as report.json gives it" if content == again else "is not what report.json gives with this version"
@@ -255,17 +256,17 @@ def _check_derived(bundle: Bundle, document: dict[str, Any], spec: Spec | str) -
 _PARTS = {"report.html": "page", "report.pdf": "PDF", one_file.NAME: "verifier", **dict.fromkeys(SPEC_FILES, "spec")}
 
 
-def _derived(document: dict[str, Any], spec: Spec | str) -> Iterator[tuple[str, bytes | str]]:
-    """Name -> content that a bundle packed by this version has; or why it is not made here."""
-    yield SPEC_FILES[document["kind"] != "experiment"], document["spec"].encode()
-    yield one_file.NAME, one_file.source().encode()
+def _derived(document: dict[str, Any], spec: Spec | str) -> dict[str, Callable[[], bytes | str]]:
+    """Name -> what makes the content that a bundle packed by this version has; or says why it cannot."""
+    made: dict[str, Callable[[], bytes | str]] = {
+        SPEC_FILES[document["kind"] != "experiment"]: document["spec"].encode,
+        one_file.NAME: one_file.source().encode,
+    }
     documents = {"report": document}
     if document["kind"] == "experiment" and not isinstance(spec, str):
         documents |= {f"audits/{slug}": single for slug, single in audit_documents(spec, document).items()}
-    for stem, each in documents.items():
-        for kind in FORMATS:
-            if (stem, kind) != ("report", "json"):
-                yield f"{stem}.{kind}", _rendered(each, kind)
+    made |= {f"{stem}.{kind}": partial(_rendered, each, kind) for stem, each in documents.items() for kind in FORMATS}
+    return made
 
 
 def _rendered(document: dict[str, Any], kind: str) -> bytes | str:
