@@ -19,6 +19,7 @@ from bandana.algorithms.bandits.contextual.offers import (
     features_of,
     optimistic,
     or_else,
+    within_ball,
 )
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression.noisy_sums import (
@@ -56,8 +57,8 @@ class LinUCB:
     Unit of privacy: one user's record, contexts and reward. What is protected: joint model, the actions of all *other* users
     (a user's own action may depend on the own contexts); local model, the message that the user sends, x x^T and y x with
     noise. Claim: (epsilon, delta), for neighbors that replace one record.
-    Sensitivity: x is shortened to norm 1 and the reward clipped, whatever the record holds, so that |x| <= 1 and |y| <= Y =
-    (high - low)/2; what one (x, y) can change is derived in `JointGaussian`: with GOE noise of scale s on the matrix and s
+    Sensitivity: x is shortened to norm 1 (`within_ball`) and the reward clipped, whatever the record holds, so that |x| <= 1
+    and |y| <= Y = (high - low)/2; what one (x, y) can change is derived in `JointGaussian`: with GOE noise of scale s on the matrix and s
     on the vector (1 + Y^2)/s for Y <= 1, which is less than both worst cases added. A tree costs sqrt(T.bit_length()) times
     that, a factorized sum and a local message cost it once. Public: arms, d, T, the range. Cost a round: O(n_actions d^2 +
     d^3).
@@ -108,16 +109,16 @@ class LinUCB:
         return self.context_dimension
 
     def offered(self, context: FloatArray) -> FloatArray:
-        """(n_reps, n_actions, n_features) x of each action."""
-        return context
+        """(n_reps, n_actions, n_features) x of each action, of norm at most 1."""
+        return within_ball(context)
 
     def chosen(self, record: Record) -> FloatArray:
-        """(n_reps, n_features) x of the action that was played; 0 where a replicate is done."""
-        return features_of(record)
+        """(n_reps, n_features) x of the action that was played, of norm at most 1; 0 where a replicate is done."""
+        return UNIT_BALL.clip(features_of(record))
 
     def contribution(self, record: Record) -> tuple[FloatArray, FloatArray]:
         """(n_reps, n_features) x and (n_reps,) y of the record, within the bounds that the noise is made for."""
-        return UNIT_BALL.clip(self.chosen(record)), centered(record, self.reward_range)
+        return self.chosen(record), centered(record, self.reward_range)
 
     @property
     def inaccuracy(self) -> float:
