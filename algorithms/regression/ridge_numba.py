@@ -47,7 +47,7 @@ def are_within(vectors, limit):  # type: ignore[no-untyped-def]
 
 @_kernel
 def shorten(vectors, limit, out):  # type: ignore[no-untyped-def]
-    """out = vectors (n, m, d), those of squared norm above the limit shortened to norm 1; 0 for those that are not finite."""
+    """Copies vectors (n, m, d) to out, those of squared norm above the limit shortened to norm 1, 0 if not finite."""
     d = vectors.shape[2]
     for r in range(vectors.shape[0]):
         for a in range(vectors.shape[1]):

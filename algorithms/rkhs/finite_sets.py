@@ -25,7 +25,7 @@ _PROJECTED_ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class FiniteMap(FeatureMap):
-    """Features of the points of a finite set, by a table; any other point has those of the nearest one, of equal ones the first.
+    """Features of the points of a finite set, by a table; any other point has those of the nearest one.
 
     Attributes:
       points: (n, d), the set.

@@ -57,8 +57,8 @@ class LinUCB:
     Unit of privacy: one user's record, contexts and reward. What is protected: joint model, the actions of all *other* users
     (a user's own action may depend on the own contexts); local model, the message that the user sends, x x^T and y x with
     noise. Claim: (epsilon, delta), for neighbors that replace one record.
-    Sensitivity: x is shortened to norm 1 (`within_ball`) and the reward clipped, whatever the record holds, so that |x| <= 1
-    and |y| <= Y = (high - low)/2; what one (x, y) can change is derived in `JointGaussian`: with GOE noise of scale s on the matrix and s
+    Sensitivity: x is shortened to norm 1 and the reward clipped, whatever the record holds, so that |x| <= 1 and |y| <= Y =
+    (high - low)/2; what one (x, y) can change is derived in `JointGaussian`: with GOE noise of scale s on the matrix and s
     on the vector (1 + Y^2)/s for Y <= 1, which is less than both worst cases added. A tree costs sqrt(T.bit_length()) times
     that, a factorized sum and a local message cost it once. Public: arms, d, T, the range. Cost a round: O(n_actions d^2 +
     d^3).

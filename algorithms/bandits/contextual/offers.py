@@ -15,7 +15,7 @@ from bandana.privacy_core.checks import at_least
 
 UNIT_BALL = Ball(1.0)
 _LONGEST = 1 + 1e-12
-"""Largest squared norm of vectors that stay as they are: what it exceeds 1 by is rounding, and less than `UP` adds to noise."""
+"""Largest squared norm of vectors that stay as they are: it exceeds 1 by rounding, which is less than `UP` adds to noise."""
 
 
 class Sensitive(NamedTuple):

@@ -99,11 +99,12 @@ class RarelySwitchingOFUL:
     Unit of privacy: one reward (one round). Public: all contexts, hence, given the actions, V, its determinant and its
     eigenvalues; arms, horizon and all parameters. Claim: (alpha, epsilon)-RDP of all actions (Theorem 9), central model.
     Sensitivity: replacing one reward moves the sum of one block, by |x| |r - r'| <= high - low in L2, as a longer x is
-    shortened to norm 1 before anything is made of it, V too. A block's bounds are functions of actions and contexts, hence of what was released before; each reward lies in one block. So phase sums cost
-    one Gaussian release (one-touch lemma, `docs/privacy.md`), and so does a factorized sum, whose columns have norm 1: with
-    noise multiplier 1/mu the run is mu-GDP, mu = sqrt(2 epsilon / alpha), which is (alpha, epsilon)-RDP with equality. The
-    paper's proof takes an expectation over block boundaries that "have the same law" under both reward sequences; after the
-    changed reward they have not. Cost a round: O(n_actions d^2); an update O(d^3), at most `most_updates` of them.
+    shortened to norm 1. A block's bounds are functions of actions and contexts, hence of what was released before; each
+    reward lies in one block. So phase sums cost one Gaussian release (one-touch lemma, `docs/privacy.md`), and so does a
+    factorized sum, whose columns have norm 1: with noise multiplier 1/mu the run is mu-GDP, mu = sqrt(2 epsilon / alpha),
+    which is (alpha, epsilon)-RDP with equality. The paper's proof takes an expectation over block boundaries that "have the
+    same law" under both reward sequences; after the changed reward they have not. Cost a round: O(n_actions d^2); an update
+    O(d^3), at most `most_updates` of them.
 
     Departures, all in the builders:
       `printed` keeps the paper's constants: Y_l ~ N(0, 2 alpha/epsilon I) accumulate, which is exact for [-1, 1] and has
