@@ -102,7 +102,8 @@ def _verdicts(document: dict[str, Any]) -> Block:
     n_numbers = 6 if is_catalog else 3
     return table_block(
         "Verdicts. Claimed: by the source. Accounted: by our accountant, from the ledger of this run. Measured: a lower "
-        f"bound from attacks. A dash ({NONE}): no finite number, or no ledger to account. Green: a strong promise that passed.",
+        f"bound from attacks. A dash ({NONE}): no finite number, or no ledger to account. Green: a strong promise that "
+        "passed.",
         columns,
         rows,
         groups=groups,
