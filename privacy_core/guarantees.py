@@ -53,9 +53,10 @@ _FOLLOWS = {
 a record is removing one and adding another."""
 
 _STRENGTH = {TrustModel.JOINT: 0, TrustModel.CENTRAL: 1, TrustModel.SHUFFLE: 2, TrustModel.LOCAL: 3}
-"""A stronger model implies the weaker ones: what is private where it is sent stays so when it is shuffled, what is
-private as the shuffler passes it on stays so in every output, and what is private in all outputs is so in those that other
-users see."""
+"""A stronger model implies the weaker ones for outputs that are computed from messages alone: what is private where it is
+sent stays so when it is shuffled, what is private as the shuffler passes it on stays so in every output, and what is private
+in all outputs is so in those that other users see. An action that depends on a user's own contexts is no such output: there
+local and shuffle privacy imply joint privacy, and central privacy only where a reward alone is replaced."""
 
 
 class NoSuchConversion(ValueError):  # noqa: N818  (what it says is the condition, as with BudgetExceeded)
@@ -105,7 +106,8 @@ class _Promise(ABC):
         """The same kind of guarantee for a relation or trust model that follows from this one's.
 
         Replacing a record covers replacing a reward in it; adding or removing covers replacing, which is two steps (group
-        privacy). Local privacy implies shuffle, shuffle implies central, central implies joint.
+        privacy). Local privacy implies shuffle, shuffle implies central, central implies joint, for outputs that are
+        computed from messages alone; of an action that depends on a user's own contexts no central promise follows.
 
         Raises:
           NoSuchConversion: it does not follow.

@@ -5,6 +5,10 @@ then is noise drawn. A charge carries the span of records that its exact value r
 composition of the charges whose span holds it, the run's is that of the worst record. Spans may depend on earlier
 outputs: where they are functions of what was already released, a record's privacy loss is the sum over the charges that
 hold it (for one such charge this is the one-touch lemma, see `docs/privacy.md`).
+
+What a ledger derives is of this run: a reading after the fact, as of an odometer. It is a guarantee of the algorithm only if
+it is at most the same number on every path that the algorithm may take, as where noise and the number of releases a record
+are fixed beforehand, or if a budget refuses everything beyond it (a filter).
 """
 
 from __future__ import annotations
@@ -130,6 +134,9 @@ _NOT_BEGUN = _Sequence(-1, -1, -1)
 @dataclass
 class LiveLedger:
     """Draws noise, keeps the book, and stops at the budget.
+
+    Guarantee: under a `budget` no record's loss exceeds it, whatever was chosen after earlier outputs. Without one,
+    `guarantee` and `curve` describe this run; see the module.
 
     Attributes:
       n_reps: number of replicates.
@@ -421,12 +428,16 @@ class LiveLedger:
         return account(found[0], relation=Relation.USER, trust=self.trust) if found else None
 
     def curve(self) -> PrivacyCurve | None:
-        """Everything that the accountant derives for the run; None if nothing was released."""
+        """Everything that the accountant derives for this run, see `guarantee`; None if nothing was released."""
         found = self.worst_records()
         return PrivacyCurve.of(*found, relation=self._relation, trust=self.trust) if found else None
 
     def guarantee(self) -> Guarantee | PrivacyCurve | None:
-        """What the accountant derives for the worst record, in closed form if there is one; None if nothing was released."""
+        """What the accountant derives for the worst record of this run; None if nothing was released.
+
+        In closed form if there is one. Where releases, their noise or their number were chosen after earlier outputs, it is
+        a promise only if it is no more on any other path, or under a budget.
+        """
         found = self.worst_records()
         if len(found) > 1:
             return self.curve()

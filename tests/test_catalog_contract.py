@@ -12,8 +12,9 @@ from doubles import OwnNoiseLedger
 
 from bandana.algorithms.catalog import CATALOG, find, names
 from bandana.algorithms.coins import Coins
+from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog
-from bandana.algorithms.problem import ARMS, EPISODIC, Problem
+from bandana.algorithms.problem import ARMS, CONTEXTUAL, EPISODIC, Problem
 from bandana.algorithms.run import run
 from bandana.audits.claims import Quantity
 from bandana.audits.external.white_box import faults_at_places
@@ -33,9 +34,11 @@ from bandana.audits.outcome import (
 )
 from bandana.audits.plan import plan_bounds
 from bandana.audits.replays.measure import measure
+from bandana.audits.searches import checks
 from bandana.audits.searches.deterministic import Deterministic, search
 from bandana.audits.searches.noise import examine_noise
 from bandana.audits.searches.request import Request
+from bandana.audits.searches.sides import play_streams
 from bandana.audits.seeds import derive
 from bandana.audits.testbeds.catalog import bed_of, bed_settings
 from bandana.audits.trial import Trial
@@ -72,6 +75,7 @@ SEEN = {REPLAYS: (0.2, 0.7), FEW_REPLAYS: (0.3, 0.8)}
 EVERY = calibrated(levels=LEVELS)
 PRIVATE = [case for case in EVERY if case.entry.promise]
 AUDITED = [case for case in calibrated() if case.entry.promise]
+WITH_VECTORS = [case for case in AUDITED if isinstance(bed_of(case.entry, 1, 0)[1], ContextTable)]
 every_case = pytest.mark.parametrize("case", every(EVERY))
 every_private = pytest.mark.parametrize("case", every(PRIVATE))
 every_audited = pytest.mark.parametrize("case", every(AUDITED))
@@ -257,6 +261,62 @@ def test_the_deterministic_audit_finds_each_fault(case):
         if DETERMINISTIC in control.caught_by and control.is_fault(trial.algorithm):
             faulty = dataclasses.replace(trial, algorithm=control.plant(trial.algorithm))
             assert _search(faulty, 150, shrinks=False) is not None, control.name
+
+
+OUTSIDE = (10.0, 1 + 1e-6, 1 + 1e-9, 1e200, math.inf, math.nan)
+"""Lengths of vectors where a norm of at most 1 is declared."""
+
+
+class _AnyVectors(ContextTable):
+    """Contexts that no environment has looked at, as a user of the library may hand them to `run`."""
+
+    def __init__(self, features, rewards, reward_range):
+        super().__init__(np.zeros_like(features), rewards, reward_range)
+        self.features = features
+
+
+def _neighbors_outside(table, record, length, private_records):
+    """Two tables in which a user brings vectors of this length; another one, who is the same in both, does too."""
+    n, d = table.n_actions, table.context_dimension
+    mine = np.full((n, d), length / math.sqrt(d))
+    theirs = np.where(np.arange(d) == np.arange(n)[:, None] % d, length, 0.0) if private_records else mine
+    for vectors, reward in ((mine, table.reward_range.low), (theirs, table.reward_range.high)):
+        features, rewards = table.features.copy(), table.rewards.copy()
+        features[record - 2], features[record], rewards[record] = mine, vectors, reward
+        yield _AnyVectors(features, rewards, table.reward_range)
+
+
+@pytest.mark.parametrize("case", one_of_each(WITH_VECTORS, "label"))
+def test_vectors_outside_the_ball_move_no_release_by_more_than_its_sensitivity(case):
+    """Nor is one refused: others would see that. A promise to users who may hold anything covers what vectors do to sums."""
+    trial, record = _audited(case, FEW_USERS), 4
+    records = np.full(N_REPS, record)
+    hidden = records if trial.private_records else np.full(N_REPS, -1)
+    for length in OUTSIDE:
+        sides = play_streams(
+            trial.algorithm, tuple(_neighbors_outside(trial.table, record, length, trial.private_records)), 1,
+            lambda rep: None, records, hidden,
+        )  # fmt: skip
+        assert sides.live.transcript
+        for release, value in zip(sides.live.transcript, sides.scripted.values, strict=True):
+            allowed = np.where(sides.n_read(release) > 0, release.mechanism.sensitivity * (1 + 1e-12), 0.0)
+            assert (release.mechanism.change(release.value, value) <= allowed).all(), length
+        assert checks.decisions(sides) is checks.sequences(sides) is checks.states(sides) is None, length
+
+
+@pytest.mark.parametrize("entry", [entry for entry in CATALOG if entry.plays_on[0] == CONTEXTUAL], ids=lambda e: e.label)
+def test_a_vector_outside_the_ball_plays_as_its_projection(entry):
+    """One that is infinite or no number as 0, so that no later estimate is lost to it; twins too."""
+    problem, table = bed_of(entry, FEW_USERS, 0)
+    calibration = entry.calibrations[0] if entry.calibrations else None
+    algorithm = entry.build(bed_settings(entry, problem, calibration))
+    for length in OUTSIDE:
+        played = []
+        for projected in (length, 1.0 if math.isfinite(length) else 0.0):
+            data, _ = _neighbors_outside(table, 4, projected, False)
+            log, _ = _play(algorithm, data)
+            played.append(np.stack(log.actions))
+        assert np.array_equal(*played), length
 
 
 @some_in_short_all_nightly("family", "guarantee")

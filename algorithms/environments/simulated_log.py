@@ -1,4 +1,7 @@
-"""Simulations that are fitted to logged rounds: users whose contexts were logged, and rewards by a model of their means."""
+"""Simulations that are fitted to logged rounds: users whose contexts were logged, and rewards by a model of their means.
+
+The fit has no noise: what is played here depends on the logged people in ways that no privacy claim covers.
+"""
 
 from __future__ import annotations
 

@@ -137,8 +137,12 @@ class ContextTable(RewardTable):
         self, features: ArrayLike, rewards: ArrayLike, reward_range: Interval, names: tuple[str, ...] | None = None
     ) -> None:
         super().__init__(rewards, reward_range, names)
-        self.features = checked_features(features, self.rewards.shape)
+        self.features = self._checked(features, self.rewards.shape)
         self.context_dimension = int(self.features.shape[2])
+
+    @staticmethod
+    def _checked(features: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+        return checked_features(features, shape)
 
     @property
     def covariates(self) -> NDArray[Any]:

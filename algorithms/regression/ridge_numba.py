@@ -33,6 +33,43 @@ def take(contexts, actions, out):  # type: ignore[no-untyped-def]
 
 
 @_kernel
+def are_within(vectors, limit):  # type: ignore[no-untyped-def]
+    """Whether all vectors (n, m, d) have squared norms of at most the limit; one with an entry that is NaN has not."""
+    for r in range(vectors.shape[0]):
+        for a in range(vectors.shape[1]):
+            square = 0.0
+            for i in range(vectors.shape[2]):
+                square += vectors[r, a, i] * vectors[r, a, i]
+            if not square <= limit:
+                return False
+    return True
+
+
+@_kernel
+def shorten(vectors, limit, out):  # type: ignore[no-untyped-def]
+    """Copies vectors (n, m, d) to out, those of squared norm above the limit shortened to norm 1, 0 if not finite."""
+    d = vectors.shape[2]
+    for r in range(vectors.shape[0]):
+        for a in range(vectors.shape[1]):
+            square, largest, is_finite = 0.0, 0.0, True
+            for i in range(d):
+                entry = vectors[r, a, i]
+                out[r, a, i] = entry
+                square += entry * entry
+                largest = max(largest, abs(entry))
+                is_finite = is_finite and math.isfinite(entry)
+            if square <= limit:
+                continue
+            square = 0.0
+            for i in range(d):  # over the largest entry first: its square may be beyond the largest number
+                out[r, a, i] = out[r, a, i] / largest if is_finite else 0.0
+                square += out[r, a, i] * out[r, a, i]
+            if is_finite:
+                for i in range(d):
+                    out[r, a, i] /= math.sqrt(square)
+
+
+@_kernel
 def weigh(vectors, weights, out):  # type: ignore[no-untyped-def]
     """out[r] = weights[r] vectors[r]; vectors, out: (n_reps, d), weights: (n_reps,)."""
     for r in range(len(weights)):

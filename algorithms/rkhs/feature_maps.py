@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.rkhs.kernels import Linear, checked_points
+from bandana.algorithms.rkhs.kernels import Linear, moved_inside
 from bandana.privacy_core.checks import at_least
 
 
@@ -41,11 +41,14 @@ class FeatureMap(ABC):
     def __call__(self, points: FloatArray) -> FloatArray:
         """(..., n_features) features of the points (..., d), not to be written to.
 
+        A point outside the domain has the features of the nearest one inside, and a coordinate that is NaN counts as 0: an
+        error that depends on one user's point would be seen by others.
+
         Points that are shared by the replicates, (n_reps, ...) with stride 0, are mapped once, and the result is shared
         in the same way; the features of the last unchangeable points are remembered.
 
         Raises:
-          ValueError: a point is not finite or not of the domain.
+          ValueError: points of another dimension.
         """
         array = np.asarray(points, dtype=float)
         if array.ndim > 1 and array.shape[0] > 1 and array.strides[0] == 0:
@@ -65,7 +68,7 @@ class FeatureMap(ABC):
         return self.__dict__ | {"_last": []}
 
     def _mapped(self, points: FloatArray) -> FloatArray:
-        array = checked_points(points, self.dimension, self.low, self.high)
+        array = moved_inside(points, self.dimension, self.low, self.high)
         rows = self._rows(array.reshape(-1, self.dimension))
         return rows.reshape(*array.shape[:-1], self.n_features)
 

@@ -25,10 +25,10 @@ _PROJECTED_ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class FiniteMap(FeatureMap):
-    """Features of the points of a finite set, by a table.
+    """Features of the points of a finite set, by a table; any other point has those of the nearest one.
 
     Attributes:
-      points: (n, d), all that may be asked for.
+      points: (n, d), the set.
       features: (n, n_features)
     """
 
@@ -41,12 +41,8 @@ class FiniteMap(FeatureMap):
 
     def _rows(self, points: FloatArray) -> FloatArray:
         found = self._table.find(points)
-        if (found < 0).any():
-            stranger = points[int(np.argmax(found < 0))].tolist()
-            raise ValueError(
-                f"points must be among the {len(self.points)} of the finite set, to the last digit; got {stranger}: add it "
-                "to the set, or use features of the whole domain"
-            )
+        for row in np.flatnonzero(found < 0):
+            found[row] = np.argmin(((self.points - points[row]) ** 2).sum(axis=1))
         return self.features[found]
 
 

@@ -223,10 +223,8 @@ def checked_points(points: Sequence[object] | FloatArray, dimension: int, low: f
     Raises:
       ValueError: another dimension, or a coordinate that is not finite or lies outside; the message names the point.
     """
-    array = np.asarray(points, dtype=float)
-    if array.ndim < 1 or array.shape[-1] != dimension:
-        raise ValueError(f"points must be of shape (..., {dimension}), one number a coordinate; got {array.shape}")
-    if not array.size or (array.min() >= low - _ROUNDING and array.max() <= high + _ROUNDING):
+    array = _shaped(points, dimension)
+    if _lies_in(array, low, high):
         return array
     bad = ~np.isfinite(array)
     if bad.any():
@@ -239,8 +237,31 @@ def checked_points(points: Sequence[object] | FloatArray, dimension: int, low: f
     )
 
 
+def moved_inside(points: FloatArray, dimension: int, low: float, high: float) -> FloatArray:
+    """Points (..., d) that anybody may bring, each moved to the nearest one of the domain [low, high]^d.
+
+    A coordinate that is NaN counts as 0. The same array where all lie inside.
+
+    Raises:
+      ValueError: another dimension.
+    """
+    array = _shaped(points, dimension)
+    return array if _lies_in(array, low, high) else np.clip(np.where(np.isnan(array), 0.0, array), low, high)
+
+
 _ROUNDING = 1e-9
 """How far outside of the domain is rounding."""
+
+
+def _shaped(points: Sequence[object] | FloatArray, dimension: int) -> FloatArray:
+    array = np.asarray(points, dtype=float)
+    if array.ndim < 1 or array.shape[-1] != dimension:
+        raise ValueError(f"points must be of shape (..., {dimension}), one number a coordinate; got {array.shape}")
+    return array
+
+
+def _lies_in(array: FloatArray, low: float, high: float) -> bool:
+    return not array.size or bool(array.min() >= low - _ROUNDING and array.max() <= high + _ROUNDING)
 
 
 def _squared_distance(x: FloatArray, y: FloatArray) -> FloatArray:

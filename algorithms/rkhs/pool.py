@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.rkhs.kernels import checked_points
+from bandana.algorithms.rkhs.kernels import checked_points, moved_inside
 from bandana.algorithms.rkhs.lookup import Rows, locate
 from bandana.algorithms.ties import TIE
 
@@ -88,7 +88,8 @@ class Pool:
 
         Args:
           contexts: (n_reps, n_actions, d)
-          is_strict: refuse a context that is none of the pool's, instead of taking it for the nearest one.
+          is_strict: refuse a context that is none of the pool's, instead of taking it, moved into [-1, 1]^d, for the
+            nearest one.
 
         Raises:
           ValueError: there are no contexts, or they have another shape, or one is refused.
@@ -104,7 +105,7 @@ class Pool:
             if is_strict:
                 return self.index_of(contexts)  # the same
             lost = np.flatnonzero(found < 0)
-            found[lost] = self.nearest(contexts[lost])
+            found[lost] = self.nearest(moved_inside(contexts[lost], self.dimension, -1.0, 1.0))
         return found
 
     def nearest(self, contexts: FloatArray) -> IntArray:

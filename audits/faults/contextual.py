@@ -16,7 +16,7 @@ from bandana.algorithms.regression.ridge_numba import least_eigenvalues
 from bandana.audits.faults.fault import Control, extended, fault_of, without
 from bandana.audits.faults.regression import NOISE_ONE_LATE, SUM_NOISED_ANEW
 from bandana.audits.faults.releases import GENERIC, weakened
-from bandana.audits.outcome import SAMPLING
+from bandana.audits.outcome import DETERMINISTIC, SAMPLING
 from bandana.privacy_core import Ledger, PhaseSum, PhaseTotal
 
 
@@ -95,7 +95,19 @@ class _CountsBeforeTheShuffler(BatchedLinUCB):
         return sensitive, released
 
 
-_SHARED = (*without(GENERIC, "decides-from-exact"), SUM_NOISED_ANEW, NOISE_ONE_LATE)
+class _ContextsNotClipped:
+    """Contexts are summed as long as they come, with noise that is made for a norm of 1 (mu0 x their norm)."""
+
+    def chosen(self, record: Record) -> FloatArray:
+        """(n_reps, d) of the chosen actions, as the users bring them: the fault."""
+        assert record.contexts is not None
+        x = record.contexts[np.arange(len(record.user)), record.actions[:, 0]]
+        return np.where((record.n_records > 0)[:, None], x, 0.0)
+
+
+CONTEXTS_NOT_CLIPPED = fault_of(_ContextsNotClipped, (DETERMINISTIC,), is_sampled=False)
+"""Environments refuse such contexts, so that no replay meets one."""
+_SHARED = (*without(GENERIC, "decides-from-exact"), SUM_NOISED_ANEW, NOISE_ONE_LATE, CONTEXTS_NOT_CLIPPED)
 SHIFT_FROM_NOISE = fault_of(ShiftFromNoise)
 ADAR_OFUL: tuple[Control, ...] = (*_SHARED, fault_of(_UpdatesByRewards), fault_of(_WidthFromExactSum))
 LINUCB: tuple[Control, ...] = (*_SHARED, SHIFT_FROM_NOISE)

@@ -94,7 +94,7 @@ def _has_several_decision_sets(honest: PooledGPUCB) -> bool:
     return honest.pool.n_contexts > 1
 
 
-_REGRESSION = without(LINUCB, "shift-from-noise", "not-clipped")
+_REGRESSION = without(LINUCB, "shift-from-noise", "not-clipped", "contexts-not-clipped")
 _ON_FEATURES = (
     *_REGRESSION, SHIFT_FROM_NOISE, regression.PREFIX_NOISE_REDRAWN, regression.HALF_FOR_GOE, regression.NO_DIAGONAL,
     fault_of(_FeaturesNotClipped), fault_of(_GramBeforeRelease),

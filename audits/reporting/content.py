@@ -239,7 +239,8 @@ def _accounts(audits: list[Audit]) -> list[Block]:
     said.append(
         table_block(
             "Releases that the worst record pays for. Noise multiplier: noise scale divided by sensitivity. The last two "
-            "columns compose all rows of one audit: in the quantity of its claim, and as ε at the audit's δ.",
+            "columns compose all rows of one audit: in the quantity of its claim, and as ε at the audit's δ. They are of "
+            "this run: a promise only if no other run of the algorithm can spend more, or under a budget.",
             ["Audit", "Noise", *map(right, ("Noise multiplier", "µ or ε per release", "Releases", "Composed", "ε at δ"))],
             rows,
             widths=[2.6, 1.4, 1.3, 1.2, 1.1, 1.3, 1.1],

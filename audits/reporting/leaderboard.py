@@ -40,7 +40,7 @@ _READ = (
      "Pearson. Arms come in random order."),
     ("µ claimed", "The promise as µ of Gaussian DP, so that Rényi, zero-concentrated, pure and approximate claims stand on "
      "one axis. Each entry gets the weakest claim of its kind within a level."),
-    ("µ accounted", "What the ledger composed over the whole horizon for the worst record."),
+    ("µ accounted", "What the ledger of this run composed over the whole horizon for the worst record."),
     ("µ measured", "Lower bound of the audit of the same entry at the same level, with planted faults; of a pure claim the "
      "bound is on ε, shown as the µ that this ε has. A promise depends on no problem, so each entry is audited on one. A "
      "dash: not audited at this level."),

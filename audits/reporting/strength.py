@@ -1,7 +1,7 @@
 """Strength of a promise: what its epsilon and delta mean for one person, apart from whether an audit found it kept.
 
-A true promise can be weak. The thresholds are those of the literature, as `SOURCES` cites them. NIST SP 800-226 sets none:
-no epsilon means anything without the unit of privacy, which the label shows beside it.
+A true promise can be weak. The thresholds are those of the literature, as `SOURCES` cites them; no epsilon
+means anything without the unit of privacy, which the label shows beside it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ STRONG_EXPECTED, MODERATE_EXPECTED = 0.1, 1.0
 SOURCES = (
     "Thresholds: ε at most 1 is strong and above 10 is weak (Ponomareva et al. 2023, How to DP-fy ML, section 5.2). δ must "
     "be below 1/n for n people (Dwork and Roth 2014, section 2.3): at δ = 1/n the promise allows that one person's whole "
-    "record is published; for a strong promise n × δ must be at most 0.1. NIST SP 800-226 (2025) sets no threshold: ε means "
-    "nothing without its unit of privacy, and neither do these words."
+    "record is published; for a strong promise n × δ must be at most 0.1. The public draft of NIST SP 800-226 (2023) "
+    "reports a consensus that ε of at most 1 protects well in practice in most cases, and prefers Rényi, zero-concentrated "
+    "or Gaussian parameters to (ε, δ). ε means nothing without its unit of privacy, and neither do these words."
 )
 """Where the thresholds come from."""
 

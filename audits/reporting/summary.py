@@ -101,8 +101,9 @@ def _verdicts(document: dict[str, Any]) -> Block:
         rows.append(row)
     n_numbers = 6 if is_catalog else 3
     return table_block(
-        "Verdicts. Claimed: by the source. Accounted: by our accountant, from the ledger. Measured: a lower bound from "
-        f"attacks. A dash ({NONE}): no finite number, or no ledger to account. Green: a strong promise that passed.",
+        "Verdicts. Claimed: by the source. Accounted: by our accountant, from the ledger of this run. Measured: a lower "
+        f"bound from attacks. A dash ({NONE}): no finite number, or no ledger to account. Green: a strong promise that "
+        "passed.",
         columns,
         rows,
         groups=groups,

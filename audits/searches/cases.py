@@ -9,13 +9,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bandana.algorithms.environments.episodes import EpisodeTable, Table, path_tree
 from bandana.algorithms.environments.tables import ContextTable, RewardTable
 from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.audits.neighbors.pairs import Pair
 from bandana.privacy_core import Interval
+
+_ROUNDING = 1e-9
+_TOO_LONG = 10.0
+
+
+class UncheckedContexts(ContextTable):
+    """A table whose features have any length, as those that a user of the library hands over without an environment."""
+
+    @staticmethod
+    def _checked(features: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+        array = np.array(features, dtype=float)
+        array.setflags(write=False)
+        return array
 
 
 @dataclass(frozen=True)
@@ -69,7 +82,9 @@ class Case:
             rewards, replacement = np.array(self.rewards).reshape(shape), replacement.reshape(self.episode)
             data = EpisodeTable(trees[:, 0], trees[:, 1:].reshape(shape), rewards, reward_range)
         elif self.covariates is not None:
-            data = ContextTable(self.covariates, self.rewards, reward_range)
+            vectors = np.array([*self.covariates, self.replaced_covariates or self.covariates[0]])
+            kind = ContextTable if np.linalg.norm(vectors, axis=-1).max() <= 1 + _ROUNDING else UncheckedContexts
+            data = kind(self.covariates, self.rewards, reward_range)
         else:
             data = RewardTable(self.rewards, reward_range)
         neighbor = data.replaced(self.record, replacement, wide, self.replaced_covariates)
@@ -217,6 +232,22 @@ class Menu:
         """The case with covariates of all users, and others for the record, unless they are the same."""
         changed = None if replaced is None or np.array_equal(replaced, covariates[case.record]) else as_tuples(replaced)
         return replace(case, covariates=as_tuples(covariates), replaced_covariates=changed, episode=self.episode)
+
+    def outside(self) -> list[Case]:
+        """Cases in which a record brings contexts of ten times the promised length; none without contexts.
+
+        The contexts are the same on both sides; where they are private, they also take the place of others on D'.
+        """
+        if self.dimension is None:
+            return []
+        n_rounds, record = min(self.longest, SHORT), 1
+        inside = np.full((n_rounds, self.n_actions, self.dimension), 1 / math.sqrt(self.dimension))
+        longer = inside.copy()
+        longer[record] *= _TOO_LONG
+        low, high = ((end,) * self.n_answers for end in self.inside[:2])
+        case = Case((low,) * n_rounds, record, high, 0)
+        found = [self._with_covariates(case, longer, None)]
+        return [*found, self._with_covariates(case, inside, longer[record])] if self.private_records else found
 
     def tree(self, place: int, drawn: bytes) -> IntArray:
         """(1 + horizon * n_states * n_actions,) what a user of episodes brings.

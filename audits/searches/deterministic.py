@@ -74,7 +74,8 @@ def search(
 
     Most tables leave every decision close: all arms have earned the same, so that one reward may tip the next one. The
     others are drawn cell by cell. Users of episodes stay, walk on, go where the action says, or wherever bytes send them.
-    Replacements may leave the declared range, by far or by little: a promise holds whatever a neighbor holds.
+    Replacements may leave the declared range, by far or by little: a promise holds whatever a neighbor holds. So contexts
+    that are too long are tried as well (`Menu.outside`), unless the algorithm raises.
 
     Args:
       algorithm: what to audit.
@@ -89,6 +90,7 @@ def search(
       a counterexample, or None.
     """
     last: list[Counterexample] = []
+    menu = Menu.of(algorithm, reward_range, max_rounds, private_records)
 
     def breaks(case: Case) -> bool:
         if (found := examine(algorithm, case, reward_range, claim)) is not None:
@@ -97,7 +99,7 @@ def search(
 
     try:
         smallest = find(
-            Menu.of(algorithm, reward_range, max_rounds, private_records).cases(),
+            menu.cases(),
             breaks,
             settings=settings(
                 max_examples=max_examples,
@@ -109,8 +111,19 @@ def search(
             ),
         )
     except NoSuchExample:
-        return None
+        return _outside(algorithm, menu, claim)
     return last[0] if last[0].case == smallest else examine(algorithm, smallest, reward_range, claim)
+
+
+def _outside(algorithm: Algorithm, menu: Menu, claim: GaussianDP | None) -> Counterexample | None:
+    for case in menu.outside():
+        try:
+            found = examine(algorithm, case, menu.reward_range, claim)
+        except Exception:  # anybody's code may refuse such contexts: then it releases nothing that is made of them
+            continue
+        if found is not None:
+            return found
+    return None
 
 
 _LONGEST_SEARCHED = 24

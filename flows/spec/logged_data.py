@@ -36,7 +36,8 @@ POLICY = "policy"
 class LoggedSpec(DataFileSpec):
     """A CSV or Parquet file of logged rounds: algorithms learn in a simulation, and are judged by the log.
 
-    The file is private: of what it holds, only what `public` names is ever logged, tracked or reported.
+    The file is private: of what it holds, only what `public` names is ever logged, tracked or reported. The simulation is
+    fitted to it without noise: no claim covers the people in the file, neither what is played in it nor what is estimated.
     """
 
     kind: Literal["logged"]
@@ -201,11 +202,12 @@ class _Logged(DataFile[LoggedSpec]):
             f"Logged rounds with {what}. Algorithms learn in a simulation: rewards by a model that is fitted to one half of "
             "the rounds. What their final policies are worth is estimated on the other half by inverse propensity scores, "
             "their self-normalized form, and doubly robust, if propensities are true, positive wherever a policy acts, and "
-            "nothing unseen drives both action and reward. Audits replay rounds drawn at random."
+            "nothing unseen drives both action and reward. The simulation is fitted without noise: no claim covers the "
+            "people in the log, neither in decisions nor in numbers. Audits replay rounds drawn at random."
         )
         regret = "Regret is in the simulation, against its best action for each user: it is as wrong as the model is."
         if not self.shows("regret"):
-            regret = "Regret and values are withheld: the spec does not declare them public; no privacy claim covers them."
+            regret = "Regret and values are withheld: the spec does not declare them public."
         return self.item.path.name, text, regret
 
 

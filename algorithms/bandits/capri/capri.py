@@ -167,7 +167,7 @@ class ProjectedElimination:
     sensitivity: str
     ridge: float
     beta_scale: float = 1.0
-    strangers: str = REFUSE
+    strangers: str = NEAREST
     seed: int = 0
     coins: IntArray | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bandana.algorithms.bandits.capri.capri import NEAREST, ProjectedElimination
+from bandana.algorithms.bandits.capri.capri import ProjectedElimination
 from bandana.algorithms.bandits.capri.forms import CAPRI, PARTS, WIDTH
 from bandana.algorithms.bandits.capri.regret_bound import least_probability, regret_bound
 from bandana.algorithms.entry import Form, RegretBound, Settings, approx_of
@@ -28,9 +28,7 @@ def _capri(trust: TrustModel | None, settings: Settings) -> ProjectedElimination
     problem = settings.problem
     assert problem.pool is not None
     assert problem.kernel is not None
-    chosen = CAPRI(
-        problem.pool, problem.kernel, problem.known_horizon, problem.reward_range, strangers=NEAREST, **settings.parameters
-    )
+    chosen = CAPRI(problem.pool, problem.kernel, problem.known_horizon, problem.reward_range, **settings.parameters)
     return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust, settings.parts)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bandana.algorithms.bandits.capri.capri import EXACT, PRINTED, REFUSE, ProjectedElimination
+from bandana.algorithms.bandits.capri.capri import EXACT, NEAREST, PRINTED, ProjectedElimination
 from bandana.algorithms.bandits.capri.gathering import EachAlone, Together
 from bandana.algorithms.bandits.capri.projection import epoch_lengths
 from bandana.algorithms.bandits.capri.widths import ExactWidth, PrintedWidth, Width
@@ -69,7 +69,7 @@ class CAPRI:
     norm_bound: float = 1.0
     beta_scale: float = 1.0
     error_scale: float = 1.0
-    strangers: str = REFUSE
+    strangers: str = NEAREST
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -102,10 +102,11 @@ class BatchedLinUCB(LinUCB):
 
     Unit of privacy: one user's record, contexts and reward. Protected: what the shuffler passes on to the server, and all
     that follows from it; the users' own actions depend on their contexts and are seen by nobody else. Claim: (epsilon,
-    delta)-DP of the shuffled bits, for neighbors that replace one record, if all users follow the protocol. Sensitivity: see
-    `Encoding`; a record enters one batch, which is released once, and the phases end at public rounds, so that a record pays
-    for one release of `ShuffledBits`. A last batch that is not full is not released. Public: T, B, d, the range, the coins
-    that round. Cost: O(n_actions d^2) a round, O(d^3) a batch.
+    delta)-DP of the shuffled bits, for neighbors that replace one record, if all users follow the protocol. It implies
+    joint DP, and not central DP, in which the own action is seen too; that follows where a reward alone is replaced.
+    Sensitivity: see `Encoding`; a record enters one batch, which is released once, and the phases end at public rounds, so
+    that a record pays for one release of `ShuffledBits`. A last batch that is not full is not released. Public: T, B, d,
+    the range, the coins that round. Cost: O(n_actions d^2) a round, O(d^3) a batch.
 
     Noise: on an entry off the diagonal, k batches hold k N fair bits of weight 1 / levels, and k B roundings, each within
     an interval of that length: sub-Gaussian with the variance proxy v = k (N + B) / (4 levels^2) (Hoeffding's lemma; for

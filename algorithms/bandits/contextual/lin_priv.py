@@ -34,8 +34,9 @@ class LinPriv(RarelySwitchingOFUL):
 
     Unit of privacy: one reward (one round). Public: all contexts, hence, given the actions, the Gram matrix. Claim:
     epsilon-DP of all actions, central model. Sensitivity: replacing one reward moves y x by at most the width of the range
-    times |x|_1 <= sqrt d in L1. A record lies in at most L = floor(log2 T) + 1 nodes, each released with Laplace noise of
-    multiplier L / epsilon: exactly epsilon, as pure privacy composes. Cost a round: O(n_actions d^2 + d^3).
+    times |x|_1 <= sqrt d in L1, as a longer x is shortened to norm 1. A record lies in at most L = floor(log2 T) + 1 nodes,
+    each released with Laplace noise of multiplier L / epsilon: exactly epsilon, as pure privacy composes. Cost a round:
+    O(n_actions d^2 + d^3).
 
     Departures from the paper: its arms have parameters of their own and one regression each, K in all, where here all
     vectors share theta; with one sum for all, K is not in the cost of privacy. The width is exact, of the nodes that are

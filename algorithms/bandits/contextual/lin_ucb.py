@@ -19,6 +19,7 @@ from bandana.algorithms.bandits.contextual.offers import (
     features_of,
     optimistic,
     or_else,
+    within_ball,
 )
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression.noisy_sums import (
@@ -108,16 +109,16 @@ class LinUCB:
         return self.context_dimension
 
     def offered(self, context: FloatArray) -> FloatArray:
-        """(n_reps, n_actions, n_features) x of each action."""
-        return context
+        """(n_reps, n_actions, n_features) x of each action, of norm at most 1."""
+        return within_ball(context)
 
     def chosen(self, record: Record) -> FloatArray:
-        """(n_reps, n_features) x of the action that was played; 0 where a replicate is done."""
-        return features_of(record)
+        """(n_reps, n_features) x of the action that was played, of norm at most 1; 0 where a replicate is done."""
+        return UNIT_BALL.clip(features_of(record))
 
     def contribution(self, record: Record) -> tuple[FloatArray, FloatArray]:
         """(n_reps, n_features) x and (n_reps,) y of the record, within the bounds that the noise is made for."""
-        return UNIT_BALL.clip(self.chosen(record)), centered(record, self.reward_range)
+        return self.chosen(record), centered(record, self.reward_range)
 
     @property
     def inaccuracy(self) -> float:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, Model
 from bandana.algorithms.bandits.contextual.linearized import LinearizedGaussian, Weights, linearized
-from bandana.algorithms.bandits.contextual.offers import UNIT_BALL, Sensitive, check_shape, or_else
+from bandana.algorithms.bandits.contextual.offers import Sensitive, check_shape, or_else
 from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, approx_of
 from bandana.algorithms.logistic import LogisticProblem
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, Parameter, declared
@@ -145,7 +145,7 @@ class LogisticUCB(LinUCB):
         """(n_reps, d, d + 1) what the record adds to the sums, linearized at the estimate of its round."""
         low, width = self.reward_range.low, self.reward_range.width
         y = (record.rewards[:, 0] - low * record.n_records) / width
-        return linearized(UNIT_BALL.clip(self.chosen(record)), y, released.estimate, self.parameter_bound)
+        return linearized(self.chosen(record), y, released.estimate, self.parameter_bound)
 
     def absorb(self, sensitive: Sensitive, released: Model, record: Record, ledger: Ledger) -> tuple[Sensitive, Model]:
         """Adds the record, releases the sums, and solves for theta."""

@@ -14,6 +14,8 @@ from bandana.privacy_core import Ball, Interval
 from bandana.privacy_core.checks import at_least
 
 UNIT_BALL = Ball(1.0)
+_LONGEST = 1 + 1e-12
+"""Largest squared norm of vectors that stay as they are: it exceeds 1 by rounding, which is less than `UP` adds to noise."""
 
 
 class Sensitive(NamedTuple):
@@ -51,13 +53,27 @@ def optimistic(
     return chosen
 
 
+def within_ball(vectors: FloatArray) -> FloatArray:
+    """Vectors (n, m, d) of norm at most 1, up to rounding, whatever users bring; the same array where none is longer.
+
+    A longer vector is shortened to norm 1. One with an entry that is no finite number counts as 0: an error that depends on
+    one user's vector would be seen by others.
+    """
+    shared = vectors[:1] if vectors.strides[0] == 0 else vectors
+    if ridge_numba.are_within(shared, _LONGEST):
+        return vectors
+    shortened = np.empty(shared.shape)
+    ridge_numba.shorten(shared, _LONGEST, shortened)
+    return shortened if shared is vectors else np.broadcast_to(shortened, vectors.shape)
+
+
 def features_of(record: Record) -> FloatArray:
-    """(n_reps, d) of the chosen actions; zero where a replicate is done."""
+    """(n_reps, d) of the chosen actions, see `within_ball`; zero where a replicate is done."""
     assert record.contexts is not None
     x = np.empty((len(record.user), record.contexts.shape[2]))
     ridge_numba.take(record.contexts, record.actions[:, 0], x)
     x[record.n_records == 0] = 0.0
-    return x
+    return within_ball(x[:, None])[:, 0]
 
 
 def centered(record: Record, reward_range: Interval) -> FloatArray:

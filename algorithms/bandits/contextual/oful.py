@@ -20,7 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
-from bandana.algorithms.bandits.contextual.offers import Sensitive, centered, check_shape, features_of, optimistic, or_else
+from bandana.algorithms.bandits.contextual.offers import (
+    Sensitive,
+    centered,
+    check_shape,
+    features_of,
+    optimistic,
+    or_else,
+    within_ball,
+)
 from bandana.algorithms.papers.azize_basu import most_updates, reward_sum_sd
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
@@ -90,12 +98,13 @@ class RarelySwitchingOFUL:
 
     Unit of privacy: one reward (one round). Public: all contexts, hence, given the actions, V, its determinant and its
     eigenvalues; arms, horizon and all parameters. Claim: (alpha, epsilon)-RDP of all actions (Theorem 9), central model.
-    Sensitivity: replacing one reward moves the sum of one block, by |x| |r - r'| <= high - low in L2. A block's bounds are
-    functions of actions and contexts, hence of what was released before; each reward lies in one block. So phase sums cost
-    one Gaussian release (one-touch lemma, `docs/privacy.md`), and so does a factorized sum, whose columns have norm 1: with
-    noise multiplier 1/mu the run is mu-GDP, mu = sqrt(2 epsilon / alpha), which is (alpha, epsilon)-RDP with equality. The
-    paper's proof takes an expectation over block boundaries that "have the same law" under both reward sequences; after the
-    changed reward they have not. Cost a round: O(n_actions d^2); an update O(d^3), at most `most_updates` of them.
+    Sensitivity: replacing one reward moves the sum of one block, by |x| |r - r'| <= high - low in L2, as a longer x is
+    shortened to norm 1. A block's bounds are functions of actions and contexts, hence of what was released before; each
+    reward lies in one block. So phase sums cost one Gaussian release (one-touch lemma, `docs/privacy.md`), and so does a
+    factorized sum, whose columns have norm 1: with noise multiplier 1/mu the run is mu-GDP, mu = sqrt(2 epsilon / alpha),
+    which is (alpha, epsilon)-RDP with equality. The paper's proof takes an expectation over block boundaries that "have the
+    same law" under both reward sequences; after the changed reward they have not. Cost a round: O(n_actions d^2); an update
+    O(d^3), at most `most_updates` of them.
 
     Departures, all in the builders:
       `printed` keeps the paper's constants: Y_l ~ N(0, 2 alpha/epsilon I) accumulate, which is exact for [-1, 1] and has
@@ -167,7 +176,12 @@ class RarelySwitchingOFUL:
 
     def act(self, released: Released, context: FloatArray | None, step: int) -> IntArray:
         """(n_reps,) the actions with the largest upper confidence bound (ties: the lowest)."""
-        return optimistic(released.estimate, released.inverse_then, released.width, context)
+        offered = None if context is None else within_ball(context)
+        return optimistic(released.estimate, released.inverse_then, released.width, offered)
+
+    def chosen(self, record: Record) -> FloatArray:
+        """(n_reps, d) x of the action that was played, of norm at most 1; 0 where a replicate is done."""
+        return features_of(record)
 
     def hold(self, released: Released, actions: IntArray) -> IntArray:
         """(n_reps,) one round: the next user has another context."""
@@ -175,7 +189,7 @@ class RarelySwitchingOFUL:
 
     def absorb(self, sensitive: Sensitive, released: Released, record: Record, ledger: Ledger) -> tuple[Sensitive, Released]:
         """Adds the round to the block and to the Gram matrix; where the determinant has grown enough, updates."""
-        x, y = features_of(record), centered(record, self.reward_range)
+        x, y = self.chosen(record), centered(record, self.reward_range)
         value = np.empty_like(x)
         ridge_numba.weigh(x, y, value)
         state = self.sums.add(sensitive.sum, value, record.n_records)

@@ -114,9 +114,7 @@ def _pooled(trust: TrustModel | None, settings: Settings) -> PooledGPUCB:
     assert problem.pool is not None
     assert problem.kernel is not None
     noise_on = (given.pop(_NOISE_ON.name),) if _NOISE_ON.name in given else ()
-    chosen = PooledSettings(
-        problem.pool, problem.kernel, problem.known_horizon, problem.reward_range, is_strict=False, **given
-    )
+    chosen = PooledSettings(problem.pool, problem.kernel, problem.known_horizon, problem.reward_range, **given)
     return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust, *noise_on)
 
 

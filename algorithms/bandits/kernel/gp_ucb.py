@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, Model
-from bandana.algorithms.bandits.contextual.offers import optimistic, or_else
+from bandana.algorithms.bandits.contextual.offers import UNIT_BALL, optimistic, or_else
 from bandana.algorithms.papers.dubey import joint_printed_sd, local_printed_sds
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression import ridge_numba
@@ -110,7 +110,7 @@ class GPUCB(LinUCB):
             played = np.empty((len(points), self.context_dimension))
             ridge_numba.take(points, actions, played)
             x = self.feature_map(played)
-        return np.where((record.n_records > 0)[:, None], x, 0.0)
+        return UNIT_BALL.clip(np.where((record.n_records > 0)[:, None], x, 0.0))
 
     @property
     def inaccuracy(self) -> float:

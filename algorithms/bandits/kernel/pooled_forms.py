@@ -45,7 +45,8 @@ class PooledSettings:
       failure: of the width; None: 1 / horizon.
       norm_bound: B; None: half of the range.
       beta_scale: factor on the width.
-      is_strict: refuse a decision set outside the pool, instead of taking it for the nearest one.
+      is_strict: refuse a decision set outside the pool, instead of taking it for the nearest one. The refusal is seen by
+        others: no promise to users who may bring anything covers it.
       every: rounds between two looks at what was released.
     """
 
@@ -57,7 +58,7 @@ class PooledSettings:
     failure: float | None = None
     norm_bound: float | None = None
     beta_scale: float = 1.0
-    is_strict: bool = True
+    is_strict: bool = False
     every: int = 1
 
     def __post_init__(self) -> None:

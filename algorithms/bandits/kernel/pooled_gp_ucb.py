@@ -77,9 +77,9 @@ class PooledGPUCB:
 
     Unit of privacy: one user's record, decision set and reward. What is protected: joint model, the actions of all *other*
     users; local model, the message that the user sends. Claim: (epsilon, delta), for neighbors that replace one record; a
-    decision set outside the pool is refused or taken for the nearest. Sensitivity: 2 in L2, see `SENSITIVITY`, for rewards
-    clipped to the range and divided by its half-width Y. Public: pool, kernel, T, the range. Cost a round: O(n^3) for the n
-    points that were played.
+    decision set outside the pool is taken for the nearest, unless `is_strict`. Sensitivity: 2 in L2, see `SENSITIVITY`, for
+    rewards clipped to the range and divided by its half-width Y. Public: pool, kernel, T, the range. Cost a round: O(n^3)
+    for the n points that were played.
 
     Attributes:
       pool: what users may bring.
@@ -108,7 +108,7 @@ class PooledGPUCB:
     norm_bound: float
     quantile: float
     beta_scale: float = 1.0
-    is_strict: bool = True
+    is_strict: bool = False
     every: int = 1
     preference: IntArray | None = None
 

@@ -21,6 +21,30 @@ def test_features_of_the_chosen_actions_where_all_share_them():
     assert np.array_equal(x, shared[np.arange(5), chosen])
 
 
+def test_vectors_are_shortened_as_plain_numpy_does_and_those_inside_stay_as_they_are():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 3, 4))
+    x /= np.linalg.norm(x, axis=2, keepdims=True)
+    inside = x * rng.random((40, 3, 1))
+    found = np.empty_like(x)
+    for vectors in (inside, x):
+        assert ridge_numba.are_within(vectors, 1 + 1e-12)
+        ridge_numba.shorten(vectors, 1 + 1e-12, found)
+        assert np.array_equal(found, vectors)
+    for length in (1 + 1e-9, 10.0, 1e200, 1e307):
+        ridge_numba.shorten(length * x, 1 + 1e-12, found)
+        np.testing.assert_allclose(found, x, rtol=1e-12, atol=1e-15)
+        assert not ridge_numba.are_within(np.concatenate([inside, length * x[:1]]), 1 + 1e-12)
+    for bad in (np.nan, np.inf, -np.inf):
+        mixed = inside.copy()
+        mixed[7, 1, 2] = bad
+        assert not ridge_numba.are_within(mixed, 1 + 1e-12)
+        ridge_numba.shorten(mixed, 1 + 1e-12, found)
+        assert not found[7, 1].any()
+        mixed[7, 1] = 0.0
+        assert np.array_equal(found, mixed)
+
+
 def test_normal_equations():
     rng = np.random.default_rng(0)
     x, weights, answers = rng.standard_normal((7, 3)), rng.random(7), rng.standard_normal(7)

@@ -9,19 +9,23 @@ import pytest
 from nightly import first
 
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCBSettings
-from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
+from bandana.algorithms.bandits.contextual.oful import RarelySwitchingOFUL, adar_oful, oful
+from bandana.algorithms.catalog import CATALOG, find
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.tables import ContextTable, RewardTable
 from bandana.algorithms.observers import ActionLog
+from bandana.algorithms.problem import CONTEXTUAL
 from bandana.audits.audit import audit
 from bandana.audits.external.rescaled import rescaled
-from bandana.audits.faults.contextual import CONTEXTUAL_CONTROLS
+from bandana.audits.faults.contextual import CONTEXTS_NOT_CLIPPED, CONTEXTUAL_CONTROLS
+from bandana.audits.faults.fault import planted_as
 from bandana.audits.neighbors import worst_pair
 from bandana.audits.neighbors.pairs import Pair, actions_differ, canary_pairs
 from bandana.audits.outcome import SAMPLING, Effort
 from bandana.audits.replays.measure import measure_one_run
 from bandana.audits.replays.replay import replay
 from bandana.audits.searches import noise
+from bandana.audits.searches.counterexample import SENSITIVITY, SEQUENCE
 from bandana.audits.searches.deterministic import examine_pair, search
 from bandana.audits.searches.sampling import promise as _promise
 from bandana.audits.subjects import subjects
@@ -206,7 +210,7 @@ def test_a_whole_audit():
     found = audit(trial(OFUL["printed"]), controls, Effort(4000, 0.95, 1e-5, 60, 0))
     assert str(found.verdict) == "PASS"
     assert {control.name for control in found.controls if control.is_caught} == {control.name for control in controls}
-    assert all(SAMPLING in control.caught_by for control in found.controls)
+    assert {control.name for control in found.controls if SAMPLING not in control.caught_by} == {CONTEXTS_NOT_CLIPPED.name}
 
 
 def test_a_fault_that_shows_outside_the_range_alone_is_promised_there():
@@ -217,3 +221,40 @@ def test_a_fault_that_shows_outside_the_range_alone_is_promised_there():
     faulty = fault.plant(trial.algorithm)
     assert _promise(trial.algorithm, inside, 1) < 1.3, "the claim is mu = 1, seen in 512 replays a side"
     assert _promise(faulty, outside, 1) > 2 > _promise(faulty, inside, 1)
+
+
+LONG = [name for name, make in subjects().items() if CONTEXTS_NOT_CLIPPED in make().controls]
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_contexts_that_are_not_clipped_are_found_and_no_honest_algorithm_with_them(name):
+    subject = subjects()[name]()
+    trial = subject.trial
+    assert (found := outside(trial, CONTEXTS_NOT_CLIPPED.plant(trial.algorithm))) is not None
+    assert found.kind in {SENSITIVITY, SEQUENCE}
+    assert max(move.times for move in found.rows if move.is_offending) > 2
+    assert outside(trial, trial.algorithm) is None
+    assert "contexts are all [" in "\n".join(found.lines()), "a person sees the vectors"
+
+
+def test_every_algorithm_on_contexts_can_have_that_fault():
+    entries = {entry.label for entry in CATALOG if entry.promise and entry.plays_on[0] == CONTEXTUAL}
+    assert {find(name.rpartition(" ")[0]).label for name in LONG} == entries
+
+
+def test_an_algorithm_that_refuses_long_contexts_is_searched_without_them():
+    class Refusing(RarelySwitchingOFUL):
+        def act(self, released, context, step):
+            if (np.linalg.norm(context, axis=2) > 1.1).any():
+                raise ValueError("contexts must have a norm of at most 1")
+            return super().act(released, context, step)
+
+    subject = subjects()["adar-oful tight"]()
+    assert outside(subject.trial, planted_as(Refusing)(subject.trial.algorithm)) is None
+    faulty = planted_as(Refusing)(CONTEXTS_NOT_CLIPPED.plant(subject.trial.algorithm))
+    assert outside(subject.trial, faulty) is None
+
+
+def outside(trial, algorithm):
+    """What the search finds after a single case of its own."""
+    return search(algorithm, UNIT, None, 1, HORIZON, False, trial.private_records)

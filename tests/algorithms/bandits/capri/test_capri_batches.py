@@ -17,7 +17,7 @@ from bandana.privacy_core import ApproxDP, LiveLedger, NoPrivacy, ReproducibleNo
 POOL, HORIZON = pool_of(), 60
 TABLE = table_of(POOL, HORIZON)
 PRIVATE = {
-    f"{trust} {calibration}": CAPRI(POOL, KERNEL, HORIZON, UNIT, beta_scale=scale, strangers="nearest").private(
+    f"{trust} {calibration}": CAPRI(POOL, KERNEL, HORIZON, UNIT, beta_scale=scale).private(
         ApproxDP(20.0, 1e-5), trust, calibration
     )
     for trust in (TrustModel.JOINT, TrustModel.LOCAL)

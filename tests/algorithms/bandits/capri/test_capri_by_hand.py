@@ -261,8 +261,8 @@ def test_strangers_are_refused_or_taken_for_the_nearest():
     features[3] += 0.01
     strange = ContextTable(features, table.rewards, UNIT)
     with pytest.raises(ValueError, match="none of the 4 of the pool"):
-        played(built("joint", "tight"), strange, OwnNoiseLedger([0]))
-    near = played(built("joint", "tight", strangers="nearest"), strange, OwnNoiseLedger([0]))
+        played(built("joint", "tight", strangers="refuse"), strange, OwnNoiseLedger([0]))
+    near = played(built("joint", "tight"), strange, OwnNoiseLedger([0]))
     same = played(built("joint", "tight"), table, OwnNoiseLedger([0]))
     assert (near[0] == same[0]).all()
     np.testing.assert_array_equal(near[2].estimate, same[2].estimate)

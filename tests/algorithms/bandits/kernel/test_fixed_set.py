@@ -31,7 +31,7 @@ each = pytest.mark.parametrize("trust", [TrustModel.JOINT, TrustModel.LOCAL], id
 
 
 def settings(span=UNIT, pool=POOL, horizon=HORIZON, **more):
-    return PooledSettings(pool, KERNEL, horizon, span, is_strict=False, **more)
+    return PooledSettings(pool, KERNEL, horizon, span, **more)
 
 
 def built(trust, epsilon=1.0, noise_on="points", **more):

@@ -266,8 +266,8 @@ def test_a_stranger_is_refused_or_taken_for_the_nearest():
     table = table_of(POOL, HORIZON)
     strange = table.replaced(3, table.rewards[3], covariates=table.features[3] + 1e-3)
     with pytest.raises(ValueError, match="is none of the 4 of the pool"):
-        played(built("joint"), OwnNoiseLedger([0]), strange)
-    near, *_ = played(built("joint", is_strict=False), OwnNoiseLedger([0]), strange)
+        played(built("joint", is_strict=True), OwnNoiseLedger([0]), strange)
+    near, *_ = played(built("joint"), OwnNoiseLedger([0]), strange)
     same, *_ = played(built("joint"), OwnNoiseLedger([0]), table)
     assert np.array_equal(near, same)
 
