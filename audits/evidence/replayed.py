@@ -28,7 +28,7 @@ from bandana.audits.outcome import ACTIONS, ONE_RUN, REPORT, TRANSCRIPT, Outcome
 from bandana.audits.plan import plan_bounds
 from bandana.audits.replays import attacks
 from bandana.audits.replays.measure import measure_one_run, rounded, scored
-from bandana.audits.replays.one_run import GUESSED_COINS
+from bandana.audits.outcome import GUESSED_COINS
 from bandana.audits.replays.replay import BLOCK, Replays, joined, n_blocks, replay_block
 from bandana.audits.searches.deterministic import Deterministic
 from bandana.audits.searches.noise import Noise
