@@ -91,8 +91,12 @@ class Verification:
 
 
 def _listed(lines: Iterable[Line]) -> tuple[str, ...]:
-    """Parts of lines, each once, with the reasons."""
-    return tuple(dict.fromkeys(f"{line.part or line.what} ({line.recomputed})" for line in lines))
+    """Parts of lines with the reason that they share."""
+    parts: dict[str, list[str]] = {}
+    for line in lines:
+        mine = parts.setdefault(line.recomputed, [])
+        mine += [line.part or line.what] if (line.part or line.what) not in mine else []
+    return tuple(f"{', '.join(mine)} ({reason})" for reason, mine in parts.items())
 
 
 def compared(what: str, stated: Any, recomputed: Any) -> Line:

@@ -142,7 +142,7 @@ def _rebuilt(outcome: Outcome, cells: Mapping[str, Cell], reason: str) -> _Rebui
     """The audit, built again; or why it cannot be."""
     name, kind = outcome.subject.get("name", ""), outcome.subject.get("kind")
     if outcome.events is None or (kind != "catalog" and name not in cells):
-        return "own code: repeat the audit with the same command and seed"
+        return "own code: repeat the audit"
     if name in subjects():
         code = identity.made_by(subject_roots(name))
         about = partial(about_audits, made=code)

@@ -177,7 +177,8 @@ def _run_again(
     parts = {line.part for line in again.lines}
     kept = (line for line in found.lines if line.is_ok is not None or line.is_claimed or line.part not in parts)
     if not again.n_drawn:
-        scores = Line("scores", "as stated", "--replay runs blocks of them again", None, "scores", is_claimed=True)
+        words = "--replay runs blocks of them again" if again.n_units else "a replay needs the algorithm"
+        scores = Line("scores", "as stated", words, None, "scores", is_claimed=True)
         again = replace(again, lines=(*again.lines, scores))
     return replace(found, lines=(*kept, *again.lines)), again
 
