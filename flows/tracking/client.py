@@ -13,8 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bandana.flows.running.private_files import make_file
 from bandana.flows.tracking.address import TrackingAddress, default_artifacts
 from bandana.flows.tracking.errors import Patient, TrackingError, advice
+from bandana.flows.tracking.layout import Tables, lay_out, tables_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -53,18 +55,27 @@ class TrackingStore:
     @cached_property
     def impatient(self) -> MlflowClient:
         """MLflow's client itself, whose calls fail at once."""
-        names = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
-        for name, value in zip(names, (self.address.user, self.address.password), strict=True):
-            if value:
-                os.environ[name] = value
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
+        self._set_environment()
         from mlflow import MlflowClient  # 2 seconds: not when `--help` is all that is asked
 
         logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # "Creating tables", tracebacks
         logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
         with default_artifacts(None if self.address.artifacts is None else self.artifact_location("")):
             return MlflowClient(tracking_uri=self.uri)
+
+    def lay_out(self) -> None:
+        """Gives a SQLite store its tables where they are missing; call while no other process of ours does."""
+        if self.address.database is not None:
+            self._set_environment()
+            lay_out(self.address.database)
+
+    def _set_environment(self) -> None:
+        names = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
+        for name, value in zip(names, (self.address.user, self.address.password), strict=True):
+            if value:
+                os.environ[name] = value
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
 
     @property
     def uri(self) -> str:
@@ -99,7 +110,11 @@ class TrackingStore:
 
 
 def touch(address: TrackingAddress) -> None:
-    """Touches the store once: MLflow itself would try a broken one for minutes before it says so."""
+    """Touches the store once: MLflow itself would try a broken one for minutes before it says so.
+
+    Raises:
+      TrackingError: an upgrade of a SQLite store was interrupted; MLflow can neither use nor upgrade it.
+    """
     if address.kind == "http":
         try:
             with urllib.request.urlopen(f"{address.uri}/health", timeout=10):
@@ -116,6 +131,7 @@ def touch(address: TrackingAddress) -> None:
             engine.dispose()
     else:
         assert address.database is not None
+        make_file(address.database)  # SQLite gives its journals the same mode
         with closing(sqlite3.connect(address.database, timeout=_SQLITE_PATIENCE, isolation_level=None)) as database:
             database.execute("BEGIN IMMEDIATE")
             database.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -123,6 +139,11 @@ def touch(address: TrackingAddress) -> None:
             # As durable as SQLite's default, at a third of its waits for the disk; and whoever reads keeps nobody waiting.
             with suppress(sqlite3.OperationalError):  # a file system that cannot: then as before
                 database.execute("PRAGMA journal_mode = WAL")
+        if tables_of(address.database) is Tables.TORN:
+            raise TrackingError(
+                f"{Tables.TORN.value} in {address.database}: put back the copy from before `mlflow db upgrade`, or move the "
+                "file away; finished results are kept and logged anew"
+            )
 
 
 def pages(search: Any, **arguments: Any) -> list[Any]:
