@@ -107,7 +107,7 @@ def server(port: int, log: Path) -> Iterator[str]:
     previous = signal.signal(signal.SIGTERM, _exit)
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
     starting = ExitStack()
-    unfinished = starting.enter_context(laying_out(log.parent))
+    mark = starting.enter_context(laying_out(log.parent))
     with log.open("ab") as sink:
         # In a session of its own: Ctrl-C reaches us alone, and the server ends after the runs that report to it.
         process = subprocess.Popen(
@@ -117,7 +117,7 @@ def server(port: int, log: Path) -> Iterator[str]:
     stopping = threading.Event()
     try:
         _wait_until_healthy(process, f"http://{HOST}:{port}/api/health", log)
-        unfinished.unlink(missing_ok=True)
+        mark.unlink(missing_ok=True)
         starting.close()
         _watch(process, log, stopping)
         yield f"http://{HOST}:{port}"

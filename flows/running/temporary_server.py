@@ -154,10 +154,10 @@ def _serve(listening: int) -> None:
         """Lays out its database, or finds it laid out, while no other server of this home does."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            with laying_out(Path(os.environ["PREFECT_HOME"])) as unfinished:
+            with laying_out(Path(os.environ["PREFECT_HOME"])) as mark:
                 await super().startup(sockets)
                 if not self.should_exit:
-                    unfinished.unlink(missing_ok=True)
+                    mark.unlink(missing_ok=True)
             gc.freeze()
             gc.enable()
 
@@ -165,23 +165,28 @@ def _serve(listening: int) -> None:
     OneAtATime(config).run([socket.socket(fileno=listening)])
 
 
+def unfinished(home: Path) -> Path:
+    """The mark beside a database of Prefect that was begun; it is removed once the server has laid out all tables."""
+    return home / "prefect.db.unfinished"
+
+
 @contextmanager
 def laying_out(home: Path) -> Iterator[Path]:
     """Keeps other servers of a home waiting while one starts, and empties a database that a kill left half laid out.
 
-    A few of Prefect's migrations commit halfway and cannot be repeated. A mark stands beside a new database; the caller
-    removes the path that is yielded once the server has started. A database that holds flows is never emptied.
+    A few of Prefect's migrations commit halfway and cannot be repeated. A mark, which is yielded, stands beside a new
+    database; the caller removes it once the server has started. A database that holds flows is never emptied.
     """
-    database, unfinished = home / "prefect.db", home / "prefect.db.unfinished"
+    database, mark = home / "prefect.db", unfinished(home)
     with open(home / "server.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not database.exists():
-            unfinished.touch()
-        elif unfinished.exists():
+            mark.touch()
+        elif mark.exists():
             with closing(sqlite3.connect(database)) as half, closing(sqlite3.connect(":memory:")) as empty:
                 if not _holds_flows(half):
                     empty.backup(half)
-        yield unfinished
+        yield mark
 
 
 def _holds_flows(database: sqlite3.Connection) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandana.flows.running.private_files import make_file
+from bandana.flows.running.sqlite_file import refusal
 from bandana.flows.tracking.address import TrackingAddress, default_artifacts
 from bandana.flows.tracking.errors import Patient, TrackingError, advice
 from bandana.flows.tracking.layout import Tables, lay_out, tables_of
@@ -144,6 +145,46 @@ def touch(address: TrackingAddress) -> None:
                 f"{Tables.TORN.value} in {address.database}: put back the copy from before `mlflow db upgrade`, or move the "
                 "file away; finished results are kept and logged anew"
             )
+
+
+def probe(store: TrackingStore) -> str:
+    """Reads a store, and writes to it in a transaction that is rolled back; returns which of it was done, in one line.
+
+    Nothing is laid out.
+
+    Raises:
+      TrackingError: the store cannot be read or written, or a kill left a part of its tables.
+    """
+    address = store.address
+    with store.explained():
+        if address.database is not None:
+            tables = tables_of(address.database)
+            if tables is Tables.NONE:
+                return f"{tables.value}; the next run lays them out"
+            if tables is Tables.PART:
+                raise TrackingError(f"{address.database}: {tables.value}; the next `bandana run` lays them out anew")
+        touch(address)
+        store.client.search_experiments(max_results=1)
+        if address.kind == "http":
+            return "its server answers and lists experiments; whether it takes runs shows when one is written"
+        if address.database is not None:
+            if (reason := refusal(address.database, "experiments")) is not None:
+                raise TrackingError(f"{address.database} cannot be written ({reason}): check its permissions and its disk")
+        else:
+            _write_nothing(address)
+    return "its store can be read and written"
+
+
+def _write_nothing(address: TrackingAddress) -> None:
+    from sqlalchemy import create_engine, text
+
+    engine = create_engine(address.uri)
+    try:
+        with engine.connect() as connection:
+            connection.execute(text("UPDATE experiments SET name = name WHERE experiment_id = 0"))
+            connection.rollback()
+    finally:
+        engine.dispose()
 
 
 def pages(search: Any, **arguments: Any) -> list[Any]:
