@@ -10,6 +10,7 @@ import sqlite3
 from contextlib import closing
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from bandana.flows.running import sqlite_file
 
@@ -57,9 +58,10 @@ def lay_out(place: Path) -> None:
     from sqlalchemy.pool import StaticPool
 
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # "Creating tables"
+    initialize: Any = utils._initialize_tables  # MLflow's own, which a store calls on a file without tables
     engine = create_engine("sqlite://", poolclass=StaticPool)
     try:
-        utils._initialize_tables(engine)
+        initialize(engine)
         with closing(engine.raw_connection()) as connection, closing(sqlite3.connect(place)) as database:
             source = connection.driver_connection
             assert isinstance(source, sqlite3.Connection)
