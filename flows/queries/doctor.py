@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,15 +18,18 @@ from bandana.flows.running import scratch
 from bandana.flows.running.prefect_health import DATABASE, damage, unanswered
 from bandana.flows.running.service import why_unusable
 from bandana.flows.running.settings import DataFolder
-from bandana.flows.running.store import Store
+from bandana.flows.running.sqlite_file import refusal
+from bandana.flows.running.store import Store, write_whole
+from bandana.flows.running.temporary_server import unfinished
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import SECRET, pinned
 from bandana.flows.spec.plan import played_cells
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.play import is_played
 from bandana.flows.suites.work import evidence_of
+from bandana.flows.tracking.address import TrackingAddress
+from bandana.flows.tracking.client import TrackingStore, probe
 from bandana.flows.tracking.errors import TrackingError
-from bandana.flows.tracking.tracker import Tracker
 
 _PORTS = {4200: "bandana serve", 5000: "bandana ui"}
 _SHOWN = ("prefect", "mlflow", "numpy", "scipy", "numba")
@@ -61,7 +65,9 @@ def examine(folder: DataFolder | None) -> list[Finding]:
     return [
         *found,
         *_disk(folder),
+        *_permissions(folder),
         *_databases(folder),
+        *_results(folder),
         *_tracking(folder),
         *_unfinished(folder),
         *_locks(folder),
@@ -157,16 +163,62 @@ def _databases(folder: DataFolder) -> Iterator[Finding]:
                 "restore it from a copy" if path.parent.name == "books" else "move it away; the next command makes a new one"
             )
             said = "whole" if why is None else f"damaged ({why}): {advice}"
-            yield Finding(str(path.relative_to(folder.root)), State.GOOD if why is None else State.BAD, said)
+            state = State.GOOD if why is None else State.BAD
+            if why is None and path.name == DATABASE:
+                state, said = _written(path)
+            yield Finding(str(path.relative_to(folder.root)), state, said)
+
+
+def _written(path: Path) -> tuple[State, str]:
+    """Whether Prefect's database can be read and written, and what to do if not."""
+    if unfinished(path.parent).exists():
+        return State.NOTE, "its first start was interrupted; the next one lays out its tables anew"
+    reason = refusal(path, "alembic_version")
+    if reason is None:
+        return State.GOOD, "whole; it can be read and written"
+    if "no such table" in reason:
+        return State.NOTE, "it has no tables yet; the next run lays them out"
+    return State.BAD, f"it cannot be written ({reason}): check its permissions and its disk, and what else has it open"
+
+
+def _permissions(folder: DataFolder) -> Iterator[Finding]:
+    """Who else may read the folder: its results are computed from private rows if there is a secret or a book."""
+    mode = stat.S_IMODE(folder.root.stat().st_mode)
+    if not mode & 0o055:
+        yield Finding("permissions", State.GOOD, f"the data folder is for its owner alone (mode {mode:04o})")
+    elif (folder.root / SECRET).exists() or (folder.root / "books").is_dir():
+        said = f"other users may read results on private data (mode {mode:04o}): `chmod 700 {folder.root}`"
+        yield Finding("permissions", State.NOTE, said)
+    else:
+        yield Finding("permissions", State.GOOD, f"other users may look in (mode {mode:04o}); no private data was used yet")
+
+
+def _results(folder: DataFolder) -> Iterator[Finding]:
+    """Reads one result of each kind, and writes a file and removes it."""
+    place = folder.results if folder.results.is_dir() else folder.root
+    trial = place / f"{scratch.prefix('doctor')}{scratch.SUFFIX}"
+    try:
+        for path in (next(kind.glob("*.npz"), None) for kind in folder.results.glob("*/")):
+            if path is not None:
+                path.read_bytes()
+        write_whole(trial, b"doctor")
+        whole = trial.read_bytes() == b"doctor"
+        trial.unlink()
+    except OSError as error:
+        said = f"cannot be read or written ({error.strerror}: {error.filename}): check its permissions and its disk"
+        yield Finding("results", State.BAD, said)
+    else:
+        said = "can be read and written" if whole else "the disk returns other bytes than were written: check it"
+        yield Finding("results", State.GOOD if whole else State.BAD, said)
 
 
 def _tracking(folder: DataFolder) -> Iterator[Finding]:
     try:
-        Tracker.check(folder.root)
+        said = probe(TrackingStore(TrackingAddress.chosen(folder.root), folder.root))
     except (TrackingError, SpecError) as error:
         yield Finding("MLflow", State.BAD, " ".join(str(error).split()))
     else:
-        yield Finding("MLflow", State.GOOD, "its store answers")
+        yield Finding("MLflow", State.GOOD, said)
 
 
 def _unfinished(folder: DataFolder) -> Iterator[Finding]:

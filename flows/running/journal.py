@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bandana.flows.keys import checkout, provenance
+from bandana.flows.running.private_files import make_folder, mode_in
 from bandana.flows.running.settings import is_anonymous
 
 
@@ -26,8 +27,8 @@ class Journal:
     def write(self, event: str, **facts: Any) -> None:
         """Appends one event; a line is written whole."""
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        make_folder(self._path.parent)
+        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode_in(self._path.parent))
         try:
             os.write(handle, line.encode() + b"\n")
         finally:

@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any
 from bandana.flows.running import login as logins
 from bandana.flows.running.interrupt import server_ended, stop
 from bandana.flows.running.prefect_health import check_database
+from bandana.flows.running.private_files import make_file, make_folder, umask_in
 from bandana.flows.running.processes import Process, descendants, end, end_with
 from bandana.flows.running.scratch import is_alive
-from bandana.flows.running.temporary_server import last_line
+from bandana.flows.running.temporary_server import last_line, laying_out
 from bandana.flows.spec.mistakes import SpecError
 
 if TYPE_CHECKING:
@@ -100,22 +101,29 @@ def server(port: int, log: Path) -> Iterator[str]:
       RuntimeError: it ended, or did not answer in time; the message holds its last line.
     """
     check_port(port)
-    log.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(log.parent)
+    make_file(log)
     check_database(log.parent)
     previous = signal.signal(signal.SIGTERM, _exit)
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
+    starting = ExitStack()
+    mark = starting.enter_context(laying_out(log.parent))
     with log.open("ab") as sink:
         # In a session of its own: Ctrl-C reaches us alone, and the server ends after the runs that report to it.
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True, preexec_fn=_end_with_parent
-        )
+            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True, preexec_fn=_end_with_parent,
+            umask=umask_in(log.parent),
+        )  # fmt: skip
     stopping = threading.Event()
     try:
         _wait_until_healthy(process, f"http://{HOST}:{port}/api/health", log)
+        mark.unlink(missing_ok=True)
+        starting.close()
         _watch(process, log, stopping)
         yield f"http://{HOST}:{port}"
     finally:
         stopping.set()
+        starting.close()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _stop(process)
         signal.signal(signal.SIGTERM, previous)

@@ -64,9 +64,10 @@ class DataFolder:
 
     @classmethod
     def open(cls, root: Path | str | None = None) -> DataFolder:
-        """Creates the folder where it is missing; None means `bandana_data` in the current directory."""
+        """Creates the folder where it is missing, with mode 0700; None means `bandana_data` in the current directory."""
         folder = cls(data_root(root))
-        folder.root.mkdir(parents=True, exist_ok=True)
+        folder.root.parent.mkdir(parents=True, exist_ok=True)
+        folder.root.mkdir(0o700, exist_ok=True)
         return folder
 
     @property

@@ -23,6 +23,7 @@ import numpy as np
 from bandana.audits.contents import DESCRIPTION
 from bandana.flows.keys.content import canonical
 from bandana.flows.running import scratch
+from bandana.flows.running.private_files import make_folder
 from bandana.flows.running.settings import is_anonymous
 
 _ENDING = ".npz"
@@ -54,7 +55,7 @@ def write_first(path: Path, content: bytes, is_whole: Callable[[Path], bool]) ->
 @contextmanager
 def _written_beside(path: Path, content: bytes) -> Iterator[Path]:
     """A file of that content in the same folder, which is gone afterwards unless it was moved."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     handle, name = tempfile.mkstemp(scratch.SUFFIX, scratch.prefix(path.name), path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -68,7 +69,7 @@ def _written_beside(path: Path, content: bytes) -> Iterator[Path]:
 
 def link(source: Path, target: Path) -> None:
     """Gives a file a second name; a copy where the file system knows no links."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     temporary = target.with_name(f"{scratch.prefix(target.name)}{threading.get_ident()}{scratch.SUFFIX}")
     temporary.unlink(missing_ok=True)
     try:

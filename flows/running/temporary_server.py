@@ -13,11 +13,12 @@ import gc
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 _HOST = "127.0.0.1"
@@ -81,11 +82,12 @@ def spawn(home: Path) -> tuple[subprocess.Popen[bytes], dict[str, str]]:
 
     The settings are the address that it will answer at, and a login that lives in the environment of our processes alone.
     """
-    from bandana.flows.running import (
-        login as logins,  # here: the server itself, which runs this file, need not find the package
-    )
+    # Here: the server itself, which runs this file, need not find the package.
+    from bandana.flows.running import login as logins
+    from bandana.flows.running.private_files import make_file, make_folder, umask_in
 
-    home.mkdir(parents=True, exist_ok=True)
+    make_folder(home)
+    make_file(home / _LOG)
     login = logins.draw()
     with socket.create_server((_HOST, 0), backlog=128) as listening, (home / _LOG).open("ab") as sink:
         port = listening.getsockname()[1]
@@ -94,7 +96,7 @@ def spawn(home: Path) -> tuple[subprocess.Popen[bytes], dict[str, str]]:
             [sys.executable, "-P", __file__, str(listening.fileno())],
             env={**os.environ, **_SETTINGS, **logins.server_settings(login, port), "PREFECT_HOME": str(home)},
             pass_fds=[listening.fileno()],
-            stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True, umask=umask_in(home),
         )  # fmt: skip
         return process, {"PREFECT_API_URL": f"http://{_HOST}:{port}/api", logins.CLIENT: login}
 
@@ -152,14 +154,48 @@ def _serve(listening: int) -> None:
         """Lays out its database, or finds it laid out, while no other server of this home does."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            with open(Path(os.environ["PREFECT_HOME"], "server.lock"), "w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with laying_out(Path(os.environ["PREFECT_HOME"])) as mark:
                 await super().startup(sockets)
+                if not self.should_exit:
+                    mark.unlink(missing_ok=True)
             gc.freeze()
             gc.enable()
 
     config = uvicorn.Config(create_app, factory=True, log_level="error", lifespan="on")
     OneAtATime(config).run([socket.socket(fileno=listening)])
+
+
+def unfinished(home: Path) -> Path:
+    """The mark beside a database of Prefect that was begun; it is removed once the server has laid out all tables."""
+    return home / "prefect.db.unfinished"
+
+
+@contextmanager
+def laying_out(home: Path) -> Iterator[Path]:
+    """Keeps other servers of a home waiting while one starts, and empties a database that a kill left half laid out.
+
+    A few of Prefect's migrations commit halfway and cannot be repeated. A mark, which is yielded, stands beside a new
+    database; the caller removes it once the server has started. A database that holds flows is never emptied.
+    """
+    database, mark = home / "prefect.db", unfinished(home)
+    with open(home / "server.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not database.exists():
+            mark.touch()
+        elif mark.exists():
+            with closing(sqlite3.connect(database)) as half, closing(sqlite3.connect(":memory:")) as empty:
+                if not _holds_flows(half):
+                    empty.backup(half)
+        yield mark
+
+
+def _holds_flows(database: sqlite3.Connection) -> bool:
+    try:
+        return database.execute("SELECT 1 FROM flow LIMIT 1").fetchone() is not None
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
+        return False
 
 
 def _end_with_parent() -> None:

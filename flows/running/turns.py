@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bandana.flows.running.private_files import make_folder
+
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
@@ -15,7 +17,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
     The folder itself is locked, so no file is left behind.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

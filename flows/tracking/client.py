@@ -13,8 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bandana.flows.running.private_files import make_file
+from bandana.flows.running.sqlite_file import refusal
 from bandana.flows.tracking.address import TrackingAddress, default_artifacts
 from bandana.flows.tracking.errors import Patient, TrackingError, advice
+from bandana.flows.tracking.layout import Tables, lay_out, tables_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -53,18 +56,27 @@ class TrackingStore:
     @cached_property
     def impatient(self) -> MlflowClient:
         """MLflow's client itself, whose calls fail at once."""
-        names = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
-        for name, value in zip(names, (self.address.user, self.address.password), strict=True):
-            if value:
-                os.environ[name] = value
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
+        self._set_environment()
         from mlflow import MlflowClient  # 2 seconds: not when `--help` is all that is asked
 
         logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # "Creating tables", tracebacks
         logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
         with default_artifacts(None if self.address.artifacts is None else self.artifact_location("")):
             return MlflowClient(tracking_uri=self.uri)
+
+    def lay_out(self) -> None:
+        """Gives a SQLite store its tables where they are missing; call while no other process of ours does."""
+        if self.address.database is not None:
+            self._set_environment()
+            lay_out(self.address.database)
+
+    def _set_environment(self) -> None:
+        names = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
+        for name, value in zip(names, (self.address.user, self.address.password), strict=True):
+            if value:
+                os.environ[name] = value
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
 
     @property
     def uri(self) -> str:
@@ -99,7 +111,11 @@ class TrackingStore:
 
 
 def touch(address: TrackingAddress) -> None:
-    """Touches the store once: MLflow itself would try a broken one for minutes before it says so."""
+    """Touches the store once: MLflow itself would try a broken one for minutes before it says so.
+
+    Raises:
+      TrackingError: an upgrade of a SQLite store was interrupted; MLflow can neither use nor upgrade it.
+    """
     if address.kind == "http":
         try:
             with urllib.request.urlopen(f"{address.uri}/health", timeout=10):
@@ -116,6 +132,7 @@ def touch(address: TrackingAddress) -> None:
             engine.dispose()
     else:
         assert address.database is not None
+        make_file(address.database)  # SQLite gives its journals the same mode
         with closing(sqlite3.connect(address.database, timeout=_SQLITE_PATIENCE, isolation_level=None)) as database:
             database.execute("BEGIN IMMEDIATE")
             database.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -123,6 +140,51 @@ def touch(address: TrackingAddress) -> None:
             # As durable as SQLite's default, at a third of its waits for the disk; and whoever reads keeps nobody waiting.
             with suppress(sqlite3.OperationalError):  # a file system that cannot: then as before
                 database.execute("PRAGMA journal_mode = WAL")
+        if tables_of(address.database) is Tables.TORN:
+            raise TrackingError(
+                f"{Tables.TORN.value} in {address.database}: put back the copy from before `mlflow db upgrade`, or move the "
+                "file away; finished results are kept and logged anew"
+            )
+
+
+def probe(store: TrackingStore) -> str:
+    """Reads a store, and writes to it in a transaction that is rolled back; returns which of it was done, in one line.
+
+    Nothing is laid out.
+
+    Raises:
+      TrackingError: the store cannot be read or written, or a kill left a part of its tables.
+    """
+    address = store.address
+    with store.explained():
+        if address.database is not None:
+            tables = tables_of(address.database)
+            if tables is Tables.NONE:
+                return f"{tables.value}; the next run lays them out"
+            if tables is Tables.PART:
+                raise TrackingError(f"{address.database}: {tables.value}; the next `bandana run` lays them out anew")
+        touch(address)
+        store.client.search_experiments(max_results=1)
+        if address.kind == "http":
+            return "its server answers and lists experiments; whether it takes runs shows when one is written"
+        if address.database is not None:
+            if (reason := refusal(address.database, "experiments")) is not None:
+                raise TrackingError(f"{address.database} cannot be written ({reason}): check its permissions and its disk")
+        else:
+            _write_nothing(address)
+    return "its store can be read and written"
+
+
+def _write_nothing(address: TrackingAddress) -> None:
+    from sqlalchemy import create_engine, text
+
+    engine = create_engine(address.uri)
+    try:
+        with engine.connect() as connection:
+            connection.execute(text("UPDATE experiments SET name = name WHERE experiment_id = 0"))
+            connection.rollback()
+    finally:
+        engine.dispose()
 
 
 def pages(search: Any, **arguments: Any) -> list[Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandana.flows.running import scratch
+from bandana.flows.running.private_files import mode_in
 from bandana.flows.spec.spec import is_finite
 from bandana.flows.tracking.client import TAG_LENGTH, TrackingStore
 from bandana.flows.tracking.errors import Patient
@@ -130,6 +131,7 @@ class Contents:
                     return
                 table = pd.concat([held, table], ignore_index=True)
             path = Path(folder) / _CURVES
+            path.touch(mode_in(self._store.root))  # the artifact gets the same mode
             table.to_parquet(path, index=False)
             self._store_artifact(run, path)
 

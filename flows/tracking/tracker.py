@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bandana.flows.running import scratch
+from bandana.flows.running.private_files import make_folder
 from bandana.flows.running.settings import is_anonymous
 from bandana.flows.tracking.address import TrackingAddress
 from bandana.flows.tracking.client import TrackingStore, pages, touch
@@ -55,9 +56,10 @@ class Tracker:
         self._superseded = Superseded(self._store, self._locks)
         with self._store.explained():
             for folder in (locks, self._store.root):
-                folder.mkdir(parents=True, exist_ok=True)
+                make_folder(folder)
             touch(self.address)
             with self._locks.hold("store"):  # a fresh database is laid out by one process
+                self._store.lay_out()
                 self._store.client.search_experiments(max_results=1)
 
     @classmethod
@@ -80,7 +82,7 @@ class Tracker:
         """
         store = TrackingStore(TrackingAddress.chosen(data_dir), data_dir)
         with store.explained():
-            store.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(store.folder)
             touch(store.address)
 
     def experiment(self, suite: str, description: str) -> str:

@@ -2,16 +2,17 @@
 
 import fcntl
 import re
+import sqlite3
 import time
 import urllib.request
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from intruder import ask, is_refused, is_refused_a_stream
 
 from bandana.flows.running import temporary_server
-from bandana.flows.running.temporary_server import spawn, start
+from bandana.flows.running.temporary_server import laying_out, spawn, start, unfinished
 
 
 @pytest.fixture
@@ -112,6 +113,8 @@ def test_its_first_answer_waits_for_it_and_it_ends_with_its_input(tmp_path):
     address, login = settings["PREFECT_API_URL"], settings["PREFECT_API_AUTH_STRING"]
     with urllib.request.urlopen(f"{address}/health", timeout=240) as answer:
         assert answer.read() == b"true"
+    assert not unfinished(tmp_path).exists()
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "server.log", *tmp_path.glob("prefect.db*"))} == {0o600}
     assert is_refused(address)
     assert is_refused_a_stream(address, login)
     assert ask(address, "/deployments/filter", {}, login=login).body == []
@@ -140,3 +143,38 @@ def test_two_at_once_lay_out_one_database(tmp_path):
     for process, _ in spawned:
         process.stdin.close()
         process.wait(30)
+
+
+def _tables(home):
+    with closing(sqlite3.connect(home / "prefect.db")) as database:
+        return [name for (name,) in database.execute("SELECT name FROM sqlite_master ORDER BY name")]
+
+
+def _begin(home, flows):
+    """A database of which a killed server laid out a part."""
+    with laying_out(home) as mark, closing(sqlite3.connect(home / "prefect.db")) as database:
+        assert mark.exists()
+        database.executescript("CREATE TABLE alembic_version (version_num); CREATE TABLE flow (id);")
+        database.executemany("INSERT INTO flow VALUES (?)", [(flow,) for flow in flows])
+        database.commit()
+
+
+def test_a_database_that_a_kill_left_half_laid_out_is_begun_anew(tmp_path):
+    _begin(tmp_path, [])
+    with laying_out(tmp_path) as mark:
+        assert _tables(tmp_path) == []
+        mark.unlink()
+    assert not unfinished(tmp_path).exists()
+
+
+def test_a_database_that_holds_flows_or_was_laid_out_is_never_emptied(tmp_path):
+    _begin(tmp_path, ["mine"])
+    with laying_out(tmp_path) as mark:
+        assert _tables(tmp_path) == ["alembic_version", "flow"]
+        mark.unlink()
+    with closing(sqlite3.connect(tmp_path / "prefect.db")) as database:
+        database.execute("DELETE FROM flow")
+        database.commit()
+    with laying_out(tmp_path) as mark:
+        assert not mark.exists()
+        assert _tables(tmp_path) == ["alembic_version", "flow"]
