@@ -21,7 +21,11 @@ from bandana.privacy_core import ApproxDP, GaussianEvent
 pytest.importorskip("psycopg2", reason='no PostgreSQL driver: pip install "bandana[postgres]"')
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 BUDGET, DATA = ApproxDP(3.0, 1e-6), DataSet(b"a,b\n0,1\n", "people.csv")
-CHARGE = Charge({GaussianEvent(5.0): 1}, 0, 1, {"suite": "s", "cell": "c", "key": "k", "replications": 1, "relation": "r"})
+CHARGE = Charge(
+    {GaussianEvent(5.0): 1}, 0, 1,
+    {"suite": "s", "cell": "c", "block": 0, "key": "k", "replications": 1, "relation": "r", "trust": "central",
+     "noise": "secure", "seed": None},
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
