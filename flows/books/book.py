@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from bandana.flows.books.chain import (
     CHECKPOINT,
     EXTENDED,
     FORMAT,
+    LONG_REST,
     OPENED,
     REPAIRED,
     SETTLED,
@@ -28,6 +30,7 @@ from bandana.flows.books.chain import (
     check_head,
     following,
     last_in_time,
+    time_of,
 )
 from bandana.flows.books.spending import Budget, Charge
 from bandana.flows.books.storage import Storage, Writer
@@ -165,6 +168,9 @@ class BudgetBook:
             self._check_place(data)
             if entries := self._storage.entries():
                 self._checked(entries)
+                if (rest := now() - time_of(entries[-1])) > LONG_REST:
+                    said = f"the last entry is {rest.days:,} days old; if the clock here is ahead, set it before runs are dated"
+                    warnings.warn(f"{self.name}: {said}", stacklevel=2)
         with self._writing(data) as (writer, state):
             _refuse(writer, state, charges, what)
 

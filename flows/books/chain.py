@@ -21,6 +21,8 @@ CHECKPOINT, REPAIRED = "checkpoint", "repaired"
 _KINDS = (OPENED, CHARGED, SETTLED, EXTENDED, CHECKPOINT, REPAIRED)
 CLOCK_SLACK = timedelta(minutes=5)
 """How far the clocks of machines that share a book may differ."""
+LONG_REST = timedelta(days=400)
+"""A book that has rested for longer is more likely to meet a clock that is ahead."""
 
 
 class BookError(RuntimeError):
@@ -99,6 +101,25 @@ def last_in_time(entries: Sequence[Entry], now: datetime) -> int:
         if time_of(entry) <= now + CLOCK_SLACK:
             return entry.number
     return 0
+
+
+def clock_notes(entries: Sequence[Entry], now: datetime) -> list[str]:
+    """What the times of a chain tell of clocks that were ahead, one line each; none where nothing is odd."""
+    notes, trusted = [], len(entries)
+    for place in range(len(entries) - 1, -1, -1):
+        entry = entries[place]
+        if entry.kind == REPAIRED:
+            notes.append(f"entry {entry.number}, a repair: {entry.facts['note']}")
+            trusted = min(trusted, int(entry.facts["after"]))
+        elif 0 < place < trusted and (rest := time_of(entry) - time_of(entries[place - 1])) > LONG_REST:
+            notes.append(f"entry {entry.number} lies {rest.days:,} days after the one before it: a clock may have been ahead")
+    notes.reverse()
+    if (after := last_in_time(entries, now)) != entries[-1].number:
+        notes.append(
+            f"the clock here shows {now:%Y-%m-%d %H:%M} UTC, and the entries after {after} are dated ahead of it, the last one "
+            f"{entries[-1].time[:10]}: set the clock, or if it is right, run `bandana book repair BOOK`"
+        )
+    return notes
 
 
 def check_seal(entry: Entry) -> None:

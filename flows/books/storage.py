@@ -224,7 +224,9 @@ class Writer:
 def _rows(connection: Connection, book: str, *conditions: ColumnElement[bool] | TextClause) -> list[Entry]:
     """Entries in order."""
     columns = [_ENTRIES.c[name] for name in Entry._fields]
-    wanted = select(*columns).where(_ENTRIES.c.book == book, *conditions).order_by(_ENTRIES.c.number)
+    wanted = select(*columns).where(_ENTRIES.c.book == book, *conditions)
+    if not any(isinstance(condition, TextClause) for condition in conditions):  # SQLite would order by a slower index
+        wanted = wanted.order_by(_ENTRIES.c.number)
     return [Entry(*row) for row in connection.execute(wanted)]
 
 
