@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Self
 
 from bandana.flows.books import spending
-from bandana.flows.books.bodies import Body, Charged, Checkpoint, Events, Extended, Limit, Opened, Settled, body_of, reason
+from bandana.flows.books.bodies import Body, Charged, Checkpoint, Events, Extended, Limit, Opened, Repaired, Settled, body_of, reason
 from bandana.flows.books.chain import CHECKPOINT, SETTLED, BookError, Entry
 from bandana.flows.books.spending import Budget, Charge
 from bandana.flows.keys.content import canonical
@@ -18,7 +18,7 @@ from bandana.privacy_core import ApproxDP, Event, PureDP
 from bandana.privacy_core.spending import filterable
 
 EVERY = 64
-"""Fewest entries between two checkpoints; where a checkpoint is long, there are more, so that it doubles a book at most."""
+"""Fewest entries between two checkpoints; after a long checkpoint there are more, until they are as long as it is."""
 
 
 @dataclass
@@ -86,6 +86,8 @@ class Balance:
                 self.spent.setdefault((charge.start, charge.stop), Counter()).update(charge.events)
             case Settled():
                 self._settle(entry, body)
+            case Repaired() if body.after >= entry.number:
+                raise BookError(reason(entry, f"after: {body.after} is no entry before it"))
             case Checkpoint() if is_taken:
                 self.data, self.relation = body.data, body.relation
                 for start, stop, events in body.spent:
