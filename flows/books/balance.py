@@ -10,7 +10,19 @@ from functools import lru_cache
 from typing import Any, Self
 
 from bandana.flows.books import spending
-from bandana.flows.books.bodies import Body, Charged, Checkpoint, Events, Extended, Limit, Opened, Repaired, Settled, body_of, reason
+from bandana.flows.books.bodies import (
+    Body,
+    Charged,
+    Checkpoint,
+    Events,
+    Extended,
+    Limit,
+    Opened,
+    Repaired,
+    Settled,
+    body_of,
+    reason,
+)
 from bandana.flows.books.chain import CHECKPOINT, SETTLED, BookError, Entry
 from bandana.flows.books.spending import Budget, Charge
 from bandana.flows.keys.content import canonical
@@ -19,6 +31,9 @@ from bandana.privacy_core.spending import filterable
 
 EVERY = 64
 """Fewest entries between two checkpoints; after a long checkpoint there are more, until they are as long as it is."""
+
+_COSTS = 1e-100, 1e12
+"""Least and most of what a charge may cost in the budget's currency; beyond, accountants have no numbers."""
 
 
 @dataclass
@@ -91,9 +106,11 @@ class Balance:
             case Checkpoint() if is_taken:
                 self.data, self.relation = body.data, body.relation
                 for start, stop, events in body.spent:
-                    self.spent[start, stop] = self._read(entry, events, is_sum=True)
+                    self.spent[start, stop] = Counter(self._read(entry, events))
             case Checkpoint() if canonical(self.body()) != entry.body:
-                raise BookError(reason(entry, "it is not what the entries before it add up to; restore the book from a copy"))
+                raise BookError(
+                    reason(entry, "it is not what the entries before it add up to; restore the book from a copy")
+                )
 
     def _settle(self, entry: Entry, body: Settled) -> None:
         charge, earlier = self.charges.get(body.entry), self.settled.get(body.entry)
@@ -115,19 +132,20 @@ class Balance:
             raise BookError(reason(entry, "events: it charges nothing"))
         return Charge(events, *body.records, body.facts, entry.number)
 
-    def _read(self, entry: Entry, events: Events, *, is_sum: bool = False) -> Counter[Event]:
+    def _read(self, entry: Entry, events: Events) -> Counter[Event]:
         try:
-            return spending.read(events) if is_sum else _affordable(canonical(events), self.budget)
+            return _countable(canonical(events), self.budget)
         except (ValueError, ArithmeticError) as error:
             raise BookError(reason(entry, f"events: {error}")) from error
 
 
 @lru_cache(maxsize=4096)
-def _affordable(text: str, budget: Budget) -> Counter[Event]:
-    """Events from JSON that the budget covers; a book has thousands of the same few. Nobody changes the answer."""
+def _countable(text: str, budget: Budget) -> Counter[Event]:
+    """Events from JSON that the budget can count; a book has thousands of the same few. Nobody changes the answer."""
     events = spending.read(json.loads(text))
-    if spending.is_over(spending.cost_of_all(events, budget), budget):
-        raise ValueError(f"they alone exceed the budget of {budget}")
+    least, most = _COSTS
+    if events and not least < (cost := spending.cost_of_all(events, budget)) < most:
+        raise ValueError(f"no accountant counts their cost, {cost:g}")
     return events
 
 

@@ -61,6 +61,8 @@ class Opened(_Body):
 class Charged(_Body):
     """The most that a block of replicates may cost the records of a span."""
 
+    model_config = ConfigDict(extra="allow")
+
     suite: str
     cell: str
     block: Row
@@ -75,7 +77,7 @@ class Charged(_Body):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Who is charged: all but the records and the events."""
+        """Who is charged: all but the records and the events, with whatever else the entry states."""
         return self.model_dump(exclude={"records", "events"})
 
 

@@ -34,7 +34,7 @@ from bandana.flows.books.chain import (
 )
 from bandana.flows.books.spending import Budget, Charge
 from bandana.flows.books.storage import Storage, Writer
-from bandana.privacy_core import ApproxDP, Event, PureDP
+from bandana.privacy_core import Event, PureDP
 
 
 def now() -> datetime:
@@ -165,11 +165,12 @@ class BudgetBook:
           BookError: it would overspend, or the book, whose whole chain is checked here, cannot be used.
         """
         with _named(self.name):
-            self._check_place(data)
             if entries := self._storage.entries():
                 self._checked(entries)
                 if (rest := now() - time_of(entries[-1])) > LONG_REST:
-                    said = f"the last entry is {rest.days:,} days old; if the clock here is ahead, set it before runs are dated"
+                    said = (
+                        f"the last entry is {rest.days:,} days old; if the clock here is ahead, set it before runs are dated"
+                    )
                     warnings.warn(f"{self.name}: {said}", stacklevel=2)
         with self._writing(data) as (writer, state):
             _refuse(writer, state, charges, what)
@@ -192,7 +193,7 @@ class BudgetBook:
         """
         with self._writing(data, charged.number) as (writer, _):
             check_head(writer.entries, charged.number, charged.hash, "the run that it charged")
-            if earlier := writer.with_field("entry", [str(charged.number)]):
+            if earlier := writer.with_field(SETTLED, "entry", [str(charged.number)]):
                 raise BookError(f"entry {charged.number} was settled by entry {earlier[0].number}; a charge is settled once")
             body = {"entry": charged.number, "events": spending.written(events)}
             return self._append(writer, SETTLED, body)
@@ -209,7 +210,9 @@ class BudgetBook:
             time = now()
             after = last_in_time(writer.entries, time)
             if after == writer.entries[-1].number:
-                raise BookError(f"there is nothing to repair: its last entry is not ahead of the clock here ({time:%F %H:%M} UTC)")
+                raise BookError(
+                    f"there is nothing to repair: its last entry is not ahead of the clock here ({time:%F %H:%M} UTC)"
+                )
             note = f"clock was ahead: times after entry {after} are not to be trusted; time goes on from now"
             writer.append(following(writer.entries, REPAIRED, {"after": after, "note": note}, time))
             return _receipt(writer)
@@ -233,6 +236,7 @@ class BudgetBook:
                 state = self._checked(writer.entries, writer.since)
                 self._check_data(writer, data)
                 yield writer, state
+                Balance.of(writer.entries, writer.since)  # what a later run would refuse to read is not stored
             if data.heads is not None:  # committed
                 witness.note(data.heads, data.digest, self._storage.place, writer.entries[0].hash, writer.entries[-1])
 
@@ -279,7 +283,6 @@ class BudgetBook:
             carried = Balance.of(writer.entries, writer.since).body()
             writer.append(following(writer.entries, CHECKPOINT, carried, now()))
         writer.append(following(writer.entries, kind, body, now()))
-        Balance.of(writer.entries, writer.since)  # what a later run would refuse to read is not written
         return _receipt(writer)
 
 
@@ -319,7 +322,7 @@ def _refuse_seed(writer: Writer, charges: Sequence[Charge]) -> None:
     for charge in charges:
         if charge.facts.get("seed"):
             keys.setdefault(charge.facts["seed"], set()).add(charge.facts["key"])
-    for entry in writer.with_field("seed", keys):
+    for entry in writer.with_field(CHARGED, "seed", keys):
         other = body_of(entry)
         if keys[other.seed] != {other.key}:
             raise BookError(

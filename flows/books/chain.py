@@ -68,8 +68,8 @@ def following(entries: Sequence[Entry], kind: str, body: dict[str, Any], now: da
         if kind != REPAIRED:
             if now + CLOCK_SLACK < shown:
                 raise BookError(
-                    f"the clock here shows {now:%Y-%m-%d %H:%M} UTC, before the last entry of {shown:%Y-%m-%d %H:%M}: set it; "
-                    "if it is right, run `bandana book repair BOOK`"
+                    f"the clock here shows {now:%Y-%m-%d %H:%M} UTC, before the last entry of {shown:%Y-%m-%d %H:%M}: set "
+                    "it; if it is right, run `bandana book repair BOOK`"
                 )
             time = max(now, shown)
     text, stated = canonical(body), time.astimezone(UTC).isoformat(timespec="microseconds")
@@ -112,12 +112,14 @@ def clock_notes(entries: Sequence[Entry], now: datetime) -> list[str]:
             notes.append(f"entry {entry.number}, a repair: {entry.facts['note']}")
             trusted = min(trusted, int(entry.facts["after"]))
         elif 0 < place < trusted and (rest := time_of(entry) - time_of(entries[place - 1])) > LONG_REST:
-            notes.append(f"entry {entry.number} lies {rest.days:,} days after the one before it: a clock may have been ahead")
+            notes.append(
+                f"entry {entry.number} lies {rest.days:,} days after the one before it: a clock may have been ahead"
+            )
     notes.reverse()
     if (after := last_in_time(entries, now)) != entries[-1].number:
         notes.append(
-            f"the clock here shows {now:%Y-%m-%d %H:%M} UTC, and the entries after {after} are dated ahead of it, the last one "
-            f"{entries[-1].time[:10]}: set the clock, or if it is right, run `bandana book repair BOOK`"
+            f"the clock here shows {now:%Y-%m-%d %H:%M} UTC, and the entries after {after} are dated ahead of it, the last "
+            f"one {entries[-1].time[:10]}: set the clock, or if it is right, run `bandana book repair BOOK`"
         )
     return notes
 
@@ -130,7 +132,9 @@ def check_seal(entry: Entry) -> None:
     """
     number, *texts = entry
     if type(number) is not int or not all(isinstance(text, str) for text in texts):
-        raise BookError(f"entry {str(number)[:20]} has a field that is no text: the book was changed; restore it from a copy")
+        raise BookError(
+            f"entry {str(number)[:20]} has a field that is no text: the book was changed; restore it from a copy"
+        )
     if entry.hash != seal(*entry[:5]):
         raise BookError(f"entry {number} was changed after it was written; restore the book from a copy")
 
@@ -179,6 +183,4 @@ def check_head(entries: Sequence[Entry], number: int, seal_seen: str, seen_by: s
     if entries[place : place + 1] and entries[place].number == number and entries[place].hash == seal_seen:
         return
     found = f"ends with entry {last}" if number > last else f"has another entry {number}"
-    raise BookError(
-        f"it {found}, but {seen_by} saw entry {number} ({seal_seen[:12]}): it was cut or replaced; restore it"
-    )
+    raise BookError(f"it {found}, but {seen_by} saw entry {number} ({seal_seen[:12]}): it was cut or replaced; restore it")

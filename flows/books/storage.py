@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urldefrag, urlsplit
@@ -31,7 +31,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from bandana.flows.books.chain import CHARGED, CHECKPOINT, SETTLED, BookError, Entry, check_seal
+from bandana.flows.books.chain import CHECKPOINT, BookError, Entry, check_seal
 
 PATIENCE = 30.0
 """Seconds to wait for another process that writes."""
@@ -47,8 +47,8 @@ _SALTS = Table(
     "book_salts", _TABLES, Column("book", String(120), primary_key=True), Column("salt", LargeBinary, nullable=False)
 )
 _FILE = "book"
-_INDEXED = {"seed": CHARGED, "entry": SETTLED}
-"""Fields of bodies that are looked up in all entries of a kind, by an index that the database itself keeps."""
+_INDEXED = ("seed", "entry")
+"""Fields of bodies by which entries are looked up, with an index that the database itself keeps."""
 _AT_ONCE = 500
 """Values in one query."""
 
@@ -114,7 +114,8 @@ class Storage:
 
     def _last(self, connection: Connection, kind: str) -> int | None:
         of_kind = select(_ENTRIES.c.number).where(_ENTRIES.c.book == self._book, _ENTRIES.c.kind == kind)
-        return connection.execute(of_kind.order_by(_ENTRIES.c.number.desc()).limit(1)).scalar()
+        number: int | None = connection.execute(of_kind.order_by(_ENTRIES.c.number.desc()).limit(1)).scalar()
+        return number
 
     @contextmanager
     def _connected(self, *, is_writer: bool = False) -> Iterator[Connection]:
@@ -181,14 +182,14 @@ class Writer:
             raise BookError(f"entry {min(gone)} is missing or out of order: the book was changed; restore it from a copy")
         self.entries = sorted([*fetched, *self.entries])
 
-    def with_field(self, name: str, values: Iterable[str]) -> list[Entry]:
-        """All entries whose body has one of the values in a field, `seed` of charges or `entry` of settlements.
+    def with_field(self, kind: str, name: str, values: Iterable[str]) -> list[Entry]:
+        """All entries of a kind whose body has one of the values, as text, in a field.
 
         Raises:
           BookError: one was changed.
         """
         wanted = sorted(set(values))
-        of_kind, is_one = _ENTRIES.c.kind == _INDEXED[name], text(f"{_expression(self._connection, name)} IN :values")
+        of_kind, is_one = _ENTRIES.c.kind == kind, text(f"{_expression(self._connection, name)} IN :values")
         entries = [
             entry
             for first in range(0, len(wanted), _AT_ONCE)
