@@ -26,7 +26,7 @@ from bandana.flows.books.bodies import (
 from bandana.flows.books.chain import CHECKPOINT, SETTLED, BookError, Entry
 from bandana.flows.books.spending import Budget, Charge
 from bandana.flows.keys.content import canonical
-from bandana.privacy_core import ApproxDP, Event, PureDP
+from bandana.privacy_core import Event
 from bandana.privacy_core.spending import filterable
 
 EVERY = 64
@@ -150,7 +150,7 @@ def _countable(text: str, budget: Budget) -> Counter[Event]:
 
 
 def _budget(entry: Entry, limit: Limit) -> Budget:
-    budget = PureDP(limit.epsilon) if limit.delta is None else ApproxDP(limit.epsilon, limit.delta)
+    budget = spending.budget_of(limit.model_dump())
     try:
         filterable(budget)
     except (ValueError, ArithmeticError) as error:

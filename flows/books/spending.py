@@ -40,6 +40,11 @@ class Charge:
         return {**self.facts, "records": [self.start, self.stop], "events": written(self.events)}
 
 
+def budget_of(fields: Mapping[str, float]) -> Budget:
+    """The budget that an entry holds."""
+    return ApproxDP(fields["epsilon"], fields["delta"]) if fields.get("delta") else PureDP(fields["epsilon"])
+
+
 def written(events: Mapping[Event, int]) -> list[dict[str, Any]]:
     """Events as plain numbers and texts."""
     found: list[dict[str, Any]] = PrivacyCurve.of(events).to_dict()["records"][0] if events else []
