@@ -9,6 +9,7 @@ from rich.table import Table
 
 from benchmarks import (
     accounting,
+    book_length,
     end_to_end,
     episodes,
     false_alarms,
@@ -33,7 +34,7 @@ def main() -> int:
     chosen = parser.parse_args()
     parts = [episodes, finite_arms, linear_bandits, kernel_bandits, projected_kernel_bandits, mixture_mdps, linear_mdp]
     parts += [tabular]
-    parts += [replays, tightness, false_alarms, accounting, tracking, orchestration]
+    parts += [replays, tightness, false_alarms, accounting, tracking, orchestration, book_length]
     parts += [] if chosen.skip_demo else [end_to_end]
     results = [result for part in parts for result in part.measure()]
     if chosen.json:

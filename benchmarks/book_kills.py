@@ -20,7 +20,7 @@ import numpy as np
 import yaml
 
 from bandana.flows.books.book import BudgetBook
-from bandana.flows.books.spending import charges_of, cost_of_all
+from bandana.flows.books.spending import cost_of_all
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.own_data import pinned
@@ -120,7 +120,7 @@ def compared(folder: Path, block: Block, n_killed: int) -> Outcome:
     book = BudgetBook(item.book.place(folder / "data"))  # type: ignore[union-attr]
     booked, drawn, oracle = np.zeros(ROWS), np.zeros(ROWS), folder / "oracle"
     if book.entries():
-        for charge in charges_of(book.state().entries):
+        for charge in book.state().charges:
             booked[charge.start : charge.stop] += cost_of_all(charge.events, _BUDGET)
     if oracle.exists():
         lines = oracle.read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,22 +13,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bandana.flows.books import spending, witness
+from bandana.flows.books.balance import Balance, is_due, references
+from bandana.flows.books.bodies import body_of
 from bandana.flows.books.chain import (
     CHARGED,
+    CHECKPOINT,
     EXTENDED,
+    FORMAT,
+    LONG_REST,
     OPENED,
+    REPAIRED,
     SETTLED,
     BookError,
     Entry,
     check_chain,
     check_head,
     following,
+    last_in_time,
+    time_of,
 )
 from bandana.flows.books.spending import Budget, Charge
 from bandana.flows.books.storage import Storage, Writer
-from bandana.privacy_core import ApproxDP, Event, PureDP
-
-FORMAT = "bandana/book/1"
+from bandana.privacy_core import Event, PureDP
 
 
 def now() -> datetime:
@@ -67,15 +74,17 @@ class State:
 
     Attributes:
       name: what messages call it.
-      entries: its chain, whole.
+      entries: its chain: whole, or for a charge those from the last checkpoint on and the few before that they build upon.
       budget: what no record may exceed.
-      charges: what was paid.
+      charges: what was paid: each charge, or for a charge their sums by span.
+      relation: neighboring relation of all charges; None before the first.
     """
 
     name: str
     entries: Sequence[Entry]
     budget: Budget
     charges: Sequence[Charge]
+    relation: str | None
 
     @property
     def spent(self) -> float:
@@ -153,10 +162,18 @@ class BudgetBook:
           what: the run, for the message.
 
         Raises:
-          BookError: it would overspend, or the book cannot be used.
+          BookError: it would overspend, or the book, whose whole chain is checked here, cannot be used.
         """
-        with self._writing(data) as (_, state):
-            _refuse(state, charges, what)
+        with _named(self.name):
+            if entries := self._storage.entries():
+                self._checked(entries)
+                if (rest := now() - time_of(entries[-1])) > LONG_REST:
+                    said = (
+                        f"the last entry is {rest.days:,} days old; if the clock here is ahead, set it before runs are dated"
+                    )
+                    warnings.warn(f"{self.name}: {said}", stacklevel=2)
+        with self._writing(data) as (writer, state):
+            _refuse(writer, state, charges, what)
 
     def charge(self, charge: Charge, data: DataSet, what: str) -> Receipt:
         """Writes a charge down, in one transaction; when this returns, it is on disk, and noise may be drawn.
@@ -165,29 +182,61 @@ class BudgetBook:
           BookError: it would overspend, another run drew with the same seed, or the book cannot be used.
         """
         with self._writing(data) as (writer, state):
-            _refuse(state, [charge], what)
+            _refuse(writer, state, [charge], what)
             return self._append(writer, CHARGED, charge.body())
 
     def settle(self, charged: Receipt, events: Mapping[Event, int], data: DataSet) -> Receipt:
-        """Replaces a charge, an upper bound, by what the block drew."""
-        with self._writing(data) as (writer, _):
+        """Replaces a charge, an upper bound, by what the block drew.
+
+        Raises:
+          BookError: the charge is gone, or was settled before, or the book cannot be used.
+        """
+        with self._writing(data, charged.number) as (writer, _):
             check_head(writer.entries, charged.number, charged.hash, "the run that it charged")
+            if earlier := writer.with_field(SETTLED, "entry", [str(charged.number)]):
+                raise BookError(f"entry {charged.number} was settled by entry {earlier[0].number}; a charge is settled once")
             body = {"entry": charged.number, "events": spending.written(events)}
             return self._append(writer, SETTLED, body)
 
+    def repair(self) -> Receipt:
+        """Lets time go on from now, where a clock that was ahead locked the book; no entry is removed.
+
+        Raises:
+          BookError: there is no such book, it is damaged, or its last entry is not ahead of the clock here.
+        """
+        self.state()
+        with _named(self.name), self._storage.writing(is_whole=True) as writer:
+            self._checked(writer.entries)
+            time = now()
+            after = last_in_time(writer.entries, time)
+            if after == writer.entries[-1].number:
+                raise BookError(
+                    f"there is nothing to repair: its last entry is not ahead of the clock here ({time:%F %H:%M} UTC)"
+                )
+            note = f"clock was ahead: times after entry {after} are not to be trusted; time goes on from now"
+            writer.append(following(writer.entries, REPAIRED, {"after": after, "note": note}, time))
+            return _receipt(writer)
+
     @contextmanager
-    def _writing(self, data: DataSet) -> Iterator[tuple[Writer, State]]:
-        """A transaction on the book, checked against its data set; the book is opened if it is new."""
+    def _writing(self, data: DataSet, *numbers: int) -> Iterator[tuple[Writer, State]]:
+        """A transaction on the book, checked against its data set; the book is opened if it is new.
+
+        Entries before the last checkpoint are read only if they are noted in the data folder, or given by their numbers.
+        """
         with _named(self.name):
             self._check_place(data)
+            notes = witness.of_book(data.heads, self._storage.place)
             with self._storage.writing() as writer:
-                for seen in witness.of_book(data.heads, self._storage.place):
+                check_chain(writer.entries, writer.since)
+                writer.fetch([*references(writer.entries), *(seen.number for seen in notes), *numbers])
+                for seen in notes:
                     check_head(writer.entries, seen.number, seen.hash, "this data folder")
                 if not writer.entries:
                     self._open(writer, data)
-                state = self._checked(writer.entries)
+                state = self._checked(writer.entries, writer.since)
                 self._check_data(writer, data)
                 yield writer, state
+                Balance.of(writer.entries, writer.since)  # what a later run would refuse to read is not stored
             if data.heads is not None:  # committed
                 witness.note(data.heads, data.digest, self._storage.place, writer.entries[0].hash, writer.entries[-1])
 
@@ -219,20 +268,27 @@ class BudgetBook:
         fields = {"data": _mac(writer, data.content), "bytes": len(data.content), "budget": budget_fields(self._budget)}
         writer.append(following(writer.entries, OPENED, {"format": FORMAT, **fields}, now()))
 
-    def _checked(self, entries: Sequence[Entry]) -> State:
-        check_chain(entries)
-        facts = entries[0].facts
-        if facts.get("format") != FORMAT:
-            raise BookError(f"its format is {facts.get('format')!r}, this release reads {FORMAT!r}")
-        budget = budget_of(facts["budget"])
-        if self._budget is not None and budget_fields(self._budget) != facts["budget"]:
-            raise BookError(f"its budget is {budget}, the spec says {self._budget}: a book's budget does not change")
-        return State(self.name, entries, budget, spending.charges_of(entries))
+    def _checked(self, entries: Sequence[Entry], since: int | None = None) -> State:
+        """What entries add up to: a whole chain, which is checked, or what `_writing` checked from the entry `since` on."""
+        if since is None:
+            check_chain(entries)
+        balance = Balance.of(entries, since or 1)
+        if self._budget is not None and budget_fields(self._budget) != budget_fields(balance.budget):
+            raise BookError(f"its budget is {balance.budget}, the spec says {self._budget}: a book's budget does not change")
+        charges = list(balance.charges.values()) if since is None else balance.by_span()
+        return State(self.name, entries, balance.budget, charges, balance.relation)
 
     def _append(self, writer: Writer, kind: str, body: dict[str, Any]) -> Receipt:
-        entry = following(writer.entries, kind, body, now())
-        writer.append(entry)
-        return Receipt(writer.entries[0].hash, entry.number, entry.hash)
+        if is_due(writer.entries):
+            carried = Balance.of(writer.entries, writer.since).body()
+            writer.append(following(writer.entries, CHECKPOINT, carried, now()))
+        writer.append(following(writer.entries, kind, body, now()))
+        return _receipt(writer)
+
+
+def _receipt(writer: Writer) -> Receipt:
+    """The last entry."""
+    return Receipt(writer.entries[0].hash, writer.entries[-1].number, writer.entries[-1].hash)
 
 
 def _mac(writer: Writer, content: bytes) -> str:
@@ -240,11 +296,11 @@ def _mac(writer: Writer, content: bytes) -> str:
     return hmac.new(writer.salt(), content, sha256).hexdigest()
 
 
-def _refuse(state: State, charges: Sequence[Charge], what: str) -> None:
+def _refuse(writer: Writer, state: State, charges: Sequence[Charge], what: str) -> None:
     """Refuses charges that the budget does not cover, or that do not belong in the book."""
     budget = state.budget
-    _refuse_other_relation(state.charges, charges)
-    _refuse_seed(state.charges, charges)
+    _refuse_other_relation(state.relation, charges)
+    _refuse_seed(writer, charges)
     try:
         needs = spending.level(charges, budget)
     except ValueError as error:
@@ -260,20 +316,23 @@ def _refuse(state: State, charges: Sequence[Charge], what: str) -> None:
         )
 
 
-def _refuse_seed(known: Sequence[Charge], charges: Sequence[Charge]) -> None:
+def _refuse_seed(writer: Writer, charges: Sequence[Charge]) -> None:
     """Noise from one seed on two runs cancels in their difference; a run that was killed may draw its own again."""
-    seeds = {charge.facts["seed"]: charge for charge in reversed(known) if charge.facts.get("seed")}
+    keys: dict[str, set[str]] = {}
     for charge in charges:
-        other = seeds.get(charge.facts.get("seed"))
-        if other is not None and other.facts["key"] != charge.facts["key"]:
+        if charge.facts.get("seed"):
+            keys.setdefault(charge.facts["seed"], set()).add(charge.facts["key"])
+    for entry in writer.with_field(CHARGED, "seed", keys):
+        other = body_of(entry)
+        if keys[other.seed] != {other.key}:
             raise BookError(
-                f"entry {other.number} ({other.facts['cell']}) drew noise from the same seed, and the difference of two "
+                f"entry {entry.number} ({other.cell}) drew noise from the same seed, and the difference of two "
                 "such runs shows exact values: choose another seed, or noise: secure"
             )
 
 
-def _refuse_other_relation(known: Sequence[Charge], charges: Sequence[Charge]) -> None:
-    held = {charge.facts["relation"]: None for charge in (*known, *charges)}
+def _refuse_other_relation(known: str | None, charges: Sequence[Charge]) -> None:
+    held = dict.fromkeys([*([] if known is None else [known]), *(charge.facts["relation"] for charge in charges)])
     if len(held) > 1:
         first, other, *_ = held
         cell = next(charge.facts["cell"] for charge in charges if charge.facts["relation"] == other)
@@ -291,11 +350,6 @@ def _named(name: str) -> Iterator[None]:
     except BookError as error:
         said = str(error)
         raise BookError(said if said.startswith(name) else f"{name}: {said}") from error.__cause__
-
-
-def budget_of(fields: Mapping[str, float]) -> Budget:
-    """The budget that an entry holds."""
-    return ApproxDP(fields["epsilon"], fields["delta"]) if fields.get("delta") else PureDP(fields["epsilon"])
 
 
 def budget_fields(budget: Budget) -> dict[str, float]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
-from bandana.flows.books.chain import CHARGED, SETTLED, Entry
-from bandana.flows.keys.content import canonical
 from bandana.privacy_core import ApproxDP, Event, GaussianDP, PrivacyCurve, PureDP
 from bandana.privacy_core.spending import cost_of, exceeds, filterable, limit_of
 
@@ -44,6 +40,11 @@ class Charge:
         return {**self.facts, "records": [self.start, self.stop], "events": written(self.events)}
 
 
+def budget_of(fields: Mapping[str, float]) -> Budget:
+    """The budget that an entry holds."""
+    return ApproxDP(fields["epsilon"], fields["delta"]) if fields.get("delta") else PureDP(fields["epsilon"])
+
+
 def written(events: Mapping[Event, int]) -> list[dict[str, Any]]:
     """Events as plain numbers and texts."""
     found: list[dict[str, Any]] = PrivacyCurve.of(events).to_dict()["records"][0] if events else []
@@ -62,40 +63,17 @@ def read(events: Sequence[Mapping[str, Any]]) -> Counter[Event]:
     return Counter(dict(curve.books[0]))
 
 
-def charges_of(entries: Iterable[Entry]) -> list[Charge]:
-    """Every charge of a book, the settled ones with what was drawn."""
-    found: dict[int, Charge] = {}
-    for entry in entries:
-        if entry.kind == CHARGED:
-            facts = entry.facts
-            (start, stop), events = facts.pop("records"), _events(canonical(facts.pop("events")))
-            found[entry.number] = Charge(events, start, stop, facts, entry.number)
-        elif entry.kind == SETTLED:
-            facts = entry.facts
-            events = _events(canonical(facts["events"]))
-            found[facts["entry"]] = replace(found[facts["entry"]], events=events, is_settled=True)
-    return list(found.values())
-
-
-@lru_cache(maxsize=4096)
-def _events(text: str) -> Counter[Event]:
-    """Events from JSON; a book has thousands of charges for the same few. Nobody changes the answer."""
-    return read(json.loads(text))
-
-
 def stretches(charges: Iterable[Charge]) -> list[Counter[Event]]:
     """The events that records pay, one sum for each stretch of records that pay for the same."""
-    spans: dict[tuple[int, int], Counter[Event]] = {}
+    edges: dict[int, Counter[Event]] = {}
     for charge in charges:
-        spans.setdefault((charge.start, charge.stop), Counter()).update(charge.events)
-    ends = sorted({end for span in spans for end in span})
+        edges.setdefault(charge.start, Counter()).update(charge.events)
+        edges.setdefault(charge.stop, Counter()).subtract(charge.events)
+    paid: Counter[Event] = Counter()
     found = []
-    for first, last in pairwise(ends):
-        total: Counter[Event] = Counter()
-        for (start, stop), events in spans.items():
-            if start <= first and last <= stop:
-                total.update(events)
-        if total:
+    for _, change in sorted(edges.items(), key=itemgetter(0)):
+        paid.update(change)
+        if total := +paid:
             found.append(total)
     return found
 

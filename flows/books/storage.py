@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urldefrag, urlsplit
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Integer,
     LargeBinary,
     MetaData,
     String,
     Table,
     Text,
+    TextClause,
+    bindparam,
     create_engine,
     event,
     insert,
     inspect,
     select,
+    text,
 )
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from bandana.flows.books.chain import BookError, Entry
+from bandana.flows.books.chain import CHECKPOINT, BookError, Entry, check_seal
 
 PATIENCE = 30.0
 """Seconds to wait for another process that writes."""
@@ -43,6 +47,10 @@ _SALTS = Table(
     "book_salts", _TABLES, Column("book", String(120), primary_key=True), Column("salt", LargeBinary, nullable=False)
 )
 _FILE = "book"
+_INDEXED = ("seed", "entry")
+"""Fields of bodies by which entries are looked up, with an index that the database itself keeps."""
+_AT_ONCE = 500
+"""Values in one query."""
 
 
 class Storage:
@@ -87,21 +95,27 @@ class Storage:
             return self._read(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """One transaction, alone: it reads and appends, and is stored whole at its end, or not at all."""
+    def writing(self, *, is_whole: bool = False) -> Iterator[Writer]:
+        """One transaction, alone: it reads and appends, and is stored whole at its end, or not at all.
+
+        Args:
+          is_whole: read all entries, not only those from the last checkpoint on.
+        """
         if self._is_file and not self._path.exists():
             self._path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         with self._connected(is_writer=True) as connection:
             _TABLES.create_all(connection)
-            yield Writer(connection, self._book, self._read(connection))
+            _index(connection)
+            yield Writer(connection, self._book, None if is_whole else self._last(connection, CHECKPOINT))
 
     def _read(self, connection: Connection) -> list[Entry]:
-        if not inspect(connection).has_table(_ENTRIES.name):
-            return []
-        columns = [_ENTRIES.c[name] for name in Entry._fields]
-        found = connection.execute(select(*columns).where(_ENTRIES.c.book == self._book).order_by(_ENTRIES.c.number))
-        return [Entry(*row) for row in found]
+        return _rows(connection, self._book) if inspect(connection).has_table(_ENTRIES.name) else []
+
+    def _last(self, connection: Connection, kind: str) -> int | None:
+        of_kind = select(_ENTRIES.c.number).where(_ENTRIES.c.book == self._book, _ENTRIES.c.kind == kind)
+        number: int | None = connection.execute(of_kind.order_by(_ENTRIES.c.number.desc()).limit(1)).scalar()
+        return number
 
     @contextmanager
     def _connected(self, *, is_writer: bool = False) -> Iterator[Connection]:
@@ -142,11 +156,51 @@ class Writer:
     """A transaction on a book.
 
     Attributes:
-      entries: what the book holds.
+      entries: by rising number: all from the last checkpoint on, and those before it that were fetched.
+      since: number of that checkpoint; 1: there is none, and all entries are read.
     """
 
-    def __init__(self, connection: Connection, book: str, entries: Sequence[Entry]) -> None:
-        self._connection, self._book, self.entries = connection, book, list(entries)
+    def __init__(self, connection: Connection, book: str, checkpoint: int | None) -> None:
+        self._connection, self._book, self.since = connection, book, checkpoint or 1
+        self.entries = _rows(connection, book, *([_ENTRIES.c.number >= checkpoint] if checkpoint else []))
+
+    def fetch(self, numbers: Iterable[int]) -> None:
+        """Adds entries before the checkpoint; numbers of later ones are left out.
+
+        Raises:
+          BookError: one is missing, or was changed.
+        """
+        early = sorted({number for number in numbers if number < self.since} - {entry.number for entry in self.entries})
+        fetched = [
+            entry
+            for first in range(0, len(early), _AT_ONCE)
+            for entry in _rows(self._connection, self._book, _ENTRIES.c.number.in_(early[first : first + _AT_ONCE]))
+        ]
+        for entry in fetched:
+            check_seal(entry)
+        if gone := set(early) - {entry.number for entry in fetched}:
+            raise BookError(f"entry {min(gone)} is missing or out of order: the book was changed; restore it from a copy")
+        self.entries = sorted([*fetched, *self.entries])
+
+    def with_field(self, kind: str, name: str, values: Iterable[str]) -> list[Entry]:
+        """All entries of a kind whose body has one of the values, as text, in a field.
+
+        Raises:
+          BookError: one was changed.
+        """
+        wanted = sorted(set(values))
+        of_kind, is_one = _ENTRIES.c.kind == kind, text(f"{_expression(self._connection, name)} IN :values")
+        entries = [
+            entry
+            for first in range(0, len(wanted), _AT_ONCE)
+            for entry in _rows(
+                self._connection, self._book, of_kind,
+                is_one.bindparams(bindparam("values", wanted[first : first + _AT_ONCE], expanding=True)),
+            )
+        ]  # fmt: skip
+        for entry in entries:
+            check_seal(entry)
+        return sorted(entries)
 
     def append(self, entry: Entry) -> None:
         """Adds an entry."""
@@ -163,7 +217,38 @@ class Writer:
                 )
             found = secrets.token_bytes(32)
             self._connection.execute(insert(_SALTS).values(book=self._book, salt=found))
+        if not isinstance(found, bytes | memoryview):
+            raise BookError("its salt is no bytes: the book was changed; restore it from a copy")
         return bytes(found)
+
+
+def _rows(connection: Connection, book: str, *conditions: ColumnElement[bool] | TextClause) -> list[Entry]:
+    """Entries in order."""
+    columns = [_ENTRIES.c[name] for name in Entry._fields]
+    wanted = select(*columns).where(_ENTRIES.c.book == book, *conditions)
+    if not any(isinstance(condition, TextClause) for condition in conditions):  # SQLite would order by a slower index
+        wanted = wanted.order_by(_ENTRIES.c.number)
+    return [Entry(*row) for row in connection.execute(wanted)]
+
+
+def _expression(connection: Connection, name: str) -> str:
+    """SQL of a field of the body, as text."""
+    is_file = connection.dialect.name == "sqlite"
+    return f"CAST(json_extract(body, '$.{name}') AS TEXT)" if is_file else f"(CAST(body AS jsonb) ->> '{name}')"
+
+
+def _index(connection: Connection) -> None:
+    """Indexes the fields that are looked up; where they cannot be made, a lookup takes longer and finds the same."""
+    known = set() if connection.dialect.name == "sqlite" else {
+        index["name"] for index in inspect(connection).get_indexes(_ENTRIES.name)
+    }  # fmt: skip
+    for name in _INDEXED:
+        if f"book_entries_{name}" in known:
+            continue
+        with suppress(DatabaseError), connection.begin_nested():
+            connection.execute(text(
+                f"CREATE INDEX IF NOT EXISTS book_entries_{name} ON {_ENTRIES.name} (book, {_expression(connection, name)})"
+            ))  # fmt: skip
 
 
 def is_address(place: str) -> bool:

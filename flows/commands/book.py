@@ -1,4 +1,4 @@
-"""Commands on budget books: show, verify, export."""
+"""Commands on budget books: show, verify, export, repair."""
 
 from __future__ import annotations
 
@@ -55,6 +55,8 @@ def verify(book: Book, head: Heads = None, as_json: AsJson = False, data: Data =
         for found in done:
             said = f"{found['book']}: whole; {found['entries']} entries, {found['seen']} of them looked up as seen before; "
             typer.echo(json.dumps(found) if as_json else f"{said}last {found['last']}")
+            for note in () if as_json else found["clock"]:
+                typer.echo(f"clock: {note}")
 
 
 @app.command()
@@ -68,16 +70,26 @@ def export(
     with failures(debug):
         from bandana.flows.queries import books
         from bandana.flows.running.store import write_whole
-        from bandana.flows.spec.mistakes import SpecError
 
-        found = books.books_of(book, _folder(data))
-        if len(found) > 1:
-            raise SpecError(f"{book}: names {len(found)} books; export one of them by its name")
-        text = books.exported(found[0].state())
+        text = books.exported(books.one_of(book, _folder(data)).state())
         if file is None:
             typer.echo(text, nl=False)
         else:
             write_whole(file, text.encode())
+
+
+@app.command()
+def repair(book: Book, data: Data = None, debug: Debug = False) -> None:
+    """Let time go on from now in a book that a clock which was ahead has locked; every entry stays.
+
+    An entry is added that states from which entry on times are not to be trusted. Check first that the clock here is right.
+    """
+    with failures(debug):
+        from bandana.flows.queries import books
+
+        found = books.one_of(book, _folder(data))
+        done = found.repair()
+        typer.echo(f"{found.name}: entry {done.number} was added ({done.hash[:12]}); runs are charged again")
 
 
 def _folder(data: Path | None) -> DataFolder:

@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bandana.flows.books import spending, witness
-from bandana.flows.books.book import BudgetBook, Receipt, State, budget_fields
-from bandana.flows.books.chain import BookError, Entry, check_chain
+from bandana.flows.books.balance import Balance
+from bandana.flows.books.book import BudgetBook, Receipt, State, budget_fields, now
+from bandana.flows.books.chain import BookError, Entry, check_chain, clock_notes
 from bandana.flows.books.spending import Charge
 from bandana.flows.books.storage import is_address
 from bandana.flows.keys.content import content_key
@@ -45,26 +46,40 @@ def books_of(named: str, folder: DataFolder) -> list[BudgetBook]:
     return [BudgetBook(place) for place in places]
 
 
+def one_of(named: str, folder: DataFolder) -> BudgetBook:
+    """The one book that is meant.
+
+    Raises:
+      SpecError: the spec has none or several, or is wrong.
+    """
+    found = books_of(named, folder)
+    if len(found) > 1:
+        raise SpecError(f"{named}: names {len(found)} books; give one of them by its name")
+    return found[0]
+
+
 def show(state: State) -> dict[str, Any]:
     """A book as plain data.
 
     Returns:
       `book`, `budget`, `spent`, `left` and `counted`, epsilons at the budget's delta: what all runs compose to, the largest
       run that still fits, and what the filter counts; `relation`; `suites`, each with what it cost in all, its cells, and
-      the most costly of them; `last`: number, time and hash of the last entry.
+      the most costly of them; `last`: number, time and hash of the last entry; `clock`: what its times tell of clocks that
+      were ahead, usually nothing.
     """
     charges, budget, last = state.charges, state.budget, state.entries[-1]
     suites = {charge.facts["suite"]: None for charge in charges}
     return {
         "book": state.name.removeprefix("book "),
         "budget": budget_fields(budget),
-        "relation": charges[0].facts["relation"] if charges else None,
+        "relation": state.relation,
         "spent": state.spent,
         "counted": spending.at(spending.level(charges, budget), budget),
         "left": state.left,
         "open": sum(not charge.is_settled for charge in charges),
         "suites": [_suite(name, [c for c in charges if c.facts["suite"] == name], state) for name in suites],
         "last": {"number": last.number, "time": last.time, "hash": last.hash},
+        "clock": clock_notes(state.entries, now()),
     }
 
 
@@ -111,6 +126,7 @@ def render(found: dict[str, Any]) -> Group:
         f"left: one run of at most epsilon {found['left']:.4g}",
         *([f"unit: {found['relation']}"] if found["relation"] else []),
         f"last entry: {found['last']['number']} of {found['last']['time'][:19]} UTC, {found['last']['hash']}",
+        *(f"clock: {note}" for note in found["clock"]),
     ]
     return Group(Text(f"book {found['book']}"), table, *(Text(line) for line in lines))
 
@@ -124,7 +140,8 @@ def verify(book: BudgetBook, folder: DataFolder, heads: Sequence[str] = ()) -> d
       heads: hashes of entries that somebody saw, such as that of a report; a few digits suffice.
 
     Returns:
-      `book`; `entries`, how many; `seen`, how many entries were looked up; `last`, the hash of the last one.
+      `book`; `entries`, how many; `seen`, how many entries were looked up; `last`, the hash of the last one; `clock`, what
+      its times tell of clocks that were ahead.
 
     Raises:
       BookError: the first thing that is wrong.
@@ -135,6 +152,7 @@ def verify(book: BudgetBook, folder: DataFolder, heads: Sequence[str] = ()) -> d
         _check_hash(state.entries, head, state.name)
     return {
         "book": state.name, "entries": len(state.entries), "seen": n_seen + len(heads), "last": state.entries[-1].hash,
+        "clock": clock_notes(state.entries, now()),
     }  # fmt: skip
 
 
@@ -174,11 +192,14 @@ def check_export(path: Path, heads: Sequence[str] = ()) -> dict[str, Any]:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
         entries = [Entry(**entry) for entry in tree["entries"]]
+        name = str(tree["book"])
         if tree["format"] != EXPORT or not entries:
             raise ValueError(f"its format is {tree['format']!r}")
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise BookError(f"{path}: this is no exported book: {error}") from error
     check_chain(entries)
+    Balance.of(entries)
     for head in heads:
         _check_hash(entries, head, str(path))
-    return {"book": str(tree["book"]), "entries": len(entries), "seen": len(heads), "last": entries[-1].hash}
+    clock = clock_notes(entries, now())
+    return {"book": name, "entries": len(entries), "seen": len(heads), "last": entries[-1].hash, "clock": clock}

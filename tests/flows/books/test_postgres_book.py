@@ -8,11 +8,12 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from postgres_server import PASSWORD, PostgresServer, why_not
 
-from bandana.flows.books import storage
+from bandana.flows.books import balance, storage
 from bandana.flows.books.book import BudgetBook, DataSet
 from bandana.flows.books.chain import BookError
 from bandana.flows.books.spending import Charge
@@ -21,7 +22,11 @@ from bandana.privacy_core import ApproxDP, GaussianEvent
 pytest.importorskip("psycopg2", reason='no PostgreSQL driver: pip install "bandana[postgres]"')
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 BUDGET, DATA = ApproxDP(3.0, 1e-6), DataSet(b"a,b\n0,1\n", "people.csv")
-CHARGE = Charge({GaussianEvent(5.0): 1}, 0, 1, {"suite": "s", "cell": "c", "key": "k", "replications": 1, "relation": "r"})
+CHARGE = Charge(
+    {GaussianEvent(5.0): 1}, 0, 1,
+    {"suite": "s", "cell": "c", "block": 0, "key": "k", "replications": 1, "relation": "r", "trust": "central",
+     "noise": "secure", "seed": None},
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +94,36 @@ def test_a_locked_book_and_one_that_cannot_be_reached(address, server, monkeypat
     with pytest.raises(BookError, match=r"book nobody: postgresql://me@127.0.0.1:1/books cannot be used: ") as caught:
         BudgetBook("postgresql://me@127.0.0.1:1/books#nobody").state()
     assert "\n" not in str(caught.value)
+
+
+def test_charges_work_from_checkpoints_and_find_what_came_before_them(address, server, monkeypatch):
+    monkeypatch.setattr(balance, "EVERY", 4)
+    book = BudgetBook(address + "long", BUDGET)
+    seeded = replace(CHARGE, facts=CHARGE.facts | {"seed": "ab", "key": "first"}, events={GaussianEvent(50.0): 1})
+    first = book.charge(seeded, DATA, "a run")
+    for _ in range(6):
+        book.settle(book.charge(CHARGE, DATA, "a run"), {GaussianEvent(90.0): 1}, DATA)
+    assert [entry.kind for entry in book.entries()].count("checkpoint") == 3
+    with pytest.raises(BookError, match=r"entry 2 \(c\) drew noise from the same seed"):
+        book.charge(replace(seeded, facts=CHARGE.facts | {"seed": "ab"}), DATA, "a run")
+    book.settle(first, {}, DATA)
+    with pytest.raises(BookError, match=r"entry 2 was settled by entry \d+"):
+        book.settle(first, {}, DATA)
+    assert len(book.state().charges) == 7
+    indexes = server.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'book_entries'", "books")
+    assert {"book_entries_seed", "book_entries_entry"} <= {name for (name,) in indexes}
+    with pytest.raises(BookError, match="book long: there is nothing to repair"):
+        book.repair()
+
+
+def test_a_user_who_owns_no_table_charges_without_indexes_too(address, server):
+    BudgetBook(address + "shared", BUDGET).charge(CHARGE, DATA, "a run")
+    for statement in (
+        f"CREATE ROLE member LOGIN PASSWORD '{PASSWORD}'",
+        "GRANT SELECT, INSERT ON book_entries, book_salts TO member",
+        "DROP INDEX book_entries_seed, book_entries_entry",
+    ):
+        server.execute(statement, "books")
+    book = BudgetBook(address.replace("postgres@", "member@") + "shared")
+    book.settle(book.charge(CHARGE, DATA, "a run"), {}, DATA)
+    assert len(book.state().charges) == 2
