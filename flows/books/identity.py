@@ -2,15 +2,17 @@
 
 Cells are parsed: `1`, `1.0` and `1e0` are one value, and line ends, quotes, blanks and a byte order mark are none. Each cell
 becomes a keyed hash, and a row the sum of those of its cells, so that neither names nor the order of columns matter. Columns
-of a single value are left out. Two data sets are taken for one if one of three things holds:
+of a single value are left out of it. Two data sets are taken for one if one of these holds:
 
-- Their rows are the same, in whatever order, also if one of them has one more column.
-- Rows agree, in whatever order, also if one of them has one more column.
-- Stretches of a column agree, forwards or backwards: rows of few values, such as two rewards of 0 or 1, are alike by accident,
-  and long sequences of them are not. The length of a stretch is the shortest in which the known column repeats itself hardly.
+- They begin with the same rows, by columns of any names, at least a tenth of the known ones; the other may have more columns.
+- Both have the same rows, in whatever order, also if one of them has one more column.
+- Both have each kind of row so nearly equally often that two samples of one law hardly would.
+- They share more than `SHARED` of the rows of the smaller one, in whatever order, also if one of them has one more column.
+- They share as many stretches of a column, forwards or backwards: rows of few values, such as two rewards of 0 or 1, are alike
+  by accident, and long sequences of them are not. Stretches are so long that the known column repeats itself hardly.
 
-The last two are shares of the smaller data set, above `SHARED` and what accident explains. By the estimate of Good and Turing
-a stranger's row is one of the known ones with the probability that a known row is not the only one of its kind.
+The last two are counted beyond what accident explains. By the estimate of Good and Turing a stranger's row is one of the known
+ones with the probability that a known row is not the only one of its kind.
 """
 
 from __future__ import annotations
@@ -49,6 +51,8 @@ _STRETCHES = tuple(2**i for i in range(3, 13))
 _MOST_HASHES = 2**20
 """Hashes of one note; of a larger data set each sketch keeps the smallest, which are a random sample."""
 _FACTOR = 0x9E3779B97F4A7C15
+_PLAIN = ("n_rows", "ordered", "begins", "likeness", "wholes")
+"""Fields of a note that are no sketches."""
 _NAMED = (".parquet", ".pq")
 Hashes = NDArray[np.uint64]
 
@@ -199,6 +203,10 @@ class Note(NamedTuple):
     n_rows: int
     ordered: str
     """A MAC of its rows in their order, in which columns have no names."""
+    begins: tuple[str, ...]
+    """MACs of the columns, of the first tenth of the rows, of two, and so on."""
+    likeness: float
+    """The chance that two rows are alike, if columns do not depend on each other."""
     wholes: tuple[str, ...]
     """MACs of all rows in any order, and of all rows without each column."""
     rows: tuple[Sketch, ...]
@@ -214,8 +222,10 @@ class Rows:
         every = list(range(len(table.names)))
         varied = [place for place in every if len(table.values[place]) > 1] or every
         self._key, self.n_rows = key, table.n_rows
-        self._cells = table.hashed(key)[varied]
+        self._all = table.hashed(key)
+        self._cells = self._all[varied]
         self._is_sorted = [_is_sorted(table.codes[place], table.values[place]) for place in varied]
+        self._alike = [_chance_of_likeness(column) for column in self._cells]
 
     @cached_property
     def _sums(self) -> Hashes:
@@ -244,21 +254,26 @@ class Rows:
     @cached_property
     def note(self) -> Note:
         """What is kept of it."""
+        alike = math.prod(1.0 if skip else one for one, skip in zip(self._alike, self._is_sorted, strict=True))
         most = _MOST_HASHES // (2 * len(self._cells) + 1)
         rows = tuple(Sketch.of(rows, most) for rows, _ in self._row_sets())
         columns = (self._sketch_of(place, most) for place in range(len(self._cells)))
-        return Note(self.n_rows, self.ordered(self.n_rows), self.wholes, rows, tuple(filter(None, columns)))
+        begins = tuple(" ".join(sorted(self._begins(n_rows))) for n_rows in _tenths(self.n_rows))
+        n_rows = self.n_rows
+        return Note(n_rows, self.ordered(n_rows), begins, alike, self.wholes, rows, tuple(filter(None, columns)))
+
+    def _begins(self, n_rows: int) -> set[str]:
+        """A MAC of the first rows of each column."""
+        return {mac_of(self._key, column[:n_rows].tobytes()).hex() for column in self._all}
 
     def _sketch_of(self, place: int, most: int) -> Sketch | None:
         """Stretches of a column; None if it repeats itself, or is sorted, as numbers of rows are."""
         if self._is_sorted[place]:
             return None
-        _, counts = np.unique(self._cells[place], return_counts=True)
-        alike = float(((counts / self.n_rows) ** 2).sum())  # the chance that two cells are
         for length in _STRETCHES:
             if length > 0.8 * self.n_rows:
                 break
-            if self.n_rows * alike**length > _REPEATS / 10:  # a stranger may have many more rows
+            if self.n_rows * self._alike[place] ** length > _REPEATS / 10:  # a stranger may have many more rows
                 continue
             sketch = Sketch.of(stretches(self._cells[place], length), most, length)
             if sketch.repeats <= _REPEATS:
@@ -267,6 +282,10 @@ class Rows:
 
     def is_same(self, known: Note) -> bool:
         """Whether they are taken for the rows of a data set that is known; see the module."""
+        for n_rows, begins in zip(_tenths(known.n_rows), known.begins, strict=True):
+            is_telling = n_rows <= self.n_rows and known.likeness**n_rows < _CHANCE
+            if is_telling and set(begins.split()) <= self._begins(n_rows):
+                return True
         if known.n_rows == self.n_rows and {self.wholes[0], known.wholes[0]} & set(self.wholes) & set(known.wholes):
             return True
         if known.rows[0].is_shared(self._sums):
@@ -280,6 +299,16 @@ class Rows:
             for length in {sketch.stretch for sketch in known.columns}
         }
         return any(sketch.is_shared(column) for sketch in known.columns for column in of_length[sketch.stretch])
+
+
+def _tenths(n_rows: int) -> list[int]:
+    return [n_rows * part // 10 for part in range(1, 11)]
+
+
+def _chance_of_likeness(cells: Hashes) -> float:
+    """The chance that two cells of a column are alike."""
+    _, counts = np.unique(cells, return_counts=True)
+    return float(((counts / max(1, len(cells))) ** 2).sum())
 
 
 def _is_sorted(codes: NDArray[np.int64], values: tuple[float | str, ...]) -> bool:
@@ -334,6 +363,7 @@ def note(folder: Path, digest: str, rows: Callable[[], Rows]) -> None:
     if (folder / f"{digest}.npz").exists():
         return
     kept = rows().note
+    plain = {field: np.asarray(getattr(kept, field)) for field in _PLAIN}
     sketches = {"rows": kept.rows, "columns": kept.columns}
     arrays = {
         f"{kind} {place} {field}": np.asarray(value)
@@ -345,9 +375,7 @@ def note(folder: Path, digest: str, rows: Callable[[], Rows]) -> None:
     handle, temporary = tempfile.mkstemp(prefix=".", suffix=".npz", dir=folder)  # of mode 0600
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(
-                file, n_rows=kept.n_rows, ordered=kept.ordered, wholes=np.array(kept.wholes, dtype=str), allow_pickle=False, **arrays
-            )
+            np.savez(file, allow_pickle=False, **plain, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, folder / f"{digest}.npz")
@@ -369,8 +397,8 @@ def read_note(path: Path) -> Note:
                 while f"{kind} {len(each)} n" in kept.files:
                     fields = {field: kept[f"{kind} {len(each)} {field}"] for field in Sketch._fields}
                     each.append(Sketch(**{name: value if value.ndim else int(value) for name, value in fields.items()}))
-            wholes = tuple(str(whole) for whole in kept["wholes"])
-            return Note(int(kept["n_rows"]), str(kept["ordered"]), wholes, tuple(sketches["rows"]), tuple(sketches["columns"]))
+            plain = {field: tuple(map(str, kept[field])) if kept[field].ndim else kept[field].item() for field in _PLAIN}
+            return Note(**plain, rows=tuple(sketches["rows"]), columns=tuple(sketches["columns"]))
     except Exception as error:  # zip files and NumPy raise errors of many kinds
         raise BookError(f"{path}: the note of a data set's rows cannot be read: {error}; restore it from a copy") from error
 
