@@ -51,7 +51,7 @@ _STRETCHES = tuple(2**i for i in range(3, 13))
 _MOST_HASHES = 2**20
 """Hashes of one note; of a larger data set each sketch keeps the smallest, which are a random sample."""
 _FACTOR = 0x9E3779B97F4A7C15
-_PLAIN = ("n_rows", "ordered", "begins", "likeness", "wholes")
+_PLAIN = ("check", "n_rows", "ordered", "begins", "likeness", "wholes")
 """Fields of a note that are no sketches."""
 _NAMED = (".parquet", ".pq")
 Hashes = NDArray[np.uint64]
@@ -200,6 +200,8 @@ class Sketch(NamedTuple):
 class Note(NamedTuple):
     """What a data folder knows a data set by."""
 
+    check: str
+    """A MAC that tells whether the key is the same."""
     n_rows: int
     ordered: str
     """A MAC of its rows in their order, in which columns have no names."""
@@ -247,6 +249,14 @@ class Rows:
             for rows, places in self._row_sets()
         )
 
+    @property
+    def _check(self) -> str:
+        return mac_of(self._key, b"key").hex()
+
+    def begins_with(self, known: Note) -> bool:
+        """Whether its first rows are those of a known data set, so that records have the same numbers."""
+        return known.n_rows <= self.n_rows and self.ordered(known.n_rows) == known.ordered
+
     def ordered(self, n_rows: int) -> str:
         """A MAC of the first rows in their order."""
         return mac_of(self._key, self._sums[:n_rows].tobytes()).hex()
@@ -260,7 +270,7 @@ class Rows:
         columns = (self._sketch_of(place, most) for place in range(len(self._cells)))
         begins = tuple(" ".join(sorted(self._begins(n_rows))) for n_rows in _tenths(self.n_rows))
         n_rows = self.n_rows
-        return Note(n_rows, self.ordered(n_rows), begins, alike, self.wholes, rows, tuple(filter(None, columns)))
+        return Note(self._check, n_rows, self.ordered(n_rows), begins, alike, self.wholes, rows, tuple(filter(None, columns)))
 
     def _begins(self, n_rows: int) -> set[str]:
         """A MAC of the first rows of each column."""
@@ -281,7 +291,13 @@ class Rows:
         return None
 
     def is_same(self, known: Note) -> bool:
-        """Whether they are taken for the rows of a data set that is known; see the module."""
+        """Whether they are taken for the rows of a data set that is known; see the module.
+
+        Raises:
+          ValueError: the note was written under another key.
+        """
+        if known.check != self._check:
+            raise ValueError("it was written under another secret than that of this data folder")
         for n_rows, begins in zip(_tenths(known.n_rows), known.begins, strict=True):
             is_telling = n_rows <= self.n_rows and known.likeness**n_rows < _CHANCE
             if is_telling and set(begins.split()) <= self._begins(n_rows):
@@ -405,5 +421,12 @@ def read_note(path: Path) -> Note:
 
 @lru_cache(maxsize=256)
 def is_noted(path: Path, content: bytes, name: str, key: bytes) -> bool:
-    """Whether the note at a place is of the rows of a file."""
-    return rows_of(content, name, key).is_same(read_note(path))
+    """Whether the note at a place is of the rows of a file.
+
+    Raises:
+      BookError: the note is damaged, or was written under another secret.
+    """
+    try:
+        return rows_of(content, name, key).is_same(read_note(path))
+    except ValueError as error:
+        raise BookError(f"{path}: the note of a data set's rows: {error}; restore the secret from a copy") from error
