@@ -102,7 +102,12 @@ def read(content: bytes, name: str) -> Table:
             frame = pd.read_parquet(io.BytesIO(content))
         else:
             frame = pd.read_csv(
-                io.BytesIO(content), header=None, dtype=str, keep_default_na=False, encoding="utf-8-sig", skipinitialspace=True
+                io.BytesIO(content),
+                header=None,
+                dtype=str,
+                keep_default_na=False,
+                encoding="utf-8-sig",
+                skipinitialspace=True,
             )
             frame = frame.set_axis(frame.iloc[0], axis=1).iloc[1:]
     except Exception:  # pandas and its engines raise errors of many kinds
@@ -270,7 +275,9 @@ class Rows:
         columns = (self._sketch_of(place, most) for place in range(len(self._cells)))
         begins = tuple(" ".join(sorted(self._begins(n_rows))) for n_rows in _tenths(self.n_rows))
         n_rows = self.n_rows
-        return Note(self._check, n_rows, self.ordered(n_rows), begins, alike, self.wholes, rows, tuple(filter(None, columns)))
+        return Note(
+            self._check, n_rows, self.ordered(n_rows), begins, alike, self.wholes, rows, tuple(filter(None, columns))
+        )
 
     def _begins(self, n_rows: int) -> set[str]:
         """A MAC of the first rows of each column."""

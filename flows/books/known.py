@@ -133,4 +133,6 @@ class DataSet:
                     try:
                         yield path.stem, json.loads(line)
                     except ValueError as error:
-                        raise BookError(f"{path}: a note of a run cannot be read: {error}; restore it from a copy") from error
+                        raise BookError(
+                            f"{path}: a note of a run cannot be read: {error}; restore it from a copy"
+                        ) from error
