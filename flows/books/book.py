@@ -220,8 +220,8 @@ class BudgetBook:
             is_same = n_rows is not None and data.table.n_rows >= n_rows
             if not is_same or identity.ordered(data.table, writer.salt(), int(known["rows"])) != known["ordered"]:
                 raise BookError(
-                    f"it belongs to another data set than {data.name}; a file that was changed holds the same people, so their "
-                    "spending does not begin anew: restore the file that the book was opened with"
+                    f"it belongs to another data set than {data.name}; a file that was changed holds the same people, so "
+                    "their spending does not begin anew: restore the file that the book was opened with"
                 )
         elif len(content) > size:
             if not content[:size].endswith(b"\n"):

@@ -4,15 +4,15 @@ Cells are parsed: `1`, `1.0` and `1e0` are one value, and line ends, quotes, bla
 becomes a keyed hash, and a row the sum of those of its cells, so that neither names nor the order of columns matter. Columns
 of a single value are left out of it. Two data sets are taken for one if one of these holds:
 
-- They begin with the same rows, by columns of any names, at least a tenth of the known ones; the other may have more columns.
+- They begin with the same rows, at least a tenth of the known ones; the other may have more columns.
 - Both have the same rows, in whatever order, also if one of them has one more column.
 - Both have each kind of row so nearly equally often that two samples of one law hardly would.
 - They share more than `SHARED` of the rows of the smaller one, in whatever order, also if one of them has one more column.
-- They share as many stretches of a column, forwards or backwards: rows of few values, such as two rewards of 0 or 1, are alike
-  by accident, and long sequences of them are not. Stretches are so long that the known column repeats itself hardly.
+- They share as many stretches of a column, forwards or backwards: rows of few values, such as two rewards of 0 or 1, are
+  alike by accident, and long sequences of them are not. Stretches are so long that the known column hardly repeats itself.
 
-The last two are counted beyond what accident explains. By the estimate of Good and Turing a stranger's row is one of the known
-ones with the probability that a known row is not the only one of its kind.
+The last two are counted beyond what accident explains. By the estimate of Good and Turing a stranger's row is one of the
+known ones with the probability that a known row is not the only one of its kind.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b, sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -162,7 +162,8 @@ class Sketch(NamedTuple):
     @classmethod
     def of(cls, values: Hashes, most: int, stretch: int = 1) -> Sketch:
         """A sketch with at most so many distinct hashes."""
-        hashes, counts = (found[:most] for found in np.unique(values, return_counts=True))
+        hashes, counts = np.unique(values, return_counts=True)
+        hashes, counts = hashes[:most], counts[:most]
         return cls(hashes, counts, len(values), int((counts == 1).sum()), stretch)
 
     @property
@@ -418,9 +419,11 @@ def read_note(path: Path) -> Note:
             sketches: dict[str, list[Sketch]] = {"rows": [], "columns": []}
             for kind, each in sketches.items():
                 while f"{kind} {len(each)} n" in kept.files:
-                    fields = {field: kept[f"{kind} {len(each)} {field}"] for field in Sketch._fields}
-                    each.append(Sketch(**{name: value if value.ndim else int(value) for name, value in fields.items()}))
-            plain = {field: tuple(map(str, kept[field])) if kept[field].ndim else kept[field].item() for field in _PLAIN}
+                    arrays = (kept[f"{kind} {len(each)} {field}"] for field in Sketch._fields)
+                    each.append(Sketch._make(array if array.ndim else int(array) for array in arrays))
+            plain: dict[str, Any] = {
+                field: tuple(map(str, kept[field])) if kept[field].ndim else kept[field].item() for field in _PLAIN
+            }
             return Note(**plain, rows=tuple(sketches["rows"]), columns=tuple(sketches["columns"]))
     except Exception as error:  # zip files and NumPy raise errors of many kinds
         raise BookError(f"{path}: the note of a data set's rows cannot be read: {error}; restore it from a copy") from error

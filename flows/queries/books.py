@@ -66,8 +66,8 @@ def show(state: State) -> dict[str, Any]:
 
     Returns:
       `book`, `budget`, `spent`, `left` and `counted`, epsilons at the budget's delta: what all runs compose to, the largest
-      run that still fits, and what the filter counts; `relation`; `earlier` and `unprotected`, see `State`; `suites`, each with what it cost in all, its cells, and
-      the most costly of them; `last`: number, time and hash of the last entry.
+      run that still fits, and what the filter counts; `relation`; `earlier` and `unprotected`, see `State`; `suites`, each
+      with what it cost in all, its cells, and the most costly of them; `last`: number, time and hash of the last entry.
     """
     charges, budget, last = state.charges, state.budget, state.entries[-1]
     suites = {charge.facts["suite"]: None for charge in charges}
@@ -135,7 +135,8 @@ def render(found: dict[str, Any]) -> Group:
 
 
 def _before(found: dict[str, Any]) -> str:
-    return f"{found['earlier']} runs, which are charged, and {found['unprotected']} results without noise, which no budget covers"
+    bare = f"{found['unprotected']} results without noise, which no budget covers"
+    return f"{found['earlier']} runs, which are charged, and {bare}"
 
 
 def verify(book: BudgetBook, folder: DataFolder, heads: Sequence[str] = ()) -> dict[str, Any]:

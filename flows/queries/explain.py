@@ -40,8 +40,9 @@ def explain(
       most_measured: cells of which short trials measure how long they take; None: all.
 
     Returns:
-      `books`, one line for each budget book, and for each private file without one; `cells`, each with its claim, its work and what is left; `beside`: how many
-      twins and reference rows a benchmark plays; `seconds` of all that is left, on so many workers.
+      `books`, one line for each budget book, and for each private file without one; `cells`, each with its claim, its work
+      and what is left; `beside`: how many twins and reference rows a benchmark plays; `seconds` of all that is left, on so
+      many workers.
     """
     store = Store(data / "results") if data is not None and data.exists() else None
     journal = None if data is None else Journal(DataFolder(data).journal(spec.name))

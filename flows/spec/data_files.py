@@ -29,8 +29,8 @@ class DataFileSpec(EnvironmentFields):
     )
     not_the_data_of: Annotated[list[str], AfterValidator(distinct)] = Field(
         [],
-        description="Budget books of other people, whose rows are like those of the file by accident. Reports say that it is "
-        "declared.",
+        description="Budget books of other people, whose rows are like those of the file by accident; reports show this "
+        "declaration.",
     )
     _pin: Pin | None = PrivateAttr(None)
 

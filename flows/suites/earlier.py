@@ -1,4 +1,4 @@
-"""Runs over a private data set that came before its book: found by the rows that they played, whatever the file is called."""
+"""Runs over a private data set that came before its book: found by the rows that they played, whatever their file is."""
 
 from __future__ import annotations
 
