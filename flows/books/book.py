@@ -197,8 +197,10 @@ class BudgetBook:
 
     def _check_place(self, data: DataSet) -> None:
         """Refuses a second book for the rows of a data set, whatever file holds them."""
-        here = witness.place_from(data.heads, self._storage.place)
-        for place, is_exact in data.books().items():
+        here, known = witness.place_from(data.heads, self._storage.place), data.books()
+        if known.get(here):  # it was charged here before, perhaps by a version that did not compare rows
+            return
+        for place, is_exact in known.items():
             if place != here and is_exact:
                 raise BookError(f"{data.name} is in the book {place}; one data set has one book")
             if place != here:
@@ -215,18 +217,17 @@ class BudgetBook:
         """
         known = _known(writer.entries)
         size, content, n_rows = int(known["bytes"]), data.content, known.get("rows")
-        has_grown = n_rows is not None and data.table.n_rows > n_rows
+        has_grown = len(content) > size
         if not hmac.compare_digest(str(known["data"]), _mac(writer, content[:size])):
-            is_same = n_rows is not None and data.table.n_rows >= n_rows
-            if not is_same or identity.ordered(data.table, writer.salt(), int(known["rows"])) != known["ordered"]:
+            is_long_enough = n_rows is not None and data.table.n_rows >= n_rows
+            if not is_long_enough or identity.ordered(data.table, writer.salt(), int(known["rows"])) != known["ordered"]:
                 raise BookError(
                     f"it belongs to another data set than {data.name}; a file that was changed holds the same people, so "
                     "their spending does not begin anew: restore the file that the book was opened with"
                 )
-        elif len(content) > size:
-            if not content[:size].endswith(b"\n"):
-                raise BookError(f"{data.name} grew, and its last line was not ended before: a row may have changed")
-            has_grown = True
+            has_grown = data.table.n_rows > int(known["rows"])
+        elif has_grown and not content[:size].endswith(b"\n"):
+            raise BookError(f"{data.name} grew, and its last line was not ended before: a row may have changed")
         if has_grown or n_rows is None:  # an earlier version opened it, and knew bytes alone
             self._append(writer, EXTENDED, _facts_of(writer, data))
         data.note()

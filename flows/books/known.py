@@ -68,11 +68,19 @@ class DataSet:
     def is_same(self, digest: str) -> bool:
         """Whether a data set that the folder knows by a digest has the same rows, or a part of them.
 
+        Of a data set with a book the spec may declare that it is of others; not of the very same file.
+
         Raises:
           BookError: the note of its rows is damaged, or was written under another secret.
         """
+        if digest == self.digest:
+            return True
+        assert self.heads is not None
+        seen = witness.read(self.heads, digest) if self.apart else None
+        if seen is not None and {seen.place, Path(seen.place).stem} & set(self.apart):
+            return False
         note = self._notes / f"{digest}.npz"
-        return digest == self.digest or (note.exists() and identity.is_noted(note, self.content, self.name, self.key))
+        return note.exists() and identity.is_noted(note, self.content, self.name, self.key)
 
     def span_in(self, digest: str, start: int, stop: int | None) -> tuple[int, int]:
         """Where the records of a run over a known data set are in this one; all records, if rows have other places.
@@ -87,7 +95,7 @@ class DataSet:
         return (start, stop) if is_in_place and stop is not None else (0, n_rows)
 
     def books(self) -> dict[str, bool]:
-        """Places of the books that its rows have, but for those that are declared to be of others.
+        """Places of the books that its rows have, but for those that are declared to be of others and hold another file.
 
         Returns:
           place -> whether the book knows this very file.
@@ -96,9 +104,11 @@ class DataSet:
             return {}
         found: dict[str, bool] = {}
         for path in sorted(self.heads.glob("*.json")):
-            seen = witness.read(self.heads, path.stem)
-            if seen is not None and not {seen.place, Path(seen.place).stem} & set(self.apart) and self.is_same(path.stem):
-                found[seen.place] = found.get(seen.place, False) or path.stem == self.digest
+            seen, is_exact = witness.read(self.heads, path.stem), path.stem == self.digest
+            if seen is None:
+                continue
+            if self.is_same(path.stem):
+                found[seen.place] = found.get(seen.place, False) or is_exact
         return found
 
     # --- runs without a book ---------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from bandana.flows.books import identity
 from bandana.flows.books.book import BudgetBook
 from bandana.flows.books.chain import BookError
 from bandana.flows.books.identity import FOLDER, Rows, read
+from bandana.flows.books.known import DataSet
 from bandana.flows.cli import app
 from bandana.flows.queries.explain import explain
 from bandana.flows.running.settings import DataFolder
@@ -290,7 +291,28 @@ def test_rows_that_are_alike_by_accident_are_declared_and_the_report_says_so(pla
     document = assemble(pinned(load_spec(path), folder.root), path.read_text(), Store(folder.results))
     validate(json.loads(json.dumps(document)))
     assert "declared to be of other people than those of the budget book trial" in render_html(document)
-    play(other, data=None, name="bare", horizon=10, environment=dict(apart, not_the_data_of=["trial", "fresh"]), seed=9)
+    assert book_of(folder, "fresh").state().earlier == 0, "the runs of the others"
+    shuffled = b"a,b\n" + b"\n".join(sorted(rows.split()))
+    play(shuffled, data=None, name="bare", horizon=10, environment={"not_the_data_of": ["trial", "fresh"]}, seed=9)
+
+
+def test_no_declaration_makes_a_file_the_data_of_others(play):
+    play(text_of(bits()))
+    for data in (None, DATA | {"book": "fresh"}):
+        with pytest.raises((SpecError, BookError), match=r"book books/trial\.sqlite"):
+            play(text_of(bits()), data=data, name="same", environment={"not_the_data_of": ["trial"]}, seed=8)
+
+
+def test_two_books_that_an_earlier_version_opened_for_the_same_rows_stay_usable(play, folder, monkeypatch):
+    content = text_of(bits())
+    with monkeypatch.context() as patch:
+        patch.setattr(DataSet, "note", lambda _: None)
+        play(content)
+        play(content[:-1], data=DATA | {"book": "fresh"}, name="other")
+    for seed in (8, 9):
+        play(content, seed=seed)
+        play(content[:-1], data=DATA | {"book": "fresh"}, name="other", seed=seed)
+    assert [len(book_of(folder, name).state().charges) for name in ("trial", "fresh")] == [6, 6]
 
 
 def test_the_declaration_changes_no_key(play):
