@@ -189,8 +189,8 @@ def _secret_of(place: Path, *, is_made: bool) -> bytes:
             return secret
         time.sleep(pause)  # somebody may be writing it
     raise SpecError(
-        f"{place}: the data folder's secret is damaged; restore it from a copy, or delete it: results on private files are "
-        "then computed again"
+        f"{place}: the data folder's secret is damaged; restore it from a copy, or delete it, if no file has a budget book: "
+        "results on private files are then computed again"
     )
 
 
