@@ -218,7 +218,7 @@ class Note(NamedTuple):
     wholes: tuple[str, ...]
     """MACs of all rows in any order, and of all rows without each column."""
     rows: tuple[Sketch, ...]
-    """The same as sketches."""
+    """Sketches of all rows, and of all rows without each column."""
     columns: tuple[Sketch, ...]
     """Stretches of each column in which it hardly repeats itself."""
 
@@ -248,7 +248,7 @@ class Rows:
 
     @cached_property
     def wholes(self) -> tuple[str, ...]:
-        """See `Note`; rows alone do not tell in which of two columns a value is, so columns are in them too."""
+        """MACs of all rows in any order, with their columns, and of all rows without each column."""
         columns = [mac_of(self._key, np.sort(column).tobytes()) for column in self._cells]
         return tuple(
             mac_of(self._key, np.sort(rows).tobytes() + b"".join(sorted(columns[place] for place in places))).hex()
