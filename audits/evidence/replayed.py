@@ -24,11 +24,10 @@ from bandana.audits.evidence.lines import Line, agree, differences, in_part, sho
 from bandana.audits.evidence.planned import NOT_A_NUMBER
 from bandana.audits.evidence.recompute import FAULTS, POWER, SEARCHES, SETTING
 from bandana.audits.neighbors.pairs import Pair
-from bandana.audits.outcome import ACTIONS, ONE_RUN, REPORT, TRANSCRIPT, Outcome, TriedControl
+from bandana.audits.outcome import ACTIONS, GUESSED_COINS, ONE_RUN, REPORT, TRANSCRIPT, Outcome, TriedControl
 from bandana.audits.plan import plan_bounds
 from bandana.audits.replays import attacks
 from bandana.audits.replays.measure import measure_one_run, rounded, scored
-from bandana.audits.outcome import GUESSED_COINS
 from bandana.audits.replays.replay import BLOCK, Replays, joined, n_blocks, replay_block
 from bandana.audits.searches.deterministic import Deterministic
 from bandana.audits.searches.noise import Noise

@@ -188,7 +188,12 @@ def _what(document: Document) -> str:
 
 
 def _whose(document: Document) -> str:
-    return _joined([f"the data of {each['label']} are {_WHOSE[each['data']]}" for each in document["environments"]])
+    said = []
+    for each in document["environments"]:
+        apart = ", ".join(each.get("not_the_data_of", ()))
+        other = f", declared to be of other people than those of the budget book {apart}" if apart else ""
+        said.append(f"the data of {each['label']} are {_WHOSE[each['data']]}{other}")
+    return _joined(said)
 
 
 def _trust(document: Document) -> list[str]:
@@ -281,11 +286,9 @@ def _together(document: Document) -> str:
     places = dict.fromkeys(cell["environment"] for cell in real if cell["environment"] not in booked)
     said = [_booked(book) for book in document["books"]]
     said += [_composed(real, place, is_public=kinds[place] == "public") for place in places]
-    if not said:
-        return ""
-    is_open = any(kinds[place] == "private" for place in places)
-    rest = " No budget book is named: runs of other reports on the same data are not counted." if is_open else ""
-    return f"{'; '.join(said)}.{rest}"
+    bare = [place for place, kind in kinds.items() if kind == "private" and place not in booked]
+    rest = f"No budget book is named for {', '.join(bare)}: earlier runs over these rows are not counted." if bare else ""
+    return " ".join(filter(None, ["; ".join(said) + "." if said else "", rest]))
 
 
 def _booked(book: dict[str, Any]) -> str:
@@ -300,8 +303,18 @@ def _booked(book: dict[str, Any]) -> str:
     return (
         f"All runs on {book['environment']}, of every suite, have spent {spent} of {number(book['budget'])}{at}; those "
         f"charged to this suite {own}, its most costly cell {cell} (budget book {book['name']}, {number(book['entries'])} "
-        f"entries, the last {book['head'][:12]})"
+        f"entries, the last {book['head'][:12]})" + _before(book)
     )
+
+
+def _before(book: dict[str, Any]) -> str:
+    """What was played before a budget book was opened."""
+    said = []
+    if book.get("earlier"):
+        said.append(f"{number(book['earlier'])} of these runs came before the book")
+    if book.get("unprotected"):
+        said.append(f"{number(book['unprotected'])} results without noise came before it, and no budget covers them")
+    return "".join(f"; {each}" for each in said)
 
 
 def _composed(cells: list[dict[str, Any]], environment: str, *, is_public: bool) -> str:

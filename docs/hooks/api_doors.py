@@ -170,7 +170,8 @@ DOORS = (
                 "Budget books",
                 "One budget for one data set, over all runs: [budget books](../../book.md).",
                 (
-                    "bandana.flows.books.book: BudgetBook DataSet Receipt State",
+                    "bandana.flows.books.book: BudgetBook Receipt State",
+                    "bandana.flows.books.known: DataSet Earlier",
                     "bandana.flows.books.spending: budget_of",
                     "bandana.flows.books.chain: BookError Entry check_chain",
                 ),

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bandana.flows.books import spending, witness
+from bandana.flows.books import identity, spending, witness
 from bandana.flows.books.balance import Balance, is_due, references
 from bandana.flows.books.bodies import body_of
 from bandana.flows.books.chain import (
@@ -32,6 +32,7 @@ from bandana.flows.books.chain import (
     last_in_time,
     time_of,
 )
+from bandana.flows.books.known import DataSet
 from bandana.flows.books.spending import Budget, Charge
 from bandana.flows.books.storage import Storage, Writer
 from bandana.privacy_core import Event, PureDP
@@ -40,23 +41,6 @@ from bandana.privacy_core import Event, PureDP
 def now() -> datetime:
     """The time of new entries."""
     return datetime.now(UTC)
-
-
-@dataclass(frozen=True)
-class DataSet:
-    """Whose records a book protects.
-
-    Attributes:
-      content: the file's bytes; the book keeps an HMAC of them.
-      name: what messages call it.
-      digest: what the data folder knows the file by.
-      heads: where the data folder keeps what it saw of books; None if it keeps nothing.
-    """
-
-    content: bytes
-    name: str
-    digest: str = ""
-    heads: Path | None = None
 
 
 class Receipt(NamedTuple):
@@ -90,6 +74,16 @@ class State:
     def spent(self) -> float:
         """Epsilon that the worst record has spent at the budget's delta, as the accountant composes it."""
         return spending.epsilon_of(self.charges, self.budget)
+
+    @property
+    def earlier(self) -> int:
+        """How many replications were played before the book knew of them, and charged when it did."""
+        return sum(charge.facts["replications"] for charge in self.charges if charge.facts.get("is_earlier"))
+
+    @property
+    def unprotected(self) -> int:
+        """How many results over its rows no budget covers, since they were computed without noise before it was opened."""
+        return len(_unprotected(self.entries))
 
     @property
     def left(self) -> float:
@@ -217,16 +211,27 @@ class BudgetBook:
             writer.append(following(writer.entries, REPAIRED, {"after": after, "note": note}, time))
             return _receipt(writer)
 
+    def open(self, data: DataSet) -> State:
+        """Opens the book if it is new, and charges the runs over the data set that it does not hold, beyond the budget too.
+
+        Raises:
+          BookError: the book cannot be used, or its budget cannot count the noise of an earlier run.
+        """
+        with self._writing(data, is_whole=True) as (writer, _):
+            self._charge_earlier(writer, data)
+        return self.state()
+
     @contextmanager
-    def _writing(self, data: DataSet, *numbers: int) -> Iterator[tuple[Writer, State]]:
+    def _writing(self, data: DataSet, *numbers: int, is_whole: bool = False) -> Iterator[tuple[Writer, State]]:
         """A transaction on the book, checked against its data set; the book is opened if it is new.
 
-        Entries before the last checkpoint are read only if they are noted in the data folder, or given by their numbers.
+        Unless the book is read whole, entries before the last checkpoint are read only if they are noted in the data folder,
+        or given by their numbers.
         """
         with _named(self.name):
             self._check_place(data)
             notes = witness.of_book(data.heads, self._storage.place)
-            with self._storage.writing() as writer:
+            with self._storage.writing(is_whole=is_whole) as writer:
                 check_chain(writer.entries, writer.since)
                 writer.fetch([*references(writer.entries), *(seen.number for seen in notes), *numbers])
                 for seen in notes:
@@ -241,32 +246,67 @@ class BudgetBook:
                 witness.note(data.heads, data.digest, self._storage.place, writer.entries[0].hash, writer.entries[-1])
 
     def _check_place(self, data: DataSet) -> None:
-        """Refuses a second book for a data set."""
-        seen = None if data.heads is None else witness.read(data.heads, data.digest)
-        if seen is not None and seen.place != witness.place_from(data.heads, self._storage.place):
-            raise BookError(f"{data.name} is in the book {seen.place}; one data set has one book")
+        """Refuses a second book for the rows of a data set, whatever file holds them."""
+        here, known = witness.place_from(data.heads, self._storage.place), data.books()
+        if known.get(here):  # it was charged here before, perhaps by a version that did not compare rows
+            return
+        for place, is_exact in known.items():
+            if place != here and is_exact:
+                raise BookError(f"{data.name} is in the book {place}; one data set has one book")
+            if place != here:
+                raise BookError(
+                    f"{data.name} has rows of the book {place}; one data set has one book: name that one, or, if these are "
+                    f"other people, write not_the_data_of: [{Path(place).stem}]"
+                )
 
     def _check_data(self, writer: Writer, data: DataSet) -> None:
-        """Refuses another data set; rows that were added at the end are new people, and the old ones keep their spending."""
-        known = next(entry.facts for entry in reversed(writer.entries) if entry.kind in (OPENED, EXTENDED))
-        size, content = int(known["bytes"]), data.content
+        """Refuses another data set; rows that were added at the end are new people, and the old ones keep their spending.
+
+        Rows are compared by their values, so that a re-export of the file is the same data set, as long as it has the same
+        columns, in whatever order, and the same rows in the same order: charges count records by their places.
+        """
+        known = _known(writer.entries)
+        size, content, n_rows = int(known["bytes"]), data.content, known.get("rows")
+        has_grown = len(content) > size
         if not hmac.compare_digest(str(known["data"]), _mac(writer, content[:size])):
-            raise BookError(
-                f"it belongs to another data set than {data.name}; a file that was changed holds the same people, so their "
-                "spending does not begin anew: restore the file that the book was opened with"
-            )
-        if len(content) > size:
-            if not content[:size].endswith(b"\n"):
-                raise BookError(f"{data.name} grew, and its last line was not ended before: a row may have changed")
-            self._append(writer, EXTENDED, {"data": _mac(writer, content), "bytes": len(content)})
+            is_long_enough = n_rows is not None and data.table.n_rows >= n_rows
+            if not is_long_enough or identity.ordered(data.table, writer.salt(), int(known["rows"])) != known["ordered"]:
+                raise BookError(
+                    f"it belongs to another data set than {data.name}; a file that was changed holds the same people, so "
+                    "their spending does not begin anew: restore the file that the book was opened with"
+                )
+            has_grown = data.table.n_rows > int(known["rows"])
+        elif has_grown and not content[:size].endswith(b"\n"):
+            raise BookError(f"{data.name} grew, and its last line was not ended before: a row may have changed")
+        if has_grown or n_rows is None:  # an earlier version opened it, and knew bytes alone
+            self._append(writer, EXTENDED, _facts_of(writer, data))
+        data.note()
 
     def _open(self, writer: Writer, data: DataSet) -> None:
+        """Opens the book, and charges the runs over the data set that came before it."""
         if self._budget is None:
             raise BookError(
                 "it does not exist yet: give its budget in the spec, such as budget: {epsilon: 3, delta: 1.0e-6}"
             )
-        fields = {"data": _mac(writer, data.content), "bytes": len(data.content), "budget": budget_fields(self._budget)}
+        fields = {**_facts_of(writer, data), "budget": budget_fields(self._budget)}
         writer.append(following(writer.entries, OPENED, {"format": FORMAT, **fields}, now()))
+        self._charge_earlier(writer, data)
+
+    def _charge_earlier(self, writer: Writer, data: DataSet) -> None:
+        """Charges the runs over the data set that the book does not hold: they were, whether or not the budget allows it."""
+        charged = {entry.facts["key"] for entry in writer.entries if entry.kind == CHARGED}
+        earlier, budget = data.earlier(), spending.budget_of(writer.entries[0].facts["budget"])
+        for charge in earlier.charges:
+            if charge.facts["key"] in charged:
+                continue
+            try:
+                spending.cost_of_all(charge.events, budget)
+            except ValueError as error:
+                raise BookError(f"{charge.facts['cell']} was played before: {error}; open the book with a delta") from error
+            receipt = self._append(writer, CHARGED, charge.body())
+            self._append(writer, SETTLED, {"entry": receipt.number, "events": spending.written(charge.events)})
+        if fresh := [key for key in earlier.unprotected if key not in _unprotected(writer.entries)]:
+            self._append(writer, EXTENDED, {**_known(writer.entries), "unprotected": fresh})
 
     def _checked(self, entries: Sequence[Entry], since: int | None = None) -> State:
         """What entries add up to: a whole chain, which is checked, or what `_writing` checked from the entry `since` on."""
@@ -289,6 +329,24 @@ class BudgetBook:
 def _receipt(writer: Writer) -> Receipt:
     """The last entry."""
     return Receipt(writer.entries[0].hash, writer.entries[-1].number, writer.entries[-1].hash)
+
+
+def _known(entries: Sequence[Entry]) -> dict[str, Any]:
+    """What the book knows its data set by."""
+    facts = next(entry.facts for entry in reversed(entries) if entry.kind in (OPENED, EXTENDED))
+    return {name: facts[name] for name in ("data", "bytes", "rows", "ordered") if name in facts}
+
+
+def _facts_of(writer: Writer, data: DataSet) -> dict[str, Any]:
+    """What the book will know a data set by."""
+    n_rows, salt = data.table.n_rows, writer.salt()
+    by_rows = {"rows": n_rows, "ordered": identity.ordered(data.table, salt, n_rows)}
+    return {"data": _mac(writer, data.content), "bytes": len(data.content), **by_rows}
+
+
+def _unprotected(entries: Sequence[Entry]) -> set[str]:
+    """Keys of results that no budget covers."""
+    return {key for entry in entries if entry.kind == EXTENDED for key in entry.facts.get("unprotected", ())}
 
 
 def _mac(writer: Writer, content: bytes) -> str:

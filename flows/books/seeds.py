@@ -44,3 +44,12 @@ def claim(folder: Path, digest: str, seed: str, key: str, name: str) -> None:
                     "difference of two such runs shows exact values: choose another seed, or noise: secure"
                 )
             return
+
+
+def seed_of(folder: Path, digest: str, key: str) -> str | None:
+    """The seed that a block noted for a data set; None if it noted none."""
+    try:
+        lines = (folder / f"{digest}.jsonl").read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return None
+    return next((seed for seed, owner in map(json.loads, lines) if owner == key), None)

@@ -1,4 +1,4 @@
-"""Commands on budget books: show, verify, export, repair."""
+"""Commands on budget books: open, show, verify, export, repair."""
 
 from __future__ import annotations
 
@@ -25,6 +25,20 @@ Heads = Annotated[
     list[str] | None,
     typer.Option("--head", help="Hash of an entry that must be there, such as that of a report.", show_default=False),
 ]
+
+
+@app.command("open")
+def open_books(
+    spec: Annotated[Path, typer.Argument(help="Spec that names the book.", metavar="SPEC", show_default=False)],
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Open the book of a spec, and charge the earlier runs over the same rows, whatever their file was called."""
+    with failures(debug):
+        from bandana.flows.queries import books
+
+        for line in books.open_books(spec, DataFolder.open(data_root(data))):
+            typer.echo(line)
 
 
 @app.command()

@@ -21,7 +21,10 @@ from bandana.flows.keys.content import content_key
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.own_data import pinned
+from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import load_spec
+from bandana.flows.suites import charges as charging
 from bandana.flows.suites.play import BENCHMARK, BOOK
 
 EXPORT = "bandana/book-export/1"
@@ -58,14 +61,27 @@ def one_of(named: str, folder: DataFolder) -> BudgetBook:
     return found[0]
 
 
+def open_books(path: Path, folder: DataFolder) -> list[str]:
+    """Opens the books that a spec names, and charges the earlier runs over the same rows; one line for each book.
+
+    Raises:
+      SpecError: the spec has none, or is wrong.
+      BookError: a book cannot be used, or its budget cannot count the noise of an earlier run.
+    """
+    spec = pinned(load_spec(path), folder.root)
+    if not (said := charging.open_books(block for cell in cells_of(spec) for block in cell.blocks())):
+        raise SpecError(f"{path}: environment.data: no environment has a budget book")
+    return said
+
+
 def show(state: State) -> dict[str, Any]:
     """A book as plain data.
 
     Returns:
       `book`, `budget`, `spent`, `left` and `counted`, epsilons at the budget's delta: what all runs compose to, the largest
-      run that still fits, and what the filter counts; `relation`; `suites`, each with what it cost in all, its cells, and
-      the most costly of them; `last`: number, time and hash of the last entry; `clock`: what its times tell of clocks that
-      were ahead, usually nothing.
+      run that still fits, and what the filter counts; `relation`; `earlier` and `unprotected`, see `State`; `suites`, each
+      with what it cost in all, its cells, and the most costly of them; `last`: number, time and hash of the last entry;
+      `clock`: what its times tell of clocks that were ahead, usually nothing.
     """
     charges, budget, last = state.charges, state.budget, state.entries[-1]
     suites = {charge.facts["suite"]: None for charge in charges}
@@ -77,6 +93,8 @@ def show(state: State) -> dict[str, Any]:
         "counted": spending.at(spending.level(charges, budget), budget),
         "left": state.left,
         "open": sum(not charge.is_settled for charge in charges),
+        "earlier": state.earlier,
+        "unprotected": state.unprotected,
         "suites": [_suite(name, [c for c in charges if c.facts["suite"] == name], state) for name in suites],
         "last": {"number": last.number, "time": last.time, "hash": last.hash},
         "clock": clock_notes(state.entries, now()),
@@ -124,11 +142,17 @@ def render(found: dict[str, Any]) -> Group:
         f"budget: epsilon {found['budget']['epsilon']:g}" + ("" if delta is None else f" at delta {delta:g}"),
         f"spent: epsilon {found['spent']:.4g}, all runs together, on the worst record" + counted,
         f"left: one run of at most epsilon {found['left']:.4g}",
+        *([f"before the book: {_before(found)}"] if found["earlier"] or found["unprotected"] else []),
         *([f"unit: {found['relation']}"] if found["relation"] else []),
         f"last entry: {found['last']['number']} of {found['last']['time'][:19]} UTC, {found['last']['hash']}",
         *(f"clock: {note}" for note in found["clock"]),
     ]
     return Group(Text(f"book {found['book']}"), table, *(Text(line) for line in lines))
+
+
+def _before(found: dict[str, Any]) -> str:
+    bare = f"{found['unprotected']} results without noise, which no budget covers"
+    return f"{found['earlier']} runs, which are charged, and {bare}"
 
 
 def verify(book: BudgetBook, folder: DataFolder, heads: Sequence[str] = ()) -> dict[str, Any]:

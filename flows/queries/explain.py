@@ -22,7 +22,7 @@ from bandana.flows.spec.own_data import SECRET, pinned
 from bandana.flows.spec.plan import Cell, check_cells, played_cells
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import Spec
-from bandana.flows.suites.charges import forecast
+from bandana.flows.suites.charges import forecast, without_book
 from bandana.flows.suites.play import is_played
 from bandana.flows.suites.work import evidence_of
 
@@ -40,8 +40,9 @@ def explain(
       most_measured: cells of which short trials measure how long they take; None: all.
 
     Returns:
-      `books`, one line for each budget book; `cells`, each with its claim, its work and what is left; `beside`: how many
-      twins and reference rows a benchmark plays; `seconds` of all that is left, on so many workers.
+      `books`, one line for each budget book, and for each private file without one; `cells`, each with its claim, its work
+      and what is left; `beside`: how many twins and reference rows a benchmark plays; `seconds` of all that is left, on so
+      many workers.
     """
     store = Store(data / "results") if data is not None and data.exists() else None
     journal = None if data is None else Journal(DataFolder(data).journal(spec.name))
@@ -76,7 +77,7 @@ def explain(
         "horizon": spec.horizon,
         "unit": unit_of([environment.describe() for environment in environments_of(spec)]),
         "replications": spec.replications,
-        "books": forecast(waiting, data) if "benchmark" in steps else [],
+        "books": [*without_book(environments_of(spec)), *(forecast(waiting, data) if "benchmark" in steps else [])],
         "cells": cells,
         "beside": {
             str(role): sum(cell.role is role for cell in beside) if "benchmark" in steps else 0

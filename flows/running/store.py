@@ -26,6 +26,8 @@ from bandana.flows.running import scratch
 from bandana.flows.running.private_files import make_folder
 from bandana.flows.running.settings import is_anonymous
 
+BENCHMARK = "benchmark"
+"""Kind of the results that are blocks of replicates."""
 _ENDING = ".npz"
 _DIGITS, _END = 64, b"PK\x05\x06"
 """Length of a SHA-256 in hexadecimal, and how the last 22 bytes of a zip archive without a comment begin."""

@@ -28,6 +28,11 @@ class DataFileSpec(EnvironmentFields):
         description="What may be shown: `values` (the rows; audits replay them), `means` of the arms, `regret` curves. "
         "Nothing, if the file is about people who did not agree.",
     )
+    not_the_data_of: Annotated[list[str], AfterValidator(distinct)] = Field(
+        [],
+        description="Budget books of other people, whose rows are like those of the file by accident; reports show this "
+        "declaration.",
+    )
     _pin: Pin | None = PrivateAttr(None)
 
     @property
@@ -81,11 +86,18 @@ class DataFile(Environment[Item]):
         pin = self.item.pin
         digest = self.digest if pin is None else pin.digest
         private = {"path": "private", "content": digest}
-        return super().facts() | ({"path": digest} if self.shows("values") else private)
+        facts = super().facts()
+        del facts["not_the_data_of"]
+        return facts | ({"path": digest} if self.shows("values") else private)
 
     def check_unchanged(self) -> None:
         """Checks that the file is what keys know."""
         own_data.check_unchanged(self.item)
+
+    def describe(self) -> dict[str, Any]:
+        """Description of the environment for the report, with the books that its rows are declared to have nothing of."""
+        apart = self.item.not_the_data_of
+        return super().describe() | ({"not_the_data_of": apart} if apart else {})
 
     def shows(self, what: str) -> bool:
         """Whether the spec declares it public."""

@@ -101,6 +101,11 @@ def content_of(item: DataFileSpec) -> tuple[bytes, str]:
     return held.content, pin.digest
 
 
+def rows_key(pin: Pin) -> bytes:
+    """Key of the hashes that the data folder knows rows by; empty where it has no secret, and so knows none."""
+    return hmac.digest(_secret_of(pin.secret, is_made=False), b"rows", "sha256") if pin.secret.exists() else b""
+
+
 def check_unchanged(item: DataFileSpec) -> None:
     """Checks once more that a pinned file is what was played; it is read again only if it looks otherwise.
 
@@ -187,8 +192,8 @@ def _secret_of(place: Path, *, is_made: bool) -> bytes:
             return secret
         time.sleep(pause)  # somebody may be writing it
     raise SpecError(
-        f"{place}: the data folder's secret is damaged; restore it from a copy, or delete it: results on private files are "
-        "then computed again"
+        f"{place}: the data folder's secret is damaged; restore it from a copy, or delete it, if no file has a budget book: "
+        "results on private files are then computed again"
     )
 
 

@@ -36,7 +36,18 @@ def books_of(spec: Spec, *, is_played: bool) -> list[dict[str, Any]]:
     return found
 
 
-_NUMBERS = ("head", "entries", "delta", "budget", "spent", "left", "suite_spent", "most_costly_cell")
+_NUMBERS = (
+    "head",
+    "entries",
+    "earlier",
+    "unprotected",
+    "delta",
+    "budget",
+    "spent",
+    "left",
+    "suite_spent",
+    "most_costly_cell",
+)
 
 
 def _of(state: State, suite: str) -> dict[str, Any]:
@@ -47,6 +58,8 @@ def _of(state: State, suite: str) -> dict[str, Any]:
     return {
         "head": state.entries[-1].hash,
         "entries": len(state.entries),
+        "earlier": state.earlier,
+        "unprotected": state.unprotected,
         "delta": budget.get("delta"),
         "budget": budget["epsilon"],
         "spent": finite(state.spent),

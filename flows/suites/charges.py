@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bandana.flows.books import seeds, spending, witness
-from bandana.flows.books.book import BudgetBook, DataSet, Receipt
+from bandana.flows.books.book import BudgetBook, Receipt, State
 from bandana.flows.books.chain import BookError
+from bandana.flows.books.known import DataSet, Earlier
 from bandana.flows.books.spending import Charge
 from bandana.flows.keys.content import content_key
 from bandana.flows.spec import own_data
+from bandana.flows.spec.environment import Environment
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import REPRODUCIBLE, SECURE, Block
+from bandana.flows.suites.earlier import earlier_runs
 from bandana.privacy_core import Event, GaussianDP, GaussianEvent, Guarantee, PureDP, PureEvent
 
 _GRID = 1 + 2.0**-10
@@ -49,15 +53,17 @@ def charge(block: Block) -> Charged | None:
       SpecError: the rows have a book that the spec leaves out.
     """
     environment = block.cell.environment
-    if not environment.plays_private_rows:
+    if environment.item.data_file is None:
         return None
-    data = _data_of(block)
+    check_has_no_book(environment)
     if environment.item.book is None:
-        _check_has_none(data)
-        if (seed := _seed_of(block)) is not None and data.heads is not None:
-            seeds.claim(_root_of(block) / seeds.FOLDER, data.digest, seed, block.key, data.name)
+        if not environment.shows("values"):
+            data = data_of(environment)
+            if environment.plays_private_rows and (seed := _seed_of(block)) is not None and data.heads is not None:
+                seeds.claim(_root_of(environment) / seeds.FOLDER, data.digest, seed, block.key, data.name)
+            data.note_run(_without_book(block))
         return None
-    book = _book_of(block)
+    data, book = charged_data_of(block), _book_of(block)
     entry = book.charge(_charge_of(block), data, f"{block.cell.name}, block {block.index}")
     return Charged(book, data, entry, _reserved(block))
 
@@ -92,7 +98,7 @@ def charge_extra(extra: Extra) -> None:
     Raises:
       BookError: the budget does not cover it, or the book cannot be used.
     """
-    book, data, paid = _book_of(extra.block), _data_of(extra.block), extra.charge
+    book, data, paid = _book_of(extra.block), charged_data_of(extra.block), extra.charge
     book.settle(book.charge(paid, data, extra.name), paid.events, data)
 
 
@@ -108,14 +114,17 @@ def check_affords(blocks: Iterable[Block], extras: Iterable[Extra] = ()) -> None
       SpecError: some rows have a book that the spec leaves out.
     """
     given, others = list(blocks), list(extras)
-    for block in given:
-        if block.cell.environment.item.book is None and block.cell.environment.plays_private_rows:
-            _check_has_none(_data_of(block))
+    for environment in {id(block.cell.environment): block.cell.environment for block in given}.values():
+        check_has_no_book(environment)
     for group in _by_book([*given, *(extra.block for extra in others)]):
         members = {id(block) for block in group}
         charges = [_charge_of(block) for block in given if id(block) in members]
         charges += [extra.charge for extra in others if id(extra.block) in members]
-        _book_of(group[0]).check_affords(charges, _data_of(group[0]), _named(group))
+        book = _book_of(group[0])
+        is_new = not book.entries()
+        book.check_affords(charges, charged_data_of(group[0]), _named(group))
+        if is_new and (said := opened(book.state())):
+            sys.stderr.write(f"{said}\n")
 
 
 def forecast(blocks: Iterable[Block], root: Path | None) -> list[str]:
@@ -135,13 +144,55 @@ def forecast(blocks: Iterable[Block], root: Path | None) -> list[str]:
             said.append(f"{book.name} does not exist yet, and the spec gives no budget")
             continue
         budget = state.budget if state is not None else item.book.budget.guarantee
-        spent, most = (state.charges if state is not None else ()), [_charge_of(block) for block in group]
+        is_known = getattr(item, "pin", None) is not None
+        data = charged_data_of(group[0]) if is_known else None
+        if data is not None and (others := [place for place in data.books() if place != book.place_in(data)]):
+            said.append(f"{book.name}: {data.name} has rows of the book {others[0]}, so that every run is refused")
+            continue
+        earlier = Earlier() if data is None or state is not None else data.earlier()
+        spent, most = (state.charges if state is not None else earlier.charges), [_charge_of(block) for block in group]
         now, then = (spending.at(spending.level(charges, budget), budget) for charges in (spent, [*spent, *most]))
         refused = ", which is refused" if spending.is_over(spending.level([*spent, *most], budget), budget) else ""
         said.append(
             f"{book.name}: spent {now:.4g} of epsilon {spending.words(budget.epsilon, budget)}; {_named(group)} may raise "
-            f"it to {then:.4g}{refused}"
+            f"it to {then:.4g}{refused}" + (_before(earlier) if any(earlier) else "")
         )
+    return said
+
+
+def _before(earlier: Earlier) -> str:
+    """What a book will hold of the runs that come before it."""
+    n_runs = sum(charge.facts["replications"] for charge in earlier.charges)
+    bare = f"; no budget covers {len(earlier.unprotected)} results without noise" if earlier.unprotected else ""
+    return f"; {n_runs} earlier runs over these rows are charged when it opens{bare}"
+
+
+def without_book(environments: Iterable[Environment[Any]]) -> list[str]:
+    """One line for each private file that has no book in the spec, and for each that a book knows nevertheless."""
+    said = []
+    for environment in environments:
+        if environment.item.data_file is None or environment.item.book is not None:
+            continue
+        try:
+            check_has_no_book(environment)
+        except SpecError as error:
+            said.append(f"{environment.label} is refused: {error}")
+        else:
+            if not environment.shows("values"):
+                said.append(f"{environment.label}: no budget book: earlier runs over these rows are not counted")
+    return said
+
+
+def open_books(blocks: Iterable[Block]) -> list[str]:
+    """Opens the books of blocks, and charges the runs that came before them; one line for each book.
+
+    Raises:
+      BookError: a book cannot be used, or its budget cannot count the noise of an earlier run.
+    """
+    said = []
+    for group in _by_book(blocks):
+        state = _book_of(group[0]).open(charged_data_of(group[0]))
+        said.append(opened(state) or f"{state.name}: open; no earlier runs over these rows are known")
     return said
 
 
@@ -151,7 +202,8 @@ def _by_book(blocks: Iterable[Block], root: Path | None = None) -> list[list[Blo
     for block in blocks:
         item = block.cell.environment.item
         if item.book is not None:
-            found.setdefault((item.book.place(root or _root_of(block)), str(item.data_file)), []).append(block)
+            place = item.book.place(root or _root_of(block.cell.environment))
+            found.setdefault((place, str(item.data_file)), []).append(block)
     return list(found.values())
 
 
@@ -160,19 +212,49 @@ def _named(group: list[Block]) -> str:
     return f"{n_blocks} block{'s' * (n_blocks > 1)} of {n_cells} cell{'s' * (n_cells > 1)} of {group[0].cell.spec.name}"
 
 
-def _check_has_none(data: DataSet) -> None:
-    if data.heads is not None and (seen := witness.read(data.heads, data.digest)) is not None:
+def opened(state: State) -> str:
+    """What a book holds of the runs that came before it, in one line; empty if there were none."""
+    if not state.earlier and not state.unprotected:
+        return ""
+    bare = f"; no budget covers {state.unprotected} results without noise" if state.unprotected else ""
+    over = spending.is_over(spending.level(state.charges, state.budget), state.budget)
+    return (
+        f"{state.name}: {state.earlier} earlier runs over these rows are charged: spent "
+        f"{spending.words(state.spent, state.budget)} of epsilon {state.budget.epsilon:g}"
+        f"{', so that further runs are refused' if over else ''}{bare}"
+    )
+
+
+def check_has_no_book(environment: Environment[Any]) -> None:
+    """Refuses a file without a book whose rows have one.
+
+    Raises:
+      SpecError: a book knows the rows; the message names it.
+      BookError: a note of the data folder is damaged.
+    """
+    item: Any = environment.item
+    if item.data_file is None or item.book is not None or item.pin is None:
+        return
+    data = data_of(environment)
+    for place, is_exact in data.books().items():
+        if is_exact and environment.plays_private_rows:
+            raise SpecError(
+                f"environment.data: the rows of {data.name} have the budget book {place}, and every run over them "
+                "is charged: name it in the spec"
+            )
+        how = "without public: [values]" if environment.shows("values") else "in a table"
+        advice = "name it in the spec" if environment.plays_private_rows else f"play them {how}, and name it"
         raise SpecError(
-            f"environment.data: the rows of {data.name} have the budget book {seen.place}, and every run over them "
-            "is charged: name it in the spec"
+            f"environment.data: {data.name} has rows of the budget book {place}: {advice}, or, if these are other people, "
+            f"write not_the_data_of: [{Path(place).stem}]"
         )
 
 
-def _root_of(block: Block) -> Path:
+def _root_of(environment: Environment[Any]) -> Path:
     """The data folder."""
-    pin = getattr(block.cell.environment.item, "pin", None)
+    pin = getattr(environment.item, "pin", None)
     if pin is None:
-        raise BookError(f"{block.cell.environment.label}: a budget book needs a data folder")
+        raise BookError(f"{environment.label}: a budget book needs a data folder")
     root: Path = pin.secret.parent
     return root
 
@@ -180,27 +262,60 @@ def _root_of(block: Block) -> Path:
 def _book_of(block: Block) -> BudgetBook:
     book = block.cell.environment.item.book
     assert book is not None
-    return BudgetBook(book.place(_root_of(block)), None if book.budget is None else book.budget.guarantee)
+    return BudgetBook(book.place(_root_of(block.cell.environment)), None if book.budget is None else book.budget.guarantee)
 
 
-def _data_of(block: Block) -> DataSet:
-    item: Any = block.cell.environment.item
+def data_of(environment: Environment[Any]) -> DataSet:
+    """The data set of an environment on a file, as its data folder knows it."""
+    item: Any = environment.item
     content, digest = own_data.content_of(item)
-    heads = None if item.pin is None else _root_of(block) / witness.FOLDER
-    return DataSet(content, item.path.name, digest, heads)
+    if item.pin is None:
+        return DataSet(content, item.path.name, digest)
+    key, apart = own_data.rows_key(item.pin), tuple(item.not_the_data_of)
+    return DataSet(content, item.path.name, digest, _root_of(environment) / witness.FOLDER, key, apart)
+
+
+def charged_data_of(block: Block) -> DataSet:
+    """The data set of a block with a book, which charges the runs that came before when it is opened."""
+    data, root = data_of(block.cell.environment), _root_of(block.cell.environment)
+    relation = str(block.cell.claim().relation.value)
+    return replace(data, earlier=lambda: earlier_runs(data, root, relation))
 
 
 def _charge_of(block: Block) -> Charge:
     """The most that the block can cost: its claim, once for each replicate."""
-    reserved, cell = _reserved(block), block.cell
+    reserved = _reserved(block)
     event = PureEvent(reserved.epsilon) if isinstance(reserved, PureDP) else GaussianEvent(1 / _mu(reserved))
-    first = cell.environment.first_row
+    first = block.cell.environment.first_row
     facts = {
-        "suite": cell.spec.name, "cell": cell.name, "block": block.index, "key": block.key, "replications": block.n_reps,
-        "relation": str(reserved.relation.value), "trust": str(cell.claim().trust.value), "noise": cell.noise,
-        "seed": _seed_of(block),
+        **_facts_of(block), "relation": str(reserved.relation.value),
+        "trust": str(block.cell.claim().trust.value),
     }  # fmt: skip
-    return Charge({event: block.n_reps}, first, first + cell.spec.horizon, facts)
+    return Charge({event: block.n_reps}, first, first + block.cell.spec.horizon, facts)
+
+
+def _facts_of(block: Block) -> dict[str, Any]:
+    """Which block it is."""
+    cell = block.cell
+    return {
+        "suite": cell.spec.name, "cell": cell.name, "block": block.index, "key": block.key, "replications": block.n_reps,
+        "noise": cell.noise, "seed": _seed_of(block),
+    }  # fmt: skip
+
+
+def _without_book(block: Block) -> dict[str, Any]:
+    """What the data folder notes of a block that no book is charged for; its events are null if no noise protects rows."""
+    cell = block.cell
+    try:
+        is_protected = cell.is_private and cell.environment.plays_private_rows and math.isfinite(_reserved(block).gdp().mu)
+    except ValueError:  # a claim that implies no Gaussian one
+        is_protected = False
+    if not is_protected:
+        return {**_facts_of(block), "events": None}
+    body = _charge_of(block).body()
+    if getattr(cell.environment.item, "beyond_visits", None) == "drop":
+        body["records"][1] = None
+    return body
 
 
 def _seed_of(block: Block) -> str | None:
@@ -213,7 +328,7 @@ def _seed_of(block: Block) -> str | None:
 
 def _reserved(block: Block) -> Guarantee:
     """What a replicate may spend: its claim, with what a grid adds."""
-    claim = block.cell.claim()
+    claim = block.cell.claim_at(block.cell.settings, None)  # to a record, which the book counts
     factor = _GRID if block.cell.noise == SECURE else 1.0
     if isinstance(claim.stated, PureDP):
         return PureDP(claim.stated.epsilon * factor, relation=claim.relation, trust=claim.trust)

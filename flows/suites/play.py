@@ -9,13 +9,13 @@ import numpy as np
 from bandana.audits.contents import PROVENANCE
 from bandana.flows.books.chain import BookError
 from bandana.flows.keys.provenance import Making
+from bandana.flows.running.store import BENCHMARK as BENCHMARK
 from bandana.flows.running.store import Store
 from bandana.flows.spec.plan import Block
 from bandana.flows.suites import replicates
 from bandana.flows.suites.charges import Charged, charge
 from bandana.privacy_core import BudgetExceeded
 
-BENCHMARK = "benchmark"
 BOOK = "book"
 """Field of a result's description: the last entry of the data set's book when the result was stored."""
 

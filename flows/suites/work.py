@@ -20,6 +20,7 @@ from bandana.flows.running.store import Store, write_first
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import Cell, is_built_at_once
 from bandana.flows.suites import own_replays, replays
+from bandana.flows.suites.charges import check_has_no_book
 from bandana.privacy_core import ReproducibleNoise
 
 AUDIT, AUDIT_PART = "audit", "audit-part"
@@ -59,6 +60,8 @@ def audit_cell(cell: Cell, store: Store) -> Outcome:
     """One audit with its controls; from the store if it is there."""
     if (found := stored_audit(cell, store)) is not None:
         return found
+    if cell.environment.shows("values"):  # else no audit meets the rows of a file
+        check_has_no_book(cell.environment)
     making = Making()
     about = partial(about_audits, made=cell.audit_code)
     if cell.entry.stated:

@@ -26,7 +26,7 @@ def dataset_record(cell: Cell) -> dict[str, Any]:
     item = environment.item
     if item.data_file is not None:  # where it lies says who keeps it, and changes with the machine
         item = item.with_file(Path(item.data_file.name))
-    left_out = {"data"} | ({"rows"} if getattr(item, "rows", None) is None else set())
+    left_out = {"data", "not_the_data_of"} | ({"rows"} if getattr(item, "rows", None) is None else set())
     source = item.model_dump_json(exclude=left_out)
     identity = cell.identity()["environment"] if environment.shows("values") else {**declared, "source": source}
     profile = {**declared, "means": environment.describe()["means"]} if environment.shows("means") else declared
