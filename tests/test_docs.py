@@ -175,6 +175,21 @@ def test_links_and_images_of_the_source_exist(path):
             assert parts.fragment in anchors(target.read_text(encoding="utf-8")), f"{path.name} leads to {address}"
 
 
+def test_every_test_that_a_page_names_exists():
+    named = {
+        (page.name, name)
+        for page in DOCS.rglob("*.md")
+        for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))
+    }
+    known = {
+        name
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", file.read_text(), re.M)
+    }
+    assert {(page, name) for page, name in named if name not in known} == set()
+    assert sum(page == "security.md" for page, _ in named) > 30
+
+
 def test_every_image_is_shown_somewhere():
     shown = {(path.parent / address).resolve() for path in pages() for address in links(path.read_text(encoding="utf-8"))}
     images = {path.resolve() for path in (DOCS / "images").glob("*.png")}

@@ -25,7 +25,7 @@ from bandana.audits.evidence import UnusableEvidence, one_file, read, seal
 from bandana.audits.evidence.archive import check_size
 from bandana.audits.evidence.bundle import REPORT, archive_of, read_bundle
 from bandana.audits.evidence.signature import new_key, read_private
-from bandana.audits.evidence.standalone import DIFFERS, OK, PARTLY, UNUSABLE, conclude, exit_code
+from bandana.audits.evidence.standalone import DIFFERS, NOT_HELD, OK, PARTLY, UNUSABLE, conclude, exit_code
 from bandana.audits.evidence.standalone import check as check_alone
 from bandana.audits.trial import NOT_PLANTED
 from bandana.flows.cli import app
@@ -115,7 +115,7 @@ def test_three_outcomes_have_three_exit_codes(forger, judged, tmp_path):
     code, line = judged(forger.packed(), is_quick=True)
     assert code == PARTLY
     assert "PARTLY COMPARED" in line
-    assert "Not compared: searches (left out by --quick); planted faults (left out by --quick)" in line
+    assert "Not compared: searches, planted faults, power, setting (left out by --quick)" in line
     assert judged(forger.report(lambda document: document.update(description="certified")).packed())[0] == DIFFERS
 
 
@@ -487,6 +487,56 @@ def test_wall_behind_the_first_check_refuses_code(tmp_path):
     assert not marker.exists()
     code.load()
     assert marker.exists()
+
+
+OWN = """
+name: own
+seed: 1
+environment: {kind: bernoulli, means: [0.8, 0.2]}
+horizon: 100
+replications: 2
+algorithms:
+  - file: own_bandit.py:EpisodicGreedy
+    label: mine
+    claim: "gdp(mu={mu}, relation=reward)"
+    parameters: {mu: [1], length: 8}
+audit: {rounds: 16, replays: 1000, examples: 5}
+report: {formats: [html, json]}
+"""
+
+
+def test_own_code_is_compared_by_its_content_where_the_reader_brings_it(tmp_path, judged):
+    """Without --spec it does not run, and the last line says so; with another file of that name it is refused."""
+    source = (Path(bandana.__file__).parents[1] / "examples" / "own_bandit.py").read_text(encoding="utf-8")
+    sender, reader, other = (tmp_path / name for name in ("sender", "reader", "other"))
+    for folder, text in ((sender, source), (reader, source), (other, f"{source}\n# edited\n")):
+        folder.mkdir()
+        (folder / "own_bandit.py").write_text(text, encoding="utf-8")
+        (folder / "spec.yaml").write_text(OWN, encoding="utf-8")
+    data = DataFolder(tmp_path / "data")
+    bandana.run(sender / "spec.yaml", data=data.root, audit=True, executor="local").report(data.suite("own"))
+    pack(report_of("own", data), tmp_path / "own.zip")
+    content = (tmp_path / "own.zip").read_bytes()
+    code, line = judged(content)
+    assert code == PARTLY
+    assert "its spec names the code" in line.partition("Not compared: ")[2]
+    code, line = judged(content, spec=reader / "spec.yaml")
+    assert code == NOT_HELD, line  # so few replays are inconclusive
+    assert line.startswith("b.zip: verified, ")
+    assert "Not compared" not in line
+    code, line = judged(content, spec=other / "spec.yaml")
+    assert code == DIFFERS
+    assert "code" in line
+
+
+def test_verification_that_takes_too_long_is_ended(forger, tmp_path, monkeypatch):
+    """The sender chose how much there is to run again."""
+    place = tmp_path / "b.zip"
+    place.write_bytes(forger.packed())
+    monkeypatch.setattr("bandana.flows.commands.verify._PATIENCE", 0.01)
+    done = CliRunner().invoke(app, ["verify", str(place)])
+    assert done.exit_code == UNUSABLE
+    assert done.stderr.count("\n") == 1
 
 
 PLANTED_FILES = (
