@@ -47,15 +47,27 @@ ExecutorName = Annotated[
 
 def whole(text: str) -> int:
     """A whole number, also written as 1e5."""
-    value = float(text)
+    value = real(text)
     if not value.is_integer():
         raise ValueError(text)
     return int(value)
 
 
+def real(text: str) -> float:
+    """A number in the digits 0 to 9 and a decimal point; Python reads more, such as 1_0 for 10."""
+    from bandana.privacy_core.checks import number
+
+    return number(text)
+
+
 def option(meaning: str, **more: Any) -> Any:
     """An option without a default of its own."""
     return typer.Option(help=meaning, show_default=False, **more)
+
+
+def real_option(meaning: str) -> Any:
+    """An option that is a number, without a default of its own."""
+    return option(meaning, parser=real)
 
 
 def echo(*lines: str) -> None:

@@ -25,7 +25,7 @@ from bandana.flows.spec.mistakes import SpecError, printable, shortened
 from bandana.flows.spec.spec import Spec, load_spec, parse_spec
 from bandana.flows.suites.bundle import LOCK, SPEC_FILES, locked
 
-WIDTH, _LONGEST = 150, 600
+WIDTH = 150
 _DRAWS = ("jinja2", "matplotlib", "typst")
 
 
@@ -96,8 +96,7 @@ def _mistakes(path: Path) -> Iterator[None]:
 
 
 def _in_a_line(error: Exception) -> str:
-    said = printable(" ".join(str(error).split()))
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
+    return " ".join(str(error).split())
 
 
 def _check_evidence(path: Path) -> Verification:

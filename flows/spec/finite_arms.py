@@ -21,9 +21,10 @@ from bandana.flows.spec import own_data
 from bandana.flows.spec.budgets import BookSpec
 from bandana.flows.spec.data_files import DataFile, DataFileSpec
 from bandana.flows.spec.environment import PSEUDO, Environment, EnvironmentFields, Purpose
-from bandana.flows.spec.header import PLAIN_NUMBER, read_header
+from bandana.flows.spec.header import read_header
 from bandana.flows.spec.mistakes import SpecError
 from bandana.privacy_core import Interval
+from bandana.privacy_core.checks import number
 
 
 class BernoulliSpec(EnvironmentFields):
@@ -261,7 +262,10 @@ def parse_table(table: TableSpec, content: bytes) -> RewardTable:
         if owner is not None and not visits.takes(row.pop(owner).strip(), line):
             continue
         for name, text in zip(names, row, strict=True):
-            value = float(text) if PLAIN_NUMBER.fullmatch(text) else math.nan
+            try:
+                value = number(text)
+            except ValueError:
+                value = math.nan
             if not table.low <= value <= table.high:
                 shown = f" is {text!r}; it" if "values" in table.public else ""
                 raise SpecError(

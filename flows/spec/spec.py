@@ -18,7 +18,7 @@ from bandana.flows.spec.deployment import DeploymentSpec
 from bandana.flows.spec.effort import Replays
 from bandana.flows.spec.environment_kinds import EnvironmentSpec
 from bandana.flows.spec.every import EverySpec
-from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Strict
+from bandana.flows.spec.fields import NAME, Count, Delta, OneOrSeveral, Positive, Strict
 from bandana.flows.spec.mistakes import SpecError, explain_all, line_of
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.tuned import TuningSpec
@@ -34,7 +34,7 @@ class AuditSpec(Strict):
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = Field(
         0.95, description="Joint confidence level of all bounds of one audit."
     )
-    delta: Annotated[float, Field(gt=0, lt=1)] = Field(1e-5, description="Delta at which epsilons are stated.")
+    delta: Delta = Field(1e-5, description="Delta at which epsilons are stated.")
     examples: Count = Field(200, description="Cases tried by the deterministic audit.")
 
 

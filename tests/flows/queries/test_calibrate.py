@@ -315,7 +315,7 @@ CAPRI, GP = ["capri", "--model", "joint"], ["gp-ucb", "--model", "joint"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nix"], "unknown algorithm 'nix'; known are: ucb, "),
+        (["nix"], "unknown algorithm 'nix'; `bandana list` shows all "),
         (["gp-ucb-joint"], "gp-ucb-joint is now written as: bandana calibrate gp-ucb --model joint"),
         (["ucrl-vtr-joint-pure"], "is now written as: bandana calibrate ucrl-vtr --model joint --guarantee pure"),
         (["adar-ucb", "--model", "local"], "adar-ucb has no form that is local; it has: --model central --guarantee renyi"),

@@ -27,7 +27,7 @@ HOSTILE = {
     "10^19": (
         "horizon: 500",
         f"horizon: 1{'0' * 19}",
-        "spec:7: horizon: Input should be less than or equal to 1000000000000000, got 10",
+        "spec:7: horizon: must be less than or equal to 1000000000000000, got 10",
     ),
     "10^300": ("horizon: 500", f"horizon: 1{'0' * 300}", "spec:7: horizon: "),
     "a tag and another value": (
@@ -117,7 +117,7 @@ HOSTILE = {
     "more actions than memory": (
         "kind: bernoulli\n  means: [0.8, 0.4]",
         "{kind: rkhs, contexts: 5, actions: 1000000}",
-        "spec:5: environment.actions: Input should be less than or equal to 4096, got 1000000",
+        "spec:5: environment.actions: must be less than or equal to 4096, got 1000000",
     ),
     "more points than a kernel's table": (
         "kind: bernoulli\n  means: [0.8, 0.4]",
@@ -127,7 +127,7 @@ HOSTILE = {
     "more vectors than memory": (
         "kind: bernoulli\n  means: [0.8, 0.4]",
         "{kind: sphere, actions: 10000000000, dimension: 3}",
-        "spec:5: environment.actions: Input should be less than or equal to 10000, got 10000000000",
+        "spec:5: environment.actions: must be less than or equal to 10000, got 10000000000",
     ),
     "a process whose table is too large": (
         "kind: bernoulli\n  means: [0.8, 0.4]",
@@ -163,7 +163,7 @@ def test_very_many_mistakes_are_told_by_the_first_twenty():
     message = _refusal(SMALL.replace("[0.8, 0.4]", f"[{', '.join(['2'] * 1000)}]"))
     lines = message.split("\n")
     assert len(lines) == 21
-    assert lines[19] == "spec:6: environment.means[19]: Input should be less than or equal to 1, got 2"
+    assert lines[19] == "spec:6: environment.means[19]: must be less than or equal to 1, got 2"
     assert lines[20] == "spec: 980 more mistakes of this kind"
 
 

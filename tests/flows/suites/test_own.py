@@ -242,7 +242,7 @@ def test_loading_leaves_nothing_beside_the_file(write, tmp_path):
         ((), "audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME"),
         (("--all", "--algorithm", "a.py:b"), "audit one of: a SPEC, the whole catalog with --all"),
         (("--all", "--rounds", "9"), "--rounds: not with --all, which takes --replays, --confidence"),
-        (("--all", "--only", "nothing"), "--only: 'nothing' selects nothing; known are adar-ucb printed"),
+        (("--all", "--only", "nothing"), "--only: 'nothing' selects nothing; name algorithms of"),
         (("--all", "--replays", "10"), "--replays must be at least 1000, got 10"),
         (("x.yaml", "--only", "block tree"), "--only: only with --all"),
         (("x.yaml", "--algorithm", "a.py:b"), "audit one of: a SPEC"),
