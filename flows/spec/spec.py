@@ -22,6 +22,7 @@ from bandana.flows.spec.fields import NAME, Count, Delta, OneOrSeveral, Positive
 from bandana.flows.spec.mistakes import SpecError, explain_all, line_of
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.tuned import TuningSpec
+from bandana.privacy_core.checks import MOST_DELTA
 
 _MOST_BLOCKS, _MOST_BYTES = 10_000, 4 << 20
 
@@ -210,6 +211,13 @@ class Spec(Strict):
                             f"and {environment.shown_label} is {environment.problem_kind}; `bandana list` shows what plays "
                             "on it"
                         )
+        if any(environment.whose_data == "private" for environment in self.environment):
+            for i, algorithm in enumerate(self.algorithms):
+                deltas = algorithm.privacy.delta if isinstance(algorithm, AlgorithmSpec) and algorithm.privacy else None
+                if deltas and max(deltas) > MOST_DELTA:
+                    raise ValueError(
+                        f"algorithms.{i}.privacy.delta: must be at most {MOST_DELTA:g} on files of data, got {max(deltas):g}"
+                    )
         is_booked = next((item.shown_label for item in self.environment if item.book is not None), None)
         for name in ("twins", "references"):
             if is_booked is not None and name in self.model_fields_set and getattr(self, name):
