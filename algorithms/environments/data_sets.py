@@ -67,8 +67,8 @@ class DataSet(ABC):
     def __init__(self, rewards: FloatArray, reward_range: Interval) -> None:
         if len(rewards) > (most := most_records(reward_range, self.n_steps)):
             raise ValueError(
-                f"sums of rewards in {reward_range} are exact for at most {most:,} users, got {len(rewards):,}: use fewer, or "
-                "scale the rewards"
+                f"sums of rewards in {reward_range} are exact for at most {most:,} users, got {len(rewards):,}: use fewer, "
+                "or scale the rewards"
             )
         self.reward_range = reward_range
         # Where an end of the range is off the grid, rewards stay inside it: the sensitivity is never exceeded.
