@@ -79,8 +79,8 @@ def parse(
         raise ClaimError(f"claim {text!r}: {kind} needs {' and '.join(missing)}, as in {_example(kind)}")
     if "relation" not in parts:
         raise ClaimError(
-            f"claim {text!r}: it does not say which data sets are neighbors: add relation=reward, relation=record or "
-            f"relation=trajectory, as in {_example(kind)}; or name both with pair=(DATA, NEIGHBOR)"
+            f"claim {text!r}: it does not say which data sets are neighbors: add relation=reward, record or trajectory, or "
+            "pair=(DATA, NEIGHBOR)"
         )
     numbers = {name: _number(text, name, parts[name]) for name in names}
     scope = {"relation": RELATIONS[parts["relation"]], "trust": TRUST[parts.get("trust", "central")]}

@@ -174,7 +174,7 @@ def test_an_epsilon_without_noise_for_it_is_refused_with_its_place(epsilon):
 
 def test_what_yaml_can_say_well_is_read_as_before():
     text = SMALL.replace("[0.8, 0.4]", "&arms [0.8, 4e-1]").replace("audit:\n", "audit: &effort\n  delta: 1e-5\n")
-    spec = parse_spec(text.replace("horizon: 500", "horizon: 5_00").replace("seed: 7", "seed: 0x7"), "spec", Path())
+    spec = parse_spec(text.replace("horizon: 500", "horizon: 5e2").replace("seed: 7", "seed: 0x7"), "spec", Path())
     assert (spec.horizon, spec.seed, spec.audit.delta) == (500, 7, 1e-5)
     assert spec.environment[0].means == [0.8, 0.4]
     merged = text.replace(
