@@ -123,7 +123,7 @@ def test_private_data_are_not_tuned_on(write, tmp_path):
     table = {"environment": [{"kind": "table", "path": "people.csv"}], "tuning": {"parameter": "beta", "values": [3, 4]},
              "algorithms": [{"algorithm": "adap-ucb", "model": "none"}], "horizon": 2}  # fmt: skip
     with pytest.raises(
-        SpecError, match=r"'people.csv' is a file of data; a value that is chosen on it depends on its records"
+        SpecError, match=r"'people.csv' is a file of data, and no privacy claim covers a value that is chosen on its records"
     ):
         write(**table)
 
