@@ -168,8 +168,8 @@ class Spec(Strict):
         files = [item for item in self.environment if item.data_file is not None]
         if private := [item.shown_label for item in files if item.book is None]:
             raise ValueError(
-                f"tuning: {private[0]!r} is a file of data, and no privacy claim covers a value that is chosen on its "
-                "records: tune on a made-up environment, or give the table a budget book"
+                f"tuning: {private[0]!r} is a file of data, which no claim protects from tuning: tune on a made-up "
+                "environment, or give the table a budget book"
             )
         has_book = bool(files)
         if has_book != (self.tuning.epsilon is not None):
