@@ -138,7 +138,7 @@ def check(algorithm: Any, table: Table, seed: int) -> None:
     if not first.equals(second):
         raise ProtocolError(
             "two runs with the same noise from the ledger differ: it draws its own randomness, or keeps something from "
-            "one run to the next; take noise from ledger.release and coins from the loop"
+            "one run to the next; take noise from ledger.release"
         )
     for rep, own in enumerate(seeds):
         alone = _watch(algorithm, table, [own])

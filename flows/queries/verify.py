@@ -189,7 +189,7 @@ def render(verification: Verification) -> Table:
     """The table of all lines."""
     table = Table("what", "stated", "recomputed", "ok")
     for line in verification.lines:
-        told = (shortened(printable(str(words))) for words in (line.what, line.stated, line.recomputed))
+        told = (shortened(printable(str(words)), 200) for words in (line.what, line.stated, line.recomputed))
         table.add_row(*told, {True: "yes", False: "NO", None: "-"}[line.is_ok])
     return table
 
