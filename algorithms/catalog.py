@@ -19,6 +19,7 @@ from bandana.algorithms.plugins import ALGORITHMS, Found, loaded
 from bandana.algorithms.rl.linear_mdp import entries as linear_mdp
 from bandana.algorithms.rl.mixture import entries as mixture
 from bandana.algorithms.rl.tabular import entries as tabular
+from bandana.privacy_core.checks import suggestion
 
 NONE = "none"
 """The trust model of a non-private algorithm."""
@@ -95,7 +96,8 @@ def of_name(name: str) -> list[Entry]:
         privacy = f" and `privacy: {EXAMPLES[former.guarantee]}`" if former.guarantee else ""
         raise ValueError(f"{name} is now `algorithm: {former.name}` with {model}{privacy}")
     broken = "".join(f"; {found}" for found in added()[1])
-    raise ValueError(f"unknown algorithm {name!r}; known are: {', '.join(names())}{broken}")
+    near = suggestion(name, names()) or ";"
+    raise ValueError(f"unknown algorithm {name!r}{near} `bandana list` shows all {len(names())}{broken}")
 
 
 EXAMPLES = {

@@ -15,6 +15,7 @@ import numpy as np
 from bandana.algorithms.claim import Claim
 from bandana.algorithms.protocol import FloatArray
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, Relation, RenyiDP, TrustModel
+from bandana.privacy_core.checks import level, number, small_delta
 
 KINDS: dict[str, tuple[type[Guarantee], tuple[str, ...]]] = {
     "gdp": (GaussianDP, ("mu",)),
@@ -48,7 +49,9 @@ class ClaimError(ValueError):
     """A claim that cannot be audited as it is written; the message names the part and what is allowed."""
 
 
-def parse(text: str, *, relation: str | None = None, trust: str | None = None, source: str = "the user") -> Claim:
+def parse(
+    text: str, *, relation: str | None = None, trust: str | None = None, source: str = "the user", is_published: bool = False
+) -> Claim:
     """Reads a claim from its text.
 
     Args:
@@ -56,6 +59,7 @@ def parse(text: str, *, relation: str | None = None, trust: str | None = None, s
       relation: one of `RELATIONS`, where the text leaves it out.
       trust: central, joint, shuffle or local, where the text leaves it out; central if both do.
       source: who promises it.
+      is_published: whether delta may be any that a paper shows, up to 1; at most 0.1 else.
 
     Returns:
       the claim; where it is no GDP claim and implies none, its statement names the assumption under which it is tested as
@@ -75,12 +79,14 @@ def parse(text: str, *, relation: str | None = None, trust: str | None = None, s
         raise ClaimError(f"claim {text!r}: {kind} needs {' and '.join(missing)}, as in {_example(kind)}")
     if "relation" not in parts:
         raise ClaimError(
-            f"claim {text!r}: it does not say which data sets are neighbors: add relation=reward, relation=record or "
-            f"relation=trajectory, as in {_example(kind)}; or name both with pair=(DATA, NEIGHBOR)"
+            f"claim {text!r}: it does not say which data sets are neighbors: add relation=reward, record or trajectory, or "
+            "pair=(DATA, NEIGHBOR)"
         )
     numbers = {name: _number(text, name, parts[name]) for name in names}
     scope = {"relation": RELATIONS[parts["relation"]], "trust": TRUST[parts.get("trust", "central")]}
     try:
+        for name, value in numbers.items():
+            (small_delta if name == "delta" and not is_published else level)(name, value)
         stated: Guarantee = guarantee(**numbers, **scope)  # type: ignore[arg-type]
         gaussian, assumption = as_gdp(stated)
     except ValueError as error:
@@ -159,9 +165,9 @@ def _split(text: str) -> tuple[str, dict[str, str]]:
 
 def _number(text: str, name: str, value: str) -> float:
     try:
-        return float(value)
-    except ValueError:
-        raise ClaimError(f"claim {text!r}: {name} must be a number, got {value!r}") from None
+        return number(value)
+    except ValueError as error:
+        raise ClaimError(f"claim {text!r}: {name} {error}") from None
 
 
 def _example(kind: str) -> str:

@@ -19,6 +19,7 @@ from bandana.audits.testbeds import blocks
 from bandana.audits.testbeds.catalog import at_test_budget, bed_of, bed_settings, is_near_test_budget
 from bandana.audits.trial import Trial
 from bandana.privacy_core import Relation, TrustModel
+from bandana.privacy_core.checks import suggestion
 
 ROUNDS = 64
 _TABLE_SEED = 0
@@ -67,14 +68,17 @@ def selected(names: Sequence[str]) -> list[str]:
         building block), or patterns such as `*pure*`, as of a shell.
 
     Raises:
-      ValueError: a name that selects nothing; the message lists all labels.
+      ValueError: a name that selects nothing; the message names the nearest label.
     """
     labels = list(subjects())
     chosen: set[str] = set()
     for name in names:
         found = [label for label in labels if f"{label} ".startswith(f"{name} ") or fnmatchcase(label, name)]
         if not found:
-            raise ValueError(f"{name!r} selects nothing; known are {', '.join(labels)}")
+            near = suggestion(name, labels) or ";"
+            raise ValueError(
+                f"{name!r} selects nothing{near} name algorithms of `bandana list`, or block for the building blocks"
+            )
         chosen.update(found)
     return [label for label in labels if not names or label in chosen]
 

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 T = TypeVar("T")
+LEAST_LEVEL, MOST_LEVEL, MOST_DELTA = 1e-9, 1e9, 0.1
+"""Levels of privacy (epsilon, mu, rho) that users may ask for: beyond them none can be told from no privacy, or from no
+release at all. A larger delta would allow one record in ten to be shown as it is."""
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?\s*", re.I | re.ASCII)
+
+
+def number(text: str) -> float:
+    """Reads a finite number in the digits 0 to 9 with a decimal point, else raises ValueError.
+
+    Python's `float` reads more: 1_0 as 10, digits of all scripts, 1e999 as infinity, nan.
+    """
+    if not _NUMBER.fullmatch(text) or math.isinf(value := float(text)):
+        raise ValueError(f"must be a number such as 1000, 0.5 or 1e-5, got {text!r}")
+    return value
+
+
+def level(name: str, value: float) -> float:
+    """Returns `value` if it is an epsilon, mu or rho that users may ask for, else raises ValueError."""
+    if not LEAST_LEVEL <= value <= MOST_LEVEL:
+        raise ValueError(f"{name} must lie between {LEAST_LEVEL:g} and {MOST_LEVEL:g}, got {value!r}")
+    return float(value)
+
+
+def small_delta(name: str, value: float) -> float:
+    """Returns `value` if it is a delta that users may ask for, else raises ValueError."""
+    if not 0 < value <= MOST_DELTA:
+        raise ValueError(f"{name} must be above 0 and at most {MOST_DELTA:g}, got {value!r}")
+    return float(value)
 
 
 def positive(name: str, value: float) -> float:
@@ -52,6 +82,13 @@ def one_of(name: str, value: T, options: Sequence[T]) -> T:
     if value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(str, options))}, got {value!r}")
     return value
+
+
+def suggestion(value: object, options: Iterable[str]) -> str:
+    """`; did you mean 'x'?` with the option most like the value, in whatever case; empty where none is like it."""
+    known = {option.casefold(): option for option in options}
+    close = difflib.get_close_matches(str(value).casefold(), known, n=1)
+    return f"; did you mean {known[close[0]]!r}?" if close else ""
 
 
 def failure_of(failure: float | None, horizon: int) -> float:

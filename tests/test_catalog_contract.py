@@ -402,9 +402,11 @@ def test_every_entry_names_its_claim_and_its_source():
 def test_names_are_found_and_unknown_ones_refused():
     for entry in CATALOG:
         assert find(entry.label) is find(entry.name, entry.privacy_model, entry.guarantee) is entry
-    known = ", ".join(names())
-    with pytest.raises(ValueError, match=f"unknown algorithm 'exp3'; known are: {known}"):
+    shows = f"`bandana list` shows all {len(names())}"
+    with pytest.raises(ValueError, match=f"unknown algorithm 'exp3'; did you mean 'dp-exp3'. {shows}$"):
         find("exp3")
+    with pytest.raises(ValueError, match="did you mean 'adar-ucb'"):
+        find("AdaR-UCB")
     with pytest.raises(ValueError, match="ucb has no such entry; it has: none"):
         find("ucb", "local")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,6 +38,12 @@ class Change:
         return self.words or f"every reward {self.before:g} becomes {self.after:g}"
 
 
+def most_records(reward_range: Interval, n_steps: int = 1) -> int:
+    """The most users whose rewards, of so many steps each, have exact sums; 10^15 if all rewards are 0."""
+    reach = max(abs(reward_range.low), abs(reward_range.high)) * n_steps
+    return math.ceil(_EXACT * GRID / reach) - 1 if reach > 0 else 10**15
+
+
 class DataSet(ABC):
     """A fixed data set: row k holds the covariates of user k, and what they would answer to all that may happen.
 
@@ -58,11 +65,10 @@ class DataSet(ABC):
     stack: ClassVar[type[Any]]
 
     def __init__(self, rewards: FloatArray, reward_range: Interval) -> None:
-        reach = max(abs(reward_range.low), abs(reward_range.high)) * len(rewards) * self.n_steps
-        if reach / GRID >= _EXACT:
+        if len(rewards) > (most := most_records(reward_range, self.n_steps)):
             raise ValueError(
-                f"{len(rewards)} rewards in {reward_range} can sum to {reach:.4g}; sums are exact up to "
-                f"{_EXACT * GRID:.4g}: scale the rewards, or use fewer users"
+                f"sums of rewards in {reward_range} are exact for at most {most:,} users, got {len(rewards):,}: use fewer, "
+                "or scale the rewards"
             )
         self.reward_range = reward_range
         # Where an end of the range is off the grid, rewards stay inside it: the sensitivity is never exceeded.

@@ -275,7 +275,7 @@ def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix
     if stated["events"] is not None:
         events = tuple((_event(item), int(item["count"])) for item in stated["events"])
     claim = stated["claim"]
-    parsed = claims.parse(claim["text"], source=claim["source"])
+    parsed = claims.parse(claim["text"], source=claim["source"], is_published=True)
     return Outcome(
         subject=stated["subject"],
         claim=replace(parsed, statement=claim["statement"], theorem=claim["theorem"], unit=claim["unit"]),

@@ -138,22 +138,21 @@ def check(algorithm: Any, table: Table, seed: int) -> None:
     if not first.equals(second):
         raise ProtocolError(
             "two runs with the same noise from the ledger differ: it draws its own randomness, or keeps something from "
-            "one run to the next; let all noise come from ledger.release and all coins from the loop (declare n_coins), and "
-            "keep state in what init returns"
+            "one run to the next; take noise from ledger.release"
         )
     for rep, own in enumerate(seeds):
         alone = _watch(algorithm, table, [own])
         if not np.array_equal(alone.actions[0], first.actions[rep]):
             raise ProtocolError(
-                f"replicate {rep} of a batch of {_N_REPS} plays other actions than alone with the same noise: replicates "
-                "must not depend on each other; is an axis wrong, or a scalar used where there is one number a replicate?"
+                f"replicate {rep} of a batch of {_N_REPS} plays other actions than alone with the same noise: "
+                "replicates must not depend on each other; check the axes, and scalars in place of arrays"
             )
         slowly = _watch(algorithm, table, [own], jump=False)
         if not np.array_equal(alone.actions, slowly.actions):
             later = int(np.argmax((alone.actions != slowly.actions)[0].any(axis=1)))
             raise ProtocolError(
                 f"played round by round it takes other actions than in the phases that hold announces (first in round "
-                f"{later}): hold promises that act keeps its answer, and absorb must take one record as well as many"
+                f"{later}): hold promises that act keeps its answer"
             )
 
 

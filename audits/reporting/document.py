@@ -132,7 +132,7 @@ def _reason(problem: Any) -> str:
         return f"has unknown properties {', '.join(unknown)}; remove them"
     if problem.validator == "required":
         missing = [key for key in problem.validator_value if key not in problem.instance]
-        return f"lacks the properties {', '.join(missing)}"
+        return f"lacks the properties {', '.join(missing[:3])}{', ...' * (len(missing) > 3)}"
     if problem.validator == "type":
         kinds = problem.validator_value
         return f"must be of type {kinds if isinstance(kinds, str) else ' or '.join(kinds)}"

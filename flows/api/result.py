@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,7 @@ from bandana.audits.reporting.intervals import caution, paired_interval
 from bandana.flows.api import tables
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.mistakes import SpecError, unknown
 from bandana.flows.spec.plan import Cell, played_cells
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites import comparisons
@@ -243,6 +242,4 @@ class Result:
     def _cell(self, name: str) -> Cell:
         if name in self._cells:
             return self._cells[name]
-        close = difflib.get_close_matches(str(name), self._cells, n=1)
-        hint = f", did you mean {close[0]!r}?" if close else ";"
-        raise SpecError(f"there is no cell {name!r}{hint} known are: {', '.join(map(repr, self._cells))}")
+        raise SpecError(unknown("cell", name, list(self._cells), "`names`"))

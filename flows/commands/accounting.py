@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bandana.flows.commands.failures import failures
-from bandana.flows.commands.options import FAILURE, Debug, console, echo, option, whole
+from bandana.flows.commands.options import FAILURE, Debug, console, echo, option, real, real_option, whole
 
 
 def list_(
@@ -53,10 +53,12 @@ def calibrate(
     algorithm: Annotated[str, typer.Argument(help="Name, such as gp-ucb; a wrong one lists them all.")],
     model: Annotated[str | None, option("Trust model: central, joint, shuffle or local; all if not given.")] = None,
     guarantee: Annotated[str | None, option("renyi, pure, approximate or zcdp; all that there are if not given.")] = None,
-    epsilon: Annotated[float | None, option("Epsilon of the claim.")] = None,
-    delta: Annotated[float | None, option("Delta of the claim; for Renyi DP and zCDP, where epsilon is shown.")] = None,
-    alpha: Annotated[float | None, option("Renyi order of the claim.")] = None,
-    rho: Annotated[float | None, option("Rho of a zero-concentrated claim.")] = None,
+    epsilon: Annotated[float | None, real_option("Epsilon of the claim.")] = None,
+    delta: Annotated[
+        float | None, real_option("Delta of the claim; for Renyi DP and zCDP, where epsilon is shown.")
+    ] = None,
+    alpha: Annotated[float | None, real_option("Renyi order of the claim.")] = None,
+    rho: Annotated[float | None, real_option("Rho of a zero-concentrated claim.")] = None,
     reading: Annotated[str | None, option("How the print is read where it is ambiguous; `all` for every one.")] = None,
     horizon: Annotated[
         int | None,
@@ -72,23 +74,23 @@ def calibrate(
     dimension: Annotated[int | None, option("Dimension d of features or points.", parser=whole)] = None,
     episode_length: Annotated[int | None, option("RL: steps H of an episode.", parser=whole)] = None,
     reward_bound: Annotated[
-        float | None, option("Bandits: rewards lie in [-B, B]; norm_bound if not given, else 1.")
+        float | None, real_option("Bandits: rewards lie in [-B, B]; norm_bound if not given, else 1.")
     ] = None,
     n_features: Annotated[int | None, option("GP-UCB: number m of features.", parser=whole)] = None,
-    norm_bound: Annotated[float | None, option("Kernel bandits: RKHS norm B of the function.")] = None,
+    norm_bound: Annotated[float | None, real_option("Kernel bandits: RKHS norm B of the function.")] = None,
     noise_scale: Annotated[
-        float | None, option("GP-UCB: sub-Gaussian scale rho of the rewards, which the print counts.")
+        float | None, real_option("GP-UCB: sub-Gaussian scale rho of the rewards, which the print counts.")
     ] = None,
     is_clipped: Annotated[bool | None, typer.Option("--clip/--no-clip", help="GP-UCB: clip rewards or not.")] = None,
     has_square: Annotated[
         bool | None, typer.Option("--square/--no-square", help="GP-UCB: release y^2 too, as printed.")
     ] = None,
     s_max: Annotated[
-        float | None, option("CAPRI: largest norm of a projected feature, in whose units noise is shown.")
+        float | None, real_option("CAPRI: largest norm of a projected feature, in whose units noise is shown.")
     ] = None,
-    sigma_max: Annotated[float | None, option("CAPRI: the paper's bound on s_max; as it if not given.")] = None,
-    switch: Annotated[float | None, option("AdaR-OFUL, LSVI-UCB: growth C between updates.")] = None,
-    ridge: Annotated[float | None, option("Regularizer lambda.")] = None,
+    sigma_max: Annotated[float | None, real_option("CAPRI: the paper's bound on s_max; as it if not given.")] = None,
+    switch: Annotated[float | None, real_option("AdaR-OFUL, LSVI-UCB: growth C between updates.")] = None,
+    ridge: Annotated[float | None, real_option("Regularizer lambda.")] = None,
     others: Annotated[
         list[str] | None, typer.Option("--set", help="Another parameter of the algorithm, NAME=VALUE.", show_default=False)
     ] = None,
@@ -121,7 +123,9 @@ def calibrate(
 def crosscheck(
     delta: Annotated[
         list[float] | None,
-        typer.Option("--delta", help="Where epsilons are compared; give it several times.", show_default="1e-5"),
+        typer.Option(
+            "--delta", parser=real, help="Where epsilons are compared; give it several times.", show_default="1e-5"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One object, for machines.")] = False,
     debug: Debug = False,

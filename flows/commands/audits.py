@@ -23,6 +23,7 @@ from bandana.flows.commands.options import (
     echo_files,
     open_data,
     option,
+    real_option,
     whole,
 )
 from bandana.flows.commands.suites import begin, for_machines, resources_of, run_file, while_the_server_starts
@@ -74,18 +75,18 @@ def audit(
     replays: Annotated[int | None, option("Replays on each side; 20000.", parser=whole)] = None,
     rounds: Annotated[int | None, option("Rounds of each replay; 32.", parser=whole)] = None,
     arms: Annotated[int | None, option("Number of arms; 2, or as the algorithm says.", parser=whole)] = None,
-    confidence: Annotated[float | None, option("Joint confidence level of all bounds; 0.95.")] = None,
-    delta: Annotated[float | None, option("Delta at which epsilon is stated; the claim's, or 1e-5.")] = None,
+    confidence: Annotated[float | None, real_option("Joint confidence level of all bounds; 0.95.")] = None,
+    delta: Annotated[float | None, real_option("Delta at which epsilon is stated; the claim's, or 1e-5.")] = None,
     examples: Annotated[int | None, option("Cases tried by the deterministic audit; 100.", parser=whole)] = None,
     seed: Annotated[int | None, option("Root of all seeds; 0.", parser=whole)] = None,
-    probe: Annotated[list[int] | None, option("A record to plant a canary at; give it several times.")] = None,
-    low: Annotated[float | None, option("Lower end of the rewards that a function is given; 0.")] = None,
-    high: Annotated[float | None, option("Upper end of those rewards; 1.")] = None,
+    probe: Annotated[list[int] | None, option("A record to plant a canary at; give it several times.", parser=whole)] = None,
+    low: Annotated[float | None, real_option("Lower end of the rewards that a function is given; 0.")] = None,
+    high: Annotated[float | None, real_option("Upper end of those rewards; 1.")] = None,
     seconds: Annotated[
-        float | None, option("Time for runs of own code: 60 with --mechanism, 3600 with --algorithm.")
+        float | None, real_option("Time for runs of own code: 60 with --mechanism, 3600 with --algorithm.")
     ] = None,
-    timeout: Annotated[float | None, option("Seconds for one call of own code; 120.")] = None,
-    memory: Annotated[float | None, option("Gigabytes for own code; three quarters of this machine's.")] = None,
+    timeout: Annotated[float | None, real_option("Seconds for one call of own code; 120.")] = None,
+    memory: Annotated[float | None, real_option("Gigabytes for own code; three quarters of this machine's.")] = None,
     executor: ExecutorName = None,
     workers: Workers = None,
     dry_run: DryRun = False,

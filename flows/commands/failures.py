@@ -24,8 +24,10 @@ class failures:  # noqa: N801  (read as: with failures(debug))
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, typer.Exit | SystemExit) or self._debug:
             return
+        from bandana.flows.spec.mistakes import fitted
+
         message, code = explain(error)
-        typer.echo(f"error: {message}", err=True)
+        typer.echo(f"error: {fitted(message)}", err=True)
         raise SystemExit(code) from error
 
 

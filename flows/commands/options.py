@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -47,15 +48,28 @@ ExecutorName = Annotated[
 
 def whole(text: str) -> int:
     """A whole number, also written as 1e5."""
-    value = float(text)
+    value = real(text)
     if not value.is_integer():
-        raise ValueError(text)
+        raise typer.BadParameter(f"must be a whole number, got {text!r}")
     return int(value)
+
+
+def real(text: str) -> float:
+    """A number, in the digits 0 to 9; Python reads more, such as 1_0 for 10. Commands refuse nan and infinity themselves."""
+    if "_" not in text and text.isascii():
+        with suppress(ValueError):
+            return float(text)
+    raise typer.BadParameter(f"must be a number such as 1000, 0.5 or 1e-5, got {text!r}")
 
 
 def option(meaning: str, **more: Any) -> Any:
     """An option without a default of its own."""
     return typer.Option(help=meaning, show_default=False, **more)
+
+
+def real_option(meaning: str) -> Any:
+    """An option that is a number, without a default of its own."""
+    return option(meaning, parser=real)
 
 
 def echo(*lines: str) -> None:

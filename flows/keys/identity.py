@@ -75,5 +75,5 @@ def check_same(wanted: str, own: str) -> None:
     if wanted != own:
         raise OtherCodeError(
             f"a worker on {socket.gethostname()} has other code or other library versions than this command: install the "
-            "same release and the same minor versions of Python, NumPy, SciPy and Numba there, and edit no code during a run"
+            "same releases of Bandana, NumPy, SciPy and Numba there, and edit no code during a run"
         )

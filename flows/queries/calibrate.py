@@ -23,9 +23,10 @@ from bandana.algorithms.environments.worst_pools import POOL_KERNEL, SMOOTH, wor
 from bandana.algorithms.papers.readings import EXTRAS, READINGS, Reading, Values
 from bandana.algorithms.problem import ARMS, CONTEXTUAL, EPISODIC, FINITE, KERNEL, LINEAR, MIXTURE, POOLED, Problem
 from bandana.flows.queries.played_noise import Column, Quantity, epsilon_of, played
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.mistakes import SpecError, unknown
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, Interval, PureDP, RenyiDP
-from bandana.privacy_core.checks import at_least, non_negative, order, positive, probability
+from bandana.privacy_core.checks import at_least, level, non_negative, order, positive, small_delta
+from bandana.privacy_core.checks import number as real
 
 ALL_READINGS = "all"
 WIDTH = 100
@@ -35,7 +36,7 @@ _OPTIONS = {"is_clipped": "--clip/--no-clip", "has_square": "--square/--no-squar
 _SET = {name for entry in CATALOG for name in entry.parameters} - {"ridge", "switch", "norm_bound", "n_features"}
 _DIMENSIONS = {LINEAR: 2, CONTEXTUAL: 5, KERNEL: 2, POOLED: 2}
 _CHECKS = {
-    "epsilon": positive, "delta": probability, "alpha": order, "rho": positive, "reward_bound": positive,
+    "epsilon": level, "delta": small_delta, "alpha": order, "rho": level, "reward_bound": positive,
     "norm_bound": positive, "noise_scale": non_negative, "s_max": positive, "sigma_max": positive,
 }  # fmt: skip
 _AT_LEAST_TWO = ("horizon", "n_actions", "dimension", "episode_length")
@@ -89,7 +90,7 @@ def find(name: str, model: str | None = None, guarantee: str | None = None) -> l
     if not of:
         known, old = dict.fromkeys(form_of(entry).algorithm for entry in CATALOG), _split(name)
         if old.algorithm not in known:
-            raise SpecError(f"unknown algorithm {name!r}; known are: {', '.join(known)}")
+            raise SpecError(unknown("algorithm", name, list(known), "`bandana list`"))
         line = [f"{flag} {word}" for flag, word in (("--model", old.model), ("--guarantee", old.guarantee)) if word]
         raise SpecError(f"{name} is now written as: bandana calibrate {' '.join([old.algorithm, *line])}")
     private = [(form, entry) for form, entry in of if entry.promise is not None]
@@ -136,7 +137,7 @@ def assigned(texts: Iterable[str]) -> dict[str, Any]:
         if not sign:
             raise SpecError(f"--set takes NAME=VALUE, such as n_batches=8; got {text!r}")
         try:
-            found[name.replace("-", "_")] = int(value) if value.isdigit() else float(value)
+            found[name.replace("-", "_")] = int(real(value)) if value.isdigit() else real(value)
         except ValueError:
             found[name.replace("-", "_")] = value
     return found

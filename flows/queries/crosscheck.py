@@ -17,7 +17,7 @@ from bandana.audits.cross_checks.accountants import Expected
 from bandana.audits.cross_checks.library_defects import Finding, Kind, Status
 from bandana.audits.cross_checks.second_opinions import LIBRARIES, REFERENCE, CrossCheck, Opinion, crosscheck
 from bandana.flows.spec.mistakes import SpecError
-from bandana.privacy_core.checks import probability
+from bandana.privacy_core.checks import small_delta
 
 WIDTH = 100
 """Columns of the tables where the terminal does not say."""
@@ -36,12 +36,12 @@ def check(deltas: Sequence[float] | None) -> CrossCheck:
     """Asks the libraries for epsilons at the deltas, or at 1e-5, with a line of progress on a terminal.
 
     Raises:
-      SpecError: a delta is not strictly between 0 and 1.
+      SpecError: a delta is not above 0 and at most 0.1.
     """
     asked = tuple(deltas or (1e-5,))
     try:
         for delta in asked:
-            probability("--delta", delta)
+            small_delta("--delta", delta)
     except ValueError as error:
         raise SpecError(str(error)) from error
     progress = Console(stderr=True)

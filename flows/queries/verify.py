@@ -38,7 +38,7 @@ from bandana.flows.suites.audit_report import FORMATS, rendered
 from bandana.flows.suites.bundle import LOCK, SPEC_FILES
 from bandana.flows.suites.report_document import audit_documents
 
-WIDTH, _LONGEST = 150, 600
+WIDTH = 150
 _LOCKED = re.compile(r"[a-z0-9][a-z0-9._-]*==[a-z0-9][a-z0-9.+!_-]*")
 _QUICK = "left out by --quick"
 
@@ -112,8 +112,7 @@ def _mistakes(path: Path) -> Iterator[None]:
 
 
 def _in_a_line(error: Exception) -> str:
-    said = printable(" ".join(str(error).split()))
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
+    return " ".join(str(error).split())
 
 
 def _check_evidence(path: Path) -> Verification:
@@ -281,7 +280,7 @@ def render(verification: Verification) -> Table:
     """The table of all lines."""
     table = Table("what", "stated", "recomputed", "ok")
     for line in verification.lines:
-        told = (shortened(printable(str(words))) for words in (line.what, line.stated, line.recomputed))
+        told = (shortened(printable(str(words)), 200) for words in (line.what, line.stated, line.recomputed))
         table.add_row(*told, {True: "yes", False: "NO", None: "-"}[line.is_ok])
     return table
 

@@ -62,9 +62,8 @@ class Resources(BaseModel):
             raise SpecError("--insecure: only with --dask-address")
         if self.dask_address is not None and not self.insecure and not _is_protected(self.dask_address):
             raise SpecError(
-                f"--dask-address: {self.dask_address[:200]!r} is beyond this machine and not encrypted, and who reaches a "
-                "Dask scheduler runs code as you: give it certificates and write tls:// (docs/scale.md), or allow it with "
-                "--insecure"
+                f"--dask-address: {self.dask_address[:200]!r} is beyond this machine and not encrypted; who reaches it runs "
+                "code as you: give it certificates and write tls:// (docs/scale.md), or allow --insecure"
             )
         # Looked up and not imported: the settings of Prefect must stand before it is.
         if self.executor is Executor.DASK and find_spec("prefect_dask") is None:

@@ -38,8 +38,8 @@ def check_address(api: str, insecure: bool) -> None:
         )
     if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
         raise SpecError(
-            f"--server: {api[:200]!r} is beyond this machine and not encrypted, and who reads its password runs code as "
-            "you: put TLS before it and write https://, use a tunnel, or allow it with --insecure"
+            f"--server: {api[:200]!r} is beyond this machine and not encrypted; who reads its password runs code as "
+            "you: put TLS before it and write https://, or allow --insecure"
         )
 
 

@@ -6,28 +6,18 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
 from bandana.algorithms.parameters import Kind, Parameter
 from bandana.flows.spec.effort import Replays
-from bandana.flows.spec.fields import MOST_FEATURES, Count, NoTruth, OneOrSeveral, Positive, Share, Strict
+from bandana.flows.spec.fields import MOST_FEATURES, Count, Level, NoTruth, OneOrSeveral, Order, Positive, Share, Strict
+from bandana.flows.spec.mistakes import plain, shown
 from bandana.privacy_core import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP
 
-_LEAST, _MOST = 1e-9, 1e9
 _MOST_OF = {"n_features": MOST_FEATURES}
 """Counts of which a table is made, and beyond which none could be."""
-
-
-def _within_reach(value: float) -> float:
-    """Refuses what no accountant can tell from no privacy, or from no release at all."""
-    if not _LEAST <= value <= _MOST:
-        raise ValueError(f"must lie between {_LEAST:g} and {_MOST:g}")
-    return value
-
-
-Level = Annotated[Positive, AfterValidator(_within_reach)]
 
 
 class PrivacySpec(Strict):
@@ -37,10 +27,10 @@ class PrivacySpec(Strict):
     rho: OneOrSeveral[Level] | None = Field(
         None, description="Rho of a zero-concentrated guarantee, one or several, in place of epsilon."
     )
-    alpha: OneOrSeveral[Annotated[float, Field(gt=1, le=_MOST)]] | None = Field(
-        None, description="Order of a Renyi guarantee."
+    alpha: OneOrSeveral[Order] | None = Field(None, description="Order of a Renyi guarantee.")
+    delta: OneOrSeveral[Share] | None = Field(
+        None, description="Delta of an approximate guarantee; at most 0.1 on a file of data, and below 1 elsewhere."
     )
-    delta: OneOrSeveral[Share] | None = Field(None, description="Delta of an approximate guarantee.")
     level: Literal["record", "user"] = Field(
         "record",
         description="Whom the promise is to: one record, or a user with up to the environment's visits_per_user records.",
@@ -223,8 +213,7 @@ def _values(name: str, value: Any, declared: Mapping[str, Parameter], algorithm:
     except ValidationError as error:
         item = error.errors()[0]
         place = ".".join(str(part) for part in (name, *item["loc"]))
-        message = item["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{place}: {message}, got {item['input']!r}") from None
+        raise ValueError(f"{place}: {plain(item)}, got {shown(item['input'])}") from None
 
 
 def type_of(parameter: Parameter) -> Any:

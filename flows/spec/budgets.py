@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from bandana.flows.spec.fields import NAME, Positive, Share, Strict
+from bandana.flows.spec.fields import NAME, Delta, Level, Strict
 from bandana.privacy_core import ApproxDP, PureDP
 
 _ADDRESS = re.compile(r"postgresql(\+\w+)?://[^#]+#\S+")
@@ -30,8 +30,8 @@ def _place(text: str) -> str:
 class BudgetSpec(Strict):
     """What all runs over a data set may spend together."""
 
-    epsilon: Positive = Field(description="Epsilon that no record's runs together may exceed.")
-    delta: Share | None = Field(None, description="Delta of that epsilon; without one, only noise of pure DP is allowed.")
+    epsilon: Level = Field(description="Epsilon that no record's runs together may exceed.")
+    delta: Delta | None = Field(None, description="Delta of that epsilon; without one, only noise of pure DP is allowed.")
 
     @property
     def guarantee(self) -> ApproxDP | PureDP:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 from scipy.special import log_ndtr
@@ -13,7 +13,7 @@ from bandana.algorithms import catalog
 from bandana.algorithms.entry import Entry
 from bandana.flows.spec.aims import Aim, aim_of
 from bandana.flows.spec.effort import Replays
-from bandana.flows.spec.fields import OneOrSeveral, Positive, Scalar, Share, Strict
+from bandana.flows.spec.fields import Delta, Level, OneOrSeveral, Order, Scalar, Strict
 from bandana.flows.spec.problems import problem_of
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 
@@ -40,7 +40,7 @@ class EverySpec(Strict):
         description="What they are made for: little regret, or tests for the best arm, of fixed confidence or of a fixed "
         "budget.",
     )
-    mu: OneOrSeveral[Positive] | None = Field(
+    mu: OneOrSeveral[Level] | None = Field(
         None,
         description="Levels of privacy, as the mu of Gaussian DP: each entry gets the weakest claim of its kind within it.",
     )
@@ -48,8 +48,8 @@ class EverySpec(Strict):
         "record",
         description="Whose privacy: one record's, or a user's with all records, up to `visits_per_user` of the environment.",
     )
-    alpha: Annotated[float, Field(gt=1)] = Field(2.0, description="Order of Renyi claims.")
-    delta: Share = Field(1e-5, description="Delta of approximate claims.")
+    alpha: Order = Field(2.0, description="Order of Renyi claims.")
+    delta: Delta = Field(1e-5, description="Delta of approximate claims.")
     model: OneOrSeveral[str] | None = Field(None, description="Trust models, one or several; all if left out.")
     calibrations: OneOrSeveral[str] | None = Field(
         None, description="Noise calibrations, of an entry that has them; of all others, and if left out, all."

@@ -9,21 +9,46 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from bandana.privacy_core.checks import LEAST_LEVEL, MOST_DELTA, MOST_LEVEL, number
+
 T = TypeVar("T")
 MOST = 10**15
 """The largest count: a float knows it exactly, and so does every product of a few with an array's index."""
 
 
-def _no_truth(value: Any) -> Any:
-    """Refuses true and false, which pydantic takes for 1 and 0."""
+def _numbers(value: Any, place: str = "") -> Any:
+    """Numbers that were written as text, in lists too, such as 1e5, which YAML takes for text because it has no dot.
+
+    Refuses true and false, which pydantic takes for 1 and 0, and 1_000, which it takes for 1000.
+    """
+    if isinstance(value, list):
+        return [_numbers(item, f"{place}.{i}".lstrip(".")) for i, item in enumerate(value)]
+    said = f"{place}: " if place else ""
     if isinstance(value, bool):
-        raise ValueError(f"must be a number, got {str(value).lower()}")
+        raise ValueError(f"{said}must be a number, got {str(value).lower()}")
+    if isinstance(value, str):
+        try:
+            return number(value)
+        except ValueError as error:
+            if "_" in value:
+                raise ValueError(f"{said}{error}") from None
     return value
 
 
-NoTruth = BeforeValidator(_no_truth)
+def _within_reach(value: float) -> float:
+    """Refuses a level that no accountant can tell from no privacy, or from no release at all."""
+    if not LEAST_LEVEL <= value <= MOST_LEVEL:
+        raise ValueError(f"must lie between {LEAST_LEVEL:g} and {MOST_LEVEL:g}")
+    return value
+
+
+NoTruth = BeforeValidator(_numbers)
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), NoTruth]
 Share = Annotated[float, Field(gt=0, lt=1), NoTruth]
+Level = Annotated[Positive, AfterValidator(_within_reach)]
+"""An epsilon, a mu or a rho."""
+Delta = Annotated[float, Field(gt=0, le=MOST_DELTA), NoTruth]
+Order = Annotated[float, Field(gt=1, le=MOST_LEVEL), NoTruth]
 Count = Annotated[int, Field(ge=1, le=MOST), NoTruth]
 Actions = Annotated[int, Field(ge=2, le=10_000), NoTruth]
 """How many actions, arms or points there are to choose from."""
@@ -70,24 +95,21 @@ class Strict(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_no_truth_for_numbers(cls, given: Any) -> Any:
-        """Refuses true and false where a number is asked for, in lists too."""
-        if isinstance(given, Mapping):
-            for name in _numeric_fields(cls):
-                for place, value in _leaves(name, given.get(name)):
-                    if isinstance(value, bool):
-                        raise ValueError(f"{place}: must be a number, got {str(value).lower()}")
-        return given
+    def _reads_numbers(cls, given: Any) -> Any:
+        """Reads numbers where numbers are asked for, in lists too."""
+        if not isinstance(given, Mapping):
+            return given
+        return {**given, **{name: _numbers(given[name], name) for name in _numeric_fields(cls) if name in given}}
 
 
 @cache
 def _numeric_fields(model: type[BaseModel]) -> tuple[str, ...]:
-    """Fields that take numbers, and neither truth values nor models."""
+    """Fields that take numbers, and neither truth values nor texts nor models."""
     kinds = {name: set(_kinds(field.annotation)) for name, field in model.model_fields.items()}
     return tuple(
         name
         for name, found in kinds.items()
-        if found & {int, float} and bool not in found and not any(issubclass(kind, BaseModel) for kind in found)
+        if found & {int, float} and not found & {bool, str} and not any(issubclass(kind, BaseModel) for kind in found)
     )
 
 
@@ -97,14 +119,6 @@ def _kinds(annotation: Any) -> Iterator[type]:
         yield annotation
     for part in get_args(annotation):
         yield from _kinds(part)
-
-
-def _leaves(place: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, list):
-        for i, item in enumerate(value):
-            yield from _leaves(f"{place}.{i}", item)
-    else:
-        yield place, value
 
 
 class Labelled(Strict):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import math
-from functools import cached_property
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -14,6 +15,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bandana.algorithms.environments.bandits import BernoulliArms
+from bandana.algorithms.environments.data_sets import most_records
 from bandana.algorithms.environments.logged import ARM_NAMES, people_table, resampled_arms, thornton_hiv
 from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.algorithms.protocol import FloatArray, Stream
@@ -21,9 +23,10 @@ from bandana.flows.spec import own_data
 from bandana.flows.spec.budgets import BookSpec
 from bandana.flows.spec.data_files import DataFile, DataFileSpec
 from bandana.flows.spec.environment import PSEUDO, Environment, EnvironmentFields, Purpose
-from bandana.flows.spec.header import PLAIN_NUMBER, read_header
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.header import read_header
+from bandana.flows.spec.mistakes import SpecError, shortened
 from bandana.privacy_core import Interval
+from bandana.privacy_core.checks import number
 
 
 class BernoulliSpec(EnvironmentFields):
@@ -152,18 +155,12 @@ class _Table(DataFile[TableSpec]):
     def _read(self) -> tuple[RewardTable, str]:
         """What is played, and the digest of the bytes that it was read from."""
         content, digest = own_data.content_of(self.item)
-        return parse_table(self.item, content), digest
+        return _parsed(self.item.model_dump_json(), content), digest
 
     @property
     def table(self) -> RewardTable:
         """The rows that are played."""
-        whole = self._read[0]
-        if self.item.rows is None:
-            return whole
-        first, stop = self.item.rows
-        if stop > whole.n_users:
-            raise SpecError(f"environment.rows: {self.item.path} has {whole.n_users} rows, got {self.item.rows}")
-        return RewardTable(whole.rewards[first:stop], whole.reward_range, whole.names)
+        return self._read[0]
 
     @property
     def first_row(self) -> int:
@@ -234,42 +231,82 @@ class _Table(DataFile[TableSpec]):
         return self.item.path.name, text, estimator
 
 
+@lru_cache(maxsize=2)
+def _parsed(item: str, content: bytes) -> RewardTable:
+    """The rows of a table by its JSON; environments of one spec are made many times, and millions of rows take seconds."""
+    return parse_table(TableSpec.model_validate_json(item), content)
+
+
 def parse_table(table: TableSpec, content: bytes) -> RewardTable:
-    """The table that a CSV's bytes hold.
+    """The rows of a CSV's bytes that are played.
 
     Raises:
       SpecError: missing, malformed, without a header, not numeric, NaN, or outside the declared range; the message names
         the line and the action, and the value only where the spec declares the values public.
     """
-    where = table.path
+    where, span = table.path, Interval(table.low, table.high)
+    n_lines, most = content.count(b"\n") + (not content.endswith(b"\n")), most_records(span)
+    if n_lines - 1 > most > 0 and table.rows is None and table.beyond_visits == "refuse":  # before minutes of work
+        raise SpecError(
+            f"environment.rows: {where} has {n_lines - 1:,} rows, and sums of rewards in {span} are exact for at most "
+            f"{most:,}: play a part, such as rows: [0, {most}]"
+        )
     try:
+        content.decode("utf-8")
         # Spreadsheets mark UTF-8 with a sign that would else be a part of the first name.
-        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
+        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+        names, rewards = _rewards(table, csv.reader(text, strict=True))
     except UnicodeDecodeError as error:
         raise SpecError(f"environment.path: {where} is not UTF-8 (byte {error.start}): save it as CSV in UTF-8") from None
     except csv.Error as error:
         raise SpecError(f"environment.path: {where} cannot be read: {error}") from error
-    names, owner = _taken_out(table, read_header(rows[0] if rows else (), where, "values" in table.public))
-    visits = _Visits(table)
-    if len(rows) < 2:
-        raise SpecError(f"environment.path: {where} has a header and no rows: one row a user")
-    values = []
-    for line, row in enumerate(rows[1:], start=2):
-        width = len(names) + (owner is not None)
+    first, stop = table.rows or (0, len(rewards))
+    if stop > len(rewards):
+        raise SpecError(f"environment.rows: {where} has {len(rewards)} rows, got {table.rows}")
+    try:
+        return RewardTable(rewards[first:stop], span, names)
+    except ValueError as error:
+        raise SpecError(f"environment.path: {where}: {error}") from error
+
+
+def _rewards(table: TableSpec, rows: Iterator[list[str]]) -> tuple[tuple[str, ...], FloatArray]:
+    """The names of the actions, and the (n_users, n_actions) rewards of the users who are played."""
+    where, values, read = table.path, array("d"), lru_cache(number)
+    names, owner = _taken_out(table, read_header(next(rows, ()), where, "values" in table.public))
+    visits, line, width, low, high = _Visits(table), 1, len(names) + (owner is not None), table.low, table.high
+    for line, row in enumerate(rows, start=2):
         if len(row) != width:
             raise SpecError(f"{where}:{line}: {len(row)} values where the header names {width} {_columns(owner)}")
         if owner is not None and not visits.takes(row.pop(owner).strip(), line):
             continue
-        for name, text in zip(names, row, strict=True):
-            value = float(text) if PLAIN_NUMBER.fullmatch(text) else math.nan
-            if not table.low <= value <= table.high:
-                shown = f" is {text!r}; it" if "values" in table.public else ""
-                raise SpecError(
-                    f"{where}:{line}: the reward of action {name!r}{shown} must be a number in the declared range "
-                    f"[{table.low:g}, {table.high:g}]"
-                )
-            values.append(value)
-    return RewardTable(np.reshape(values, (-1, len(names))), Interval(table.low, table.high), names)
+        try:
+            numbers = [read(text) for text in row]
+            is_inside = low <= min(numbers) and max(numbers) <= high
+        except ValueError:
+            is_inside = False
+        if not is_inside:
+            raise _outside(table, names, row, line)
+        values.extend(numbers)
+    if line == 1:
+        raise SpecError(f"environment.path: {where} has a header and no rows: one row a user")
+    return names, np.frombuffer(values).reshape(-1, len(names))
+
+
+def _outside(table: TableSpec, names: Sequence[str], row: Sequence[str], line: int) -> SpecError:
+    """What is wrong with the first reward of a row that is no number in the declared range."""
+
+    def is_inside(text: str) -> bool:
+        try:
+            return table.low <= number(text) <= table.high
+        except ValueError:
+            return False
+
+    name, text = next((name, text) for name, text in zip(names, row, strict=True) if not is_inside(text))
+    shown = f" is {shortened(repr(text))}; it" if "values" in table.public else ""
+    span = f"[{table.low:g}, {table.high:g}]"
+    return SpecError(
+        f"{table.path}:{line}: the reward of action {name!r}{shown} must be a number in the declared range {span}"
+    )
 
 
 def _columns(owner: int | None) -> str:

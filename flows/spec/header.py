@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from bandana.flows.spec.mistakes import SpecError
 
-PLAIN_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?\s*", re.I)
-"""A number of a data file. Python reads more: 1_0 for 10, digits of all scripts."""
+_WORDS = {
+    *("true", "false", "yes", "no", "on", "off", "y", "n", "t", "f"),
+    *("na", "n/a", "nan", "null", "nil", "missing", "inf", "infinity"),
+}
+_CALENDAR = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr)))
+_VALUES = re.compile(
+    rf"\S+@\S+|[a-z]+://\S+|(?:{_CALENDAR})[.,]?[ -]*[0-9].*|(?:[a-z]{{2,3}})?[$€£¥] ?[0-9].*"
+    r"|(?=.*[0-9])(?:[0-9a-f]{8,}|[0-9a-f]+(?:[:-][0-9a-f]+){2,})",
+    re.I,
+)
+"""Mail and web addresses, dates that begin with a word, amounts such as US$5, and hashes, UUIDs and network addresses."""
 
 
 def read_header(row: Sequence[str], where: Path, shows_values: bool) -> tuple[str, ...]:
@@ -21,7 +31,7 @@ def read_header(row: Sequence[str], where: Path, shows_values: bool) -> tuple[st
       shows_values: whether an error may repeat what the cell holds; without a header that is a user's value.
 
     Raises:
-      SpecError: fewer than two names, or one that is a number, empty, not printable, or there twice.
+      SpecError: fewer than two names, or one that could be a value, is empty, not printable, or there twice.
     """
     names = tuple(cell.strip().strip("\ufeff").strip() for cell in row)
     if len(names) < 2:
@@ -34,12 +44,11 @@ def read_header(row: Sequence[str], where: Path, shows_values: bool) -> tuple[st
         return SpecError(f"{where}:1: column {column + 1} of the header{shown} {is_wrong}: {advice}")
 
     for column, name in enumerate(names):
-        if _is_number(name):
+        if name and _could_be_value(name):
             raise refuse(
                 column,
-                "is a number, not the name of an action",
-                "reports show these names, so that a file without a header would publish its first user: put a line "
-                "of names above it, such as letter,call, or write 'dose 10' for 10",
+                "could be a value, and reports show names",
+                "put a line of names such as letter,call above it; write 'dose 10 mg' for 10 mg",
             )
     for column, name in enumerate(names):
         if not name:
@@ -51,12 +60,12 @@ def read_header(row: Sequence[str], where: Path, shows_values: bool) -> tuple[st
     return names
 
 
-def _is_number(name: str) -> bool:
-    """Whether a cell could be a value: as Python reads it, or with a decimal comma."""
-    for text in (name, name.replace(",", ".")):
-        try:
-            float(text)
-        except ValueError:
-            continue
-        return True
-    return False
+def _could_be_value(name: str) -> bool:
+    """Whether a name could be what a user gave, so that a file without a header would publish its first user.
+
+    A name begins with a letter: numbers do not, with whatever sign, currency, percent or separator, nor do dates, times and
+    telephone numbers, and neither does `10 mg`, which is an action's name as often as a value (`dose 10 mg` is one). Of
+    what begins with a letter, words for truth and for missing values, addresses, hashes and written dates are no names;
+    `none` is one, as many trials have an arm without treatment.
+    """
+    return not name[0].isalpha() or name.casefold() in _WORDS or _VALUES.fullmatch(name) is not None

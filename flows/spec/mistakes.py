@@ -9,17 +9,46 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-_MOST_SHOWN, _MOST_MISTAKES = 200, 20
-_QUOTED = re.compile(r"'[^']{200,}'|\"[^\"]{200,}\"")
+from bandana.privacy_core.checks import suggestion
+
+LONGEST_LINE = 200 - len("error: ")
+"""Characters of a line of a message, which commands print after the word `error`."""
+_MOST_SHOWN, _LEAST_SHOWN, _MOST_MISTAKES = 60, 24, 20
+_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\S+")
+_PLAINER = {
+    "int_parsing": "must be a whole number", "int_from_float": "must be a whole number",
+    "int_type": "must be a whole number", "int_parsing_size": "must be a smaller number",
+    "float_parsing": "must be a number", "float_type": "must be a number",
+}  # fmt: skip
+"""Pydantic's kind of mistake -> what the value must be, in place of how it was read."""
 
 
 class SpecError(ValueError):
-    """A mistake in a spec; the message names file, line, field, value, and what is allowed."""
+    """A mistake of the user; each line of the message names file, line, field, value, and what is allowed."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(fitted(message))
 
 
-def shortened(text: str) -> str:
-    """The text, or its first 200 characters."""
-    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
+def fitted(message: str) -> str:
+    """The message with every line printable and no longer than `LONGEST_LINE`; long words and values lose their middle."""
+    return "\n".join(_fitted_line(printable(line)) for line in message.split("\n"))
+
+
+def _fitted_line(line: str) -> str:
+    while (excess := len(line) - LONGEST_LINE) > 0:
+        longest = max(_WORD.finditer(line), key=lambda word: len(word.group()), default=None)
+        if longest is None or len(longest.group()) <= _LEAST_SHOWN:  # many short words: the place and the advice stay
+            return f"{line[: LONGEST_LINE // 2].rstrip()} ... {line[5 - LONGEST_LINE // 2 :].lstrip()}"
+        short = shortened(longest.group(), max(_LEAST_SHOWN, len(longest.group()) - excess))
+        line = line[: longest.start()] + short + line[longest.end() :]
+    return line
+
+
+def shortened(text: str, most: int = _MOST_SHOWN) -> str:
+    """The text, or its beginning and its end, with dots between, in so many characters."""
+    first = most // 2 - 2
+    return text if len(text) <= most else f"{text[:first]}...{text[first + 3 - most :]}"
 
 
 def printable(text: str) -> str:
@@ -28,7 +57,7 @@ def printable(text: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a message repeats it: in one line of at most 200 characters."""
+    """A value as a message repeats it: in one line of at most 60 characters."""
     try:
         return shortened(repr(value))
     except ValueError:  # a whole number of thousands of digits, which Python does not write
@@ -45,7 +74,7 @@ def explain_all(items: Sequence[Any], tree: yaml.Node | None, source: str) -> st
 def explain(item: Any, tree: yaml.Node | None, source: str) -> str:
     """One mistake: file, line, field, what is wrong, and the value."""
     node, line, path = tree, 1, ""
-    message = item["msg"].removeprefix("Value error, ")
+    message = plain(item)
     # A rule between fields names the one to change first: look its line up.
     first = message.split(" ", 1)[0] if item["type"] == "value_error" else ""
     if ":" in first[:-1] or ".py" in first:
@@ -66,14 +95,39 @@ def explain(item: Any, tree: yaml.Node | None, source: str) -> str:
             path += f"[{part}]" if isinstance(part, int) else f".{part}"
     field = shortened(path.lstrip(".")) or "spec"
     value = item.get("input")
+    if item["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        name = item["ctx"]["discriminator"].strip("'")
+        line = (_child(node, name) or (None, line))[1]
+        return f"{source}:{line}: {field}.{name}: {_unknown_kind(item, name)}"
     if item["type"] == "missing":
         return f"{source}:{line}: {field}: this field is required"
     if item["type"] == "extra_forbidden":
         return f"{source}:{line}: {field}: unknown field (value {shown(value)})"
     is_nested = isinstance(value, dict | list | BaseModel)
     is_told = is_nested or (item["type"] == "value_error" and repr(value) in message)
-    message = _QUOTED.sub(lambda found: f"{found.group()[:_MOST_SHOWN]}...", printable(" ".join(message.split())))
     return f"{source}:{line}: {field}: {message}{'' if is_told else f', got {shown(value)}'}"
+
+
+def unknown(what: str, name: object, options: Sequence[str], listing: str) -> str:
+    """One line on a name that is none of the options: the nearest one, and all of few; `listing` shows all of many."""
+    known = f"known are {', '.join(options)}"
+    if len(known) > _MOST_SHOWN:
+        known = f"{listing} shows all {len(options)}"
+    return f"unknown {what} {shown(name)}{suggestion(name, options) or ';'} {known}"
+
+
+def _unknown_kind(item: Any, name: str) -> str:
+    """An environment whose kind is missing, or none of those known."""
+    if "expected_tags" not in item["ctx"]:
+        return "this field is required; `bandana schema` shows all kinds"
+    options = re.findall(r"'([^']*)'", item["ctx"]["expected_tags"])
+    return unknown(name, item["input"][name], options, "`bandana schema`")
+
+
+def plain(item: Any) -> str:
+    """The message of one of pydantic's mistakes in our words, without the value."""
+    message = " ".join(item["msg"].removeprefix("Value error, ").split())
+    return _PLAINER.get(item["type"], message.replace("Input should be", "must be"))
 
 
 def line_of(place: Sequence[str | int], tree: yaml.Node | None, source: str) -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SECRET = "secret"
 """Name of the secret's file in a data folder."""
 _LENGTH = 32
-_MOST_HELD = 4
+_MOST_HELD, _MOST_BYTES = 4, 2 << 30
 
 
 class Pin(NamedTuple):
@@ -143,7 +143,9 @@ def _read(item: DataFileSpec) -> _Held:
         if item.path.exists() and not item.path.is_file():  # a device or a pipe may never end
             raise SpecError(f"environment.path: {item.path} is not a regular file")
         with item.path.open("rb") as file:
-            looks = _looks_of(os.fstat(file.fileno()))
+            looks = _looks_of(about := os.fstat(file.fileno()))
+            if about.st_size > _MOST_BYTES:
+                raise SpecError(f"environment.path: {item.path} has more than {_MOST_BYTES:,} bytes: take fewer rows")
             return _Held(file.read(), looks)
     except OSError as error:
         raise SpecError(f"environment.path: {item.path} cannot be read: {error}") from error

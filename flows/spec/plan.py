@@ -22,7 +22,7 @@ from bandana.flows.spec.algorithms import AlgorithmSpec
 from bandana.flows.spec.environment_kinds import Environment, environments_of
 from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.file_names import file_name
-from bandana.flows.spec.mistakes import SpecError, printable, shortened
+from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.problems import problem_of
 from bandana.flows.spec.references import references_of
@@ -366,7 +366,7 @@ def check_cells(cells: Sequence[Cell]) -> None:
         except SpecError:
             raise
         except (ValueError, ArithmeticError, LookupError, TypeError, MemoryError) as error:
-            said = shortened(printable(" ".join(str(error).split()))) or type(error).__name__
+            said = " ".join(str(error).split()) or type(error).__name__
             raise SpecError(f"{cell.spec.line_of_algorithm(cell.place)}{cell.name}: cannot be played: {said}") from error
 
 

@@ -18,10 +18,11 @@ from bandana.flows.spec.deployment import DeploymentSpec
 from bandana.flows.spec.effort import Replays
 from bandana.flows.spec.environment_kinds import EnvironmentSpec
 from bandana.flows.spec.every import EverySpec
-from bandana.flows.spec.fields import NAME, Count, OneOrSeveral, Positive, Strict
+from bandana.flows.spec.fields import NAME, Count, Delta, OneOrSeveral, Positive, Strict
 from bandana.flows.spec.mistakes import SpecError, explain_all, line_of
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
 from bandana.flows.spec.tuned import TuningSpec
+from bandana.privacy_core.checks import MOST_DELTA
 
 _MOST_BLOCKS, _MOST_BYTES = 10_000, 4 << 20
 
@@ -34,7 +35,7 @@ class AuditSpec(Strict):
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = Field(
         0.95, description="Joint confidence level of all bounds of one audit."
     )
-    delta: Annotated[float, Field(gt=0, lt=1)] = Field(1e-5, description="Delta at which epsilons are stated.")
+    delta: Delta = Field(1e-5, description="Delta at which epsilons are stated.")
     examples: Count = Field(200, description="Cases tried by the deterministic audit.")
 
 
@@ -167,9 +168,8 @@ class Spec(Strict):
         files = [item for item in self.environment if item.data_file is not None]
         if private := [item.shown_label for item in files if item.book is None]:
             raise ValueError(
-                f"tuning: {private[0]!r} is a file of data; a value that is chosen on it depends on its records, and no "
-                "privacy claim covers that: tune on a made-up environment, and write the value here, or give a private "
-                "table a budget book"
+                f"tuning: {private[0]!r} is a file of data, which no claim protects from tuning: tune on a made-up "
+                "environment, or give the table a budget book"
             )
         has_book = bool(files)
         if has_book != (self.tuning.epsilon is not None):
@@ -210,6 +210,13 @@ class Spec(Strict):
                             f"and {environment.shown_label} is {environment.problem_kind}; `bandana list` shows what plays "
                             "on it"
                         )
+        if any(environment.whose_data == "private" for environment in self.environment):
+            for i, algorithm in enumerate(self.algorithms):
+                deltas = algorithm.privacy.delta if isinstance(algorithm, AlgorithmSpec) and algorithm.privacy else None
+                if deltas and max(deltas) > MOST_DELTA:
+                    raise ValueError(
+                        f"algorithms.{i}.privacy.delta: must be at most {MOST_DELTA:g} on files of data, got {max(deltas):g}"
+                    )
         is_booked = next((item.shown_label for item in self.environment if item.book is not None), None)
         for name in ("twins", "references"):
             if is_booked is not None and name in self.model_fields_set and getattr(self, name):

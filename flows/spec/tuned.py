@@ -10,9 +10,9 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from bandana.flows.keys.content import content_key
-from bandana.flows.spec.fields import Count, Positive, Strict, distinct
+from bandana.flows.spec.fields import Count, Level, Positive, Strict, distinct
 from bandana.flows.spec.json_text import read_model
-from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.mistakes import SpecError, plain
 
 if TYPE_CHECKING:
     from bandana.flows.spec.spec import Spec
@@ -31,7 +31,7 @@ class TuningSpec(Strict):
     )
     replications: Count = Field(10, description="Replications of each cell with each value.")
     horizon: Count | None = Field(None, description="Rounds or episodes of the tuning; the benchmark's if left out.")
-    epsilon: Positive | None = Field(
+    epsilon: Level | None = Field(
         None, description="Epsilon of each choice, drawn by the exponential mechanism; only for tables with a budget book."
     )
     file: Path | None = Field(None, description="File of what was chosen, relative to the spec; by default NAME.tuned.json.")
@@ -110,7 +110,7 @@ def read(place: Path, spec: Spec) -> dict[str, float]:
     except ValidationError as error:
         first = error.errors()[0]
         where = "".join(f"{part}: " for part in first["loc"])
-        raise SpecError(f"tuning: {place} cannot be read: {where}{first['msg']}") from error
+        raise SpecError(f"tuning: {place} cannot be read: {where}{plain(first)}") from error
     except ValueError as error:
         raise SpecError(f"tuning: {place} cannot be read: {error}") from error
     if found.question != question(spec):

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from bandana.flows.spec.mistakes import SpecError, shortened
+from bandana.flows.spec.mistakes import SpecError, shortened, shown
 
 _MOST_CHARACTERS, _MOST_NODES, _MOST_LEVELS, _LONGEST, _LONGEST_NUMBER = 1 << 20, 100_000, 40, 10_000, 320
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -23,6 +23,7 @@ _READ = {
 }  # fmt: skip
 _MERGE = f"{_TAG}merge"
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")
+_GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(_[0-9]{3})+(\.[0-9]+)?")
 _UNREADABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _CONSTRUCTOR = yaml.constructor.SafeConstructor()
 
@@ -144,6 +145,8 @@ def _scalar(node: Any, field: str, source: str) -> Any:
     if node.tag in (f"{_TAG}int", f"{_TAG}float"):
         if len(text) > _LONGEST_NUMBER:
             raise SpecError(f"{where} a number has at most {_LONGEST_NUMBER} digits, got {len(text):,}: {shortened(text)}")
+        if "_" in text and not _GROUPED.fullmatch(text):
+            raise SpecError(f"{where} digits are grouped by threes, as in 1_000: write {shown(text)} without _, or quote it")
         if ":" in text:
             raise SpecError(f"{where} YAML reads {text} as a number to base 60: write it as one number, or quote it")
         if _OCTAL.fullmatch(text):

@@ -24,7 +24,7 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec.environment_kinds import Environment
 from bandana.flows.spec.json_text import read_model
-from bandana.flows.spec.mistakes import SpecError, printable, shortened
+from bandana.flows.spec.mistakes import SpecError, plain, printable, shortened
 from bandana.flows.spec.plan import Cell, cells_of
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.play import BENCHMARK
@@ -119,7 +119,7 @@ def read(path: Path) -> Baseline | None:
     except ValidationError as error:
         item = error.errors()[0]
         where = shortened(printable(".".join(map(str, item["loc"])))) or "the file"
-        raise SpecError(f"baseline: {path} is not a baseline: {where}: {item['msg']}; record it anew") from error
+        raise SpecError(f"baseline: {path} is not a baseline: {where}: {plain(item)}; record it anew") from error
     except ValueError as error:
         raise SpecError(f"baseline: {path} is not a baseline: {error}; record it anew") from error
 

@@ -65,6 +65,8 @@ def _csv(path: Path) -> Any:
 
 
 def _as_numbers(rows: list[list[str]]) -> np.ndarray | None:
+    if any("_" in field or not field.isascii() for row in rows for field in row):  # Python reads 1_0 as 10
+        return None
     try:
         return np.array([[float(field) for field in row] for row in rows], dtype=float)
     except ValueError:

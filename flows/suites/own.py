@@ -47,6 +47,7 @@ from bandana.flows.suites.data_sets import read_data
 from bandana.flows.suites.given_pairs import Given, audit_pair, audit_users, read_claim
 from bandana.flows.suites.work import about_audits
 from bandana.privacy_core import ApproxDP, Interval, Relation
+from bandana.privacy_core.checks import small_delta
 
 ALGORITHM, FUNCTION, RELEASE = "algorithm", "function", "release"
 _DEFAULT_DELTA = 1e-5
@@ -271,7 +272,7 @@ def audit_own(request: Request, given: Loaded | None = None) -> tuple[Loaded, Ou
         delta = request.delta
         if delta is None:
             delta = claim.stated.delta if isinstance(claim.stated, ApproxDP) else _DEFAULT_DELTA
-        effort = Effort(request.replays, request.confidence, delta, request.examples, request.seed)
+        effort = Effort(request.replays, request.confidence, small_delta("delta", delta), request.examples, request.seed)
         reward_range = Interval(request.low, request.high)
     except ClaimError as error:
         raise SpecError(f"--claim: {error}") from error

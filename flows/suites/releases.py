@@ -224,8 +224,8 @@ def _searched(request: ReleaseRequest) -> tuple[Claim, Given]:
     claim = parse(request.claim, relation=None if "relation" in request.claim else "pair")
     if claim.relation not in (Relation.ADD_REMOVE, Relation.USER) or not request.data or request.neighbor:
         raise SpecError(
-            "--mechanism needs --data and --neighbor, --pair, or pair=(A, B) in the claim: two data sets, files or Python "
-            "literals; with relation=add-remove or relation=user in the claim, --data alone"
+            "--mechanism needs --data and --neighbor, --pair, or pair=(A, B) in the claim: two files or literals; "
+            "with relation=add-remove or relation=user in the claim, --data alone"
         )
     if (claim.relation is Relation.USER) is not bool(request.users):
         raise SpecError(

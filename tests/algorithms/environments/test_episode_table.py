@@ -44,7 +44,7 @@ def test_rewards_lie_on_a_grid_on_which_sums_are_exact():
     assert (np.rint(TABLE.rewards * 2.0**30) == TABLE.rewards * 2.0**30).all()
     third = EpisodeTable([0], np.zeros((1, 1, 1, 2)), np.full((1, 1, 1, 2), 2 / 3), Interval(0.0, 2 / 3))
     assert third.rewards.max() <= 2 / 3
-    with pytest.raises(ValueError, match="sums are exact up to"):  # 3 steps a user
+    with pytest.raises(ValueError, match="are exact for at most"):  # 3 steps a user
         EpisodeTable(np.zeros(1000), np.zeros((1000, 3, 1, 2)), np.zeros((1000, 3, 1, 2)), Interval(0.0, 3e3))
 
 

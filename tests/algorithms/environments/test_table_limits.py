@@ -8,7 +8,7 @@ from bandana.privacy_core import Interval
 
 
 def test_sums_that_a_float_cannot_hold_exactly_are_refused():
-    with pytest.raises(ValueError, match="sums are exact up to"):
+    with pytest.raises(ValueError, match="are exact for at most"):
         RewardTable(np.full((1000, 2), 1e7), Interval(0, 1e7))
 
 

@@ -145,7 +145,7 @@ def test_a_spec_is_a_path_a_text_or_fields(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"horizon": -1}, "horizon: Input should be greater than or equal to 1, got -1"),
+        ({"horizon": -1}, "horizon: must be greater than or equal to 1, got -1"),
         ({"algorithms": [{"algorithm": "adar-ucc"}]}, r"algorithms\[0\]\.algorithm: .*adar-ucc"),
         ({"algorithms": [{"algorithm": max}]}, r"algorithms\[0\]\.algorithm: must be made of numbers.*named by its file"),
         ({"title": {1, 2}}, "title: must be made of numbers, text, lists and dicts, got set"),

@@ -87,7 +87,7 @@ def test_list_of_one_algorithm_shows_all_that_is_known(bandana):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["exp3"], "unknown algorithm 'exp3'; known are: ucb, adar-ucb"),
+        (["exp3"], "unknown algorithm 'exp3'; did you mean 'dp-exp3'? `bandana list` shows all"),
         (["capri-joint"], "capri-joint is now `algorithm: capri` with `model: joint`"),
         (["--model", "nobody"], "--model must be one of none, central, joint, local, shuffle, got 'nobody'"),
         (["--family", "x"], "--family must be one of bandits, finite_arm"),

@@ -315,15 +315,15 @@ CAPRI, GP = ["capri", "--model", "joint"], ["gp-ucb", "--model", "joint"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nix"], "unknown algorithm 'nix'; known are: ucb, "),
+        (["nix"], "unknown algorithm 'nix'; `bandana list` shows all "),
         (["gp-ucb-joint"], "gp-ucb-joint is now written as: bandana calibrate gp-ucb --model joint"),
         (["ucrl-vtr-joint-pure"], "is now written as: bandana calibrate ucrl-vtr --model joint --guarantee pure"),
         (["adar-ucb", "--model", "local"], "adar-ucb has no form that is local; it has: --model central --guarantee renyi"),
         ([*LSVI, "--alpha", 2], "lsvi-ucb joint approximate does not take --alpha; it takes --epsilon, --delta, --horizon"),
         ([*PURE, "--delta", 1e-5], "ucrl-vtr local pure does not take --delta"),
         ([*CAPRI, "--no-clip"], "capri joint approximate does not take --clip/--no-clip"),
-        ([*CAPRI, "--epsilon", "nan"], "--epsilon must be a finite number above 0, got nan"),
-        ([*CAPRI, "--delta", 0], "--delta must lie strictly between 0 and 1, got 0.0"),
+        ([*CAPRI, "--epsilon", "nan"], "--epsilon must lie between 1e-09 and 1e+09, got nan"),
+        ([*CAPRI, "--delta", 0], "--delta must be above 0 and at most 0.1, got 0.0"),
         ([*PURE, "--episode-length", 1], "--episode-length must be a whole number of at least 2, got 1"),
         ([*PURE, "--episodes", 1], "--horizon must be a whole number of at least 2, got 1"),
         (["adar-gope", "--guarantee", "renyi", "--alpha", 1], "--alpha must be a finite Renyi order above 1, got 1.0"),

@@ -104,7 +104,7 @@ def test_deltas_are_handed_on(run):
 def test_a_delta_out_of_range_is_a_mistake_with_one_line(delta):
     done = CliRunner().invoke(app, ["crosscheck", f"--delta={delta}"])
     assert done.exit_code == USER_MISTAKE
-    assert done.stderr.startswith("error: --delta must lie strictly between 0 and 1, got ")
+    assert done.stderr.startswith("error: --delta must be above 0 and at most 0.1, got ")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
 

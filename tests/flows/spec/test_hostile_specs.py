@@ -27,7 +27,7 @@ HOSTILE = {
     "10^19": (
         "horizon: 500",
         f"horizon: 1{'0' * 19}",
-        "spec:7: horizon: Input should be less than or equal to 1000000000000000, got 10",
+        "spec:7: horizon: must be less than or equal to 1000000000000000, got 10",
     ),
     "10^300": ("horizon: 500", f"horizon: 1{'0' * 300}", "spec:7: horizon: "),
     "a tag and another value": (
@@ -117,7 +117,7 @@ HOSTILE = {
     "more actions than memory": (
         "kind: bernoulli\n  means: [0.8, 0.4]",
         "{kind: rkhs, contexts: 5, actions: 1000000}",
-        "spec:5: environment.actions: Input should be less than or equal to 4096, got 1000000",
+        "spec:5: environment.actions: must be less than or equal to 4096, got 1000000",
     ),
     "more points than a kernel's table": (
         "kind: bernoulli\n  means: [0.8, 0.4]",
@@ -127,7 +127,7 @@ HOSTILE = {
     "more vectors than memory": (
         "kind: bernoulli\n  means: [0.8, 0.4]",
         "{kind: sphere, actions: 10000000000, dimension: 3}",
-        "spec:5: environment.actions: Input should be less than or equal to 10000, got 10000000000",
+        "spec:5: environment.actions: must be less than or equal to 10000, got 10000000000",
     ),
     "a process whose table is too large": (
         "kind: bernoulli\n  means: [0.8, 0.4]",
@@ -155,7 +155,7 @@ def test_a_hostile_spec_is_refused_in_one_line_with_its_place_and_value(name):
     assert expected in message
     assert message.startswith("spec")
     assert "\n" not in message
-    assert len(message) < 1500
+    assert len(message) <= 200
     assert not re.search(r"[^\W_]{201}", message)  # no value of more than 200 characters
 
 
@@ -163,7 +163,7 @@ def test_very_many_mistakes_are_told_by_the_first_twenty():
     message = _refusal(SMALL.replace("[0.8, 0.4]", f"[{', '.join(['2'] * 1000)}]"))
     lines = message.split("\n")
     assert len(lines) == 21
-    assert lines[19] == "spec:6: environment.means[19]: Input should be less than or equal to 1, got 2"
+    assert lines[19] == "spec:6: environment.means[19]: must be less than or equal to 1, got 2"
     assert lines[20] == "spec: 980 more mistakes of this kind"
 
 
@@ -174,7 +174,7 @@ def test_an_epsilon_without_noise_for_it_is_refused_with_its_place(epsilon):
 
 def test_what_yaml_can_say_well_is_read_as_before():
     text = SMALL.replace("[0.8, 0.4]", "&arms [0.8, 4e-1]").replace("audit:\n", "audit: &effort\n  delta: 1e-5\n")
-    spec = parse_spec(text.replace("horizon: 500", "horizon: 5_00").replace("seed: 7", "seed: 0x7"), "spec", Path())
+    spec = parse_spec(text.replace("horizon: 500", "horizon: 5e2").replace("seed: 7", "seed: 0x7"), "spec", Path())
     assert (spec.horizon, spec.seed, spec.audit.delta) == (500, 7, 1e-5)
     assert spec.environment[0].means == [0.8, 0.4]
     merged = text.replace(

@@ -47,7 +47,7 @@ MISTAKES = [
     ("replays: 2000", "replays: 5", 19, "audit.replays", "5"),
     ("examples: 10", "delta: 1", 20, "audit.delta", "1"),
     ("examples: 10", "sample: 10", 20, "audit.sample", "10"),
-    ("kind: bernoulli", "kind: casino", 4, "environment", "casino"),
+    ("kind: bernoulli", "kind: casino", 5, "environment.kind", "casino"),
     ("seed: 7\n", "", 1, "seed", "required"),
 ]
 

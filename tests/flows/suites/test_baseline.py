@@ -257,8 +257,8 @@ def test_a_file_that_is_no_baseline_is_refused(tmp_path, text):
     ("before", "after", "message"),
     [
         ('"replications":', '"replications": 1, "replications":', "the field 'replications' stands twice: remove one"),
-        ('"replications": 3', '"replications": true', "cells.0.regret.replications: Input should be a valid integer"),
-        ('"replications": 3', '"replications": "3"', "cells.0.regret.replications: Input should be a valid integer"),
+        ('"replications": 3', '"replications": true', "cells.0.regret.replications: must be a whole number"),
+        ('"replications": 3', '"replications": "3"', "cells.0.regret.replications: must be a whole number"),
     ],
 )
 def test_a_baseline_is_taken_as_it_is_written_or_refused(tmp_path, before, after, message):

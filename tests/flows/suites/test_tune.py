@@ -122,9 +122,7 @@ def test_private_data_are_not_tuned_on(write, tmp_path):
     (tmp_path / "people.csv").write_text("a,b\n0,1\n1,0\n")
     table = {"environment": [{"kind": "table", "path": "people.csv"}], "tuning": {"parameter": "beta", "values": [3, 4]},
              "algorithms": [{"algorithm": "adap-ucb", "model": "none"}], "horizon": 2}  # fmt: skip
-    with pytest.raises(
-        SpecError, match=r"'people.csv' is a file of data; a value that is chosen on it depends on its records"
-    ):
+    with pytest.raises(SpecError, match=r"'people.csv' is a file of data, which no claim protects from tuning: tune on "):
         write(**table)
 
 
