@@ -509,7 +509,7 @@ def test_own_code_is_compared_by_its_content_where_the_reader_brings_it(tmp_path
     """Without --spec it does not run, and the last line says so; with another file of that name it is refused."""
     source = (Path(bandana.__file__).parents[1] / "examples" / "own_bandit.py").read_text(encoding="utf-8")
     sender, reader, other = (tmp_path / name for name in ("sender", "reader", "other"))
-    for folder, text in ((sender, source), (reader, source), (other, f"{source}\n# edited\n")):
+    for folder, text in ((sender, source), (reader, source), (other, f"{source}\nedited = True\n")):
         folder.mkdir()
         (folder / "own_bandit.py").write_text(text, encoding="utf-8")
         (folder / "spec.yaml").write_text(OWN, encoding="utf-8")
