@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+OTHER_CODE = "other code: not comparable; verify it with the version that made it"
+"""The recomputed side of a line on code that is not the code here."""
 CLOSE = 1e-9
 """Relative difference up to which two numbers agree: processors round differently."""
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from bandana.audits.evidence.archive import UnusableEvidence
 from bandana.audits.evidence.bundle import REPORT, Bundle, check_files, is_bundle, read_bundle
-from bandana.audits.evidence.lines import Line, Verification, differences, in_part, shortly
+from bandana.audits.evidence.lines import OTHER_CODE, Line, Verification, differences, in_part, shortly
 from bandana.audits.evidence.recompute import verify
 from bandana.audits.evidence.report import Checked, check_report, read_report
 from bandana.audits.evidence.signature import check_signature
@@ -143,7 +143,9 @@ def conclude(path: Path, found: Verification) -> str:
     if found.is_refused:
         names = list(dict.fromkeys(line.what for line in found.differences))
         more = f"; and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        said = f"REFUSED, {len(found.differences)} of {found.n_checked} lines differ: {'; '.join(names[:_MOST_NAMED])}{more}"
+        is_other = all(line.recomputed == OTHER_CODE for line in found.differences)
+        word = "NOT COMPARABLE, made by other code than this version's" if is_other else "REFUSED"
+        said = f"{word}, {len(found.differences)} of {found.n_checked} lines differ: {'; '.join(names[:_MOST_NAMED])}{more}"
     else:
         word = "verified" if found.is_verified else "PARTLY COMPARED"
         said = f"{word}, {found.n_checked} lines compared and none differs; the verdict is {found.verdict}"

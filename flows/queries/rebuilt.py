@@ -11,7 +11,7 @@ import numpy as np
 
 from bandana.audits.contents import PROVENANCE, read_description
 from bandana.audits.evidence import Line, read
-from bandana.audits.evidence.lines import differences, shortly
+from bandana.audits.evidence.lines import OTHER_CODE, differences, shortly
 from bandana.audits.subjects import subjects
 from bandana.flows.keys.identity import asked_of, key_of
 from bandana.flows.running.store import Store
@@ -23,7 +23,7 @@ from bandana.flows.suites.audit_report import catalog_document, entry_of_subject
 from bandana.flows.suites.play import BENCHMARK
 from bandana.flows.suites.report_document import assemble, audit_documents
 
-PART, OTHER_CODE = "report", "other code: not comparable; verify it with the version that made it"
+PART = "report"
 _BASELINE = "regressions"
 """Field of a report that compares with an earlier run, which lies in no file of it."""
 
@@ -135,8 +135,8 @@ def _check_code(spec: Spec, store: Packed, again: Mapping[str, Any]) -> Iterator
     wrong: list[str] = []
     for cell in played_cells(spec):
         wrong += [cell.name for block in cell.blocks() if not _is_of(store.path(BENCHMARK, block.key), cell)]
-    words = "the same code" if not wrong else f"{wrong[0]}: {OTHER_CODE}"
-    yield Line("report: code of replications", "as recorded", words, not wrong, PART)
+    what = f"report: code of replications{f' of {wrong[0]}' if wrong else ''}"
+    yield Line(what, "as recorded", OTHER_CODE if wrong else "the same code", not wrong, PART)
 
 
 def _is_of(place: Path, cell: Cell) -> bool:

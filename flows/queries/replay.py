@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bandana.audits.evidence import Line
-from bandana.audits.evidence.lines import differences
+from bandana.audits.evidence.lines import OTHER_CODE, differences
 from bandana.audits.evidence.recompute import FAULTS, POWER, SEARCHES, SETTING
 from bandana.audits.evidence.replayed import Replay, drawn, probability_caught, units_of
 from bandana.audits.outcome import Effort, Outcome
@@ -22,7 +22,6 @@ from bandana.audits.subjects import subjects
 from bandana.audits.trial import Audited
 from bandana.flows.keys import identity, machine
 from bandana.flows.keys.versions import versions
-from bandana.flows.queries.rebuilt import OTHER_CODE
 from bandana.flows.spec.made_by import subject_roots
 from bandana.flows.spec.mistakes import SpecError, shortened
 from bandana.flows.spec.plan import Cell, cells_of
@@ -105,6 +104,9 @@ def replayed(
     for place, (outcome, again) in enumerate(rebuilt):
         mine = [unit for unit in units_of(outcome) if not unit.is_drawn] + [unit for whose, unit in chosen if whose == place]
         new = [_code_line(outcome, again.code), _request_line(outcome, again), _machine_line(outcome)]
+        if again.is_private:
+            words = "private rows are known by the secret of their data folder alone"
+            new.append(Line("replayed: rows", "as stated", words, None, "rows", is_claimed=True))
         new += Replay(outcome, again.audited, _is_same_machine(outcome)).lines(mine)
         lines += [_named(line, outcome, outcomes) for line in new]
         advance(outcome.subject.get("name", ""))
@@ -130,12 +132,14 @@ class _Rebuilt:
       facts: what was asked for.
       code: what computes it here, see `identity.made_by`.
       effort: of the audit.
+      is_private: whether it is of a file whose content nobody may know from the evidence.
     """
 
     audited: Audited
     facts: Mapping[str, Any]
     code: Mapping[str, Any]
     effort: Effort
+    is_private: bool = False
 
 
 def _rebuilt(outcome: Outcome, cells: Mapping[str, Cell], reason: str) -> _Rebuilt | str:
@@ -153,10 +157,10 @@ def _rebuilt(outcome: Outcome, cells: Mapping[str, Cell], reason: str) -> _Rebui
     if name not in cells:
         raise SpecError(f"--spec: has no private cell {name!r}; it has {shortened(', '.join(cells)) or 'none'}")
     cell = cells[name]
-    rebuild = audited_own if cell.entry.stated else audited_cell
-    return _Rebuilt(
-        rebuild(cell, partial(about_audits, made=cell.audit_code)), audit_facts(cell), cell.audit_code, effort_of(cell)
-    )
+    rebuild, made = audited_own if cell.entry.stated else audited_cell, cell.audit_code
+    is_private = cell.environment.item.data_file is not None and not cell.environment.shows("values")
+    audited = rebuild(cell, partial(about_audits, made=made))
+    return _Rebuilt(audited, audit_facts(cell), made, effort_of(cell), is_private)
 
 
 def _amount(text: str, n_units: int) -> int:
@@ -177,7 +181,9 @@ def _code_line(outcome: Outcome, code: Mapping[str, Any]) -> Line:
 def _request_line(outcome: Outcome, again: _Rebuilt) -> Line:
     """What was asked for, as the evidence keeps it, beside what the code here asks for."""
     made = outcome.provenance or {}
-    stated, facts = made.get("of"), json.loads(json.dumps(again.facts))
+    stated, facts = json.loads(json.dumps([made.get("of"), again.facts]))
+    if again.is_private and stated is not None and isinstance(environment := stated.get("environment"), dict):
+        environment["content"] = facts["environment"]["content"]  # under a secret that only the sender's data folder has
     wrong = [place for place, *_ in differences(stated, facts)]
     if stated is not None and asdict(outcome.effort) != asdict(again.effort):
         wrong.append("effort")

@@ -20,7 +20,7 @@ from bandana.audits.contents import numbers_sha256
 from bandana.audits.evidence import Line, UnusableEvidence, Verification, one_file, read, verify
 from bandana.audits.evidence.bundle import REPORT as REPORT_FILE
 from bandana.audits.evidence.bundle import Bundle, is_bundle, read_bundle
-from bandana.audits.evidence.lines import in_part
+from bandana.audits.evidence.lines import OTHER_CODE, in_part
 from bandana.audits.evidence.report import check_report, find, read_report
 from bandana.audits.evidence.signature import PUBLIC_KEY
 from bandana.audits.evidence.standalone import check_manifest, check_sealed, is_evidence, of_report, unpacked
@@ -29,7 +29,7 @@ from bandana.audits.reporting import origin, validate
 from bandana.audits.reporting.document import REPORT
 from bandana.flows.keys import checkout, provenance
 from bandana.flows.queries.catalog_words import with_catalog
-from bandana.flows.queries.rebuilt import OTHER_CODE, PART, check_rebuilt
+from bandana.flows.queries.rebuilt import PART, check_rebuilt
 from bandana.flows.queries.replay import Replayed, not_run, replayed
 from bandana.flows.spec import strangers
 from bandana.flows.spec.mistakes import SpecError, printable, shortened
@@ -160,8 +160,10 @@ def _strangers(text: str) -> Spec | str:
     """The spec that came with evidence; or why it cannot be used."""
     try:
         return strangers.parse(text)
-    except SpecError as error:
-        return shortened(printable(str(error).splitlines()[0]))
+    except strangers.NamesOwn as error:
+        return str(error)
+    except SpecError:
+        return "it quotes no spec of an experiment that this version reads"
 
 
 def _run_again(
@@ -185,8 +187,7 @@ def _run_again(
 def _check_form(document: dict[str, Any]) -> Line:
     """Whether a report has the form of this version, and no field contradicts another."""
     if document["schema"] != REPORT:
-        words = f"not comparable: this version reads {REPORT}; verify it with the version that made it"
-        return Line("report: form", document["schema"], words, False, PART)
+        return Line("report: form", document["schema"], OTHER_CODE, False, PART)
     try:
         validate(document)
     except ValueError as error:

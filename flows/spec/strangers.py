@@ -35,7 +35,7 @@ def parse(text: str) -> Spec:
     """
     _, tree = yaml_text.read(text, _SOURCE)
     for what in _own(tree):
-        raise NamesOwn(f"its spec names {shortened(printable(what))}: give a spec and files of your own with --spec")
+        raise NamesOwn(f"its spec names {shortened(printable(what))}: give your own with --spec")
     with nothing_runs():
         return parse_spec(text, _SOURCE, Path())
 
