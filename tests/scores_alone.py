@@ -11,9 +11,9 @@ def left_out(reason):
     return tuple(f"{part} ({reason})" for part in NEED_THE_ALGORITHM)
 
 
-def assert_partly_compared(found, *before, reason="needs the algorithm"):
+def assert_partly_compared(found, *before, after=(), reason="needs the algorithm"):
     """Nothing differs, and exactly these parts were not compared: the named ones, and those that take the algorithm."""
     assert not found.is_refused, found.differences
-    assert found.not_compared == (*before, *left_out(reason))
+    assert found.not_compared == (*before, *left_out(reason), *after)
     assert not found.is_verified
     assert exit_code(found) == PARTLY

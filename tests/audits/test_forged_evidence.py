@@ -113,9 +113,9 @@ def test_a_statement_that_the_claim_does_not_make_is_named(honest, tmp_path, sta
 
 NOT_IN_THE_SCORES = {
     "subject.name", "subject.source sha256", "claim.source", "bounds.#.attack", "bounds.#.neighbor", "controls.#.name",
-    "controls.#.fault", "controls.#.measured", "controls.#.limit", "power", "about.table", "about.seeds", "about.noise source",
-    "coverage.views.#", "coverage.records.#", "coverage.rounds", "coverage.values.#", "coverage.cases", "coverage.rarest",
-    "coverage.unit", "coverage.tail", "coverage.refused",
+    "controls.#.fault", "controls.#.measured", "controls.#.limit", "power", "about.table", "about.seeds",
+    "about.noise source", "coverage.views.#", "coverage.records.#", "coverage.rounds", "coverage.values.#",
+    "coverage.cases", "coverage.rarest", "coverage.unit", "coverage.tail", "coverage.refused",
 }  # fmt: skip
 """Fields, places in lists left out, that only the algorithm, its author or a signature can confirm."""
 
@@ -139,7 +139,9 @@ def _other(value):
     return f"{value}0" if value[-1:].isdigit() else f"{value}x"
 
 
-@pytest.mark.parametrize("where", [(), ("claim",), ("effort",), ("bounds", 0), ("controls", 0), ("coverage",), ("numbers", 0)])
+@pytest.mark.parametrize(
+    "where", [(), ("claim",), ("effort",), ("bounds", 0), ("controls", 0), ("coverage",), ("numbers", 0)]
+)
 def test_a_field_that_nothing_reads_is_refused(honest, tmp_path, where):
     """Whoever reads the file as JSON would see it: it must not stand there unconfirmed."""
     description = json.loads(json.dumps(describe(honest)))
