@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 from nightly import first
 from own_cases import UNIT, example
+from scores_alone import assert_partly_compared
 
 from bandana.algorithms.catalog import find
 from bandana.algorithms.environments.tables import random_table
 from bandana.algorithms.problem import Problem
 from bandana.audits.audit import audit
 from bandana.audits.claims import parse
-from bandana.audits.evidence import UnusableEvidence, read, seal, to_bytes, verify, write
+from bandana.audits.evidence import UnusableEvidence, archive, read, seal, to_bytes, verify, write
+from bandana.audits.evidence.archive import check_size
 from bandana.audits.evidence.kinds import from_json
+from bandana.audits.evidence.standalone import DIFFERS, exit_code
 from bandana.audits.external.white_box import examine
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.outcome import Effort, Verdict
@@ -55,11 +58,12 @@ def file(honest, tmp_path):
     return path
 
 
-def test_honest_evidence_is_verified_line_by_line(honest, file):
+def test_honest_evidence_is_compared_line_by_line_as_far_as_its_scores_go(honest, file):
     assert honest.verdict is Verdict.PASS, honest.reasons
     found = verify(file)
-    assert found.is_verified, found.differences
-    assert [line.what for line in found.lines if line.is_ok is None] == ["power: smallest factor"]
+    assert_partly_compared(found)
+    assert found.compared == ("hashes", "bounds and verdict", "claim")
+    assert found.claimed == ("claim (the author's words)", "origin (who, when, on which machine)")
     assert found.subject == SUBJECT
     assert found.claim == "all actions are 1-GDP; gdp(mu=1.0, relation=reward, trust=central)"
     assert found.verdict == "PASS"
@@ -69,13 +73,14 @@ def test_honest_evidence_is_verified_line_by_line(honest, file):
     assert sum(line.what.startswith("transcript; record") for line in found.lines) == 2 * 4
 
 
-def test_a_failed_audit_is_verified_too_and_says_what_scores_cannot_tell(broken, tmp_path):
+def test_a_failed_audit_is_compared_too_and_says_what_scores_cannot_tell(broken, tmp_path):
     write(tmp_path / "e.npz", broken)
     found = verify(tmp_path / "e.npz")
-    assert found.is_verified, found.differences
+    assert_partly_compared(found)
     by_name = {line.what: line for line in found.lines}
-    assert by_name["verdict"].recomputed == "FAIL"
-    assert by_name["counterexample"].is_ok is None
+    assert by_name["verdict"].recomputed == found.verdict == "FAIL"
+    assert by_name["searches"].stated == "counterexample, noise finding, coverage"
+    assert by_name["searches"].is_ok is None
     assert by_name["mu: accounted >= measured"].recomputed == "broken"
 
 
@@ -94,15 +99,15 @@ def test_what_is_read_is_what_was_written(honest, file):
 
 
 def test_any_reader_of_archives_can_open_it(file):
-    with np.load(file) as archive:
-        description = json.loads(bytes(archive["description"]))
-        assert len(archive["transcript0_data"]) == 4000
-        assert len(archive["actions0_data"]) == 2000
+    with np.load(file) as content:
+        description = json.loads(bytes(content["description"]))
+        assert len(content["transcript0_data"]) == 4000
+        assert len(content["actions0_data"]) == 2000
     assert description["schema"] == "bandana/evidence/3"
     assert description["claim"]["text"] == "gdp(mu=1.0, relation=reward, trust=central)"
     assert description["effort"]["seed"] == 1
-    with zipfile.ZipFile(file) as archive:
-        assert archive.testzip() is None
+    with zipfile.ZipFile(file) as packed:
+        assert packed.testzip() is None
 
 
 OLD_NAMES = {
@@ -130,8 +135,7 @@ def test_evidence_of_the_version_before_is_read_under_the_new_names(name, reques
         description.update(old | {"schema": "bandana/evidence/2"})
 
     _forge(tmp_path / "e.npz", age)
-    found = verify(tmp_path / "e.npz")
-    assert found.is_verified, found.differences
+    assert_partly_compared(verify(tmp_path / "e.npz"))
     assert to_bytes(read(tmp_path / "e.npz").outcome) == new
 
 
@@ -140,7 +144,7 @@ def test_evidence_of_the_version_before_is_read_under_the_new_names(name, reques
 
 def _is_caught(path):
     try:
-        return not verify(path).is_verified
+        return verify(path).is_refused
     except UnusableEvidence:
         return True
 
@@ -168,8 +172,8 @@ def test_a_cut_or_grown_file_is_seen(file, cut):
 
 def _forge(path, change):
     """Changes description and arrays, and computes the hash anew: a careful forger."""
-    with np.load(path) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    with np.load(path) as content:
+        arrays = {name: content[name] for name in content.files}
     description = json.loads(bytes(arrays.pop("description")))
     change(description, arrays)
     path.write_bytes(seal(description, arrays))
@@ -254,7 +258,8 @@ def test_a_number_that_is_wrong_under_a_right_hash_is_named(file, change, line):
     _forge(file, change)
     found = verify(file)
     assert found.lines[0].is_ok, "the hash is right"
-    assert not found.is_verified
+    assert found.is_refused
+    assert exit_code(found) == DIFFERS
     assert any(difference.what.startswith(line) for difference in found.differences), found.differences
 
 
@@ -277,9 +282,10 @@ def test_constant_scores_support_no_pass(file):
             numbers["measured"] = 0.0
 
     _forge(file, change)
-    (difference, reasons) = verify(file).differences
-    assert (difference.what, difference.stated, difference.recomputed) == ("verdict", "PASS", "INCONCLUSIVE")
-    assert "every score is 0" in reasons.recomputed
+    differences = {line.what: line for line in verify(file).differences}
+    assert [*differences] == ["form: verdict", "form: reasons", "verdict", "reasons"]
+    assert (differences["verdict"].stated, differences["verdict"].recomputed) == ("PASS", "INCONCLUSIVE")
+    assert "every score is 0" in differences["reasons"].recomputed
 
 
 @pytest.mark.parametrize(
@@ -340,9 +346,20 @@ def test_pickles_are_never_loaded(file):
         _forge(file, change)
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with zipfile.ZipFile(file, "a") as archive:
-        archive.writestr("evil_data.npy", buffer.getvalue())
+    with zipfile.ZipFile(file, "a") as packed:
+        packed.writestr("evil_data.npy", buffer.getvalue())
     with pytest.raises(UnusableEvidence, match="Object arrays cannot be loaded"):
+        verify(file)
+
+
+def test_an_archive_that_unpacks_to_too_much_is_not_unpacked(file, monkeypatch):
+    size = sum(item.file_size for item in zipfile.ZipFile(file).infolist())
+    check_size(file.read_bytes(), size)
+    with pytest.raises(ValueError, match=f"it unpacks to {size:,} bytes, more than {size - 1:,}"):
+        check_size(file.read_bytes(), size - 1)
+    monkeypatch.setattr(archive, "check_size", lambda content: check_size(content, size - 1))
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("unpacked"))
+    with pytest.raises(UnusableEvidence, match="it unpacks to"):
         verify(file)
 
 
@@ -363,7 +380,7 @@ def test_a_catalog_audit_writes_what_it_keeps(tmp_path):
     write(tmp_path / "e.npz", outcome)
     assert to_bytes(read(tmp_path / "e.npz").outcome) == (tmp_path / "e.npz").read_bytes()
     found = verify(tmp_path / "e.npz")
-    assert found.is_verified, found.differences
+    assert_partly_compared(found, "claim (needs the catalog)")
     assert sum(line.what.startswith("test budget: transcript") for line in found.lines) == 3 * 4
     assert sum(line.what.startswith("transcript") for line in found.lines) == 3 * 4
     _forge(tmp_path / "e.npz", _set("at_test_budget", "bounds", 0, "lower", value=0.1))
