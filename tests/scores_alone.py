@@ -7,8 +7,8 @@ NEED_THE_ALGORITHM = (SEARCHES, FAULTS, POWER, SETTING)
 
 
 def left_out(reason):
-    """The parts of evidence that take the algorithm, each with the reason why it was not run."""
-    return tuple(f"{part} ({reason})" for part in NEED_THE_ALGORITHM)
+    """The parts of evidence that take the algorithm, with the reason why it was not run."""
+    return (f"{', '.join(NEED_THE_ALGORITHM)} ({reason})",)
 
 
 def assert_partly_compared(found, *before, after=(), reason="needs the algorithm"):
