@@ -258,7 +258,7 @@ def test_files_with_one_changed_number_under_a_right_hash_are_refused_without_a_
         arrays = {name: found[name] for name in found.files if name != "description"}
     description = json.loads(json.dumps(describe(honest)))
     rng = np.random.default_rng(5)
-    parts = ("bounds", "numbers", "events", "effort", "controls", "failure", "inequalities")
+    parts = ("bounds", "numbers", "events", "effort", "controls", "failure", "inequalities", "coverage", "power")
     leaves = [(where, value) for where, value in _leaves(description) if where[0] in parts and not isinstance(value, str)]
     for place in rng.choice(len(leaves), n, replace=False):
         where, value = leaves[place]

@@ -131,7 +131,7 @@ def test_awkward_names_work_from_the_check_to_the_evidence(tmp_path, monkeypatch
                 assert (page.parent / unquote(parts.path)).exists(), link
     assert (suite / "report.pdf").read_bytes().startswith(b"%PDF")
     for path in sorted((suite / "evidence").glob("*.npz")):
-        assert "verified" in _bandana(folder, "verify", path.relative_to(folder))
+        assert ": verified, " in _bandana(folder, "verify", path.relative_to(folder), "--spec", spec.name)
     assert "names" in _bandana(folder, "report", spec.name, "--data", data.name)
     assert "correct" in _bandana(folder, "check", suite / "spec.yaml")
 
