@@ -389,6 +389,8 @@ def book(**other):
         "name": "trial",
         "head": "ab" * 32,
         "entries": 9,
+        "earlier": 0,
+        "unprotected": 0,
         "delta": 1e-6,
         "budget": 3.0,
         "spent": 2.5,
@@ -416,6 +418,7 @@ def environment(label="bernoulli"):
         "actions": ["left", "right"],
         "means": [0.25, 0.75],
         "visits": None,
+        "not_the_data_of": [],
     }
 
 
@@ -486,7 +489,7 @@ def make(audits=None):
     cells = [cell("ucb", None, 90.0), cell("private 1", 1.0, 200.123456)]
     made = {"blocks": 4, "audits": len(audits), **provenance()}
     return {
-        "schema": "bandana/report/10",
+        "schema": "bandana/report/11",
         "kind": "experiment",
         "title": "A title",
         "description": "Reminders, on two arms",

@@ -271,7 +271,8 @@ class Replay:
 
     def _finding(self, what: str, stated: Any, again: Any) -> Line:
         """Another processor may find the same with other last digits: there only whether something was found counts."""
-        is_same = json.dumps(stated) == json.dumps(again) if self.is_same_machine else (stated is None) is (again is None)
+        first, second = (json.dumps(each, sort_keys=True) for each in (stated, again))
+        is_same = first == second if self.is_same_machine else (stated is None) is (again is None)
         return Line(what, shortly(stated), shortly(again), is_same, SEARCHES)
 
     def _one_run(self, unit: Unit, request: Request) -> list[Line]:

@@ -21,7 +21,7 @@ def resource(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
-REPORT, COMPARISON, LEADERBOARD = "bandana/report/10", "bandana/comparison/2", "bandana/leaderboard/3"
+REPORT, COMPARISON, LEADERBOARD = "bandana/report/11", "bandana/comparison/2", "bandana/leaderboard/3"
 _SCHEMAS = {
     REPORT: "report.schema.json",
     COMPARISON: "comparison.schema.json",

@@ -190,7 +190,7 @@ def _what(document: Document) -> str:
 def _whose(document: Document) -> str:
     said = []
     for each in document["environments"]:
-        apart = ", ".join(each.get("not_the_data_of", ()))
+        apart = ", ".join(each["not_the_data_of"])
         other = f", declared to be of other people than those of the budget book {apart}" if apart else ""
         said.append(f"the data of {each['label']} are {_WHOSE[each['data']]}{other}")
     return _joined(said)
@@ -310,9 +310,9 @@ def _booked(book: dict[str, Any]) -> str:
 def _before(book: dict[str, Any]) -> str:
     """What was played before a budget book was opened."""
     said = []
-    if book.get("earlier"):
+    if book["earlier"]:
         said.append(f"{number(book['earlier'])} of these runs came before the book")
-    if book.get("unprotected"):
+    if book["unprotected"]:
         said.append(f"{number(book['unprotected'])} results without noise came before it, and no budget covers them")
     return "".join(f"; {each}" for each in said)
 

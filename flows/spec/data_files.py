@@ -96,8 +96,7 @@ class DataFile(Environment[Item]):
 
     def describe(self) -> dict[str, Any]:
         """Description of the environment for the report, with the books that its rows are declared to have nothing of."""
-        apart = self.item.not_the_data_of
-        return super().describe() | ({"not_the_data_of": apart} if apart else {})
+        return super().describe() | {"not_the_data_of": list(self.item.not_the_data_of)}
 
     def shows(self, what: str) -> bool:
         """Whether the spec declares it public."""

@@ -352,6 +352,7 @@ class Environment(ABC, Generic[Item]):
             "actions": list(self.names),
             "means": [float(m) for m in self.means] if self.shows("means") else [],
             "visits": None if users is None else {"most": users.most, "apart": users.separation},
+            "not_the_data_of": [],
         }
 
     def _seed(self, purpose: Purpose) -> np.random.SeedSequence:

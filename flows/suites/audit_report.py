@@ -77,6 +77,7 @@ def document(
                 "actions": actions,
                 "means": [],
                 "visits": None,
+                "not_the_data_of": [],
             }
         ],
         "audits": [entry | {"power": power_curve(entry)} for entry in audits],

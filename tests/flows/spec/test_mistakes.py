@@ -141,9 +141,7 @@ def test_published_deltas_are_played_where_no_data_file_is(tmp_path):
     private = "kind: logged\n  path: log.csv\n  actions: [a, b]\n  contexts: [age]"
     simulated, private = (text.replace("kind: bernoulli\n  means: [0.8, 0.4]", kind) for kind in (simulated, private))
     assert parse_spec(simulated, "spec", tmp_path).algorithms[1].privacy.delta == [0.99]
-    with pytest.raises(
-        SpecError, match=r"algorithms\[1\]\.privacy\.delta: must be at most 0\.1 on files of data"
-    ):
+    with pytest.raises(SpecError, match=r"algorithms\[1\]\.privacy\.delta: must be at most 0\.1 on files of data"):
         parse_spec(private, "spec", tmp_path)
 
 

@@ -20,7 +20,7 @@ from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.suites.data_sets import read_data
 from bandana.privacy_core import Relation
 
-OWN_CODE = "own code: repeat the audit with the same command and seed"
+OWN_CODE = "own code: repeat the audit"
 OWN = """\
 import os, sys, time
 import numpy as np
