@@ -154,7 +154,9 @@ def conclude(path: Path, found: Verification) -> str:
 
 
 def head(found: Verification) -> list[str]:
-    """What was audited, what it claims, and what follows from the scores."""
+    """What was audited, what it claims, and what follows from the scores; nothing where none of it was read."""
+    if not found.verdict:
+        return []
     subject = found.subject
     return [
         f"subject   {subject.get('kind', 'unknown')} {subject.get('name', 'without a name')}",

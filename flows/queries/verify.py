@@ -175,11 +175,15 @@ def _run_again(
     else:
         known, reason = (None, spec) if isinstance(spec, str) else (spec, "")
         again = replayed(outcomes, request.replay, known, reason=reason, advance=request.advance)
+    is_whole = again.n_drawn == again.n_units
+    blocks = "scores" if is_whole else f"{again.n_drawn} of {again.n_units} blocks of scores"
+    again = replace(again, lines=tuple(in_part(blocks, again.lines)))
     parts = {line.part for line in again.lines}
     kept = (line for line in found.lines if line.is_ok is not None or line.is_claimed or line.part not in parts)
-    if not again.n_drawn:
+    if not is_whole or not again.n_units:
         words = "--replay runs blocks of them again" if again.n_units else "a replay needs the algorithm"
-        scores = Line("scores", "as stated", words, None, "scores", is_claimed=True)
+        what = "all other scores" if again.n_drawn else "scores"
+        scores = Line(what, "as stated", words, None, what, is_claimed=True)
         again = replace(again, lines=(*again.lines, scores))
     return replace(found, lines=(*kept, *again.lines)), again
 
