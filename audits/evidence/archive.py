@@ -47,6 +47,7 @@ _RENAMED_IN_COUNTEREXAMPLE = {
 }  # fmt: skip
 """Old names, which files of the version before hold."""
 _DIGITS, _SHOWN, _MOST_BYTES = 64, 200, 2 << 30
+_SIDES = ("data", "neighbor")
 TEST = "test_"
 """Beginning of the names of scores at the test budget."""
 _EVENTS: dict[str, type[Event]] = {
@@ -95,7 +96,7 @@ def to_bytes(outcome: Outcome) -> bytes:
         f"{prefix}{name}_{side}": np.asarray(scores, dtype=np.float32)
         for prefix, part in parts(outcome)
         for name, pair in part.scores.items()
-        for side, scores in zip(("data", "neighbor"), pair, strict=True)
+        for side, scores in zip(_SIDES, pair, strict=True)
     }
     return seal(describe(outcome), arrays)
 
@@ -212,6 +213,7 @@ def read(path: Path) -> Evidence:
         stated = _renamed(stated) if version == _OLD else stated
         kinds.check(stated)
         outcome = _outcome(stated, arrays)
+        _check_names(outcome, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         what = _in_a_line(f"lacks {error}" if isinstance(error, KeyError) else error)
         raise UnusableEvidence(f"{path}: {_damage(tail.decode(), found)}its description cannot be used: {what}") from error
@@ -294,6 +296,13 @@ def _outcome(stated: Mapping[str, Any], arrays: Mapping[str, FloatArray], prefix
         coverage=Coverage.of(stated.get("coverage")),
         at_test_budget=inner,
     )
+
+
+def _check_names(outcome: Outcome, arrays: Mapping[str, FloatArray]) -> None:
+    """Refuses an array that is no score of either budget."""
+    scores = {f"{prefix}{name}_{side}" for prefix, part in parts(outcome) for name in part.scores for side in _SIDES}
+    if unknown := sorted({*arrays} - scores):
+        raise ValueError(f"nothing reads its array {unknown[0]!r}")
 
 
 def _checked(name: str, arrays: Mapping[str, FloatArray]) -> FloatArray:

@@ -191,8 +191,9 @@ def _request_line(outcome: Outcome, again: _Rebuilt) -> Line:
     libraries = {name: ".".join(str(versions_of.get(name)).split(".")[:2]) for name in identity.libraries()}
     if made.get("made") != {"code": outcome.about.get("code sha256"), "libraries": libraries}:
         wrong.append("code and libraries")
-    is_ok = None if stated is None else not wrong
-    return Line("replayed: request", "as in the evidence", "the same" if not wrong else ", ".join(wrong[:5]), is_ok, SETTING)
+    if stated is None:
+        return Line("replayed: request", "not recorded", "the request is not recorded", None, SETTING)
+    return Line("replayed: request", "as recorded", ", ".join(wrong[:5]) or "the same", not wrong, SETTING)
 
 
 def _machine_line(outcome: Outcome) -> Line:

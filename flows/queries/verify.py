@@ -181,7 +181,8 @@ def _run_again(
     parts = {line.part for line in again.lines}
     kept = (line for line in found.lines if line.is_ok is not None or line.is_claimed or line.part not in parts)
     if not is_whole or not again.n_units:
-        words = "--replay runs blocks of them again" if again.n_units else "a replay needs the algorithm"
+        can_run = again.n_units or request.is_quick
+        words = "--replay runs blocks of them again" if can_run else "a replay needs the algorithm"
         what = "all other scores" if again.n_drawn else "scores"
         scores = Line(what, "as stated", words, None, what, is_claimed=True)
         again = replace(again, lines=(*again.lines, scores))

@@ -111,7 +111,7 @@ def test_an_honest_bundle_is_verified_with_its_page_and_its_regret(file, keys):
     named = {"signature", "hashes", "report", "claim", "regret", "manifest", "files", "verifier", "page", "spec"}
     assert named | {"bounds and verdict", *NEED_THE_ALGORITHM} <= {*found["compared"]}
     claimed = {words.partition(" (")[0] for words in found["only_the_sender_knows"]}
-    assert claimed <= {"origin", "requirements.lock", "commit", "machine", "all other scores"}
+    assert claimed <= {"origin", "requirements.lock", "commit", "machine", "replications", "all other scores"}
     assert lines["signature"]["recomputed"] == "of the given key"
     for what in ("report.html", "spec.yaml", "bandana-verify.py", "report: form", "file report.json",
                  "regret of adar-ucb tight eps=1 on bernoulli", "regret of ucb on bernoulli"):  # fmt: skip

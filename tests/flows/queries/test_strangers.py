@@ -106,7 +106,7 @@ def test_honest_bundle_is_verified_and_its_last_line_lists_what_was_compared(for
     assert {"hashes", "report", "bounds and verdict", "claim", "planted faults", "searches", "power", "setting", "regret",
             "manifest", "page", "PDF", "verifier", "spec", "files"} <= {*compared}  # fmt: skip
     assert "Not compared" not in line
-    for words in ("this bundle is unsigned", "who, when, on which machine", "time of packing", "--replay runs blocks"):
+    for words in ("this bundle is unsigned", "who, when, on which machine", "time of packing", "replications", "--replay runs blocks"):
         assert words in line.partition("Only the sender knows: ")[2]
 
 
@@ -293,8 +293,14 @@ FORGED_FILES = {
     "added evidence": lambda f: f.files.update({"evidence/more.npz": f.files[f.evidence]}),
     "block": lambda f: f.replace(f.block, f.files[f.block][:-1]),
     "block of another": lambda f: f.replace(f.block, f.files[max(n for n in f.files if n.startswith("results/"))]),
+    "array that nothing reads": lambda f: f.replace(f.evidence, _with_array(f)),
     "scores that are objects": lambda f: f.replace(f.evidence, _pickled()),
 }  # fmt: skip
+
+
+def _with_array(forger):
+    description, arrays = forger.described()
+    return seal(description, {**arrays, "note": np.zeros(3, dtype=np.float32)})
 
 
 @pytest.mark.parametrize("name", FORGED_FILES)
