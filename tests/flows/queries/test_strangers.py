@@ -106,7 +106,13 @@ def test_honest_bundle_is_verified_and_its_last_line_lists_what_was_compared(for
     assert {"hashes", "report", "bounds and verdict", "claim", "planted faults", "searches", "power", "setting", "regret",
             "manifest", "page", "PDF", "verifier", "spec", "files"} <= {*compared}  # fmt: skip
     assert "Not compared" not in line
-    for words in ("this bundle is unsigned", "who, when, on which machine", "time of packing", "replications", "--replay runs blocks"):
+    for words in (
+        "this bundle is unsigned",
+        "who, when, on which machine",
+        "time of packing",
+        "replications",
+        "--replay runs blocks",
+    ):
         assert words in line.partition("Only the sender knows: ")[2]
 
 
