@@ -29,6 +29,7 @@ from bandana.audits.evidence.standalone import DIFFERS, NOT_HELD, OK, PARTLY, UN
 from bandana.audits.evidence.standalone import check as check_alone
 from bandana.audits.trial import NOT_PLANTED
 from bandana.flows.cli import app
+from bandana.flows.keys import identity
 from bandana.flows.queries.rebuilt import Packed
 from bandana.flows.queries.verify import Request, check
 from bandana.flows.running.settings import DataFolder
@@ -674,6 +675,17 @@ def _is_of_sender(path):
     if path[:1] != ("provenance",):
         return False
     return path[1] in (*_OF_SENDER, "versions")
+
+
+@pytest.mark.parametrize("name", sorted(identity.libraries()))
+def test_another_minor_version_of_what_computes_is_refused_and_a_patch_is_the_senders(honest, judged, name):
+    def to(places, evidence):
+        parts = evidence["provenance"]["versions"][name].split(".")
+        evidence["provenance"]["versions"][name] = ".".join([*parts[:places], f"{parts[places]}9", *parts[places + 1 :]])
+
+    minor, patch = (judged(_consistent(Forger(honest).audit(partial(to, places)))) for places in (1, 2))
+    assert minor[0] == DIFFERS, minor
+    assert patch[0] in (OK, PARTLY), patch
 
 
 @pytest.mark.parametrize("n", first(1, [12, 150]))
