@@ -178,7 +178,7 @@ def test_a_dask_cluster_of_this_machine_listens_on_loopback_alone_and_knows_its_
 
     before = listening(os.getpid())
     with task_runner(
-        Resources(executor=Executor.DASK, workers=1), Executor.LOCAL, "bandana.flows.suites.benchmark"
+        Resources(executor=Executor.DASK, workers=1), Executor.LOCAL, "bandana.flows.suites.step_flows"
     ) as runner:
         assert runner.client.submit(lambda: 6 * 7).result(60) == 42
         found = listening(os.getpid()) - before

@@ -16,7 +16,7 @@ from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import cells_of, is_small, played_cells
 from bandana.flows.spec.spec import Spec, load_spec, standing_alone
-from bandana.flows.suites import in_process, old_results
+from bandana.flows.suites import old_results, steps
 from bandana.flows.suites.work import check_audits
 from bandana.flows.tracking.tracker import Tracker
 
@@ -73,9 +73,9 @@ def run(
     several = 1 if executor == _LOCAL else workers or n_workers()
     is_quick = executor is None and workers is None and is_small(played)
     with Workers(several) as pool:
-        in_process.benchmark(bound, folder, pool, tracker, here=is_quick)
+        steps.benchmark(bound, folder, Workers(1) if is_quick else pool, tracker)
         if audit:
-            in_process.audit(bound, folder, pool, tracker)
+            steps.audit(bound, folder, pool, tracker)
     return Result(bound, text, folder)
 
 
@@ -109,7 +109,4 @@ def _open(data: str | Path | None) -> DataFolder:
 
 def _tracker(folder: DataFolder, spec: Spec) -> Tracker:
     Tracker.check(folder.root)
-    found = Tracker.open(folder.root)
-    found.mark_dead_runs()
-    found.experiment(spec.name, spec.description or spec.title)
-    return found
+    return steps.open_tracker(spec, folder)

@@ -100,8 +100,8 @@ def _play(
     warm_up(every, ["benchmark", *(["audit"] if audits else [])], resources)
     from bandana.flows.running.store import write_whole
     from bandana.flows.spec.spec import standing_alone
-    from bandana.flows.suites.audit import audit
-    from bandana.flows.suites.benchmark import benchmark as play
+    from bandana.flows.suites.step_flows import audit
+    from bandana.flows.suites.step_flows import benchmark as play
 
     while_the_server_starts(place)
     place.sweep()

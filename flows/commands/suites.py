@@ -258,7 +258,7 @@ def warm_up(cells: Sequence[Cell], steps: Sequence[str], resources: Resources | 
 
     chosen = None if resources is None else resources.executor
     if chosen is Executor.PROCESSES or (chosen is None and ("audit" in steps or not is_small(cells))):
-        warm_start.warm_up([f"bandana.flows.suites.{step}" for step in ("benchmark", "audit") if step in steps])
+        warm_start.warm_up(["bandana.flows.suites.step_flows"])
 
 
 def while_the_server_starts(folder: DataFolder) -> None:

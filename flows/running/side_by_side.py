@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import cloudpickle
 from threadpoolctl import threadpool_limits
 
+from bandana.audits.replays.replay import default_workers
 from bandana.flows.running.memory import keep_freed
 from bandana.flows.running.processes import end_with_parent
 
@@ -29,6 +30,9 @@ class Workers:
     Args:
       n_workers: at most so many; 1 works in this process.
     """
+
+    pause = 30.0
+    """Seconds between two lines on progress, where the output is no terminal."""
 
     def __init__(self, n_workers: int) -> None:
         self._n_workers = n_workers
@@ -46,18 +50,21 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
-    def completed(self, work: Callable[[T], R], items: Sequence[T], *, here: bool = False) -> Iterator[tuple[T, R]]:
+    def cores_each(self, n_items: int) -> int:
+        """Number of cores that each of so many items has to itself; one where workers share them."""
+        return default_workers() if min(self._n_workers, n_items) <= 1 else 1
+
+    def completed(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[T, R]]:
         """Yields each item with the result of its work, as soon as it is done.
 
         Args:
           work: a function of one item; it and the items are sent to workers by value.
           items: what to work on.
-          here: whether this process works alone, because processes would start no sooner than it is done.
 
         Raises:
           BrokenProcessPool: a worker was killed.
         """
-        if here or min(self._n_workers, len(items)) <= 1:
+        if min(self._n_workers, len(items)) <= 1:
             for item in items:
                 yield item, _alone(work, item)
             return

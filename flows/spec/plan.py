@@ -234,6 +234,11 @@ class Block:
     n_reps: int
 
     @property
+    def name(self) -> str:
+        """The cell's name and the block's number."""
+        return f"{self.cell.name} block {self.index}"
+
+    @property
     def facts(self) -> dict[str, Any]:
         """All that was asked for."""
         horizon = self.cell.spec.horizon

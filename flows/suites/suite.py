@@ -17,11 +17,10 @@ from bandana.flows.spec.plan import played_cells
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites import baseline, fresh_nights, old_results
 from bandana.flows.suites.alarms import Findings, conclude, with_alarm
-from bandana.flows.suites.audit import audit
-from bandana.flows.suites.benchmark import benchmark
 from bandana.flows.suites.fresh_nights import FRESH
 from bandana.flows.suites.gate import in_report, told
 from bandana.flows.suites.report import report
+from bandana.flows.suites.step_flows import audit, benchmark
 
 STEPS = ("benchmark", "audit", "gate", "report", FRESH)
 

@@ -14,10 +14,10 @@ from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import Cell, cells_of
 from bandana.flows.spec.spec import Spec
 from bandana.flows.spec.tuned import PRIVATE_RULE, RULE, Tried, Tuned, choose, question, seed_of_tuning, text_of
-from bandana.flows.suites.benchmark import benchmark
 from bandana.flows.suites.charges import check_affords
 from bandana.flows.suites.play import is_played
 from bandana.flows.suites.private_choice import charge_of_choice, choose_privately
+from bandana.flows.suites.step_flows import benchmark
 from bandana.flows.suites.summaries import summarize_cell
 
 

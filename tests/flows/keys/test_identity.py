@@ -22,8 +22,8 @@ from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.problems import problem_of
 from bandana.flows.spec.spec import load_spec, parse_spec
 from bandana.flows.suites.audit_all import key_of
-from bandana.flows.suites.benchmark import _run_block
 from bandana.flows.suites.play import benchmark_block
+from bandana.flows.suites.steps import _play
 from bandana.flows.suites.work import audit_cell, audit_key
 
 ROOT = Path(__file__).parents[3]
@@ -282,9 +282,9 @@ def test_a_worker_with_other_libraries_refuses_to_work(tmp_path, monkeypatch):
     with monkeypatch.context() as there:
         there.setattr(identity, "libraries", lambda: {"numpy": "1.99"})
         with pytest.raises(identity.OtherCodeError, match="other code or other library versions than this command"):
-            _run_block.fn(block, store, "block 0", key)
+            _play(store, (block, key))
     assert not (tmp_path / "benchmark").exists()
-    _run_block.fn(block, store, "block 0", key)
+    _play(store, (block, key))
     assert [path.stem for path in (tmp_path / "benchmark").iterdir()] == [key]
 
 

@@ -24,8 +24,8 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of, played_cells
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites import benchmark as module
-from bandana.flows.suites.benchmark import benchmark
+from bandana.flows.suites import steps
+from bandana.flows.suites.step_flows import benchmark
 
 PASSING = [
     ConnectionResetError(),
@@ -116,11 +116,11 @@ def test_insecure_is_for_an_address():
 
 def test_dask_gets_processes_of_this_machine_that_listen_on_loopback_alone():
     pytest.importorskip("prefect_dask")
-    runner = task_runner(Resources(executor=Executor.DASK, workers=3), Executor.LOCAL, "bandana.flows.suites.benchmark")
+    runner = task_runner(Resources(executor=Executor.DASK, workers=3), Executor.LOCAL, "bandana.flows.suites.step_flows")
     wanted = {"n_workers": 3, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
     assert wanted.items() <= runner.cluster_kwargs.items()
     elsewhere = Resources(executor=Executor.DASK, dask_address="tcp://127.0.0.1:8786")
-    assert task_runner(elsewhere, Executor.LOCAL, "bandana.flows.suites.benchmark").address == "tcp://127.0.0.1:8786"
+    assert task_runner(elsewhere, Executor.LOCAL, "bandana.flows.suites.step_flows").address == "tcp://127.0.0.1:8786"
 
 
 @pytest.mark.nightly
@@ -158,7 +158,7 @@ def play(prefect_server, write_spec, tmp_path, monkeypatch):
     """Runs the small benchmark in this process, on threads, with `work` in place of a block's work."""
 
     def start(work, **changes):
-        monkeypatch.setattr(module, "benchmark_block", work)
+        monkeypatch.setattr(steps, "benchmark_block", work)
         monkeypatch.setattr("bandana.flows.running.executors._RETRY_DELAYS", [0.01])
         spec = load_spec(write_spec(**changes))
         DataFolder.open(tmp_path / "data")
@@ -229,5 +229,5 @@ def test_a_cell_does_not_carry_its_data_to_the_workers(write_spec, tmp_path):
 
 def test_a_worker_of_a_pool_imports_where_the_tasks_are_defined():
     """Before it is asked for one: the first tasks would wait for imports of seconds, each in its own worker."""
-    runner = task_runner(Resources(executor=Executor.PROCESSES, workers=2), Executor.LOCAL, "bandana.flows.suites.audit")
-    assert runner._initializer.args == ("bandana.flows.suites.audit",)
+    runner = task_runner(Resources(executor=Executor.PROCESSES, workers=2), Executor.LOCAL, "bandana.flows.suites.step_flows")
+    assert runner._initializer.args == ("bandana.flows.suites.step_flows",)

@@ -195,7 +195,7 @@ def test_a_run_reads_the_file_once_and_all_its_steps_work_on_that_content(load, 
 
 
 def test_a_flow_hands_the_bound_spec_on(load, root):
-    from bandana.flows.suites.benchmark import benchmark_flow
+    from bandana.flows.suites.step_flows import benchmark_flow
 
     spec = pinned(load(ONE), root)
     given = benchmark_flow.validate_parameters({"spec": spec, "data": str(root)})

@@ -23,7 +23,7 @@ from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import cells_of, played_cells
 from bandana.flows.spec.spec import load_spec, standing_alone
-from bandana.flows.suites import in_process, replicates
+from bandana.flows.suites import replicates, steps
 from bandana.flows.suites.charges import check_affords
 from bandana.flows.suites.play import BENCHMARK, BOOK, benchmark_block
 from bandana.flows.suites.report_document import assemble
@@ -131,7 +131,7 @@ def test_a_grid_is_refused_as_a_whole_before_any_work(write, folder):
     with pytest.raises(BookError, match="out of budget: 16 blocks of 8 cells of night would cost epsilon"):
         check_affords(blocks)
     with pytest.raises(BookError, match="nothing was drawn"), Workers(1) as pool:
-        in_process.benchmark(pinned(load_spec(path), folder.root), folder, pool, here=True)
+        steps.benchmark(pinned(load_spec(path), folder.root), folder, pool)
     assert book_of(folder).entries() == []
     assert Store(folder.results).sizes(BENCHMARK) == {}
     check_affords(blocks[:4])

@@ -25,7 +25,7 @@ from bandana.flows.spec.aims import Aim, aim_of
 from bandana.flows.spec.benchmark_folder import audit_specs, audited, left_to_the_whole, read, written_version
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import cells_of, played_cells
-from bandana.flows.suites import in_process, leaderboard, measures
+from bandana.flows.suites import leaderboard, measures, steps
 
 ROOT = Path(__file__).parents[3]
 PROBLEM = {
@@ -80,9 +80,9 @@ def play(benchmark, data, *, has_audits=False):
     folder = DataFolder.open(data)
     with Workers(1) as pool:
         for problem in benchmark.problems:
-            in_process.benchmark(problem.spec, folder, pool, here=True)
+            steps.benchmark(problem.spec, folder, pool)
         if has_audits:
-            in_process.audit(audited(benchmark.problems[0], set(), is_quick=True), folder, pool)
+            steps.audit(audited(benchmark.problems[0], set(), is_quick=True), folder, pool)
     return leaderboard.assemble(benchmark, Store(folder.results), "bandana leaderboard tiny")
 
 

@@ -19,7 +19,7 @@ from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import cells_of, played_cells
 from bandana.flows.spec.spec import load_spec, standing_alone
 from bandana.flows.spec.tuned import Tried, Tuned, choose, question, seed_of_tuning, text_of
-from bandana.flows.suites import in_process
+from bandana.flows.suites import steps
 from bandana.flows.suites import tune as tuning
 from bandana.flows.suites.private_choice import choose_privately, mechanism_of
 from bandana.flows.suites.tune import tune
@@ -160,7 +160,7 @@ def private(tmp_path):
 def test_a_tuning_on_private_rows_is_charged_with_its_choices_and_shows_no_regret(private, monkeypatch):
     written, folder = private
     with Workers(1) as pool:
-        here = partial(in_process.benchmark, workers=pool, here=True)
+        here = partial(steps.benchmark, workers=pool)
         monkeypatch.setattr(tuning, "benchmark", lambda trial, data, _: here(trial, DataFolder(Path(data))))
         _check_private_tuning(written, folder)
 

@@ -1,0 +1,174 @@
+"""Plays and audits every cell of a suite: what is finished is kept, and only what is missing is computed.
+
+Where the work is done is the caller's choice: in this process and its workers (`side_by_side.Workers`), or as tasks of a
+Prefect flow (`step_flows`). The blocks, their keys and their numbers are the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any, Protocol, TypeVar
+
+from bandana.audits.replays.replay import in_threads
+from bandana.flows.keys.identity import check_same
+from bandana.flows.running import time_limit
+from bandana.flows.running.journal import Journal
+from bandana.flows.running.progress import bar
+from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.store import Store, link
+from bandana.flows.spec.plan import Block, Cell, cells_of, played_cells
+from bandana.flows.spec.spec import Spec
+from bandana.flows.suites.charges import check_affords
+from bandana.flows.suites.play import benchmark_block, is_played
+from bandana.flows.suites.summaries import audit_record, benchmark_record, summarize_cell
+from bandana.flows.suites.work import (
+    audit_cell,
+    audit_entry,
+    audit_key,
+    check_audits,
+    evidence_of,
+    parts_first,
+    stored_audit,
+)
+from bandana.flows.tracking.record import CellRecord
+from bandana.flows.tracking.tracker import Tracker, TrackingError
+
+T, R = TypeVar("T"), TypeVar("R")
+
+
+class Workers(Protocol):
+    """Who does the work of a step, and where.
+
+    Attributes:
+      pause: seconds between two lines on progress, where the output is no terminal.
+    """
+
+    pause: float
+
+    def completed(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[T, R]]:
+        """Yields each item with the result of its work, as soon as it is done; items are blocks or cells with their keys."""
+
+    def cores_each(self, n_items: int) -> int:
+        """Number of cores that each of so many items has to itself."""
+
+
+def open_tracker(spec: Spec, folder: DataFolder) -> Tracker:
+    """MLflow with the suite's experiment; runs that a dead process left are marked."""
+    tracker = Tracker.open(folder.root)
+    tracker.mark_dead_runs()
+    tracker.experiment(spec.name, spec.description or spec.title)
+    return tracker
+
+
+def benchmark(spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> None:
+    """Plays every missing block of a spec whose data are pinned; finished cells go to the tracker, if there is one.
+
+    Raises:
+      BookError: a budget does not cover all that is missing; nothing was played.
+      TrackingError: MLflow took some cells neither when they were done nor at the end; their blocks are kept.
+    """
+    store, journal, cells = Store(folder.results), Journal(folder.journal(spec.name)), played_cells(spec)
+    blocks = [block for cell in cells for block in cell.blocks()]
+    missing = [block for block in blocks if not is_played(block, store)]
+    check_affords(missing)
+    journal.begin("benchmark started", suite=spec.name, cells=len(cells), blocks=len(blocks), missing=len(missing))
+    results = workers.completed(partial(_play, store), [(block, block.key) for block in missing])
+    waiting, later = Counter(block.cell.name for block in missing), []
+    total = len(blocks) + len(cells) * (tracker is not None)
+    with bar("benchmark", total, len(blocks) - len(missing), seconds_between_lines=workers.pause) as advance:
+
+        def track(cell: Cell) -> None:
+            _track(cell, lambda: benchmark_record(cell, summarize_cell(cell, store)), tracker, journal, advance)
+
+        def try_to_track(cell: Cell) -> None:
+            """Blocks still play, and are kept: what MLflow does not take now is written at the end."""
+            if not later:
+                try:
+                    track(cell)
+                    return
+                except TrackingError:
+                    pass
+            later.append(cell)
+
+        for cell in cells:
+            if not waiting[cell.name]:
+                try_to_track(cell)
+        for (block, key), seconds in results:
+            journal.write("block done", cell=block.cell.name, run_key=block.cell.key, block=block.index, result=key,
+                          n_reps=block.n_reps, seconds=seconds)  # fmt: skip
+            advance(block.cell.name)
+            waiting[block.cell.name] -= 1
+            if not waiting[block.cell.name]:
+                try_to_track(block.cell)
+        for cell in later:
+            track(cell)
+    _keep_only(cells, tracker)
+    journal.write("benchmark done", suite=spec.name)
+
+
+def audit(spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> list[dict[str, Any]]:
+    """Audits every private cell of a spec whose data are pinned, and returns the report's entries in the spec's order.
+
+    Raises:
+      SpecError: the rounds of some audit are too few; nothing was audited.
+    """
+    store, journal = Store(folder.results), Journal(folder.journal(spec.name))
+    cells = [cell for cell in cells_of(spec) if cell.is_private]
+    check_audits(cells)
+    entries = {
+        cell.name: audit_entry(cell, outcome, is_anonymous=store.is_anonymous)
+        for cell in cells
+        if (outcome := stored_audit(cell, store)) is not None
+    }
+    missing = parts_first(cell for cell in cells if cell.name not in entries)
+    journal.begin("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
+    work = partial(_audit, store, workers.cores_each(len(missing)))
+    total = len(cells) * (2 if tracker is not None else 1)
+    with bar("audit", total, len(entries), seconds_between_lines=workers.pause) as advance:
+        for (cell, _), (entry, seconds) in workers.completed(work, [(cell, audit_key(cell)) for cell in missing]):
+            entries[cell.name] = entry
+            journal.write("audit done", cell=cell.name, run_key=cell.key, verdict=entry["verdict"], seconds=seconds,
+                          replays=cell.audit.replays)  # fmt: skip
+            advance(f"{cell.name}: {entry['verdict']}")
+        for cell in cells:
+            evidence = folder.evidence(spec.name, cell.slug)
+            link(evidence_of(cell, store), evidence)
+            _track(cell, partial(audit_record, cell, entries[cell.name], evidence), tracker, journal, advance)
+    _keep_only(played_cells(spec), tracker)
+    return [entries[cell.name] for cell in cells]
+
+
+def _track(
+    cell: Cell, record: Callable[[], CellRecord], tracker: Tracker | None, journal: Journal, advance: Callable[[str], None]
+) -> None:
+    if tracker is not None:
+        tracker.log_cell(cell.spec.name, record())
+        journal.write("cell tracked", cell=cell.name, run_key=cell.key)
+        advance(f"tracked {cell.name}")
+
+
+def _keep_only(cells: Sequence[Cell], tracker: Tracker | None) -> None:
+    """Takes cells that the spec no longer lists off the suite's comparison page."""
+    if tracker is not None:
+        tracker.keep_only(cells[0].spec.name, {cell.key for cell in cells})
+
+
+def _play(store: Store, item: tuple[Block, str]) -> float:
+    """Plays one block, under the key that the caller knows it by, and returns the seconds that it took."""
+    (block, key), start = item, perf_counter()
+    check_same(key, block.key)
+    with time_limit.kept(store.path(time_limit.LATE, key)):
+        benchmark_block(block, store)
+    return round(perf_counter() - start, 3)
+
+
+def _audit(store: Store, n_cores: int, item: tuple[Cell, str]) -> tuple[dict[str, Any], float]:
+    """Audits one cell, under the key that the caller knows it by: its entry in the report, and the seconds that it took."""
+    (cell, key), start = item, perf_counter()
+    check_same(key, audit_key(cell))
+    with time_limit.kept(store.path(time_limit.LATE, key)), in_threads(n_cores):
+        outcome = audit_cell(cell, store)
+    return audit_entry(cell, outcome, is_anonymous=store.is_anonymous), round(perf_counter() - start, 3)
