@@ -172,12 +172,16 @@ def register(deployments: Sequence[RunnerDeployment]) -> Served:
     planned = FlowRunFilter(
         state=_in_states("SCHEDULED"), expected_start_time=FlowRunFilterExpectedStartTime(after_=datetime.now(UTC))
     )
-    first = {"flow_run_filter": planned, "sort": FlowRunSort.EXPECTED_START_TIME_ASC, "limit": 1}
+    by_time = FlowRunSort.EXPECTED_START_TIME_ASC
     deadline = time.monotonic() + _PLANNING
     with get_client(sync_client=True) as client:
         while missing := [name for name in ids if name not in times]:
             for name in missing:
-                for run in client.read_flow_runs(deployment_filter=_among([ids[name]]), **first):
+                deployment = _among([ids[name]])
+                for run in client.read_flow_runs(
+                    deployment_filter=deployment, flow_run_filter=planned, sort=by_time, limit=1
+                ):
+                    assert run.expected_start_time is not None  # it was asked for
                     times[name] = run.expected_start_time
             if missing and time.monotonic() > deadline:
                 raise RuntimeError(f"the server plans no runs of {', '.join(missing)}: its log says why")
