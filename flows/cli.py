@@ -6,7 +6,6 @@ import typer
 
 from bandana.flows.commands import (
     accounting,
-    audits,
     book,
     bundle,
     export,
@@ -19,6 +18,7 @@ from bandana.flows.commands import (
     upkeep,
     verify,
 )
+from bandana.flows.commands.audit import command as audits
 from bandana.flows.running.settings import use_one_thread
 
 app = typer.Typer(

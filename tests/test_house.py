@@ -104,6 +104,92 @@ def test_what_is_no_generator_is_not_taken_for_one():
     assert not list(draws(ast.parse(clean)))
 
 
+ADAPTERS = {
+    "audits/cross_checks/opacus_private.py": "tests/audits/cross_checks/test_opacus_private.py",
+    "flows/running/process_pool.py": "tests/flows/running/test_process_pool.py",
+    "flows/tracking/mlflow_private.py": "tests/flows/tracking/test_mlflow_private.py",
+}
+"""File that uses private names of other projects -> tests that fail with a version that lacks or changes them."""
+DOCUMENTED = {"_asdict", "_exit", "_field_defaults", "_fields", "_make", "_replace"}
+"""Public names of the standard library that begin with an underscore."""
+
+
+def is_private(name):
+    return name.startswith("_") and name.strip("_") != "" and not name.endswith("__") and name not in DOCUMENTED
+
+
+def own_names(tree):
+    """Private names that a module gives: its functions, classes, variables, arguments and attributes of its objects."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                yield name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=ast.Store()):
+                yield name
+            case ast.Call(func=ast.Attribute(attr="__setattr__"), args=[_, ast.Constant(name), _]):
+                yield str(name)
+
+
+def foreign_private(tree, elsewhere=frozenset()):
+    """Private names that a module uses and does not give; its own objects may also have those given `elsewhere`."""
+    own = set(own_names(tree))
+    used = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+                used |= {name} - elsewhere
+            case ast.Attribute(attr=name):
+                used.add(name)
+            case ast.Call(func=ast.Name(id="getattr" | "setattr" | "hasattr" | "delattr"), args=[_, ast.Constant(name), *_]):
+                used.add(str(name))
+            case ast.Import(names=names):
+                used |= {part for alias in names for part in alias.name.split(".")}
+            case ast.ImportFrom(module=str(module), names=names) if not module.startswith("bandana"):
+                used |= {*module.split("."), *(alias.name for alias in names)}
+    return sorted(name for name in used - own if is_private(name))
+
+
+def test_private_names_of_other_projects_are_used_in_adapters_alone():
+    """Each adapter has tests that fail with a version of the project in which the name is gone or means something else."""
+    found = modules(*PRODUCT)
+    ours = frozenset(name for _, tree in found for name in own_names(tree))
+    users = {path for path, tree in found if foreign_private(tree, ours)}
+    assert users == set(ADAPTERS)
+    for adapter, tests in ADAPTERS.items():
+        assert Path(adapter).stem in (ROOT / tests).read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "from mlflow.store.db import _engine",
+        "import concurrent.futures._base",
+        "from prefect._internal import x",
+        "def f(client):\n    return client._client.post('/x')",
+        "hasattr(pool, '_processes')",
+        "class Pool(Executor):\n    def f(self):\n        return self._workers",
+    ],
+)
+def test_a_planted_private_name_is_seen(planted):
+    assert foreign_private(ast.parse(planted), frozenset({"_client", "_ours"}))
+
+
+@pytest.mark.parametrize(
+    "clean",
+    [
+        "import os\nos._exit(1)",
+        "def f(state):\n    return state._replace(a=1)",
+        "class A:\n    def __init__(self):\n        self._a = 1\n    def f(self, other):\n        return other._a",
+        "class B(A):\n    def f(self):\n        return self._ours",
+        "from __future__ import annotations\nx.__dict__",
+    ],
+)
+def test_own_and_documented_names_are_not_taken_for_private_ones(clean):
+    assert not foreign_private(ast.parse(clean), frozenset({"_ours"}))
+
+
 KINDS_OF_DATA = {
     "RewardTable", "ContextTable", "EpisodeTable", "RewardStack", "ContextStack", "EpisodeStack",
     "Stream", "ContextualStream", "EpisodicStream",

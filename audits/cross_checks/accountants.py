@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
+from bandana.audits.cross_checks.opacus_private import prv_interval
 from bandana.privacy_core import ConcentratedEvent, Event, GaussianEvent, LaplaceEvent, PureEvent, ResponseEvent
 
 Events = tuple[tuple[Event, int], ...]
@@ -161,22 +162,17 @@ def _opacus_rdp(events: Events, delta: float) -> float:
 
 
 def _opacus_prv(events: Events, delta: float) -> tuple[float, float]:
-    """Both ends; `get_epsilon` returns the upper one. They hold the estimate less and plus `eps_error`."""
-    from opacus.accountants.prv import PRVAccountant
-
-    accountant = PRVAccountant()
-    accountant.history = _opacus_history(events)
+    """Both ends; they hold the estimate less and plus `eps_error`."""
+    history = _opacus_history(events)
     delta_error = delta / 1000
     if _prv_cells(events, delta_error) > _MOST_CELLS:
         raise DoesNotApply(f"its grid would need more than {_MOST_CELLS:,} cells")
     try:
-        discrete = accountant._get_dprv(eps_error=_PRV_ERROR, delta_error=delta_error)
-        low, _, high = discrete.compute_epsilon(delta, delta_error, _PRV_ERROR)
+        return prv_interval(history, delta, _PRV_ERROR, delta_error)
     except (ValueError, RuntimeError) as error:
         if str(error).startswith(_PRV_REFUSALS):
             raise DoesNotApply(f"it refuses: {str(error).partition('.')[0]}") from error
         raise
-    return float(low), float(high)
 
 
 def _prv_cells(events: Events, delta_error: float) -> float:

@@ -88,7 +88,7 @@ class Recorder:
     def __init__(self, probes: ModuleType | None) -> None:
         self.probes = probes
         self.found: FileRecord = {"tests": {}, "collected": [], "shared": 0.0}
-        self._fixtures: dict[Any, set[int]] = {}
+        self._fixtures: dict[str, set[int]] = {}
         self._outcomes: dict[str, str] = {}
 
     def _take(self) -> set[int]:
@@ -115,7 +115,7 @@ class Recorder:
         self._label(before.partition("::")[0])
         outside = self._take()
         yield
-        self._fixtures.setdefault(fixturedef, set()).update(self._take())
+        self._fixtures.setdefault(fixturedef.argname, set()).update(self._take())
         if self.probes:
             self.probes.seen.update(outside)
             if os.environ.get(self.probes.LABEL) is not None:
@@ -130,9 +130,8 @@ class Recorder:
         cpu, wall = processor_seconds(), time.monotonic()
         yield
         reached = self._take()
-        for definitions in item._fixtureinfo.name2fixturedefs.values():  # type: ignore[attr-defined]
-            for definition in definitions:
-                reached |= self._fixtures.get(definition, set())
+        for name in getattr(item, "fixturenames", ()):
+            reached |= self._fixtures.get(name, set())
         self.found["tests"][item.nodeid] = {
             "cpu": round(processor_seconds() - cpu, 3),
             "wall": round(time.monotonic() - wall, 3),

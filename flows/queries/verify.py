@@ -33,6 +33,7 @@ from bandana.flows.queries.rebuilt import PART, check_rebuilt
 from bandana.flows.queries.replay import Replayed, not_run, replayed
 from bandana.flows.spec import strangers
 from bandana.flows.spec.mistakes import SpecError, printable, shortened
+from bandana.flows.spec.own_code import nothing_runs
 from bandana.flows.spec.spec import Spec, load_spec
 from bandana.flows.suites.audit_report import FORMATS, rendered
 from bandana.flows.suites.bundle import LOCK, SPEC_FILES
@@ -88,7 +89,7 @@ def check(request: Request) -> Answer:
     """
     if request.is_quick and (request.replay or request.spec):
         raise SpecError("--quick: runs nothing again; leave out --replay and --spec")
-    with _mistakes(request.path), nullcontext() if request.spec else strangers.nothing_runs():
+    with _mistakes(request.path), nullcontext() if request.spec else nothing_runs():
         if is_bundle(request.path):
             return _check_bundle(request)
         if request.key is not None:

@@ -15,6 +15,7 @@ BLOCK = "bandana-alert"
 PREFIX = "Bandana alert: "
 GRACE = timedelta(hours=6)
 """How long after the longest gap between two scheduled runs silence becomes an alert."""
+_MOST_AUTOMATIONS = 200  # what Prefect's server lists at once
 _BROKEN = ("Failed", "Crashed", "TimedOut")
 _ENDED = (*_BROKEN, "Completed", "Cancelled")
 _SLACK = ("hooks.slack.com", "hooks.slack-gov.com")
@@ -71,11 +72,12 @@ def watch(url: str | None, watched: Mapping[str, Watched]) -> None:
     """
     from prefect.automations import Automation
     from prefect.client.orchestration import get_client
+    from prefect.client.schemas.sorting import AutomationSort
 
     with get_client(sync_client=True) as client:
-        for automation in client._client.post("/automations/filter", json={"limit": 200}).json():
-            if automation["name"].startswith(PREFIX):
-                client._client.delete(f"/automations/{automation['id']}")
+        for stored in client.read_automations(sort=AutomationSort.NAME_ASC, limit=_MOST_AUTOMATIONS):
+            if stored.name.startswith(PREFIX):
+                client.delete_automation(stored.id)
     if url is None:
         return
     block = _block(url)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Mapping
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
-from bandana.algorithms.entry import Entry
+from bandana.algorithms.entry import Claim, Entry, Settings
 from bandana.algorithms.parameters import Kind, Parameter
-from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEAR_MDP, MIXTURE, POOLED
-from bandana.audits.claims import KINDS, ClaimError
+from bandana.algorithms.problem import CONTEXTUAL, FINITE, KERNEL, LINEAR, LINEAR_MDP, MIXTURE, POOLED, Problem
+from bandana.algorithms.protocol import Algorithm
+from bandana.audits.claims import KINDS, ClaimError, parse, split_pair
 from bandana.audits.external import conformance, white_box
 from bandana.audits.external.conformance import ProtocolError
 from bandana.flows.spec.effort import Replays
 from bandana.flows.spec.fields import Labelled, OneOrSeveral, Scalar
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.own_build import build, knows_actions
-from bandana.flows.spec.own_claims import claim_of, held, promise
 from bandana.flows.spec.own_code import OwnCodeError, OwnObject, is_factory
-from bandana.flows.spec.own_trial import try_out
+from bandana.flows.spec.own_trial import load, try_out
 from bandana.privacy_core import Guarantee
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 FAMILY = "own"
 _EVERY_KIND = (FINITE, LINEAR, CONTEXTUAL, KERNEL, POOLED, MIXTURE, LINEAR_MDP)
+_HELD = re.compile(r"\{(\w+)\}")
 _WORDS = {"approx": "approximate", "rdp": "renyi"}
 
 
@@ -54,9 +56,7 @@ class OwnAlgorithmSpec(Labelled):
     @field_validator("file")
     @classmethod
     def _names_an_algorithm(cls, given: str, info: ValidationInfo) -> str:
-        code = OwnObject.parse(given, _folder(info))
-        if not code.is_loaded():
-            try_out(code.load, f"{code.path.name}, while it was loaded,")
+        code = load(given, info.context)
         found = code.load()
         for path in code.files().modules.values():
             for draw in conformance.draws(path.read_text(encoding="utf-8")):
@@ -71,7 +71,7 @@ class OwnAlgorithmSpec(Labelled):
 
     @model_validator(mode="after")
     def _is_consistent(self, info: ValidationInfo) -> OwnAlgorithmSpec:
-        self._code = OwnObject.parse(self.file, _folder(info))
+        self._code = OwnObject.parse(self.file, info.context)
         try:
             self._code.check_parameters(self.parameters)
         except OwnCodeError as error:
@@ -163,7 +163,6 @@ class OwnAlgorithmSpec(Labelled):
 
         try:
             try_out(watch, f"{self._code.label}, while it was checked,")
-            watch()
         except ClaimError as error:
             field, said = "claim", str(error)
         except (OwnCodeError, ProtocolError) as error:
@@ -183,6 +182,66 @@ class OwnAlgorithmSpec(Labelled):
         return [dict(zip(self.parameters, values, strict=True)) for values in product(*self.parameters.values())]
 
 
-def _folder(info: ValidationInfo) -> Path:
-    """The folder of the spec; the working folder where it came from no file."""
-    return Path((info.context or {}).get("folder", ""))
+# --- the claim, which may name parameters ------------------------------------------------------------------------------
+
+
+def promise(text: str, source: str, settings: Settings) -> Claim:
+    """The claim at given settings; see `claim_of`."""
+    return claim_of(text, source, settings.parameters)
+
+
+def claim_of(text: str, source: str, parameters: Mapping[str, Any]) -> Claim:
+    """The claim with each {NAME} replaced by that parameter.
+
+    Raises:
+      ClaimError: what results is no claim.
+      KeyError: a name is no parameter; see `held`.
+    """
+    if split_pair(text)[1] is not None:
+        raise ClaimError(
+            f"claim {text!r}: a benchmark's audit plays data of its own; audit a given pair with bandana audit --algorithm"
+        )
+    return parse(_HELD.sub(lambda name: str(parameters[name[1]]), text), source=source)
+
+
+def held(text: str) -> list[str]:
+    """The parameters that a claim names."""
+    return _HELD.findall(text)
+
+
+# --- the algorithm, for a block of a benchmark or a replay of an audit --------------------------------------------------
+
+
+def build(code: OwnObject, settings: Settings) -> Algorithm:
+    """The algorithm that the user's class or function makes of the problem and the parameters.
+
+    An object that is an algorithm already gets the parameters as its fields.
+
+    Raises:
+      OwnCodeError: the file cannot be loaded, or does not take what it is given; see `OwnObject.made`.
+    """
+    algorithm: Algorithm = code.made(settings.parameters, offered(settings.problem))
+    return algorithm
+
+
+def offered(problem: Problem) -> dict[str, Any]:
+    """Public facts of a problem under every name that a class or function may ask for; None where there is no such thing."""
+    facts = {
+        name: getattr(problem, name)
+        for name in ("n_actions", "reward_range", "horizon", "features", "dimension", "kernel", "pool", "model")
+    }
+    model = problem.model
+    return {
+        "problem": problem,
+        **facts,
+        "n_arms": problem.n_actions,
+        "context_dimension": problem.dimension,
+        "n_states": None if model is None else model.n_states,
+        "episode_length": None if model is None else model.horizon,
+    }
+
+
+def knows_actions(code: OwnObject) -> bool:
+    """True if it is shown the features of linear arms: then it must meet the actions in their own order."""
+    thing = code.load()
+    return is_factory(thing) and bool({"problem", "features"} & set(inspect.signature(thing).parameters))

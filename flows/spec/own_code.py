@@ -20,8 +20,7 @@ from typing import Any
 from bandana.algorithms import plugins
 from bandana.flows.keys.own_files import OwnFiles, is_local, own_files
 
-REFUSED: ContextVar[bool] = ContextVar("REFUSED", default=False)
-"""Whether code and data of users are refused here, whoever names them; see `bandana.flows.spec.strangers`."""
+_REFUSED: ContextVar[bool] = ContextVar("_REFUSED", default=False)
 _LOCK = RLock()
 _LOADED: dict[tuple[Path, str], ModuleType] = {}
 """File and digest of all that counts -> the module; an edited file is loaded again."""
@@ -31,13 +30,23 @@ class OwnCodeError(ValueError):
     """A user's file that cannot be used; the message names file, line and what is wrong."""
 
 
+@contextmanager
+def nothing_runs() -> Iterator[None]:
+    """Refuses code and data of users, whoever names them, while a spec that came with evidence is worked on."""
+    token = _REFUSED.set(True)
+    try:
+        yield
+    finally:
+        _REFUSED.reset(token)
+
+
 def check_allowed(what: str) -> None:
-    """Refuses code or data of a user's while a stranger's spec is worked on.
+    """Refuses code or data of a user's within `nothing_runs`.
 
     Raises:
-      OwnCodeError: it is.
+      OwnCodeError: it is refused.
     """
-    if REFUSED.get():
+    if _REFUSED.get():
         raise OwnCodeError(f"{what}: a spec that came with evidence may name no code and no data")
 
 
@@ -122,8 +131,12 @@ class OwnObject(Loadable):
     name: str
 
     @classmethod
-    def parse(cls, text: str, folder: Path) -> OwnObject:
-        """Reads `FILE.py:NAME`; a relative file is looked up in the folder.
+    def parse(cls, text: str, context: Mapping[str, Any] | None) -> OwnObject:
+        """Reads `FILE.py:NAME` in a field of a spec.
+
+        Args:
+          text: the field's value.
+          context: what the spec is validated with; a relative file lies in its `folder`, or in the working folder.
 
         Raises:
           OwnCodeError: the text is of another form.
@@ -131,7 +144,7 @@ class OwnObject(Loadable):
         file, _, name = text.rpartition(":")
         if not file.endswith(".py") or not name.isidentifier():
             raise OwnCodeError(f"must be FILE.py:NAME, such as mine.py:bandit, got {text!r}")
-        return cls((folder / file).absolute(), name)
+        return cls(Path((context or {}).get("folder", ""), file).absolute(), name)
 
     @property
     def label(self) -> str:

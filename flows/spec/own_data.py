@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bandana.flows.keys.content import content_key
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.own_code import REFUSED
+from bandana.flows.spec.own_code import check_allowed
 
 if TYPE_CHECKING:
     from bandana.flows.spec.data_files import DataFileSpec
@@ -137,8 +137,7 @@ def _digest(item: DataFileSpec, content: bytes, secret: bytes) -> str:
 
 
 def _read(item: DataFileSpec) -> _Held:
-    if REFUSED.get():
-        raise SpecError(f"environment.path: {item.path}: a spec that came with evidence may name no data")
+    check_allowed(f"environment.path: {item.path}")
     try:
         if item.path.exists() and not item.path.is_file():  # a device or a pipe may never end
             raise SpecError(f"environment.path: {item.path} is not a regular file")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ from bandana.flows.spec.episodes import Episodes, EpisodesSpec
 from bandana.flows.spec.fields import Scalar
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_code import Loadable, OwnCodeError, OwnObject, Registered
-from bandana.flows.spec.own_trial import try_out
+from bandana.flows.spec.own_trial import load, try_out
 from bandana.privacy_core import Interval
 
 _FEW = 16
@@ -94,15 +93,12 @@ class PythonSpec(_MadeSpec):
     file: str = Field(description="FILE.py:NAME, relative to the spec: a class or function that makes the environment.")
 
     def _loadable(self, info: ValidationInfo) -> OwnObject:
-        return OwnObject.parse(self.file, Path((info.context or {}).get("folder", "")))
+        return OwnObject.parse(self.file, info.context)
 
     @field_validator("file")
     @classmethod
     def _can_be_loaded(cls, given: str, info: ValidationInfo) -> str:
-        code = OwnObject.parse(given, Path((info.context or {}).get("folder", "")))
-        if not code.is_loaded():
-            try_out(code.load, f"{code.path.name}, while it was loaded,")
-        code.load()
+        load(given, info.context)
         return given
 
     @property
@@ -168,7 +164,6 @@ class _Made(Environment[Item]):
         try:
             if key not in _CHECKED:
                 try_out(watch, f"{self.item.code.label}, while it was checked,")
-                watch()
                 _CHECKED.add(key)
         except (BrokenStream, OwnCodeError) as error:
             raise SpecError(f"{self.item.where}environment: {self.label}: {error}") from error

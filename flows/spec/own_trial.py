@@ -1,7 +1,7 @@
-"""A first try of a user's code in a fork: code that ends, crashes or hangs its process is told in one line.
+"""A user's code runs in a fork first, so that code which ends, crashes or hangs its process is reported in one line.
 
-What the code returns or raises is left to the call proper, which follows. The fork is made only where no other thread runs,
-since a lock that another thread holds would stay locked in it.
+The call proper follows, and decides about results and errors. The fork is made only where no other thread runs, since a lock
+that another thread holds would stay locked in it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
-from bandana.flows.spec.own_code import OwnCodeError
+from bandana.flows.spec.own_code import OwnCodeError, OwnObject
 
 SECONDS = 60.0
 """Time limit of one try."""
@@ -23,13 +24,28 @@ _PAUSE = 0.002
 _LONGEST_PAUSE = 0.05
 
 
+def load(text: str, context: Mapping[str, Any] | None) -> OwnObject:
+    """Reads `FILE.py:NAME` in a field of a spec, and loads the object; a file that has not run here is tried out.
+
+    Raises:
+      OwnCodeError: the text is of another form, or the object cannot be loaded.
+    """
+    code = OwnObject.parse(text, context)
+    if code.is_loaded():
+        code.load()
+    else:
+        try_out(code.load, f"{code.path.name}, while it was loaded,")
+    return code
+
+
 def try_out(function: Callable[[], object], what: str) -> None:
-    """Calls the function in a fork, whose result, errors and output are dropped.
+    """Calls the function in a fork, whose result, errors and output are dropped, and then in this process.
 
     Raises:
       OwnCodeError: the fork did not come back; the message begins with `what`.
     """
     if threading.active_count() > 1:
+        function()
         return
     pid = os.fork()
     if pid == 0:
@@ -51,6 +67,7 @@ def try_out(function: Callable[[], object], what: str) -> None:
         raise OwnCodeError(f"{what} crashed its process ({signal.Signals(os.WTERMSIG(status)).name})")
     if (code := os.waitstatus_to_exitcode(status)) != _CAME_BACK:
         raise OwnCodeError(f"{what} ended its process with exit code {code}")
+    function()
 
 
 def _be_child(function: Callable[[], object]) -> None:

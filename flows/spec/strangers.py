@@ -8,13 +8,13 @@ that it names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
-from bandana.flows.spec import environment_kinds, own_code, yaml_text
+from bandana.flows.spec import environment_kinds, yaml_text
 from bandana.flows.spec.environment import EnvironmentFields
 from bandana.flows.spec.mistakes import SpecError, printable, shortened
+from bandana.flows.spec.own_code import nothing_runs
 from bandana.flows.spec.spec import Spec, parse_spec
 
 _SOURCE = "spec"
@@ -38,16 +38,6 @@ def parse(text: str) -> Spec:
         raise NamesOwn(f"its spec names {shortened(printable(what))}: give your own with --spec")
     with nothing_runs():
         return parse_spec(text, _SOURCE, Path())
-
-
-@contextmanager
-def nothing_runs() -> Iterator[None]:
-    """A second wall around work on such a spec: what loads code or data of users refuses to."""
-    token = own_code.REFUSED.set(True)
-    try:
-        yield
-    finally:
-        own_code.REFUSED.reset(token)
 
 
 def _own(tree: Any) -> Iterator[str]:

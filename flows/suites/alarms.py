@@ -18,6 +18,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 from prefect.events import emit_event
+from prefect.events.filters import EventFilter, EventIDFilter
 from prefect.states import Failed
 
 from bandana.flows.running.temporary_server import without_heartbeats
@@ -205,11 +206,10 @@ def _number(value: float | str | None) -> str:
 def _wait_until_stored(ids: list[UUID]) -> None:
     """A temporary server stops with the command that started it, and loses what it did not store by then."""
     deadline = time.monotonic() + _PATIENCE
-    wanted = {"filter": {"id": {"id": [str(one) for one in ids]}}, "limit": 50}
+    wanted = EventFilter(id=EventIDFilter(id=ids))
     with get_client(sync_client=True) as client:
         while ids and time.monotonic() < deadline:
-            stored = client._client.post("/events/filter", json=wanted).json()
-            if stored.get("total", 0) >= len(ids):
+            if client.read_events(wanted, limit=50).total >= len(ids):
                 return
             time.sleep(0.25)
     if ids:

@@ -10,9 +10,9 @@ import sqlite3
 from contextlib import closing
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from bandana.flows.running import sqlite_file
+from bandana.flows.tracking.mlflow_private import create_tables
 
 _LEFT = "_alembic_tmp_"
 _OF_LAYOUT = ("alembic_version", "workspaces")
@@ -53,15 +53,13 @@ def lay_out(place: Path) -> None:
     """
     if tables_of(place) not in (Tables.NONE, Tables.PART):
         return
-    from mlflow.store.db import utils
     from sqlalchemy import create_engine
     from sqlalchemy.pool import StaticPool
 
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # "Creating tables"
-    initialize: Any = utils._initialize_tables  # MLflow's own, which a store calls on a file without tables
     engine = create_engine("sqlite://", poolclass=StaticPool)
     try:
-        initialize(engine)
+        create_tables(engine)
         with closing(engine.raw_connection()) as connection, closing(sqlite3.connect(place)) as database:
             source = connection.driver_connection
             assert isinstance(source, sqlite3.Connection)

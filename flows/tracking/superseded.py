@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from bandana.flows.running.sqlite_file import compact
 from bandana.flows.tracking.client import TrackingStore, pages
 from bandana.flows.tracking.locks import Locks
+from bandana.flows.tracking.mlflow_private import delete_for_good
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -123,8 +124,7 @@ class Superseded:
         if address.scheme in ("", "file"):
             with suppress(OSError):  # it holds something else
                 Path(unquote(address.path)).parent.rmdir()
-        client: Any = self._store.impatient
-        client._tracking_client.store._hard_delete_run(run.info.run_id)
+        delete_for_good(self._store.impatient, run.info.run_id)
 
     def _give_back(self) -> None:
         """Gives the disk back what an SQLite file does not need any more, unless somebody else uses it now."""

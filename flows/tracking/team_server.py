@@ -6,6 +6,7 @@ commands as the account of the server. No setting turns it off, so its routes an
 
 from __future__ import annotations
 
+from bandana.flows.tracking.mlflow_private import replace_app
 from bandana.flows.tracking.pages_server import FirstScreen
 
 _APP = "bandana.flows.tracking.team_server:create_app"
@@ -21,15 +22,9 @@ def create_app() -> FirstScreen:
 
 def main() -> None:
     """Runs MLflow's command line, whose server with users is the one above."""
-    from mlflow import server
     from mlflow.cli import cli
 
-    find = server._find_app
-
-    def find_ours(name: str) -> str:
-        return _APP if name == _WITH_USERS else str(find(name))
-
-    setattr(server, find.__name__, find_ours)
+    replace_app(_WITH_USERS, _APP)
     cli()
 
 

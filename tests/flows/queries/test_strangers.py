@@ -493,9 +493,9 @@ def test_wall_behind_the_first_check_refuses_code(tmp_path):
     marker = tmp_path / "ran"
     (tmp_path / "evil.py").write_text(EVIL.format(marker=str(marker)))
     code = own_code.OwnObject(tmp_path / "evil.py", "bandit")
-    with strangers.nothing_runs(), pytest.raises(own_code.OwnCodeError, match="may name no code"):
+    with own_code.nothing_runs(), pytest.raises(own_code.OwnCodeError, match="may name no code"):
         code.load()
-    with strangers.nothing_runs(), pytest.raises(own_code.OwnCodeError, match="may name no code"):
+    with own_code.nothing_runs(), pytest.raises(own_code.OwnCodeError, match="may name no code"):
         own_code.Registered("evil").load()
     assert not marker.exists()
     code.load()

@@ -33,6 +33,8 @@ os.environ["PREFECT_HOME"] = str(data / "prefect")
 
 from prefect import flow
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
+from prefect.client.schemas.sorting import AutomationSort
 from bandana.flows.running import alerts
 
 @flow(name="night")
@@ -46,15 +48,14 @@ with server(port, data / "server.log"):
         alerts.watch(url, {"stale": alerts.Watched(str(ids[0]), timedelta(hours=1))})
         alerts.watch(url, {"loud": alerts.Watched(str(ids[0]), timedelta(hours=1)),
                            "silent": alerts.Watched(str(ids[1]), timedelta(seconds=10))})
-        names = sorted(one["name"] for one in client._client.post("/automations/filter", json={}).json())
+        names = sorted(one.name for one in client.read_automations(sort=AutomationSort.NAME_ASC))
         print(*names, sep="|", flush=True)
         for kind, name, message in (("COMPLETED", "Completed", "fine"), ("FAILED", "Failed", "1 of 3 audits did not pass")):
             run = client.create_flow_run_from_deployment(ids[0], name=f"night {name}")
-            state = {"type": kind, "name": name, "message": message}
-            client._client.post(f"/flow_runs/{run.id}/set_state", json={"state": state, "force": True})
+            client.set_flow_run_state(run.id, State(type=kind, name=name, message=message), force=True)
         sys.stdin.read()
         alerts.watch(None, {})
-        print(len(client._client.post("/automations/filter", json={}).json()), flush=True)
+        print(len(client.read_automations(sort=AutomationSort.NAME_ASC)), flush=True)
 """
 
 

@@ -5,28 +5,50 @@ import os
 import signal
 import time
 from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool, _ExecutorManagerThread
+from concurrent.futures.process import BrokenProcessPool
 from threading import Thread
 
 import pytest
 from prefect import flow, task
-from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
 
 from bandana.flows.running.executors import cores_each
-from bandana.flows.running.process_pool import ProcessPool, mark_and_terminate_broken
+from bandana.flows.running.process_pool import ProcessPool, WorkerPool
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 @pytest.fixture
-def pool(monkeypatch):
-    monkeypatch.setattr(_ExecutorManagerThread, "terminate_broken", mark_and_terminate_broken)
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
+def pool():
+    with WorkerPool(2, mp_context=multiprocessing.get_context("spawn")) as executor:
         yield executor
 
 
 def _nothing():
     pass
+
+
+def test_prefect_s_runner_still_has_the_parts_that_are_replaced():
+    """Fails with a version of Prefect that keeps its pool in another way: `flows/running/process_pool.py` follows then."""
+    with ProcessPoolTaskRunner(max_workers=3, initializer=_nothing) as runner:
+        theirs, queue = runner._executor, runner._subprocess_message_queue
+        assert type(theirs) is ProcessPoolExecutor
+        assert callable(theirs._initializer)
+        assert (theirs._initargs[0], theirs._initargs[1]) == (queue, _nothing)
+        assert callable(queue.cancel_join_thread)
+        assert theirs._processes == {}, "no worker was started yet"
+        assert runner._max_workers == 3
+
+
+def test_the_standard_library_s_pool_still_has_the_parts_that_are_patched(pool):
+    """Fails with a version of Python whose pool has no thread that ends its workers, or never calls it by this name."""
+    assert pool._executor_manager_thread is None
+    assert pool._broken is False
+    pool.submit(_nothing).result(timeout=60)
+    manager = pool._executor_manager_thread
+    assert manager.executor_reference() is pool
+    assert manager.shutdown_lock is pool._shutdown_lock
+    assert callable(manager.terminate_broken)
 
 
 def _killed(executor):

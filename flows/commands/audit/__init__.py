@@ -1,0 +1,1 @@
+"""The command audit: its options in groups, and one file for each thing that it audits."""

@@ -1,0 +1,45 @@
+"""The command itself: finds out what is to be audited, and refuses options that have no meaning for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bandana.flows.commands.audit import catalog, own, release
+from bandana.flows.commands.audit.options import Limits, Neighbors, Promise, Running, Search, Subject, as_typed, given
+from bandana.flows.commands.failures import failures
+from bandana.flows.commands.groups import grouped
+from bandana.flows.commands.suites import resources_of, run_file
+
+
+@grouped
+def audit(subject: Subject, neighbors: Neighbors, promise: Promise, search: Search, limits: Limits, how: Running) -> None:
+    """Audit a spec's private algorithms, the whole catalog, your own algorithm, any release, or samples of one."""
+    with failures(how.debug):
+        from bandana.flows.spec.mistakes import SpecError
+
+        options = given(promise, search) | given(neighbors)
+        kinds = (subject.spec, subject.algorithm, subject.mechanism, subject.samples, subject.all_ or None)
+        if sum(kind is not None for kind in kinds) != 1:
+            raise SpecError(
+                "audit one of: a SPEC, the whole catalog with --all, your own with --algorithm FILE.py:NAME, any release "
+                "with --mechanism FILE.py:NAME, or its outputs with --samples P.npy Q.npy"
+            )
+        if subject.mechanism is not None or subject.samples is not None:
+            release.audit(subject, options | given(limits), how)
+            return
+        if subject.neighbor is not None:
+            raise SpecError("--neighbor: only with --mechanism")
+        if subject.only and not subject.all_:
+            raise SpecError("--only: only with --all")
+        resources = resources_of(how.executor, how.workers)
+        if how.dry_run and subject.spec is None:
+            raise SpecError("--dry-run: only with a SPEC")
+        if subject.all_:
+            catalog.audit(subject.only or [], options, resources, how)
+        elif subject.spec is not None:
+            if options:
+                raise SpecError(f"{as_typed(options)}: only with --algorithm; a spec has its own field `audit`")
+            data, steps = None if how.data is None else Path(how.data), ["audit", "report"]
+            run_file(subject.spec, data, steps, resources, dry_run=how.dry_run, is_agreed=how.yes, as_json=how.as_json)
+        else:
+            own.audit({"algorithm": subject.algorithm, **options}, limits, how)
