@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from inspect import signature
 from typing import Any, NamedTuple
 
 from bandana.algorithms.claim import Claim as Claim
@@ -301,62 +303,58 @@ _LEAST_ROOM = 4
 _MOST_HALVINGS = 40
 
 
-def renyi_of(settings: Settings) -> RenyiDP:
-    """The privacy level of an algorithm under Renyi DP."""
-    assert isinstance(settings.privacy, RenyiDP)
-    return settings.privacy
+def built_by(build: Callable[..., Any], **fixed: Any) -> Callable[[Settings], Any]:
+    """Builds an algorithm with the arguments that its builder's signature names.
+
+    Known are all facts of the problem, the privacy level by name, the `promise`, the calibration with its parts, and the
+    entry's parameters. A builder with `**more` gets all parameters. Where forms of an algorithm share their settings, the
+    builder makes these, and their `twin` or `private` builds the algorithm; the latter's arguments go by its signature too.
+
+    Args:
+      build: builder of the algorithm, or of the settings that all its forms share.
+      **fixed: further arguments, or functions of the settings that find them.
+    """
+
+    def built(settings: Settings) -> Any:
+        facts = {
+            **vars(settings.problem), "n_arms": settings.problem.n_actions, "promise": settings.privacy, "epsilon": None,
+            "parts": settings.parts, "calibration": settings.parts or settings.calibration,
+            **settings.level(), **settings.parameters,
+        }  # fmt: skip
+        facts |= {name: value(settings) if callable(value) else value for name, value in fixed.items()}
+        result = _called(build, settings, facts)
+        if not hasattr(result, "private"):
+            return result
+        return result.twin() if settings.privacy is None else _called(result.private, settings, facts)
+
+    return built
 
 
-def pure_of(settings: Settings) -> PureDP:
-    """The privacy level of an algorithm under pure DP."""
-    assert isinstance(settings.privacy, PureDP)
-    return settings.privacy
+def _called(build: Callable[..., Any], settings: Settings, facts: Mapping[str, Any]) -> Any:
+    taken = signature(build).parameters
+    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
+    if "horizon" in taken:
+        facts = {**facts, "horizon": settings.problem.known_horizon}
+    return build(**{name: v for name, v in facts.items() if name in taken or (is_open and name in settings.parameters)})
 
 
-def approx_of(settings: Settings) -> ApproxDP:
-    """The privacy level of an algorithm under approximate DP."""
-    assert isinstance(settings.privacy, ApproxDP)
-    return settings.privacy
-
-
-def concentrated_of(settings: Settings) -> ZCDP:
-    """The privacy level of an algorithm under zero-concentrated DP."""
-    assert isinstance(settings.privacy, ZCDP)
-    return settings.privacy
-
-
-def calibration_of(settings: Settings) -> str:
-    """The calibration of a private algorithm."""
-    assert settings.calibration is not None
-    return settings.calibration
-
-
-def reward_claim(settings: Settings, theorem: str, source: str) -> Claim:
-    """All actions, replace one reward, central model."""
-    assert settings.privacy is not None
-    stated = replace(settings.privacy, relation=Relation.REPLACE_REWARD)
-    return claim_of(stated, "all actions", theorem, source, "one reward (one round)")
-
-
-def record_claim(trust: TrustModel, whose: str, theorem: str, source: str, unit: str) -> Callable[[Settings], Claim]:
-    """What makes the claim of an algorithm whose neighbors differ in one user's record; arguments as for `claim_of`."""
-
-    def promise(settings: Settings) -> Claim:
-        assert settings.privacy is not None
-        stated = replace(settings.privacy, relation=Relation.REPLACE_RECORD, trust=trust)
-        return claim_of(stated, whose, theorem, source, unit)
-
-    return promise
+REWARD = "one reward (one round)"
+"""The unit of privacy where contexts are public or there are none."""
+_CLAIMS = {
+    "pure": "epsilon-DP of {}, replace one reward",
+    "renyi": "(alpha, epsilon)-RDP of {}, replace one reward; as GDP, mu = sqrt(2 epsilon / alpha)",
+    "zcdp": "rho-zCDP of {}, replace one reward; as GDP, mu = sqrt(2 rho)",
+}
 
 
 class Form(NamedTuple):
-    """One row of a family's table: an algorithm in a trust model with a guarantee, where one user's record is protected.
+    """One row of a family's table: an algorithm in a trust model with a guarantee.
 
     Attributes:
       source: publication and theorem.
       paper: the publication.
       trust: None for the non-private twin.
-      guarantee: approximate or pure; None for the twin.
+      guarantee: approximate, pure, renyi or zcdp; None for the twin.
       calibrations: names of the noise calibrations.
       claim: the promise in words.
       whose: what it covers, such as "a user's messages".
@@ -364,7 +362,7 @@ class Form(NamedTuple):
     """
 
     source: str
-    paper: str
+    paper: str = ""
     trust: TrustModel | None = None
     guarantee: str | None = None
     calibrations: tuple[str, ...] = ()
@@ -372,20 +370,45 @@ class Form(NamedTuple):
     whose: str = ""
     theorem: str = ""
 
-    def entry(self, name: str, family: str, unit: str, build: Callable[[Settings], Algorithm], **more: Any) -> Entry:
+    def entry(self, name: str, family: str, build: Callable[[Settings], Any], unit: str = REWARD, **more: Any) -> Entry:
         """The catalog's line; `unit` is what one record is, and `more` are further fields of the entry."""
         if self.trust is None:
             return Entry(name, family, "none", None, (), self.claim, self.source, build, **more)
-        promise = record_claim(self.trust, self.whose, self.theorem, self.paper, unit)
         return Entry(
             name, family, str(self.trust), self.guarantee, self.calibrations, self.claim, self.source, build,
-            promise=promise, probes=first_user, **more,
+            promise=partial(self._promise, unit), **{"probes": first_user, **more},
         )  # fmt: skip
+
+    def _promise(self, unit: str, settings: Settings) -> Claim:
+        assert settings.privacy is not None
+        assert self.trust is not None
+        relation = Relation.REPLACE_REWARD if unit == REWARD else Relation.REPLACE_RECORD
+        stated = replace(settings.privacy, relation=relation, trust=self.trust)
+        return claim_of(stated, self.whose, self.theorem, self.paper, unit)
+
+
+def of_rewards(
+    source: str,
+    guarantee: str,
+    theorem: str,
+    paper: str,
+    calibrations: tuple[str, ...] = ("tight",),
+    whose: str = "all actions",
+    claim: str = "",
+) -> Form:
+    """A form with a trusted curator that protects one reward; without a claim in words, its guarantee's usual one."""
+    claim = claim or _CLAIMS[guarantee].format(whose)
+    return Form(source, paper, TrustModel.CENTRAL, guarantee, calibrations, claim, whose, theorem)
 
 
 def first_user(n_actions: int) -> tuple[int, ...]:
     """The record at which a change costs most, where every release reads all records so far: the first."""
     return (0,)
+
+
+def first_user_and_first_choice(n_actions: int) -> tuple[int, ...]:
+    """Also the first round whose arm was chosen by what was released, where each arm is first played once."""
+    return (0, n_actions)
 
 
 def fitting(settings: Settings, name: str, first_rounds: Callable[[Settings], int]) -> Settings:

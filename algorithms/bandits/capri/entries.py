@@ -1,13 +1,14 @@
-"""Catalog lines of kernel bandits with stochastic contexts: CAPRI."""
+"""Catalog entries for kernel bandits with stochastic contexts: CAPRI."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from bandana.algorithms.bandits.capri.capri import ProjectedElimination
 from bandana.algorithms.bandits.capri.forms import CAPRI, PARTS, WIDTH
 from bandana.algorithms.bandits.capri.regret_bound import least_probability, regret_bound
-from bandana.algorithms.entry import Form, RegretBound, Settings, approx_of
+from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, built_by
 from bandana.algorithms.papers.pavlovic import least_horizon
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, Parameter, declared
 from bandana.algorithms.problem import POOLED
@@ -23,18 +24,11 @@ _PARAMETERS = declared(RIDGE, FAILURE, NORM_BOUND, BETA_SCALE, _ERROR_SCALE)
 _NARROW = {"exact": 0.05, "printed": 1e-4, "lemma-6-6": 1e-4}
 
 
-def _capri(trust: TrustModel | None, settings: Settings) -> ProjectedElimination:
-    """A record may hold any context: one outside the pool is taken for the nearest."""
-    problem = settings.problem
-    assert problem.pool is not None
-    assert problem.kernel is not None
-    chosen = CAPRI(problem.pool, problem.kernel, problem.known_horizon, problem.reward_range, **settings.parameters)
-    return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust, settings.parts)
-
-
-def _proved(trust: TrustModel | None, settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
+def _proved(
+    build: Callable[[Settings], ProjectedElimination], settings: Settings, means: FloatArray | None, grid: IntArray
+) -> RegretBound | None:
     """The elimination argument with exact widths; None for printed ones, or scaled below 1, of which nothing is proved."""
-    algorithm, given = _capri(trust, settings), settings.parameters
+    algorithm, given = build(settings), settings.parameters
     values = regret_bound(algorithm, grid)
     if values is None:
         return None
@@ -68,10 +62,13 @@ _FORMS = (
     ),
 )  # fmt: skip
 
-ENTRIES = tuple(
-    form.entry(
-        "capri", "bandits/capri", _RECORD, partial(_capri, form.trust), plays_on=(POOLED,), parameters=_PARAMETERS,
-        in_audit=_eliminating, bound=partial(_proved, form.trust), parts={} if form.trust is None else PARTS,
-    )
-    for form in _FORMS
-)  # fmt: skip
+
+def _entry(form: Form) -> Entry:
+    build = built_by(CAPRI, trust=form.trust)
+    return form.entry(
+        "capri", "bandits/capri", build, _RECORD, plays_on=(POOLED,), parameters=_PARAMETERS, in_audit=_eliminating,
+        bound=partial(_proved, build), parts={} if form.trust is None else PARTS,
+    )  # fmt: skip
+
+
+ENTRIES = tuple(map(_entry, _FORMS))

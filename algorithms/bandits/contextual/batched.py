@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, Model
 from bandana.algorithms.bandits.contextual.offers import Sensitive
-from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, approx_of
+from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, built_by
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, RIDGE, Kind, Parameter, declared
 from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
@@ -262,10 +262,8 @@ _CHOWDHURY_ZHOU = "Chowdhury and Zhou (2022), Shuffle private linear contextual 
 
 
 def _batched(settings: Settings) -> BatchedLinUCB:
-    problem, parameters = settings.problem, dict(settings.parameters)
-    assert problem.dimension is not None
-    twin = batched_lin_ucb(problem.n_actions, problem.dimension, problem.known_horizon, problem.reward_range, **parameters)
-    return twin if settings.privacy is None else shuffled(twin, approx_of(settings), parameters["levels"])
+    twin: BatchedLinUCB = built_by(batched_lin_ucb)(settings)
+    return twin if settings.privacy is None else shuffled(twin, settings.privacy, settings.parameters["levels"])
 
 
 def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
@@ -298,7 +296,7 @@ _FORMS = (
 )  # fmt: skip
 BATCHED: tuple[Entry, ...] = tuple(
     form.entry(
-        "linucb-batched", "bandits/contextual", "one user's record (contexts and rewards)", _batched,
+        "linucb-batched", "bandits/contextual", _batched, "one user's record (contexts and rewards)",
         plays_on=(CONTEXTUAL,), parameters=declared(FAILURE, BETA_SCALE, RIDGE, BATCH, LEVELS), bound=_bound,
         audit_shape=(3, 3), in_audit=_four_batches,
     )

@@ -1,4 +1,4 @@
-"""Catalog lines of linear bandits whose users bring their own actions."""
+"""Catalog entries for linear bandits whose users bring their own actions."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ from bandana.algorithms.bandits.contextual.greedy import GREEDY
 from bandana.algorithms.bandits.contextual.lin_priv import LIN_PRIV
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, LinUCBSettings
 from bandana.algorithms.bandits.contextual.logistic_ucb import LOGISTIC
-from bandana.algorithms.bandits.contextual.oful import PARTS, RarelySwitchingOFUL, adar_oful, oful
+from bandana.algorithms.bandits.contextual.oful import PARTS, adar_oful, oful
 from bandana.algorithms.entry import (
     AZIZE_BASU,
     Bound,
-    Claim,
     Entry,
     Form,
     RegretBound,
     Settings,
-    approx_of,
-    first_user,
-    renyi_of,
-    reward_claim,
+    built_by,
+    of_rewards,
 )
 from bandana.algorithms.epochs import EPOCHS, in_epochs, one_epoch, proved_in_epochs
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, RIDGE, SWITCH, declared
@@ -42,15 +39,15 @@ def changing_regularizers(build: Callable[[Settings], LinUCB], source: str) -> B
             return None
         _, least, largest = algorithm.shift(int(grid[-1]))
         floor, n = algorithm.regularizers
-        told = f"d = {algorithm.n_features}, n = {n}, a' = {'a_t' if floor is None else format(floor, '.3g')}, "
-        told += f"R = {algorithm.reward_scale:g}, B = {algorithm.parameter_bound:g}"
+        constants = f"d = {algorithm.n_features}, n = {n}, a' = {'a_t' if floor is None else format(floor, '.3g')}, "
+        constants += f"R = {algorithm.reward_scale:g}, B = {algorithm.parameter_bound:g}"
         if (e := algorithm.inaccuracy) > 0:
-            told = f"means that are linear but for e = {e:.2g} add 2 e t, and e min(sqrt t, t / sqrt a_t) to W; {told}"
+            constants = f"means that are linear but for e = {e:.2g} add 2 e t, and e min(sqrt t, t / sqrt a_t) to W; {constants}"
         return RegretBound(
             algorithm.regret_bound(grid),
             f"{source}, with constants: D + max(D, 2 s W) sqrt(t d log(1 + t / (a d)) / log 2), W = R sqrt(2 log(2 n / "
             f"failure) + d log((t / d + b_t) / a')) + B sqrt(b_t) + g_t / sqrt(a_t) at its largest, and at most D t, D the "
-            f"range's width, for any contexts and |theta| <= B; {told}, s = {algorithm.beta_scale:g}, a_t = {least:.3g} and "
+            f"range's width, for any contexts and |theta| <= B; {constants}, s = {algorithm.beta_scale:g}, a_t = {least:.3g} and "
             f"b_t = {largest:.3g} at the end; exceeded with probability at most {algorithm.failure:.3g}",
         )
 
@@ -66,33 +63,11 @@ _SWITCHING = declared(FAILURE, BETA_SCALE, RIDGE, SWITCH)
 _AUDIT_SHAPE = (3, 3)
 
 
-def _given(settings: Settings) -> dict[str, Any]:
-    """What every builder takes."""
-    problem = settings.problem
-    shape = {"n_actions": problem.n_actions, "dimension": problem.dimension, "horizon": problem.known_horizon}
-    return {**shape, "reward_range": problem.reward_range, **settings.parameters}
-
-
-def _oful(settings: Settings) -> RarelySwitchingOFUL:
-    return oful(**_given(settings))
-
-
-def _adar_oful(settings: Settings) -> RarelySwitchingOFUL:
-    privacy = renyi_of(settings)
-    return adar_oful(**_given(settings), alpha=privacy.alpha, epsilon=privacy.epsilon, calibration=settings.parts)
-
-
-def _lin_ucb(trust: TrustModel | None, settings: Settings) -> LinUCB:
-    chosen = LinUCBSettings(**_given(settings))
-    return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust, settings.parts)
+_oful, _adar_oful = built_by(oful), built_by(adar_oful)
 
 
 def _structure(trust: TrustModel | None, settings: Settings) -> Structure | None:
     return structure_of(trust, settings.parts, settings.problem.known_horizon)
-
-
-def _theorem_9(settings: Settings) -> Claim:
-    return reward_claim(settings, "Theorem 9", AZIZE_BASU)
 
 
 def _self_normalized(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
@@ -138,52 +113,36 @@ _LIN_UCB = (
 
 
 def _lin_ucb_entry(form: Form) -> Entry:
-    build = partial(_lin_ucb, form.trust)
+    build = built_by(LinUCBSettings, trust=form.trust)
     shape: dict[str, Any] = {}
     if form.trust is not None:
         parts = {calibration: parts_of(calibration, form.trust) for calibration in form.calibrations}
         shape = {"audit_shape": _AUDIT_SHAPE, "parts": parts}
     return form.entry(
-        "linucb", "bandits/contextual", _RECORD, in_epochs(build), plays_on=(CONTEXTUAL,), parameters=_WIDTH,
+        "linucb", "bandits/contextual", in_epochs(build), _RECORD, plays_on=(CONTEXTUAL,), parameters=_WIDTH,
         in_audit=one_epoch, structure=partial(_structure, form.trust),
         bound=proved_in_epochs(changing_regularizers(build, form.paper)), **shape,
     )  # fmt: skip
 
 
+_OF_REWARDS = "(alpha, epsilon)-RDP of all actions, replace one reward, contexts public; mu = sqrt(2 epsilon / alpha)"
+_entry = partial(
+    Form.entry, family="bandits/contextual", plays_on=(CONTEXTUAL,), parameters=_SWITCHING, bound=_self_normalized
+)
 ENTRIES = (
-    Entry(
-        name="oful",
-        family="bandits/contextual",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
-        claim="none: the non-private twin of adar-oful",
-        source=f"{_OFUL}, rarely switching OFUL",
-        build=_oful,
-        plays_on=(CONTEXTUAL,),
-        parameters=_SWITCHING,
-        bound=_self_normalized,
+    _entry(
+        Form(f"{_OFUL}, rarely switching OFUL", claim="none: the non-private twin of adar-oful"), name="oful", build=_oful
     ),
-    Entry(
-        name="adar-oful",
-        family="bandits/contextual",
-        privacy_model="central",
-        guarantee="renyi",
-        calibrations=("printed", "tight"),
-        claim="(alpha, epsilon)-RDP of all actions, replace one reward, contexts public; mu = sqrt(2 epsilon / alpha)",
-        source=f"{AZIZE_BASU}, Algorithm 4 and Theorem 9",
-        build=_adar_oful,
-        plays_on=(CONTEXTUAL,),
-        parameters=_SWITCHING,
-        promise=_theorem_9,
-        probes=first_user,
-        audit_shape=_AUDIT_SHAPE,
-        bound=_self_normalized,
-        parts=PARTS,
+    _entry(
+        of_rewards(
+            f"{AZIZE_BASU}, Algorithm 4 and Theorem 9", "renyi", "Theorem 9", AZIZE_BASU, ("printed", "tight"),
+            claim=_OF_REWARDS,
+        ),
+        name="adar-oful", build=_adar_oful, audit_shape=_AUDIT_SHAPE, parts=PARTS,
     ),
     LIN_PRIV,
     *map(_lin_ucb_entry, _LIN_UCB),
     *GREEDY,
     *BATCHED,
     *LOGISTIC,
-)
+)  # fmt: skip

@@ -7,16 +7,14 @@ squares; the bound on the regret is derived here.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, Model
-from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, approx_of
+from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, built_by
 from bandana.algorithms.parameters import FAILURE, RIDGE, Kind, Parameter, declared
 from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray
@@ -173,12 +171,7 @@ class GreedySettings:
 _HAN = "Han, Liang, Wang and Zhang (2021), Generalized linear bandits with local differential privacy"
 
 
-def _greedy(settings: Settings) -> GreedyRidge:
-    problem = settings.problem
-    assert problem.dimension is not None
-    parameters: Mapping[str, Any] = settings.parameters
-    chosen = GreedySettings(problem.n_actions, problem.dimension, problem.known_horizon, problem.reward_range, **parameters)
-    return chosen.twin() if settings.privacy is None else chosen.private(approx_of(settings))
+_greedy = built_by(GreedySettings)
 
 
 def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
@@ -207,7 +200,7 @@ _FORMS = (
 )  # fmt: skip
 GREEDY: tuple[Entry, ...] = tuple(
     form.entry(
-        "greedy-ridge", "bandits/contextual", "one user's record (contexts and rewards)", _greedy, plays_on=(CONTEXTUAL,),
+        "greedy-ridge", "bandits/contextual", _greedy, "one user's record (contexts and rewards)", plays_on=(CONTEXTUAL,),
         parameters=declared(FAILURE, RIDGE, DIVERSITY), bound=_bound, audit_shape=(3, 3),
     )
     for form in _FORMS

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bandana.algorithms.bandits.contextual.oful import RarelySwitchingOFUL, Released
-from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings, first_user, pure_of, reward_claim
+from bandana.algorithms.entry import RegretBound, Settings, built_by, of_rewards
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, RIDGE, declared
 from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray
@@ -87,17 +87,7 @@ def lin_priv(
 _NEEL_ROTH = "Neel and Roth (2018), Mitigating bias in adaptive data gathering via differential privacy"
 
 
-def _lin_priv(settings: Settings) -> LinPriv:
-    problem = settings.problem
-    assert problem.dimension is not None
-    return lin_priv(
-        problem.n_actions, problem.dimension, problem.known_horizon, pure_of(settings).epsilon, problem.reward_range,
-        **settings.parameters,
-    )  # fmt: skip
-
-
-def _claim(settings: Settings) -> Claim:
-    return reward_claim(settings, "privacy theorem of LinPriv", _NEEL_ROTH)
+_lin_priv = built_by(lin_priv)
 
 
 def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
@@ -115,20 +105,11 @@ def _bound(settings: Settings, means: FloatArray | None, grid: IntArray) -> Regr
     )
 
 
-LIN_PRIV = Entry(
-    name="lin-priv",
-    family="bandits/contextual",
-    privacy_model="central",
-    guarantee="pure",
-    calibrations=("tight",),
+LIN_PRIV = of_rewards(
+    f"{_NEEL_ROTH}, LinPriv, with an exact width", "pure", "privacy theorem of LinPriv", _NEEL_ROTH,
     claim="epsilon-DP of all actions, replace one reward, contexts public",
-    source=f"{_NEEL_ROTH}, LinPriv, with an exact width",
-    build=_lin_priv,
-    plays_on=(CONTEXTUAL,),
-    parameters=declared(FAILURE, BETA_SCALE, RIDGE),
-    promise=_claim,
-    probes=first_user,
-    audit_shape=(3, 3),
-    bound=_bound,
-)
+).entry(
+    "lin-priv", "bandits/contextual", _lin_priv, plays_on=(CONTEXTUAL,), parameters=declared(FAILURE, BETA_SCALE, RIDGE),
+    audit_shape=(3, 3), bound=_bound,
+)  # fmt: skip
 """The pure-DP baseline beside AdaR-OFUL."""

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCB, Model
 from bandana.algorithms.bandits.contextual.linearized import LinearizedGaussian, Weights, linearized
 from bandana.algorithms.bandits.contextual.offers import Sensitive, check_shape, or_else
-from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, approx_of
+from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, built_by
 from bandana.algorithms.logistic import LogisticProblem
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, Parameter, declared
-from bandana.algorithms.problem import CONTEXTUAL, Problem
+from bandana.algorithms.problem import CONTEXTUAL
 from bandana.algorithms.protocol import FloatArray, IntArray, Record
 from bandana.algorithms.regression.noisy_sums import exact_sums, quantiles
 from bandana.algorithms.regression.private_ridge import PrivateRidge, Regularizer
@@ -290,21 +290,13 @@ class LogisticSettings:
 _ZHANG = "Zhang, Yang, Jin, Xiao and Zhou (2016), Online stochastic linear optimization under one-bit feedback"
 
 
-def bound_of(problem: Problem, given: float | None) -> float:
+def _logit_bound(settings: Settings) -> float:
     """S: as given, or the problem's, or 3 where its rewards are not said to be logistic."""
-    if given is not None:
-        return given
-    return problem.logit_bound if isinstance(problem, LogisticProblem) else _OTHERWISE
+    problem, given = settings.problem, settings.parameters[LOGIT_BOUND.name]
+    return given or (problem.logit_bound if isinstance(problem, LogisticProblem) else _OTHERWISE)
 
 
-def _logistic(settings: Settings) -> LogisticUCB:
-    problem, parameters = settings.problem, dict(settings.parameters)
-    assert problem.dimension is not None
-    parameters[LOGIT_BOUND.name] = bound_of(problem, parameters[LOGIT_BOUND.name])
-    chosen = LogisticSettings(
-        problem.n_actions, problem.dimension, problem.known_horizon, problem.reward_range, **parameters
-    )
-    return chosen.twin() if settings.privacy is None else chosen.private(approx_of(settings))
+_logistic = built_by(LogisticSettings, logit_bound=_logit_bound)
 
 
 def _structure(settings: Settings) -> Structure | None:
@@ -342,7 +334,7 @@ _FORMS = (
 )  # fmt: skip
 LOGISTIC: tuple[Entry, ...] = tuple(
     form.entry(
-        NAME, "bandits/contextual", "one user's record (contexts and rewards)", _logistic, plays_on=(CONTEXTUAL,),
+        NAME, "bandits/contextual", _logistic, "one user's record (contexts and rewards)", plays_on=(CONTEXTUAL,),
         parameters=declared(FAILURE, BETA_SCALE, LOGIT_BOUND, FLOOR), bound=_bound, structure=_structure, audit_shape=(3, 3),
     )
     for form in _FORMS

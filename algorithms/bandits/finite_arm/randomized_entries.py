@@ -1,12 +1,12 @@
-"""Catalog lines of bandits with finitely many arms that randomize, with coins of the loop."""
+"""Catalog entries for bandits with finitely many arms that randomize, with coins of the loop."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from bandana.algorithms.bandits.finite_arm.exp3 import adversarial_bound, exp3
 from bandana.algorithms.bandits.finite_arm.thompson import dp_thompson, thompson
-from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings, pure_of, renyi_of, reward_claim
+from bandana.algorithms.entry import Form, RegretBound, Settings, built_by, first_user_and_first_choice, of_rewards
 from bandana.algorithms.parameters import Parameter, declared
 from bandana.algorithms.protocol import FloatArray, IntArray
 
@@ -16,22 +16,7 @@ _RATE = declared(Parameter("rate_scale", "Factor on the rate of learning; the bo
 _SPREAD = declared(Parameter("spread", "Factor on the standard deviation of a draw; 1 is the posterior's own.", 1.0))
 
 
-def _thompson(settings: Settings) -> Any:  # an `Algorithm` whose `act` takes coins, which the protocol cannot say
-    return thompson(settings.problem.n_actions, settings.problem.reward_range, settings.parameters["spread"])
-
-
-def _dp_thompson(settings: Settings) -> Any:
-    problem, privacy = settings.problem, renyi_of(settings)
-    return dp_thompson(
-        problem.n_actions, privacy.alpha, privacy.epsilon, problem.reward_range, settings.parameters["spread"]
-    )  # fmt: skip
-
-
-def _exp3(settings: Settings) -> Any:
-    problem, epsilon = settings.problem, None if settings.privacy is None else pure_of(settings).epsilon
-    return exp3(
-        problem.n_actions, epsilon, problem.reward_range, problem.known_horizon, settings.parameters["rate_scale"]
-    )  # fmt: skip
+_exp3 = built_by(exp3)
 
 
 def _against_any_losses(settings: Settings, means: FloatArray | None, grid: IntArray) -> RegretBound | None:
@@ -44,73 +29,41 @@ def _against_any_losses(settings: Settings, means: FloatArray | None, grid: IntA
     )
 
 
-def _exp3_claim(settings: Settings) -> Claim:
-    return reward_claim(settings, "the conversion's privacy, by the one-touch lemma (docs/privacy.md)", _ASI)
-
-
-def _first(n_actions: int) -> tuple[int, ...]:
+def _first_two(n_actions: int) -> tuple[int, ...]:
     """Also the second batch's first record, if batches are of one round."""
     return (0, 1)
 
 
-def _claim(settings: Settings) -> Claim:
-    return reward_claim(settings, "one-touch lemma (docs/privacy.md), in place of Theorem 3", _HU_HEGDE)
-
-
-def _first_batch_and_next(n_actions: int) -> tuple[int, ...]:
-    """Also the first round whose arm was drawn: a batch of one round."""
-    return (0, n_actions)
-
-
-ENTRIES = (
-    Entry(
-        name="dp-thompson",
-        family="bandits/finite_arm",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
-        claim="none: the non-private twin, in batches",
-        source="Karbasi, Mirrokni and Shadravan (2021), Parallelizing Thompson sampling, with a Gaussian posterior",
-        build=_thompson,
-        parameters=_SPREAD,
-    ),
-    Entry(
-        name="dp-thompson",
-        family="bandits/finite_arm",
-        privacy_model="central",
-        guarantee="renyi",
-        calibrations=("tight",),
-        claim="(alpha, epsilon)-RDP of all actions, replace one reward; as GDP, mu = sqrt(2 epsilon / alpha)",
-        source=f"after {_HU_HEGDE}, Algorithm 2, with Gaussian noise in batches",
-        build=_dp_thompson,
-        parameters=_SPREAD,
-        promise=_claim,
-        probes=_first_batch_and_next,
-    ),
-    Entry(
-        name="dp-exp3",
-        family="bandits/finite_arm",
-        privacy_model="none",
-        guarantee=None,
-        calibrations=(),
-        claim="none: the non-private twin, EXP3 round by round",
-        source="Auer, Cesa-Bianchi, Freund and Schapire (2002), The nonstochastic multiarmed bandit problem, without mixing",
-        build=_exp3,
-        parameters=_RATE,
-        bound=_against_any_losses,
-    ),
-    Entry(
-        name="dp-exp3",
-        family="bandits/finite_arm",
-        privacy_model="central",
-        guarantee="pure",
-        calibrations=("tight",),
-        claim="epsilon-DP of all actions, replace one reward",
-        source=f"{_ASI}, their conversion with EXP3",
-        build=_exp3,
-        parameters=_RATE,
-        promise=_exp3_claim,
-        probes=_first,
-        bound=_against_any_losses,
-    ),
+_thompson = partial(Form.entry, name="dp-thompson", family="bandits/finite_arm", parameters=_SPREAD)
+_exp3_entry = partial(
+    Form.entry, name="dp-exp3", family="bandits/finite_arm", build=_exp3, parameters=_RATE, bound=_against_any_losses
 )
+ENTRIES = (
+    _thompson(
+        Form(
+            "Karbasi, Mirrokni and Shadravan (2021), Parallelizing Thompson sampling, with a Gaussian posterior",
+            claim="none: the non-private twin, in batches",
+        ),
+        build=built_by(thompson),
+    ),
+    _thompson(
+        of_rewards(
+            f"after {_HU_HEGDE}, Algorithm 2, with Gaussian noise in batches", "renyi",
+            "one-touch lemma (docs/privacy.md), in place of Theorem 3", _HU_HEGDE,
+        ),
+        build=built_by(dp_thompson), probes=first_user_and_first_choice,
+    ),
+    _exp3_entry(
+        Form(
+            "Auer, Cesa-Bianchi, Freund and Schapire (2002), The nonstochastic multiarmed bandit problem, without mixing",
+            claim="none: the non-private twin, EXP3 round by round",
+        )
+    ),
+    _exp3_entry(
+        of_rewards(
+            f"{_ASI}, their conversion with EXP3", "pure",
+            "the conversion's privacy, by the one-touch lemma (docs/privacy.md)", _ASI,
+        ),
+        probes=_first_two,
+    ),
+)  # fmt: skip

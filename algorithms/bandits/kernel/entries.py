@@ -1,18 +1,19 @@
-"""Catalog lines of Gaussian-process bandits: on features of a kernel, and on finite pools, by counts and sums."""
+"""Catalog entries for Gaussian-process bandits: on features of a kernel, and on finite pools, by counts and sums."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from bandana.algorithms.bandits.contextual.entries import changing_regularizers
-from bandana.algorithms.bandits.kernel.gp_ucb import GPUCB, READINGS, GPUCBSettings
+from bandana.algorithms.bandits.kernel.gp_ucb import READINGS, GPUCBSettings
 from bandana.algorithms.bandits.kernel.pooled_forms import NOISE_ON, PooledSettings
 from bandana.algorithms.bandits.kernel.pooled_gp_ucb import PooledGPUCB
-from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, approx_of
+from bandana.algorithms.entry import Entry, Form, RegretBound, Settings, built_by
 from bandana.algorithms.epochs import EPOCHS, ONE, in_epochs, one_epoch, proved_in_epochs
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, NORM_BOUND, RIDGE, Kind, Parameter, declared
-from bandana.algorithms.problem import KERNEL, POOLED, Problem
+from bandana.algorithms.problem import KERNEL, POOLED
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.regression.noisy_sums import parts_of
 from bandana.algorithms.rkhs.features import FeatureMap, feature_map, projected_on
@@ -41,24 +42,15 @@ _AUDIT_SHAPE = (3, 2)
 _FEW = 4
 
 
-def _features(problem: Problem, n_features: int) -> FeatureMap:
+def _features(settings: Settings) -> FeatureMap:
     """Features by quadrature; on a pool with a kernel that has no product spectrum, those of the pool's points."""
-    kernel, d, pool = problem.kernel, problem.dimension, problem.pool
+    kernel, d, pool = settings.problem.kernel, settings.problem.dimension, settings.problem.pool
+    n_features = settings.parameters[_N_FEATURES.name]
     assert kernel is not None
     assert d is not None
     if pool is not None and isinstance(kernel, Matern) and d > 1:
         return projected_on(kernel, pool.points.reshape(-1, d), n_features)
     return feature_map(kernel, d, n_features)
-
-
-def _gp_ucb(trust: TrustModel | None, settings: Settings) -> GPUCB:
-    problem, given = settings.problem, dict(settings.parameters)
-    found = _features(problem, given.pop("n_features"))
-    reading = (given.pop("reading"),) if "reading" in given else ()
-    chosen = GPUCBSettings(problem.n_actions, found, problem.known_horizon, problem.reward_range, **given)
-    if trust is None:
-        return chosen.twin()
-    return chosen.private(approx_of(settings), trust, settings.parts, *reading)
 
 
 def _with_few_features(settings: Settings) -> Settings:
@@ -95,27 +87,17 @@ _GP_UCB = (
 
 
 def _gp_ucb_entry(form: Form) -> Entry:
-    build = partial(_gp_ucb, form.trust)
+    build = built_by(GPUCBSettings, feature_map=_features, trust=form.trust)
     shape: dict[str, Any] = {}
     if form.trust is not None:
         parts = {calibration: parts_of(calibration, form.trust) for calibration in form.calibrations}
         shape = {"audit_shape": _AUDIT_SHAPE, "parts": parts}
     return form.entry(
-        "gp-ucb", "bandits/kernel", _RECORD, in_epochs(build, True), plays_on=(KERNEL, POOLED), in_audit=_with_few_features,
+        "gp-ucb", "bandits/kernel", in_epochs(build, True), _RECORD, plays_on=(KERNEL, POOLED), in_audit=_with_few_features,
         audit_pool="turned",
         parameters=_PARAMETERS | (declared(_READING) if form.trust is TrustModel.JOINT else {}),
         bound=proved_in_epochs(changing_regularizers(build, form.paper)), **shape,
     )  # fmt: skip
-
-
-def _pooled(trust: TrustModel | None, settings: Settings) -> PooledGPUCB:
-    """A record may hold any decision set: one outside the pool is taken for the nearest."""
-    problem, given = settings.problem, dict(settings.parameters)
-    assert problem.pool is not None
-    assert problem.kernel is not None
-    noise_on = (given.pop(_NOISE_ON.name),) if _NOISE_ON.name in given else ()
-    chosen = PooledSettings(problem.pool, problem.kernel, problem.known_horizon, problem.reward_range, **given)
-    return chosen.twin() if trust is None else chosen.private(approx_of(settings), trust, *noise_on)
 
 
 def _as_played_each_round(settings: Settings) -> Settings:
@@ -123,10 +105,10 @@ def _as_played_each_round(settings: Settings) -> Settings:
 
 
 def _bound_on_pool(
-    trust: TrustModel | None, settings: Settings, means: FloatArray | None, grid: IntArray
+    build: Callable[[Settings], PooledGPUCB], settings: Settings, means: FloatArray | None, grid: IntArray
 ) -> RegretBound | None:
     """The bound of GP-UCB on a pool, its constants those of the algorithm that is built."""
-    algorithm = _pooled(trust, settings)
+    algorithm = build(settings)
     if algorithm.beta_scale < 1:
         return None
     gain, stale = algorithm.growth(grid[-1:].astype(float))[0], 1 + (algorithm.every - 1) / algorithm.ridge
@@ -158,11 +140,12 @@ _POOLED = (
 
 
 def _pooled_entry(form: Form) -> Entry:
+    build = built_by(PooledSettings, trust=form.trust)
     return form.entry(
-        "gp-ucb-pool", "bandits/kernel", _RECORD, in_epochs(partial(_pooled, form.trust), True), plays_on=(POOLED,),
+        "gp-ucb-pool", "bandits/kernel", in_epochs(build, True), _RECORD, plays_on=(POOLED,),
         in_audit=_as_played_each_round, audit_pool="crossed",
         parameters=_POOLED_PARAMETERS | (declared(_NOISE_ON) if form.trust is TrustModel.JOINT else {}),
-        bound=proved_in_epochs(partial(_bound_on_pool, form.trust)),
+        bound=proved_in_epochs(partial(_bound_on_pool, build)),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Catalog lines of linear Markov decision processes."""
+"""Catalog entries for linear Markov decision processes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
-from bandana.algorithms.entry import Form, RegretBound, Settings
-from bandana.algorithms.mdp.models import LinearModel
+from bandana.algorithms.entry import Form, RegretBound, Settings, built_by
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, SWITCH, Kind, Parameter, declared
 from bandana.algorithms.problem import LINEAR_MDP
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rl.linear_mdp.batched_lsvi import UNIT, BatchedLSVI
 from bandana.algorithms.rl.linear_mdp.forms import LSVI, PARTS, PURE_PARTS, SCHEMES
 from bandana.algorithms.rl.linear_mdp.regret_bound import is_proved, regret_bound, switching_factor
-from bandana.privacy_core import ApproxDP, PureDP, TrustModel
+from bandana.privacy_core import TrustModel
 
 _LUYO = (
     "Luyo, Garcelon, Lazaric and Pirotta, Differentially Private Exploration in Reinforcement Learning with Linear "
@@ -44,14 +43,10 @@ _LEAST_BATCHES, _MOST_BATCHES, _AUDIT_BONUS, _AUDIT_SWITCH = 4, 16, 2.0, 1e-9
 
 def _lsvi(settings: Settings) -> BatchedLSVI:
     problem = settings.problem
-    assert isinstance(problem.model, LinearModel)
     if problem.reward_range.low < UNIT.low or problem.reward_range.high > UNIT.high:
         raise ValueError(f"LSVI-UCB is made for rewards in [0, 1], got the range {problem.reward_range}: scale them")
-    chosen = LSVI(problem.model, problem.known_horizon, **settings.parameters)
-    if settings.privacy is None:
-        return chosen.twin()
-    assert isinstance(settings.privacy, ApproxDP | PureDP)
-    return chosen.private(settings.privacy, settings.parts)
+    algorithm: BatchedLSVI = built_by(LSVI)(settings)
+    return algorithm
 
 
 def _in_audit(settings: Settings) -> Settings:
@@ -88,8 +83,8 @@ def _bound(paper: str, settings: Settings, means: FloatArray | None, grid: IntAr
             "G/log 2) + sum_h max(cap_h, sqrt(8 c) s W_h) sqrt(k G/log 2) + sqrt(k sum_h cap_h^2 log(1/failure) / 2), G = d "
             f"log(1 + k/(a d)), c = {spread:.3g}, and at most k sum_h cap_h"
         )
-    told = f"n = {n}, s = {scale:g}; exceeded with probability at most {2 * algorithm.failure:.3g}"
-    return RegretBound(regret_bound(algorithm, grid), f"{paper}, {text}, {told}")
+    constants = f"n = {n}, s = {scale:g}; exceeded with probability at most {2 * algorithm.failure:.3g}"
+    return RegretBound(regret_bound(algorithm, grid), f"{paper}, {text}, {constants}")
 
 
 _FORMS = (
@@ -110,7 +105,7 @@ _PARTS: Mapping[str | None, Mapping[str, Mapping[str, str]]] = {None: {}, "appro
 
 ENTRIES = tuple(
     form.entry(
-        "lsvi-ucb", "rl/linear_mdp", _RECORD, _lsvi, plays_on=(LINEAR_MDP,), parameters=_PARAMETERS, in_audit=_in_audit,
+        "lsvi-ucb", "rl/linear_mdp", _lsvi, _RECORD, plays_on=(LINEAR_MDP,), parameters=_PARAMETERS, in_audit=_in_audit,
         audit_shape=_AUDIT_SHAPE, bound=partial(_bound, form.paper), parts=_PARTS[form.guarantee],
     )
     for form in _FORMS

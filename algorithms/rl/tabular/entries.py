@@ -1,17 +1,17 @@
-"""Catalog lines of finite Markov decision processes without structure."""
+"""Catalog entries for finite Markov decision processes without structure."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from bandana.algorithms.entry import Form, RegretBound, Settings
+from bandana.algorithms.entry import Form, RegretBound, Settings, built_by
 from bandana.algorithms.parameters import BETA_SCALE, FAILURE, Kind, Parameter, declared
 from bandana.algorithms.problem import LINEAR_MDP, MIXTURE
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.algorithms.rl.tabular.forms import UCBVISettings
 from bandana.algorithms.rl.tabular.regret_bound import is_proved, regret_bound
 from bandana.algorithms.rl.tabular.ucb_vi import BONUSES, UCBVI, UNIT
-from bandana.privacy_core import ApproxDP, PureDP, TrustModel
+from bandana.privacy_core import TrustModel
 
 _AZAR = "Azar, Osband and Munos (2017), Minimax regret bounds for reinforcement learning"
 _VIETRI = "Vietri, Balle, Krishnamurthy and Wu (2020), Private reinforcement learning with PAC and regret guarantees"
@@ -43,18 +43,9 @@ def _ucb_vi(trust: TrustModel | None, settings: Settings) -> UCBVI:
     if problem.reward_range.low < UNIT.low or problem.reward_range.high > UNIT.high:
         raise ValueError(f"UCB-VI is made for rewards in [0, 1], got the range {problem.reward_range}: scale them")
     model = problem.model
-    chosen = UCBVISettings(
-        model.n_states,
-        model.n_actions,
-        model.horizon,
-        problem.known_horizon,
-        **settings.parameters,
-    )
-    if trust is None:
-        return chosen.twin()
-    assert isinstance(settings.privacy, ApproxDP | PureDP)
-    assert settings.calibration is not None
-    return chosen.private(settings.privacy, trust, settings.calibration)
+    build = built_by(UCBVISettings, n_states=model.n_states, episode_length=model.horizon, trust=trust)
+    algorithm: UCBVI = build(settings)
+    return algorithm
 
 
 def _in_audit(settings: Settings) -> Settings:
@@ -101,8 +92,8 @@ ENTRIES = tuple(
     form.entry(
         "ucb-vi",
         "rl/tabular",
-        _RECORD,
         partial(_ucb_vi, form.trust),
+        _RECORD,
         plays_on=(LINEAR_MDP, MIXTURE),
         parameters=_PARAMETERS,
         in_audit=_in_audit,
