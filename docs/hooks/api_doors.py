@@ -385,7 +385,6 @@ DOORS = (
                     "bandana.audits.neighbors.worst_pair: WorstPair find",
                     "bandana.audits.replays.replay: Replays replay",
                     "bandana.audits.replays.measure: Measurement measure",
-                    "bandana.audits.replays.watch",
                 ),
             ),
             Part(
