@@ -4,20 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from bandana.flows.commands import (
-    accounting,
-    book,
-    bundle,
-    export,
-    leaderboard,
-    pages,
-    reports,
-    schedule,
-    suites,
-    team,
-    upkeep,
-    verify,
-)
+from bandana.flows.commands import accounting, book, bundle, export, leaderboard, pages, reports, suites, verify
 from bandana.flows.commands.audit import command as audits
 from bandana.flows.running.settings import use_one_thread
 
@@ -39,20 +26,19 @@ for command in (
     reports.report,
     export.export,
     leaderboard.leaderboard,
-    schedule.serve,
-    schedule.baseline,
+    baseline.baseline,
     pages.ui,
-    team.account,
-    team.share,
-    upkeep.prune,
-    upkeep.doctor,
     accounting.list_,
     accounting.calibrate,
     accounting.crosscheck,
+    *(command for annex in annexes() for command in annex.commands),
 ):
     app.command((command.__name__).rstrip("_"))(command)
 app.add_typer(book.app, name="book")
 app.add_typer(bundle.key, name="key")
+for annex in annexes():
+    for name, group in annex.groups.items():
+        app.add_typer(group, name=name)
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ def ui(
 ) -> None:
     """Open MLflow's pages on this machine (loopback only), and print where each suite is compared."""
     with failures(debug):
-        from bandana.flows.running.service import HOST
+        from bandana.flows.running.loopback import HOST
 
         folder = open_data(data)
         folder.prepare()
@@ -59,7 +59,7 @@ def _links(folder: DataFolder, tracker: Tracker, base: str) -> list[str]:
 
 def _need_free(port: int) -> None:
     """Refuses a port that somebody listens on, or that is not for ordinary users: MLflow would say so a minute later."""
-    from bandana.flows.running.service import HOST, why_unusable
+    from bandana.flows.running.loopback import HOST, why_unusable
     from bandana.flows.spec.mistakes import SpecError
 
     if reason := why_unusable(port):

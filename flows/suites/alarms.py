@@ -22,7 +22,6 @@ from prefect.events.filters import EventFilter, EventIDFilter
 from prefect.states import Failed
 
 from bandana.flows.running.temporary_server import without_heartbeats
-from bandana.flows.suites import fresh_nights
 from bandana.flows.suites.gate import Row, tell
 
 AUDIT_FAILED, GATE_FAILED, NIGHTS_FAILED = "bandana.audit.failed", "bandana.gate.failed", "bandana.nights.failed"
@@ -55,7 +54,7 @@ class Findings:
       rows: comparisons of the regression gate.
       notes: what the gate could not compare, in words.
       files: where the report lies, by kind.
-      fresh: what the nights together say of each cell, see `bandana.flows.suites.fresh_nights`.
+      fresh: what the nights together say of each cell, a row each with its evidence.
     """
 
     suite: str
@@ -78,7 +77,7 @@ class Findings:
     @property
     def refuted(self) -> list[Mapping[str, Any]]:
         """The cells whose claim the nights together refute."""
-        return fresh_nights.refuted(self.fresh)
+        return [row for row in self.fresh if row["is_refuted"]]
 
     @property
     def summary(self) -> str:
@@ -148,6 +147,14 @@ def events(findings: Findings) -> list[dict[str, Any]]:
     return found
 
 
+def nights_together(row: Mapping[str, Any]) -> str:
+    """What the nights together say of one cell, in words."""
+    measured = f"measured {row['lower']:.4g} {'>' if row['lower'] > row['claimed'] else '<='} claimed {row['claimed']:.4g}"
+    evidence = f"evidence 10^{row['log10_evidence'][-1]:.2f} against the claim, 10^{row['log10_enough']:.2f} refutes it"
+    size = f"{row['n_nights']} nights, {row['n_replays']} replays a side"
+    return f"{row['label']}: {row['quantity']}: {measured}; {evidence}; {size}"
+
+
 def _event(kind: str, suite: str, place: str, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     resource = {"prefect.resource.id": f"bandana.{place}", "prefect.resource.name": f"{suite}: {name}"}
     return {"event": kind, "resource": resource, "payload": {"suite": suite, **payload}}
@@ -167,7 +174,7 @@ def markdown(findings: Findings) -> str:
         lines += [f"- {tell(row)}" for row in findings.worse]
         lines += ["", "All intervals of the gate hold together with 95 % confidence.", ""]
     if findings.refuted:
-        lines += ["## Refuted by all nights together", "", *(f"- {fresh_nights.tell(row)}" for row in findings.refuted), ""]
+        lines += ["## Refuted by all nights together", "", *(f"- {nights_together(row)}" for row in findings.refuted), ""]
     if findings.notes:
         lines += ["## Not compared", "", *(f"- {note}" for note in findings.notes), ""]
     if findings.files:

@@ -9,20 +9,21 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 
+from bandana.flows import annex
 from bandana.flows.running.executors import Resources
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.plan import played_cells
 from bandana.flows.spec.spec import Spec
-from bandana.flows.suites import baseline, fresh_nights, old_results
+from bandana.flows.suites import baseline, old_results
 from bandana.flows.suites.alarms import Findings, conclude, with_alarm
-from bandana.flows.suites.fresh_nights import FRESH
 from bandana.flows.suites.gate import in_report, told
 from bandana.flows.suites.report import report
 from bandana.flows.suites.step_flows import audit, benchmark
 
-STEPS = ("benchmark", "audit", "gate", "report", FRESH)
+STEPS = ("benchmark", "audit", "gate", "report")
+"""Steps of the core; annexes add others."""
 
 
 @task(name="gate", cache_policy=NO_CACHE, persist_result=False)
@@ -43,12 +44,12 @@ def suite_flow(
 ) -> dict[str, Any] | State[Any]:
     """Runs the named steps of one spec; fails at the end if an audit did not pass, or the gate found something worse.
 
-    Steps are any of benchmark, audit, gate, report, fresh, in the order to run them; `fresh` is for scheduled runs. A report
+    Steps are any of benchmark, audit, gate, report, in the order to run them, and those of annexes, such as `fresh` of a night. A report
     shows the spec's text; where there is a baseline, results are compared with it first, also without the step `gate`.
 
     Returns:
       `audits`, the outcomes; `gate`, its rows and notes, None where it did not run; `files`, the report's files; `fresh`,
-      what the nights together say, see `fresh_nights.Accumulated`; or a failed state, see `alarms.conclude`.
+      what the nights together say, a row for each cell; or a failed state, see `alarms.conclude`.
     """
     folder = DataFolder(Path(data))
     folder.sweep()
@@ -57,6 +58,7 @@ def suite_flow(
     has_baseline = baseline.read(baseline.place_of(spec, folder)) is not None  # a bad one is told at once
     if folder.results.is_dir():
         old_results.find_in(played_cells(spec), steps, folder).tell(folder.results)
+    added = annex.steps()
     for step in steps:
         if step == "gate" or (step == "report" and has_baseline and done["gate"] is None):
             done["gate"] = _gate(spec, spec_text, data)
@@ -66,10 +68,10 @@ def suite_flow(
             done["audits"] = audit(spec, data, resources)
         elif step == "report":
             done["files"] = report(spec, spec_text, data, in_report(done["gate"]))
-        elif step == FRESH:
-            done["fresh"] = fresh_nights.add_night(spec, folder, fresh_nights.night_of_run())
+        elif step in added:
+            done[step] = added[step](spec, folder)
         elif step not in STEPS:
-            raise ValueError(f"step must be one of {', '.join(STEPS)}, got {step!r}")
+            raise ValueError(f"step must be one of {', '.join([*STEPS, *added])}, got {step!r}")
     if set(steps) == {"report"}:
         return done  # shown again, and nothing new to raise an alarm about
     found = done["gate"] or {"rows": [], "notes": []}

@@ -34,7 +34,7 @@ def _nothing_is_started(tmp_path, monkeypatch):
     for name in ("begin", "warm_up", "while_the_server_starts"):
         for command in ("suites", "audits", "leaderboard"):
             monkeypatch.setattr(f"bandana.flows.commands.{command}.{name}", refuse, raising=False)
-    monkeypatch.setattr("bandana.flows.running.service.server", refuse)
+    monkeypatch.setattr("bandana.flows.annexes.operations.service.server", refuse)
 
 
 def _said(*command):

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from bandana.flows.commands.schedule import _from_file
+from bandana.flows.annexes.operations.commands_serve import _from_file
+from bandana.flows.annexes.operations.service import service_settings
 from bandana.flows.running import login
-from bandana.flows.running.service import service_settings
 from bandana.flows.spec.mistakes import SpecError
 
 

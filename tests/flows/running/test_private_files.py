@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from bandana.flows.queries.doctor import State, examine
+from bandana.flows.annexes.operations.doctor import State, examine
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.private_files import umask_in
 from bandana.flows.running.settings import DataFolder

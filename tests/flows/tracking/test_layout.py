@@ -11,7 +11,7 @@ from mlflow.store.db import utils
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Engine
 
-from bandana.flows.queries.doctor import State, examine
+from bandana.flows.annexes.operations.doctor import State, examine
 from bandana.flows.running import sqlite_file
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.tracking.errors import TrackingError

@@ -7,9 +7,9 @@ import pytest
 from http_answers import answering
 from typer.testing import CliRunner
 
+from bandana.flows.annexes.operations.shared_server import check_address, connected
 from bandana.flows.cli import app
 from bandana.flows.running.prefect_health import ServerError
-from bandana.flows.running.shared_server import check_address, connected
 from bandana.flows.spec.mistakes import SpecError
 
 LOGIN = "bandana:a secret"

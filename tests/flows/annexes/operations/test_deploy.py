@@ -179,7 +179,7 @@ def test_pools_and_their_deployments_are_made_by_the_lines_of_the_page(prefect_s
             assert (pool.type, pool.base_job_template) == (kind, _pool(kind))
         deployment = client.read_deployment_by_name("nightly-benchmark/demo-container")
     assert deployment.work_pool_name == "bandana-docker"
-    assert deployment.entrypoint == "bandana.flows.suites.schedule.nightly_benchmark"
+    assert deployment.entrypoint == "bandana.flows.annexes.operations.schedule.nightly_benchmark"
     assert deployment.global_concurrency_limit.limit == 1
 
 

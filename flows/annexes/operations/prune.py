@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bandana.flows.running.prefect_history import History, old_history, remove_history
+from bandana.flows.annexes.operations.prefect_history import History, old_history, remove_history
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.mistakes import SpecError

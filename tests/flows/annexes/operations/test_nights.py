@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bandana.flows.annexes.operations.nights import SHOWN, Night, diary, page, sparkline
+from bandana.flows.annexes.operations.schedule import nightly_benchmark
 from bandana.flows.running.settings import DataFolder
-from bandana.flows.suites.nights import SHOWN, Night, diary, page, sparkline
-from bandana.flows.suites.schedule import nightly_benchmark
 
 CELL = "adar-ucb tight eps=1"
 

@@ -24,8 +24,8 @@ def prune(
 ) -> None:
     """Remove old results, superseded runs in MLflow and old history of Prefect; reports, evidence and baselines stay."""
     with failures(debug):
-        from bandana.flows.suites.prune import prune as clear
-        from bandana.flows.suites.prune import prune_history, prune_runs, seconds_of
+        from bandana.flows.annexes.operations.prune import prune as clear
+        from bandana.flows.annexes.operations.prune import prune_history, prune_runs, seconds_of
 
         seconds, folder = seconds_of(keep), DataFolder(_there(data))
         folder.set_environment()
@@ -71,7 +71,7 @@ def doctor(as_json: AsJson = False, data: Data = None, debug: Debug = False) -> 
     with failures(debug):
         from rich.table import Table
 
-        from bandana.flows.queries.doctor import State, examine
+        from bandana.flows.annexes.operations.doctor import State, examine
 
         root = data_root(data)
         found = examine(DataFolder(root) if root.is_dir() else None)

@@ -16,10 +16,10 @@ from intruder import FOREIGN, ask, is_refused, start_a_script
 from listening import beyond_loopback, listening
 from typer.testing import CliRunner
 
+from bandana.flows.annexes.operations.clock import Times
+from bandana.flows.annexes.operations.service import check_port
 from bandana.flows.cli import app
-from bandana.flows.running.clock import Times
 from bandana.flows.running.processes import Process, end
-from bandana.flows.running.service import check_port
 from bandana.flows.spec.mistakes import SpecError
 
 _ROOT = Path(__file__).parents[3]
@@ -73,7 +73,7 @@ def test_a_port_in_use_is_told():
 
 
 def test_each_spec_has_a_night_and_the_catalog_a_week(write_spec):
-    from bandana.flows.suites.schedule import Times, deployments
+    from bandana.flows.annexes.operations.schedule import Times, deployments
 
     path = write_spec()
     night, week = deployments([str(path)], Times("5 1 * * *", "6 2 * * 3", "Europe/Berlin"), "/data")
@@ -90,7 +90,7 @@ def test_each_spec_has_a_night_and_the_catalog_a_week(write_spec):
 
 
 def test_two_specs_of_one_name_are_refused(write_spec, tmp_path):
-    from bandana.flows.suites.schedule import Times, deployments
+    from bandana.flows.annexes.operations.schedule import Times, deployments
 
     path = write_spec()
     (tmp_path / "other.yaml").write_text(path.read_text())
@@ -101,7 +101,7 @@ def test_two_specs_of_one_name_are_refused(write_spec, tmp_path):
 def test_the_deployments_of_work_pools_name_flows_that_take_their_parameters():
     from prefect.client.schemas.schedules import CronSchedule
 
-    from bandana.flows.suites import schedule
+    from bandana.flows.annexes.operations import schedule
 
     tree = yaml.safe_load((_ROOT / "prefect.yaml").read_text())
     assert {item["name"] for item in tree["deployments"]} == {"demo-pool", "whole-catalog-pool"}
@@ -159,7 +159,7 @@ def _is_alive(process):
 
 @pytest.mark.slow
 def test_a_night_benchmarks_holds_against_the_baseline_and_reports(prefect_server, write_spec, data):
-    from bandana.flows.suites.schedule import nightly_benchmark
+    from bandana.flows.annexes.operations.schedule import nightly_benchmark
 
     done = nightly_benchmark(str(write_spec()), str(data))
     assert done["audits"] == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from http_answers import answering
 
-from bandana.flows.running.alerts import check, longest_gap
+from bandana.flows.annexes.operations.alerts import check, longest_gap
 from bandana.flows.spec.mistakes import SpecError
 
 _ROOT = Path(__file__).parents[3]
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import os
 from bandana.flows.running import login
-from bandana.flows.running.service import server, service_settings
+from bandana.flows.annexes.operations.service import server, service_settings
 
 port, data, url = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 (data / "prefect").mkdir(parents=True)
@@ -35,7 +35,7 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 from prefect.client.schemas.sorting import AutomationSort
-from bandana.flows.running import alerts
+from bandana.flows.annexes.operations import alerts
 
 @flow(name="night")
 def night():

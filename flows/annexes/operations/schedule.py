@@ -16,18 +16,18 @@ from prefect.types.entrypoint import EntrypointType
 
 from bandana.audits.outcome import Effort
 from bandana.audits.subjects import subjects
-from bandana.flows.running.clock import Times
+from bandana.flows.annexes.operations import nights
+from bandana.flows.annexes.operations.clock import Times
+from bandana.flows.annexes.operations.fresh_nights import FRESH
+from bandana.flows.annexes.operations.service import end_with_service
 from bandana.flows.running.executors import Executor, Resources, task_runner
-from bandana.flows.running.service import end_with_service
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import write_whole
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.spec import Spec, load_spec, parse_spec, standing_alone
-from bandana.flows.suites import nights
 from bandana.flows.suites.audit_all import SUITE, audit_all_flow
-from bandana.flows.suites.fresh_nights import FRESH
 from bandana.flows.suites.suite import suite_flow
 
 DEMO = "demo"

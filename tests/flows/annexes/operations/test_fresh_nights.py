@@ -7,13 +7,14 @@ from itertools import count
 
 import pytest
 
+from bandana.flows.annexes.operations import fresh_nights
+from bandana.flows.annexes.operations.fresh_nights import FRESH, accumulate
+from bandana.flows.annexes.operations.nights import Night, page
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.spec.plan import cells_of
 from bandana.flows.spec.spec import load_spec
-from bandana.flows.suites import fresh_nights, replays
-from bandana.flows.suites.alarms import NIGHTS_FAILED, Findings, events, markdown
-from bandana.flows.suites.fresh_nights import FRESH, accumulate, tell
-from bandana.flows.suites.nights import Night, page
+from bandana.flows.suites import replays
+from bandana.flows.suites.alarms import NIGHTS_FAILED, Findings, events, markdown, nights_together
 
 LEVEL = 0.05
 
@@ -50,7 +51,7 @@ def test_each_night_has_a_seed_and_an_entry_of_its_own_and_learns_from_those_bef
     assert (held["n1"]["after"], held["n2"]["after"]) == ([], ["n1"])
     assert held["n2"]["bins"] != held["n1"]["bins"]
     assert second.pair == held["n2"]["pair"] == held["n1"]["pair"]
-    assert "2 nights" in tell(asdict(second))
+    assert "2 nights" in nights_together(asdict(second))
 
 
 def test_a_night_that_is_run_again_is_not_counted_twice(folder, cell):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,6 +74,11 @@ def night_of_run() -> str:
     """The night that the present flow run stands for: when it was due, also where it is run again."""
     due = flow_run.scheduled_start_time or datetime.now(UTC)
     return f"{due:%Y-%m-%dT%H-%M-%S}"
+
+
+def add_tonight(spec: Spec, folder: DataFolder) -> list[dict[str, Any]]:
+    """The step `fresh` of the suite flow: `add_night` for the night that the flow run stands for."""
+    return add_night(spec, folder, night_of_run())
 
 
 def add_night(spec: Spec, folder: DataFolder, night: str) -> list[dict[str, Any]]:
@@ -200,19 +205,3 @@ def _night(path: Path, claims: NightlyClaims) -> tuple[str, Night] | None:
         return (str(entry["ended"]), night) if holds(night, claims) else None
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None
-
-
-# --- what is shown ------------------------------------------------------------------------------------------------
-
-
-def refuted(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those whose claim the nights together refute."""
-    return [row for row in found if row["is_refuted"]]
-
-
-def tell(row: Mapping[str, Any]) -> str:
-    """One cell in words."""
-    measured = f"measured {row['lower']:.4g} {'>' if row['lower'] > row['claimed'] else '<='} claimed {row['claimed']:.4g}"
-    evidence = f"evidence 10^{row['log10_evidence'][-1]:.2f} against the claim, 10^{row['log10_enough']:.2f} refutes it"
-    size = f"{row['n_nights']} nights, {row['n_replays']} replays a side"
-    return f"{row['label']}: {row['quantity']}: {measured}; {evidence}; {size}"

@@ -7,9 +7,10 @@ import time
 import pytest
 from typer.testing import CliRunner
 
+from bandana.flows.annexes.operations.doctor import State, examine
+from bandana.flows.annexes.operations.prune import PAID, PRESENT, REPORTED, UNREADABLE, YOUNG, prune, seconds_of
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
-from bandana.flows.queries.doctor import State, examine
 from bandana.flows.running import scratch
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
@@ -17,7 +18,6 @@ from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.plan import played_cells
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.play import BENCHMARK, benchmark_block
-from bandana.flows.suites.prune import PAID, PRESENT, REPORTED, UNREADABLE, YOUNG, prune, seconds_of
 
 DAY = 86400.0
 SPEC = {"replications": 2, "block_size": 1, "horizon": 50, "twins": False, "references": False}

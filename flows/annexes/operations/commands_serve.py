@@ -1,4 +1,4 @@
-"""Commands on what runs by the clock: serve, baseline."""
+"""The command serve: what runs by the clock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import typer
@@ -14,10 +14,6 @@ import typer
 from bandana.flows.commands.agreement import Work, ask
 from bandana.flows.commands.failures import failures
 from bandana.flows.commands.options import Anonymous, Data, Debug, Yes, open_data
-from bandana.flows.running.settings import DataFolder
-
-if TYPE_CHECKING:
-    from bandana.flows.suites.baseline import Baseline
 
 
 def serve(
@@ -53,8 +49,10 @@ def serve(
 ) -> None:
     """Serve Prefect's pages, a nightly benchmark of each spec, and a weekly audit of the whole catalog."""
     with failures(debug):
-        from bandana.flows.running import login, shared_server
-        from bandana.flows.running.service import SERVICE, check_port, service_settings
+        from bandana.flows.annexes.operations import shared_server
+        from bandana.flows.annexes.operations.service import SERVICE, service_settings
+        from bandana.flows.running import login
+        from bandana.flows.running.loopback import check_port
 
         if server is None:
             check_port(port)
@@ -66,19 +64,19 @@ def serve(
         )
         os.environ.update({**settings, SERVICE: str(os.getpid())})
         folder.prepare()
-        from bandana.flows.running.clock import Times
+        from bandana.flows.annexes.operations.clock import Times
 
         times = Times(nightly, weekly, timezone)
         times.check()
-        from bandana.flows.running import alerts
+        from bandana.flows.annexes.operations import alerts
 
         if alert is not None:
             alerts.check(alert)
-        from bandana.flows.running.service import register, run_until_stopped
-        from bandana.flows.running.service import server as own_server
+        from bandana.flows.annexes.operations.schedule import DEMO, NIGHTLY_STEPS, deployments, read_spec
+        from bandana.flows.annexes.operations.service import register, run_until_stopped
+        from bandana.flows.annexes.operations.service import server as own_server
         from bandana.flows.spec.mistakes import SpecError
         from bandana.flows.suites.audit_all import SUITE
-        from bandana.flows.suites.schedule import DEMO, NIGHTLY_STEPS, deployments, read_spec
 
         steps = ["benchmark", "audit", *NIGHTLY_STEPS[1:]] if audit else NIGHTLY_STEPS
         for spec in specs or ():
@@ -116,70 +114,3 @@ def serve(
 def _from_file(variable: str, path: Path) -> str:
     """A word of a shell's `export` that reads the value from a file, so that no command line shows the value itself."""
     return f'{variable}="$(cat {shlex.quote(str(path))})"'
-
-
-def baseline(
-    spec: Annotated[Path | None, typer.Argument(help="The experiment, a YAML file.", show_default=False)] = None,
-    all_: Annotated[bool, typer.Option("--all", help="The last audit of the whole catalog instead.")] = False,
-    data: Data = None,
-    debug: Debug = False,
-) -> None:
-    """Record the present results as the baseline that later ones are held against; nothing is computed anew."""
-    with failures(debug):
-        from bandana.flows.spec.mistakes import SpecError
-
-        if (spec is None) is not all_:
-            raise SpecError("record the baseline of one: a SPEC, or the whole catalog with --all")
-        folder = open_data(data)
-        _record_catalog(folder) if spec is None else _record_spec(spec, folder)
-
-
-def _record_spec(path: Path, folder: DataFolder) -> None:
-    from bandana.flows.running.store import Store
-    from bandana.flows.spec.mistakes import SpecError
-    from bandana.flows.spec.own_data import pinned
-    from bandana.flows.spec.spec import load_spec
-    from bandana.flows.suites import baseline as baselines
-
-    spec = pinned(load_spec(path), folder.root)
-    found = baselines.record(spec, path.read_text(encoding="utf-8"), Store(folder.results))
-    if not found.cells:
-        named = shlex.quote(str(path))
-        raise SpecError(
-            f"nothing of the suite {spec.name!r} that may be shown is in the store, by the present code: "
-            f"`bandana run {named}` or `bandana audit {named}` first"
-        )
-    _write(found, baselines.place_of(spec, folder), folder)
-    for environment in baselines.withheld(spec):
-        typer.echo(f"regret on {environment.label} is private: it stands in no baseline")
-
-
-def _record_catalog(folder: DataFolder) -> None:
-    from bandana.audits.evidence import UnusableEvidence, read
-    from bandana.flows.spec.mistakes import SpecError
-    from bandana.flows.suites import baseline as baselines
-    from bandana.flows.suites.audit_all import SUITE
-
-    outcomes = {}
-    for path in sorted((folder.suite(SUITE) / "evidence").glob("*.npz")):
-        try:
-            outcome = read(path).outcome
-        except UnusableEvidence as error:
-            raise SpecError(f"{path}: {error}") from error
-        outcomes[outcome.subject["name"]] = outcome
-    if not outcomes:
-        raise SpecError("the whole catalog was not audited yet: `bandana audit --all` first")
-    _write(baselines.record_audits(SUITE, outcomes), baselines.place_in(folder, SUITE), folder)
-
-
-def _write(found: Baseline, place: Path, folder: DataFolder) -> None:
-    from bandana.flows.suites import baseline as baselines
-    from bandana.flows.tracking.tracker import Tracker
-
-    had = place.exists()
-    baselines.write(place, found)
-    n_runs = Tracker.open(folder.root).mark_baseline(found.suite, {cell.label for cell in found.cells})
-    n_regrets = sum(cell.regret is not None for cell in found.cells)
-    n_audits = sum(cell.audit is not None for cell in found.cells)
-    typer.echo(f"{'replaced' if had else 'recorded'}: {place} (regret of {n_regrets} cells, {n_audits} audits)")
-    typer.echo(f"in MLflow {n_runs} runs are tagged baseline = true")

@@ -19,7 +19,7 @@ def account(
 ) -> None:
     """Create a user of the MLflow server, or change a password, which is read from standard input."""
     with failures(debug):
-        from bandana.flows.tracking.accounts import Accounts
+        from bandana.flows.annexes.operations.accounts import Accounts
 
         accounts = Accounts(data_root())
         if remove:
@@ -41,7 +41,7 @@ def share(
 ) -> None:
     """Share the experiment of a suite with a user of the MLflow server."""
     with failures(debug):
-        from bandana.flows.tracking.accounts import Accounts
+        from bandana.flows.annexes.operations.accounts import Accounts
 
         Accounts(data_root()).share(suite, user, None if may == "NOTHING" else may)
         typer.echo(f"{user} may {may} {'in ' if may == 'NOTHING' else ''}the experiment {suite!r}")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bandana.flows.keys import checkout
 from bandana.flows.running import scratch
+from bandana.flows.running.loopback import why_unusable
 from bandana.flows.running.prefect_health import DATABASE, damage, unanswered
-from bandana.flows.running.service import why_unusable
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.sqlite_file import refusal
 from bandana.flows.running.store import Store, write_whole

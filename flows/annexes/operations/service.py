@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -21,20 +20,19 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from bandana.flows.running import login as logins
 from bandana.flows.running.interrupt import server_ended, stop
+from bandana.flows.running.loopback import HOST
+from bandana.flows.running.loopback import check_port as logins
 from bandana.flows.running.prefect_health import check_database
 from bandana.flows.running.private_files import make_file, make_folder, umask_in
 from bandana.flows.running.processes import Process, descendants, end, end_with
 from bandana.flows.running.scratch import is_alive
 from bandana.flows.running.temporary_server import last_line, laying_out
-from bandana.flows.spec.mistakes import SpecError
 
 if TYPE_CHECKING:
     from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilterState
     from prefect.deployments.runner import RunnerDeployment
 
-HOST = "127.0.0.1"
 SERVICE = "BANDANA_SERVICE"
 """Environment variable: number of the process of `bandana serve` that started a run."""
 FAILED = 1
@@ -71,24 +69,6 @@ def end_with_service() -> None:
     service = os.environ.get(SERVICE, "")
     if service.isdecimal() and (os.getppid() == int(service) or not is_alive(int(service))):
         end_with(int(service))
-
-
-def why_unusable(port: int) -> str | None:
-    """Why a server cannot listen on a port of the loopback interface; None where it can."""
-    with socket.socket() as probe:
-        # As a server asks: a port whose last owner just went is free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            return error.strerror or str(error)
-    return None
-
-
-def check_port(port: int) -> None:
-    """Refuses a port that is in use or needs more rights, with SpecError."""
-    if reason := why_unusable(port):
-        raise SpecError(f"--port: {port} cannot be used ({reason}): choose another one")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from prefect import get_run_logger
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 
+from bandana.flows.annexes.operations.fresh_nights import FRESH
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
@@ -20,7 +21,6 @@ from bandana.flows.spec.spec import Spec
 from bandana.flows.suites import baseline
 from bandana.flows.suites.alarms import AlarmRaised, slug
 from bandana.flows.suites.baseline import Baseline
-from bandana.flows.suites.fresh_nights import FRESH
 
 SHOWN = 30
 _NIGHT = "night"

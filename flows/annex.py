@@ -1,0 +1,49 @@
+"""Annexes: what the product does beside its mission; each is a folder below `annexes`, and a line here.
+
+The core imports no annex, and no annex imports another one: `python -m benchmarks.without ANNEX` removes one, with its tests and
+pages, and tests the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pkgutil import resolve_name
+from typing import Any
+
+import typer
+
+NAMES = (
+    "operations",
+)  # fmt: skip
+"""The table of annexes."""
+
+
+@dataclass(frozen=True)
+class Annex:
+    """What an annex adds; its package holds one as `ANNEX`.
+
+    Attributes:
+      commands: of the command line, in the order of the help.
+      groups: commands with commands of their own, by name.
+      steps: name of a step of the suite flow -> `module:function` of (spec, data folder), which returns JSON rows.
+      pages: files outside its folders that go with it, such as pages of the documentation.
+    """
+
+    commands: tuple[Callable[..., None], ...] = ()
+    groups: Mapping[str, typer.Typer] = field(default_factory=dict)
+    steps: Mapping[str, str] = field(default_factory=dict)
+    pages: tuple[str, ...] = ()
+
+
+@cache
+def annexes() -> tuple[Annex, ...]:
+    """All annexes, in the order of the table."""
+    return tuple(import_module(f"bandana.flows.annexes.{name}").ANNEX for name in NAMES)
+
+
+def steps() -> dict[str, Callable[..., Any]]:
+    """Steps of the suite flow that annexes add, by name."""
+    return {name: resolve_name(place) for annex in annexes() for name, place in annex.steps.items()}

@@ -1,0 +1,1 @@
+"""Annexes, see `bandana.flows.annex`."""

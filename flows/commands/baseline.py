@@ -1,0 +1,83 @@
+"""The command baseline: what later results are held against."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bandana.flows.commands.failures import failures
+from bandana.flows.commands.options import Data, Debug, open_data
+from bandana.flows.running.settings import DataFolder
+
+if TYPE_CHECKING:
+    from bandana.flows.suites.baseline import Baseline
+
+
+def baseline(
+    spec: Annotated[Path | None, typer.Argument(help="The experiment, a YAML file.", show_default=False)] = None,
+    all_: Annotated[bool, typer.Option("--all", help="The last audit of the whole catalog instead.")] = False,
+    data: Data = None,
+    debug: Debug = False,
+) -> None:
+    """Record the present results as the baseline that later ones are held against; nothing is computed anew."""
+    with failures(debug):
+        from bandana.flows.spec.mistakes import SpecError
+
+        if (spec is None) is not all_:
+            raise SpecError("record the baseline of one: a SPEC, or the whole catalog with --all")
+        folder = open_data(data)
+        _record_catalog(folder) if spec is None else _record_spec(spec, folder)
+
+
+def _record_spec(path: Path, folder: DataFolder) -> None:
+    from bandana.flows.running.store import Store
+    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.spec.own_data import pinned
+    from bandana.flows.spec.spec import load_spec
+    from bandana.flows.suites import baseline as baselines
+
+    spec = pinned(load_spec(path), folder.root)
+    found = baselines.record(spec, path.read_text(encoding="utf-8"), Store(folder.results))
+    if not found.cells:
+        named = shlex.quote(str(path))
+        raise SpecError(
+            f"nothing of the suite {spec.name!r} that may be shown is in the store, by the present code: "
+            f"`bandana run {named}` or `bandana audit {named}` first"
+        )
+    _write(found, baselines.place_of(spec, folder), folder)
+    for environment in baselines.withheld(spec):
+        typer.echo(f"regret on {environment.label} is private: it stands in no baseline")
+
+
+def _record_catalog(folder: DataFolder) -> None:
+    from bandana.audits.evidence import UnusableEvidence, read
+    from bandana.flows.spec.mistakes import SpecError
+    from bandana.flows.suites import baseline as baselines
+    from bandana.flows.suites.audit_all import SUITE
+
+    outcomes = {}
+    for path in sorted((folder.suite(SUITE) / "evidence").glob("*.npz")):
+        try:
+            outcome = read(path).outcome
+        except UnusableEvidence as error:
+            raise SpecError(f"{path}: {error}") from error
+        outcomes[outcome.subject["name"]] = outcome
+    if not outcomes:
+        raise SpecError("the whole catalog was not audited yet: `bandana audit --all` first")
+    _write(baselines.record_audits(SUITE, outcomes), baselines.place_in(folder, SUITE), folder)
+
+
+def _write(found: Baseline, place: Path, folder: DataFolder) -> None:
+    from bandana.flows.suites import baseline as baselines
+    from bandana.flows.tracking.tracker import Tracker
+
+    had = place.exists()
+    baselines.write(place, found)
+    n_runs = Tracker.open(folder.root).mark_baseline(found.suite, {cell.label for cell in found.cells})
+    n_regrets = sum(cell.regret is not None for cell in found.cells)
+    n_audits = sum(cell.audit is not None for cell in found.cells)
+    typer.echo(f"{'replaced' if had else 'recorded'}: {place} (regret of {n_regrets} cells, {n_audits} audits)")
+    typer.echo(f"in MLflow {n_runs} runs are tagged baseline = true")
