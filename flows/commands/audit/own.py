@@ -9,8 +9,7 @@ from typing import Any
 import typer
 
 from bandana.flows.commands.audit.options import Limits, Running
-from bandana.flows.commands.audit.written import show_files
-from bandana.flows.commands.options import FAILURE, echo, open_data
+from bandana.flows.commands.options import FAILURE, echo, echo_evidence, open_data
 from bandana.flows.commands.suites import for_machines
 
 
@@ -50,6 +49,6 @@ def audit(options: dict[str, Any], limits: Limits, how: Running) -> None:
         typer.echo(for_machines(label, entries, {kind: str(path) for kind, path in files.items()}))
     else:
         echo(*lines)
-        show_files(files)
+        echo_evidence(files)
     if verdict not in ("PASS", "NOT REFUTED"):
         raise typer.Exit(FAILURE)
