@@ -29,7 +29,8 @@ def audit(options: dict[str, Any], limits: Limits, how: Running) -> None:
         raise SpecError("--executor, --workers: not with --algorithm, which audits in this process")
     if "claim" not in options:
         raise SpecError('--algorithm needs --claim, such as --claim "gdp(mu=1, relation=reward)"')
-    request = Request(**options, **({} if limits.seconds is None else {"seconds": limits.seconds}))
+    more = {} if limits.seconds is None else {"seconds": limits.seconds}
+    request = Request(**options | more)
     folder = open_data(None if how.data is None else Path(how.data)).root / "own"
 
     def work() -> tuple[str, str, list[str], Path, dict[str, Any]]:
