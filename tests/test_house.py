@@ -110,6 +110,8 @@ ADAPTERS = {
     "flows/tracking/mlflow_private.py": "tests/flows/tracking/test_mlflow_private.py",
 }
 """File that uses private names of other projects -> tests that fail with a version that lacks or changes them."""
+PRIVATE_VARIABLE = re.compile("_(MLFLOW|PREFECT)_[A-Z_]+|(MLFLOW|PREFECT)__[A-Z_]+")
+"""Environment variables that their projects keep to themselves."""
 DOCUMENTED = {"_asdict", "_exit", "_field_defaults", "_fields", "_make", "_replace"}
 """Public names of the standard library that begin with an underscore."""
 
@@ -135,7 +137,7 @@ def own_names(tree):
 def foreign_private(tree, elsewhere=frozenset()):
     """Private names that a module uses and does not give; its own objects may also have those given `elsewhere`."""
     own = set(own_names(tree))
-    used = set()
+    used, variables = set(), set()
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
@@ -144,11 +146,13 @@ def foreign_private(tree, elsewhere=frozenset()):
                 used.add(name)
             case ast.Call(func=ast.Name(id="getattr" | "setattr" | "hasattr" | "delattr"), args=[_, ast.Constant(name), *_]):
                 used.add(str(name))
+            case ast.Constant(value=str(text)) if PRIVATE_VARIABLE.fullmatch(text):
+                variables.add(text)
             case ast.Import(names=names):
                 used |= {part for alias in names for part in alias.name.split(".")}
             case ast.ImportFrom(module=str(module), names=names) if not module.startswith("bandana"):
                 used |= {*module.split("."), *(alias.name for alias in names)}
-    return sorted(name for name in used - own if is_private(name))
+    return sorted(variables | {name for name in used - own if is_private(name)})
 
 
 def test_private_names_of_other_projects_are_used_in_adapters_alone():
@@ -169,6 +173,8 @@ def test_private_names_of_other_projects_are_used_in_adapters_alone():
         "from prefect._internal import x",
         "def f(client):\n    return client._client.post('/x')",
         "hasattr(pool, '_processes')",
+        "{'PREFECT__SERVER_FINAL': '1'}",
+        "os.environ['_MLFLOW_SGI_NAME']",
         "class Pool(Executor):\n    def f(self):\n        return self._workers",
     ],
 )

@@ -9,8 +9,10 @@ import sys
 import threading
 from pathlib import Path
 
+import psutil
+
 from bandana.flows.running.prefect_health import ServerError, check_database
-from bandana.flows.running.processes import descendants
+from bandana.flows.running.processes import descendants, send
 
 MESSAGE = "interrupted; finished work is kept; run the same command again to continue"
 _LITTLE = 1 << 20
@@ -41,11 +43,8 @@ def stop(message: str, exit_code: int) -> None:
     """Ends this process and all that it started, with one line; the first caller's line is the one that is said."""
     _stopping.acquire()
     for process in descendants():
-        if not _clears_up(process.pid):
-            try:
-                os.kill(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue  # it was quicker
+        if not _clears_up(process):
+            send(process, signal.SIGKILL)
     sys.stderr.write(f"\nerror: {message}\n")
     sys.stderr.flush()
     os._exit(exit_code)
@@ -62,9 +61,9 @@ def server_ended(said: str, home: Path) -> str:
     return f"{said}; finished work is kept; run the same command again to continue"
 
 
-def _clears_up(pid: int) -> bool:
+def _clears_up(process: psutil.Process) -> bool:
     """Whether it is the process that removes the semaphores of the others once all have ended, and then ends itself."""
     try:
-        return b"multiprocessing.resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
+        return any("multiprocessing.resource_tracker" in word for word in process.cmdline())
+    except psutil.Error:
         return False

@@ -8,40 +8,40 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing import connection
-from pathlib import Path
-from typing import NamedTuple
+
+import psutil
 
 _LOOK = 1.0
 
 
-class Process(NamedTuple):
-    """A process that cannot be confused with a later one of the same number."""
-
-    pid: int
-    started: str
+def descendants() -> list[psutil.Process]:
+    """Processes that this one started and that they started in turn, those that have ended left out."""
+    return [process for process in psutil.Process().children(recursive=True) if is_running(process)]
 
 
-def descendants() -> list[Process]:
-    """All that this process started and they started; none where the system does not tell."""
-    found: list[Process] = []
-    waiting = _children(os.getpid())
-    while waiting:
-        pid = waiting.pop()
-        if (started := _start_of(pid)) is not None:
-            found.append(Process(pid, started))
-            waiting += _children(pid)
-    return found
+def is_running(process: psutil.Process) -> bool:
+    """True while a process has not ended; a later one of the same number does not count."""
+    try:
+        return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False
 
 
-def end(processes: Sequence[Process], patience: float = 5.0) -> None:
-    """Asks them to end, and makes those that do not within `patience` seconds."""
+def send(process: psutil.Process, sign: int) -> None:
+    """Sends a signal to a process; one that has ended, or was replaced by a later one of its number, is left alone."""
+    with suppress(psutil.NoSuchProcess):
+        process.send_signal(sign)
+
+
+def end(processes: Sequence[psutil.Process], patience: float = 5.0) -> None:
+    """Asks processes to end, and kills those that run on; waits `patience` seconds for either."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
-        for process in processes:
-            if _is_running(process):
-                os.kill(process.pid, sign)
+        for process in filter(is_running, processes):
+            send(process, sign)
         deadline = time.monotonic() + patience
-        while any(_is_running(process) for process in processes) and time.monotonic() < deadline:
+        while any(map(is_running, processes)) and time.monotonic() < deadline:
             time.sleep(0.05)
 
 
@@ -70,30 +70,7 @@ def end_with(parent: int) -> None:
         while os.getppid() == parent:
             time.sleep(_LOOK)
         for process in descendants():
-            if _is_running(process):
-                os.kill(process.pid, signal.SIGKILL)
+            send(process, signal.SIGKILL)
         os._exit(1)
 
     threading.Thread(target=watch, name="end-with-service", daemon=True).start()
-
-
-def _is_running(process: Process) -> bool:
-    return _start_of(process.pid) == process.started
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        listed = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    except OSError:
-        return []  # it has ended
-    return [int(child) for children in listed for child in children]
-
-
-def _start_of(pid: int) -> str | None:
-    """When it started, in ticks since the machine did; None if it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    state, ticks = fields[0], fields[19]
-    return None if state in "ZX" else ticks

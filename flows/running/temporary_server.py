@@ -19,6 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 _HOST = "127.0.0.1"
@@ -26,8 +27,6 @@ _GRACE = 5.0
 _LOG = "server.log"
 _SETTINGS = {
     "PREFECT_UI_ENABLED": "0",
-    "PREFECT__SERVER_EPHEMERAL": "1",
-    "PREFECT__SERVER_FINAL": "1",
     "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",  # nobody looks for them here
 }
 _ours: set[str] = set()
@@ -161,7 +160,7 @@ def _serve(listening: int) -> None:
             gc.freeze()
             gc.enable()
 
-    config = uvicorn.Config(create_app, factory=True, log_level="error", lifespan="on")
+    config = uvicorn.Config(partial(create_app, ephemeral=True, final=True), factory=True, log_level="error", lifespan="on")
     OneAtATime(config).run([socket.socket(fileno=listening)])
 
 

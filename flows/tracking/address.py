@@ -15,6 +15,7 @@ from typing import Literal
 from urllib.parse import SplitResult, parse_qsl, quote, quote_plus, unquote, urlencode, urlsplit
 
 from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.tracking.mlflow_private import ARTIFACT_ROOT
 
 URI_VARIABLE = "BANDANA_TRACKING_URI"
 ARTIFACTS_VARIABLE = "BANDANA_ARTIFACT_ROOT"
@@ -24,7 +25,6 @@ _POSTGRESQL = ("postgresql", *(f"postgresql+{driver}" for driver in _DRIVERS))
 _KNOWN = "http://, https://, postgresql:// and sqlite:////absolute/path.db"
 _CONNECT_TIMEOUT = 10  # seconds; the driver's own patience has no end
 _MASK = "***"
-_DEFAULT_ARTIFACTS = "_MLFLOW_SERVER_ARTIFACT_ROOT"  # what its own server tells its clients
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,14 @@ def default_artifacts(location: str | None) -> Iterator[None]:
     if location is None:
         yield
         return
-    before = os.environ.get(_DEFAULT_ARTIFACTS)
-    os.environ[_DEFAULT_ARTIFACTS] = location
+    before = os.environ.get(ARTIFACT_ROOT)
+    os.environ[ARTIFACT_ROOT] = location
     try:
         yield
     finally:
-        os.environ.pop(_DEFAULT_ARTIFACTS)
+        os.environ.pop(ARTIFACT_ROOT)
         if before is not None:
-            os.environ[_DEFAULT_ARTIFACTS] = before
+            os.environ[ARTIFACT_ROOT] = before
 
 
 def _sqlite(database: Path, artifacts: str) -> TrackingAddress:

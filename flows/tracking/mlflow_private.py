@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from sqlalchemy import Engine
+
+ARTIFACT_ROOT = "_MLFLOW_SERVER_ARTIFACT_ROOT"
+"""Environment variable: where a store puts files of experiments that name no place; MLflow's server sets it for itself."""
+
+
+def server_environment() -> dict[str, str]:
+    """Environment variables that `mlflow server` sets for the process that serves its application."""
+    return {
+        "_MLFLOW_SGI_NAME": "uvicorn",
+        "_MLFLOW_SERVER_BOOT_ID": uuid.uuid4().hex,
+        "_MLFLOW_IN_JOB_EXECUTOR": "false",
+    }
 
 
 def create_tables(engine: Engine) -> None:

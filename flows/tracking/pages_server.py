@@ -10,13 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import uuid
 import warnings
 from collections.abc import Awaitable, Callable, MutableMapping
 from importlib import resources
 from typing import Any
 
 from bandana.flows.tracking.comparison_view import VIEW_KEY, comparison_state, search_fields
+from bandana.flows.tracking.mlflow_private import server_environment
 
 BACKEND, ARTIFACTS = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_DEFAULT_ARTIFACT_ROOT"
 _CLOSED = "/mlflow/assistant"
@@ -105,10 +105,7 @@ def create_app() -> FirstScreen:
         constants.BACKEND_STORE_URI_ENV_VAR: store,
         constants.REGISTRY_STORE_URI_ENV_VAR: store,
         constants.ARTIFACT_ROOT_ENV_VAR: artifacts,
-        "_MLFLOW_SGI_NAME": "uvicorn",
-        "_MLFLOW_SERVER_BOOT_ID": uuid.uuid4().hex,
-        "_MLFLOW_IN_JOB_EXECUTOR": "false",
-    }
+    } | server_environment()
     from mlflow.server.fastapi_app import app
     from mlflow.server.handlers import initialize_backend_stores
 

@@ -18,19 +18,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
+
+import psutil
 
 from bandana.flows.running.interrupt import server_ended, stop
 from bandana.flows.running.loopback import HOST
 from bandana.flows.running.loopback import check_port as logins
 from bandana.flows.running.prefect_health import check_database
 from bandana.flows.running.private_files import make_file, make_folder, umask_in
-from bandana.flows.running.processes import Process, descendants, end, end_with
+from bandana.flows.running.processes import descendants, end, end_with
 from bandana.flows.running.scratch import is_alive
 from bandana.flows.running.temporary_server import last_line, laying_out
 
 if TYPE_CHECKING:
-    from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilterState
     from prefect.deployments.runner import RunnerDeployment
 
 SERVICE = "BANDANA_SERVICE"
@@ -140,8 +140,6 @@ def register(deployments: Sequence[RunnerDeployment]) -> Served:
       RuntimeError: the server plans no runs.
     """
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterExpectedStartTime
-    from prefect.client.schemas.sorting import FlowRunSort
     from prefect.runner import Runner
 
     _watch_for_zombies()
@@ -149,20 +147,19 @@ def register(deployments: Sequence[RunnerDeployment]) -> Served:
     ids = {str(deployment.name): str(runner.add_deployment(deployment)) for deployment in deployments}
     mark_stopped(list(ids.values()), "its `bandana serve` was killed")
     times: dict[str, datetime] = {}
-    planned = FlowRunFilter(
-        state=_in_states("SCHEDULED"), expected_start_time=FlowRunFilterExpectedStartTime(after_=datetime.now(UTC))
-    )
-    by_time = FlowRunSort.EXPECTED_START_TIME_ASC
+    now = datetime.now(UTC).isoformat()
     deadline = time.monotonic() + _PLANNING
     with get_client(sync_client=True) as client:
         while missing := [name for name in ids if name not in times]:
             for name in missing:
-                deployment = _among([ids[name]])
-                for run in client.read_flow_runs(
-                    deployment_filter=deployment, flow_run_filter=planned, sort=by_time, limit=1
-                ):
-                    assert run.expected_start_time is not None  # it was asked for
-                    times[name] = run.expected_start_time
+                wanted = {
+                    "deployments": {"id": {"any_": [ids[name]]}},
+                    "flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}, "expected_start_time": {"after_": now}},
+                    "sort": "EXPECTED_START_TIME_ASC",
+                    "limit": 1,
+                }
+                for run in client.request("POST", "/flow_runs/filter", json=wanted).json():
+                    times[name] = datetime.fromisoformat(run["expected_start_time"])
             if missing and time.monotonic() > deadline:
                 raise RuntimeError(f"the server plans no runs of {', '.join(missing)}: its log says why")
             time.sleep(0.5)
@@ -181,19 +178,21 @@ def run_until_stopped(served: Served, run_at_once: Sequence[str] = ()) -> None:
     for name in run_at_once:
         start(name, timeout=0)
 
-    started: list[Process] = []
+    started: list[psutil.Process] = []
 
     async def run() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
 
         def stop(*_: object) -> None:
-            started.extend(found for found in descendants() if found not in before)
+            started.extend(process for process in descendants() if process not in before)
             task.cancel()
 
-        # Prefect's own handler of SIGTERM leaves the loop before schedules are paused.
-        served.runner.handle_sigterm = lambda *_: loop.call_soon_threadsafe(stop)
-        loop.add_signal_handler(signal.SIGINT, stop)
+        # Prefect's own handler of SIGTERM leaves the loop before schedules are paused. The loop's handlers come first: an
+        # exception would break what the runner imports when it starts.
+        served.runner.handle_sigterm = lambda *_: None
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(sign, stop)
         await served.runner.start()
 
     before = descendants()
@@ -213,32 +212,15 @@ def mark_stopped(deployments: Sequence[str], why: str) -> None:
     Nobody else would, and they would block the next night.
     """
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterParentFlowRunId
     from prefect.states import Crashed
 
-    unfinished = _in_states("RUNNING", "PENDING", "CANCELLING")
+    unfinished = {"state": {"type": {"any_": ["RUNNING", "PENDING", "CANCELLING"]}}}
     with get_client(sync_client=True) as client:
-        runs = client.read_flow_runs(deployment_filter=_among(deployments), flow_run_filter=FlowRunFilter(state=unfinished))
-        while runs:
+        wanted: dict[str, Any] = {"deployments": {"id": {"any_": list(deployments)}}, "flow_runs": unfinished}
+        while runs := [run["id"] for run in client.request("POST", "/flow_runs/filter", json=wanted).json()]:
             for run in runs:
-                client.set_flow_run_state(run.id, Crashed(message=why), force=True)
-            parents = FlowRunFilterParentFlowRunId(any_=[run.id for run in runs])
-            runs = client.read_flow_runs(flow_run_filter=FlowRunFilter(state=unfinished, parent_flow_run_id=parents))
-
-
-def _among(deployments: Sequence[str]) -> DeploymentFilter:
-    """Prefect's filter for deployments, by their ids."""
-    from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
-
-    return DeploymentFilter(id=DeploymentFilterId(any_=[UUID(each) for each in deployments]))
-
-
-def _in_states(*types: str) -> FlowRunFilterState:
-    """Prefect's filter for flow runs whose state is of one of these types."""
-    from prefect.client.schemas.filters import FlowRunFilterState, FlowRunFilterStateType
-    from prefect.client.schemas.objects import StateType
-
-    return FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType(each) for each in types]))
+                client.set_flow_run_state(run, Crashed(message=why), force=True)
+            wanted = {"flow_runs": {**unfinished, "parent_flow_run_id": {"any_": runs}}}
 
 
 def _watch_for_zombies() -> None:

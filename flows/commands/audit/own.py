@@ -9,8 +9,7 @@ from typing import Any
 import typer
 
 from bandana.flows.commands.audit.options import Limits, Running
-from bandana.flows.commands.audit.written import show_files
-from bandana.flows.commands.options import FAILURE, echo, open_data
+from bandana.flows.commands.options import FAILURE, echo, echo_evidence, open_data
 from bandana.flows.commands.suites import for_machines
 
 
@@ -30,7 +29,8 @@ def audit(options: dict[str, Any], limits: Limits, how: Running) -> None:
         raise SpecError("--executor, --workers: not with --algorithm, which audits in this process")
     if "claim" not in options:
         raise SpecError('--algorithm needs --claim, such as --claim "gdp(mu=1, relation=reward)"')
-    request = Request(**options, **({} if limits.seconds is None else {"seconds": limits.seconds}))
+    more = {} if limits.seconds is None else {"seconds": limits.seconds}
+    request = Request(**options | more)
     folder = open_data(None if how.data is None else Path(how.data)).root / "own"
 
     def work() -> tuple[str, str, list[str], Path, dict[str, Any]]:
@@ -50,6 +50,6 @@ def audit(options: dict[str, Any], limits: Limits, how: Running) -> None:
         typer.echo(for_machines(label, entries, {kind: str(path) for kind, path in files.items()}))
     else:
         echo(*lines)
-        show_files(files)
+        echo_evidence(files)
     if verdict not in ("PASS", "NOT REFUTED"):
         raise typer.Exit(FAILURE)

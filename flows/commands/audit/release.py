@@ -9,8 +9,7 @@ from typing import Any
 import typer
 
 from bandana.flows.commands.audit.options import Running, Subject, as_typed
-from bandana.flows.commands.audit.written import show_files
-from bandana.flows.commands.options import FAILURE, echo, open_data
+from bandana.flows.commands.options import FAILURE, echo, echo_evidence, open_data
 
 
 def audit(subject: Subject, options: dict[str, Any], how: Running) -> None:
@@ -45,6 +44,6 @@ def audit(subject: Subject, options: dict[str, Any], how: Running) -> None:
         typer.echo(json.dumps(entry, indent=1, allow_nan=False))
     else:
         echo(*audited.outcome.lines(audited.label))
-        show_files(files)
+        echo_evidence(files)
     if audited.outcome.verdict != "NOT REFUTED":
         raise typer.Exit(FAILURE)

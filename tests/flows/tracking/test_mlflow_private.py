@@ -3,8 +3,9 @@
 import inspect
 
 import pytest
-from mlflow import MlflowClient, server
+from mlflow import MlflowClient, environment_variables, server
 from mlflow.exceptions import MlflowException
+from mlflow.server import constants
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import StaticPool
 
@@ -30,6 +31,12 @@ def test_a_deleted_run_is_gone_and_another_one_stays(tmp_path):
     with pytest.raises(MlflowException, match=gone):
         client.get_run(gone)
     assert client.get_run(kept).info.lifecycle_stage == "deleted"
+
+
+def test_the_environment_of_its_server_has_the_names_that_mlflow_reads():
+    assert mlflow_private.ARTIFACT_ROOT == constants.ARTIFACT_ROOT_ENV_VAR
+    for name in mlflow_private.server_environment():
+        assert getattr(environment_variables, name).name == name
 
 
 def test_one_name_of_an_application_is_replaced(monkeypatch):

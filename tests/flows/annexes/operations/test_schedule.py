@@ -10,6 +10,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 from intruder import FOREIGN, ask, is_refused, start_a_script
@@ -17,12 +18,12 @@ from listening import beyond_loopback, listening
 from typer.testing import CliRunner
 
 from bandana.flows.annexes.operations.clock import Times
-from bandana.flows.annexes.operations.service import check_port
 from bandana.flows.cli import app
-from bandana.flows.running.processes import Process, end
+from bandana.flows.running.loopback import check_port
+from bandana.flows.running.processes import end, is_running
 from bandana.flows.spec.mistakes import SpecError
 
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).parents[4]
 
 
 def _command(*arguments):
@@ -124,13 +125,15 @@ def test_grandchildren_that_ignore_a_request_are_ended():
     assert len(family) == 2
     end(family, patience=0.5)
     child.wait(timeout=10)
-    assert not [process for process in family if _is_alive(process)]
+    assert not [process for process in family if is_running(process)]
 
 
 def test_another_process_of_the_same_number_is_left_alone():
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
     try:
-        end([Process(child.pid, "1")], patience=0.1)
+        earlier = psutil.Process(child.pid)
+        earlier._ident = (child.pid, 1.0)  # it started when the machine did
+        end([earlier], patience=0.1)
         assert child.poll() is None
     finally:
         child.kill()
@@ -138,23 +141,9 @@ def test_another_process_of_the_same_number_is_left_alone():
 
 
 def _family(pid):
-    """A process and all its descendants, with their starting times."""
-    found, waiting = [], [pid]
-    while waiting:
-        pid = waiting.pop()
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        found.append(Process(pid, fields[19]))
-        for path in Path(f"/proc/{pid}/task").glob("*/children"):
-            waiting += map(int, path.read_text().split())
-    return found
-
-
-def _is_alive(process):
-    try:
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return False
-    return fields[19] == process.started and fields[0] not in "ZX"
+    """A process and all its descendants."""
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
 
 
 @pytest.mark.slow
@@ -235,7 +224,7 @@ def test_serve_schedules_runs_and_ends_without_a_trace(write_spec, data, tmp_pat
         rest, _ = process.communicate(timeout=60)
         assert process.returncode == 0, rest
         assert "Traceback" not in rest
-        assert not [one for one in family if _is_alive(one)]
+        assert not [one for one in family if is_running(one)]
         check_port(free_port)
         assert kept.stat().st_mode & 0o777 == 0o600
         files = [path for path in data.rglob("*") if path.is_file()]
