@@ -64,15 +64,15 @@ def check_spec(text: str, folder: Path) -> Callable[[], str | None]:
     Raises:
       SpecError: in one line for each mistake.
     """
-    from bandana.flows.spec.plan import cells_of, check_cells, played_cells
+    from bandana.flows.spec.cell_checks import check_cells
+    from bandana.flows.spec.plan import Plan
     from bandana.flows.spec.spec import parse_spec
     from bandana.flows.suites.work import check_audits
 
     spec = parse_spec(text, "spec.yaml", folder)
-    cells = cells_of(spec)
-    check_audits(cells)
-    check_cells(cells)
-    played_cells(spec)
+    plan = Plan.of(spec)
+    check_audits(plan.cells)
+    check_cells(plan.cells)
     return lambda: written.spec_differs(text, spec)
 
 

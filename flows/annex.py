@@ -1,7 +1,7 @@
 """Annexes: what the product does beside its mission; each is a folder below `annexes`, and a line here.
 
-The core imports no annex, and no annex imports another one: `python -m benchmarks.without ANNEX` removes one, with its tests and
-pages, and tests the rest.
+The core imports no annex, and no annex imports another one: `python -m benchmarks.without ANNEX` removes one, with its tests
+and pages, and tests the rest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Annex:
     Attributes:
       commands: of the command line, in the order of the help.
       groups: commands with commands of their own, by name.
-      steps: name of a step of the suite flow -> `module:function` of (spec, data folder), which returns JSON rows.
+      steps: name of a step of the suite flow -> `module:function` of (plan, data folder), which returns JSON rows.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """
 

@@ -13,8 +13,7 @@ from bandana.flows.api import tables
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.mistakes import SpecError, unknown
-from bandana.flows.spec.plan import Cell, played_cells
-from bandana.flows.spec.spec import Spec
+from bandana.flows.spec.plan import Cell, Plan
 from bandana.flows.suites import comparisons
 from bandana.flows.suites.play import is_played
 from bandana.flows.suites.report_document import assemble, write
@@ -66,8 +65,9 @@ class Result:
       folder: where its results lie.
     """
 
-    def __init__(self, spec: Spec, text: str, folder: DataFolder) -> None:
-        self.spec, self.folder = spec, folder
+    def __init__(self, plan: Plan, text: str, folder: DataFolder) -> None:
+        self.spec, self.folder = plan.spec, folder
+        self._plan, self._cells = plan, {cell.name: cell for cell in plan.played}
         self._text, self._store = text, Store(folder.results)
 
     def __repr__(self) -> str:
@@ -188,7 +188,7 @@ class Result:
             audit.
         """
         self.check_whole()
-        return write(self.spec, assemble(self.spec, self._text, self._store), Path(path))
+        return write(self._plan, assemble(self._plan, self._text, self._store), Path(path))
 
     def export(
         self, folder: str | Path, *kinds: str, scale: Literal["linear", "log"] = "linear", width: float = 3.4
@@ -221,10 +221,6 @@ class Result:
                 f"the suite {self.spec.name!r} lacks results of {', '.join(missing)}, or has those of other code or other "
                 "library versions only; run its spec again"
             )
-
-    @cached_property
-    def _cells(self) -> dict[str, Cell]:
-        return {cell.name: cell for cell in played_cells(self.spec)}
 
     @cached_property
     def _summaries(self) -> dict[str, dict[str, Any]]:

@@ -11,10 +11,9 @@ from bandana.flows.api.result import Result
 from bandana.flows.running.settings import DataFolder, data_root, n_workers
 from bandana.flows.running.side_by_side import Workers
 from bandana.flows.running.store import write_whole
-from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import cells_of, is_small, played_cells
+from bandana.flows.spec.plan import Plan, is_small
 from bandana.flows.spec.spec import Spec, load_spec, standing_alone
 from bandana.flows.suites import old_results, steps
 from bandana.flows.suites.work import check_audits
@@ -55,28 +54,25 @@ def run(
         raise SpecError(f"workers: must be a whole number of at least 1, got {workers!r}")
     if executor == _LOCAL and workers not in (None, 1):
         raise SpecError(f"workers: {workers} processes need executor='processes', got executor='local'")
-    cells = cells_of(checked)
-    for environment in environments_of(checked):
-        environment.check()
+    plan = Plan.of(checked, data_root(data))
     if audit:
-        if not any(cell.is_private for cell in cells):
+        if not plan.private:
             raise SpecError("audit: there is nothing to audit, no algorithm here is private")
-        check_audits(cells)
+        check_audits(plan.private)
     folder = _open(data)
     tracker = _tracker(folder, checked) if track else None
     folder.sweep()
     write_whole(folder.suite(checked.name) / "spec.yaml", standing_alone(checked, text).encode())
-    bound = pinned(checked, folder.root)
-    played = played_cells(bound)
+    plan = plan.bound(folder.root)
     if folder.results.is_dir():
-        old_results.find_in(played, ["benchmark", *(["audit"] if audit else [])], folder).tell(folder.results)
+        old_results.find_in(plan.played, ["benchmark", *(["audit"] if audit else [])], folder).tell(folder.results)
     several = 1 if executor == _LOCAL else workers or n_workers()
-    is_quick = executor is None and workers is None and is_small(played)
+    is_quick = executor is None and workers is None and is_small(plan.played)
     with Workers(several) as pool:
-        steps.benchmark(bound, folder, Workers(1) if is_quick else pool, tracker)
+        steps.benchmark(plan, folder, Workers(1) if is_quick else pool, tracker)
         if audit:
-            steps.audit(bound, folder, pool, tracker)
-    return Result(bound, text, folder)
+            steps.audit(plan, folder, pool, tracker)
+    return Result(plan, text, folder)
 
 
 def load(suite: str, *, data: str | Path | None = None) -> Result:
@@ -95,7 +91,7 @@ def load(suite: str, *, data: str | Path | None = None) -> Result:
         known = sorted(path.parent.name for path in folder.suite("x").parent.glob("*/spec.yaml"))
         there = f"it has: {', '.join(known)}" if known else "it has none yet; run a spec first"
         raise SpecError(f"{folder.root} has no suite {suite!r}; {there}")
-    found = Result(pinned(load_spec(place), folder.root), place.read_text(encoding="utf-8"), folder)
+    found = Result(Plan.of(pinned(load_spec(place), folder.root)), place.read_text(encoding="utf-8"), folder)
     found.check_whole()
     return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from bandana.flows.running.executors import Resources
-    from bandana.flows.spec.spec import Spec
+    from bandana.flows.spec.plan import Plan
 
 _MOST_MEASURED = 100
 """Cells that short trials measure, about a second each."""
@@ -17,7 +17,7 @@ _MOST_MEASURED = 100
 class Work(NamedTuple):
     """Steps on a spec that a command is about to start."""
 
-    spec: Spec
+    plan: Plan
     steps: Sequence[str]
 
 
@@ -49,14 +49,13 @@ def ask(
     from bandana.flows.queries.explain import duration, explain
     from bandana.flows.running.settings import n_workers
     from bandana.flows.spec.mistakes import SpecError
-    from bandana.flows.spec.plan import cells_of
 
     shared = (resources.workers if resources is not None else None) or n_workers()
     seconds, about = audit_seconds / shared, "about"
-    if may_take_days((cells_of(spec), steps) for spec, steps in work):
+    if may_take_days((plan.cells, steps) for plan, steps in work):
         most = max(1, _MOST_MEASURED // len(work))
-        for place, (spec, steps) in enumerate(work, start=1):
-            seconds += explain(spec, steps, data, shared, most)["seconds"]
+        for place, (plan, steps) in enumerate(work, start=1):
+            seconds += explain(plan, steps, data, shared, most)["seconds"]
             if seconds > DAY and place < len(work):
                 about = "at least"
                 break

@@ -36,11 +36,13 @@ def _record_spec(path: Path, folder: DataFolder) -> None:
     from bandana.flows.running.store import Store
     from bandana.flows.spec.mistakes import SpecError
     from bandana.flows.spec.own_data import pinned
+    from bandana.flows.spec.plan import Plan
     from bandana.flows.spec.spec import load_spec
     from bandana.flows.suites import baseline as baselines
 
-    spec = pinned(load_spec(path), folder.root)
-    found = baselines.record(spec, path.read_text(encoding="utf-8"), Store(folder.results))
+    plan = Plan.of(pinned(load_spec(path), folder.root))
+    spec = plan.spec
+    found = baselines.record(plan, path.read_text(encoding="utf-8"), Store(folder.results))
     if not found.cells:
         named = shlex.quote(str(path))
         raise SpecError(
@@ -48,7 +50,7 @@ def _record_spec(path: Path, folder: DataFolder) -> None:
             f"`bandana run {named}` or `bandana audit {named}` first"
         )
     _write(found, baselines.place_of(spec, folder), folder)
-    for environment in baselines.withheld(spec):
+    for environment in baselines.withheld(plan):
         typer.echo(f"regret on {environment.label} is private: it stands in no baseline")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,10 +61,13 @@ def leaderboard(
     """Play and audit a benchmark, and render its leaderboard: regret against privacy on every problem, as HTML and JSON."""
     with failures(debug):
         from bandana.flows.spec.benchmark_folder import read
+        from bandana.flows.spec.own_data import pinned
 
         resources = resources_of(executor or "processes", workers, dask_address)
         benchmark = read(folder, rows, only, is_quick=quick)
         place = open_data(data)
+        problems = tuple(replace(each, spec=pinned(each.spec, place.root)) for each in benchmark.problems)
+        benchmark = replace(benchmark, problems=problems)
         if dry_run:
             _say_what_is_left(benchmark, place, is_audited=audit)
             return
@@ -71,7 +75,7 @@ def leaderboard(
             _play(benchmark, place, resources, is_audited=audit, is_agreed=yes, source=str(folder))
         from bandana.flows.suites.leaderboard import assemble, write
 
-        document = assemble(_pinned(benchmark, place), _store(place), _command(folder, rows, only, is_quick=quick))
+        document = assemble(benchmark, _store(place), _command(folder, rows, only, is_quick=quick))
         files = write(document, place)
         if as_json:
             typer.echo(json.dumps(document, indent=1, allow_nan=False))
@@ -86,15 +90,14 @@ def _play(
     benchmark: Benchmark, place: DataFolder, resources: Resources, *, is_audited: bool, is_agreed: bool, source: str
 ) -> None:
     """Plays what is missing of every problem, and audits each entry and level once; all is checked before work starts."""
-    from bandana.flows.spec.benchmark_folder import audit_specs
-    from bandana.flows.spec.plan import cells_of
+    from bandana.flows.spec.benchmark_folder import audit_plans
     from bandana.flows.suites.work import check_audits
 
-    audits = audit_specs(benchmark) if is_audited else []
-    every = [cell for problem in benchmark.problems for cell in cells_of(problem.spec)]
-    check_audits(cell for spec in audits for cell in cells_of(spec))
-    work = [Work(problem.spec, ["benchmark"]) for problem in benchmark.problems]
-    work += [Work(spec, ["audit"]) for spec in audits]
+    audits = audit_plans(benchmark) if is_audited else []
+    every = [cell for problem in benchmark.problems for cell in problem.plan.cells]
+    check_audits(cell for plan in audits for cell in plan.private)
+    work = [Work(problem.plan, ["benchmark"]) for problem in benchmark.problems]
+    work += [Work(plan, ["audit"]) for plan in audits]
     ask(source, work, place.root, resources, is_agreed=is_agreed)
     begin(place)
     warm_up(every, ["benchmark", *(["audit"] if audits else [])], resources)
@@ -108,35 +111,25 @@ def _play(
     for problem in benchmark.problems:
         text = standing_alone(problem.spec, problem.text)
         write_whole(place.suite(problem.spec.name) / "spec.yaml", text.encode())
-        play(problem.spec, str(place.root), resources)
-    for spec in audits:
-        audit(spec, str(place.root), resources)
+        play(problem.plan, str(place.root), resources)
+    for plan in audits:
+        audit(plan, str(place.root), resources)
 
 
 def _say_what_is_left(benchmark: Benchmark, place: DataFolder, *, is_audited: bool) -> None:
-    from bandana.flows.spec.benchmark_folder import audit_specs
-    from bandana.flows.spec.plan import cells_of, played_cells
+    from bandana.flows.spec.benchmark_folder import audit_plans
     from bandana.flows.suites.play import is_played
     from bandana.flows.suites.work import stored_audit
 
     store = _store(place)
-    for problem in _pinned(benchmark, place).problems:
-        blocks = [block for cell in played_cells(problem.spec) for block in cell.blocks()]
+    for problem in benchmark.problems:
+        blocks = problem.plan.blocks()
         missing = sum(not is_played(block, store) for block in blocks)
         echo(f"{problem.name}: {missing} of {len(blocks)} blocks are left to play")
     if is_audited:
-        cells = [cell for spec in audit_specs(benchmark) for cell in cells_of(spec) if cell.is_private]
+        cells = [cell for plan in audit_plans(benchmark) for cell in plan.private]
         missing = sum(stored_audit(cell, store) is None for cell in cells)
         echo(f"audits: {missing} of {len(cells)} are left")
-
-
-def _pinned(benchmark: Benchmark, place: DataFolder) -> Benchmark:
-    from dataclasses import replace
-
-    from bandana.flows.spec.own_data import pinned
-
-    problems = tuple(replace(each, spec=pinned(each.spec, place.root)) for each in benchmark.problems)
-    return replace(benchmark, problems=problems)
 
 
 def _store(place: DataFolder) -> Any:

@@ -33,11 +33,11 @@ from bandana.flows.commands.options import (
     open_data,
 )
 from bandana.flows.running.memory import keep_freed
-from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.settings import DataFolder, data_root
 
 if TYPE_CHECKING:
     from bandana.flows.running.executors import Resources
-    from bandana.flows.spec.plan import Cell
+    from bandana.flows.spec.plan import Cell, Plan
     from bandana.flows.spec.spec import Spec
 
 DaskAddress = Annotated[
@@ -101,7 +101,7 @@ def tune(
     """Choose the parameter that a spec's field `tuning` names, for every cell by one rule, on seeds that no report shows."""
     with failures(debug):
         from bandana.flows.spec.mistakes import SpecError
-        from bandana.flows.spec.plan import cells_of
+        from bandana.flows.spec.plan import Plan
         from bandana.flows.spec.spec import load_spec
 
         found, how = load_spec(spec), resources_of(executor, workers)
@@ -110,16 +110,15 @@ def tune(
                 f"{spec}: tuning: is missing; name a parameter and values to try, for example tuning: {{parameter: "
                 "beta_scale, values: [0.01, 0.1, 1]}"
             )
-        trials = [found.with_trial(value) for value in found.tuning.values]
-        cells = cells_of(trials[0])
-        ask(str(spec), [Work(trial, ["benchmark"]) for trial in trials], if_there(data), how, is_agreed=yes)
+        trials = {value: Plan.of(found.with_trial(value), data_root(data)) for value in found.tuning.values}
+        ask(str(spec), [Work(trial, ["benchmark"]) for trial in trials.values()], if_there(data), how, is_agreed=yes)
         folder = open_data(data)
         begin(folder)
-        warm_up(cells, ["benchmark"], how)
+        warm_up(trials[found.tuning.values[0]].cells, ["benchmark"], how)
         from bandana.flows.suites.tune import tune as choose
 
         while_the_server_starts(folder)
-        done = choose(found, str(folder.root), how)
+        done = choose(found, trials, str(folder.root), how)
         if as_json:
             typer.echo(done.model_dump_json(indent=1))
             return
@@ -134,10 +133,11 @@ def tune(
 def check(spec: SpecPath, as_json: AsJson = False, data: Data = None, debug: Debug = False) -> None:
     """Check a spec, and explain what it will do: its cells, their claims, and what it will cost; nothing is run."""
     with failures(debug):
+        from bandana.flows.spec.plan import Plan
         from bandana.flows.spec.spec import load_spec
 
-        checked = load_spec(spec)
-        _explain(checked, ["benchmark", "audit", "report"], if_there(data), None, as_json=as_json)
+        plan = Plan.of(load_spec(spec), data_root(data))
+        _explain(plan, ["benchmark", "audit", "report"], if_there(data), None, as_json=as_json)
         if not as_json:
             typer.echo(f"{spec}: correct")
 
@@ -192,34 +192,32 @@ def _run(
     as_json: bool,
 ) -> None:
     """Checks the spec's data and audits, runs the steps, and says where everything lies."""
-    from bandana.flows.spec.environment_kinds import environments_of
+    from bandana.flows.spec.cell_checks import check_cells
     from bandana.flows.spec.mistakes import SpecError
-    from bandana.flows.spec.plan import cells_of, check_cells
+    from bandana.flows.spec.plan import Plan
 
-    cells = cells_of(spec)
-    for environment in environments_of(spec):
-        environment.check()
-    check_cells(cells)
-    if steps[0] == "audit" and not any(cell.is_private for cell in cells):
+    plan = Plan.of(spec, data_root(data))
+    check_cells(plan.cells)
+    if steps[0] == "audit" and not plan.private:
         raise SpecError(f"{source}: algorithms: there is nothing to audit, no algorithm here is private")
     if "audit" in steps:
         from bandana.flows.suites.work import check_audits
 
-        check_audits(cells)
+        check_audits(plan.private)
     if dry_run:
-        _explain(spec, steps, if_there(data), resources, as_json=as_json)
+        _explain(plan, steps, if_there(data), resources, as_json=as_json)
         return
-    ask(source, [Work(spec, steps)], if_there(data), resources, is_agreed=is_agreed)
+    ask(source, [Work(plan, steps)], if_there(data), resources, is_agreed=is_agreed)
     folder = open_data(data)
     begin(folder)
-    warm_up(cells, steps, resources)
+    warm_up(plan.cells, steps, resources)
     from bandana.flows.running.store import write_whole
     from bandana.flows.spec.spec import standing_alone
     from bandana.flows.suites.suite import suite
 
     while_the_server_starts(folder)
     write_whole(folder.suite(spec.name) / "spec.yaml", standing_alone(spec, text).encode())
-    done = suite(spec, text, str(folder.root), steps, resources)
+    done = suite(plan.bound(folder.root), text, str(folder.root), steps, resources)
     if as_json:
         typer.echo(for_machines(spec.name, done["audits"], done["files"], done["gate"], done["alarm"]))
     else:
@@ -274,19 +272,14 @@ def while_the_server_starts(folder: DataFolder) -> None:
 
 def if_there(data: Path | None) -> Path | None:
     """The data folder, if it exists: explaining makes none."""
-    from bandana.flows.running.settings import data_root
-
     root = data_root(data)
     return root if root.is_dir() else None
 
 
-def _explain(spec: Spec, steps: list[str], data: Path | None, resources: Resources | None, *, as_json: bool) -> None:
+def _explain(plan: Plan, steps: list[str], data: Path | None, resources: Resources | None, *, as_json: bool) -> None:
     from bandana.flows.queries.explain import explain, render
-    from bandana.flows.spec.environment_kinds import environments_of
 
-    for environment in environments_of(spec):
-        environment.check()
-    found = explain(spec, steps, data, resources.workers if resources is not None else None)
+    found = explain(plan, steps, data, resources.workers if resources is not None else None)
     if as_json:
         typer.echo(json.dumps(found, indent=1, allow_nan=False))
     else:

@@ -17,23 +17,21 @@ from bandana.flows.queries.cost import DAY, audits_seconds, block_paces, block_s
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.settings import DataFolder, n_workers
 from bandana.flows.running.store import Store
-from bandana.flows.spec.environment_kinds import environments_of
-from bandana.flows.spec.own_data import SECRET, pinned
-from bandana.flows.spec.plan import Cell, check_cells, played_cells
+from bandana.flows.spec.cell_checks import check_cells
+from bandana.flows.spec.plan import Cell, Plan
 from bandana.flows.spec.roles import Role
-from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.charges import forecast, without_book
 from bandana.flows.suites.play import is_played
 from bandana.flows.suites.work import evidence_of
 
 
 def explain(
-    spec: Spec, steps: Sequence[str], data: Path | None, workers: int | None = None, most_measured: int | None = None
+    plan: Plan, steps: Sequence[str], data: Path | None, workers: int | None = None, most_measured: int | None = None
 ) -> dict[str, Any]:
     """The explanation as plain data.
 
     Args:
-      spec: checked.
+      plan: of the spec, whose files are bound if the data folder knows them.
       steps: what would be done with it: benchmark, audit, report.
       data: the data folder, for what is done already; None or missing: nothing is.
       workers: blocks side by side; None: one a core.
@@ -45,10 +43,8 @@ def explain(
       many workers.
     """
     store = Store(data / "results") if data is not None and data.exists() else None
-    journal = None if data is None else Journal(DataFolder(data).journal(spec.name))
-    if data is not None and (data / SECRET).exists():  # without one nothing private was played
-        spec = pinned(spec, data)
-    played = played_cells(spec)
+    journal = None if data is None else Journal(DataFolder(data).journal(plan.spec.name))
+    spec, played = plan.spec, plan.played
     own, beside = ([cell for cell in played if (cell.role is Role.ALGORITHM) is listed] for listed in (True, False))
     check_cells(own)
     blocks = {cell.name: _blocks(cell, steps, store) for cell in played}
@@ -60,7 +56,7 @@ def explain(
     ]  # fmt: skip
     other_seconds = sum(_left(blocks[cell.name]) * _pace_beside(cell, pace) for cell in beside if _left(blocks[cell.name]))
     shared = workers or n_workers()
-    waiting = [block for cell in played for block in cell.blocks() if store is None or not is_played(block, store)]
+    waiting = [block for block in plan.blocks() if store is None or not is_played(block, store)]
     return {
         "suite": spec.name,
         "steps": list(steps),
@@ -72,12 +68,12 @@ def explain(
                 "arms": environment.n_actions,
                 "shown": [what for what in ("values", "means", "regret") if environment.shows(what)],
             }
-            for environment in environments_of(spec)
+            for environment in plan.environments
         ],
         "horizon": spec.horizon,
-        "unit": unit_of([environment.describe() for environment in environments_of(spec)]),
+        "unit": unit_of([environment.describe() for environment in plan.environments]),
         "replications": spec.replications,
-        "books": [*without_book(environments_of(spec)), *(forecast(waiting, data) if "benchmark" in steps else [])],
+        "books": [*without_book(plan.environments), *(forecast(waiting, data) if "benchmark" in steps else [])],
         "cells": cells,
         "beside": {
             str(role): sum(cell.role is role for cell in beside) if "benchmark" in steps else 0

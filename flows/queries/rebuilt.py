@@ -17,7 +17,7 @@ from bandana.flows.keys.identity import asked_of, key_of
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Cell, cells_of, played_cells
+from bandana.flows.spec.plan import Cell, Plan
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.audit_report import catalog_document, entry_of_subject
 from bandana.flows.suites.play import BENCHMARK
@@ -77,19 +77,20 @@ def check_rebuilt(document: Mapping[str, Any], places: Mapping[str, Path], spec:
         return [Line("report: all other fields", "as stated", spec, None, PART)]
     store = Packed(places, is_anonymous=_is_anonymous(document))
     try:
-        again = assemble(spec, document["spec"], store)
+        plan = Plan.of(spec)
+        again = assemble(plan, document["spec"], store)
     except SpecError as error:
         is_private = any(environment.plays_private_rows for environment in environments_of(spec))
         words = "private rows are known by the secret of their data folder alone" if is_private else str(error)
         return [Line("report: all other fields", "as stated", words, None if is_private else False, PART)]
     if document["kind"] == "audit":
-        singles = audit_documents(spec, again).values()
+        singles = audit_documents(plan, again).values()
         labels = [entry["label"] for entry in document["audits"]]
         fitting = [each for each in singles if [entry["label"] for entry in each["audits"]] == labels]
         if not fitting:
             return [Line("report: audit", str(labels), "is no audit of this spec", False, PART)]
         again = fitting[0]
-    return [*_compared(document, again), *_unread(document), *_check_code(spec, store, again), *_unaudited(spec, again)]
+    return [*_compared(document, again), *_unread(document), *_check_code(plan, store, again), *_unaudited(plan, again)]
 
 
 def _catalog(document: Mapping[str, Any], places: Mapping[str, Path]) -> dict[str, Any]:
@@ -131,12 +132,12 @@ def _unread(document: Mapping[str, Any]) -> Iterator[Line]:
         yield Line(f"report: {_BASELINE}", "as stated", "needs the baseline", None, _BASELINE)
 
 
-def _check_code(spec: Spec, store: Packed, again: Mapping[str, Any]) -> Iterator[Line]:
+def _check_code(plan: Plan, store: Packed, again: Mapping[str, Any]) -> Iterator[Line]:
     """Whether the code here computed the blocks, and their files are named after what they answer."""
     if again["benchmark"] is None:
         return
     wrong: list[str] = []
-    for cell in played_cells(spec):
+    for cell in plan.played:
         wrong += [cell.name for block in cell.blocks() if not _is_of(store.path(BENCHMARK, block.key), cell)]
     what = f"report: code of replications{f' of {wrong[0]}' if wrong else ''}"
     yield Line(what, "as recorded", OTHER_CODE if wrong else "the same code", not wrong, PART)
@@ -148,10 +149,10 @@ def _is_of(place: Path, cell: Cell) -> bool:
     return made.get("code") == cell.block_code["code"] and place.stem == key_of(request.get("of", {}), made)
 
 
-def _unaudited(spec: Spec, again: Mapping[str, Any]) -> Iterator[Line]:
+def _unaudited(plan: Plan, again: Mapping[str, Any]) -> Iterator[Line]:
     """Private cells that the report shows and nobody audited: their claims rest on the accountant alone."""
     shown = {cell["label"] for cell in (again["benchmark"] or {"cells": []})["cells"] if cell["promise"] is not None}
     audited = {entry["label"] for entry in again["audits"]}
-    for cell in cells_of(spec):
-        if cell.is_private and cell.name in shown - audited:
+    for cell in plan.private:
+        if cell.name in shown - audited:
             yield Line(f"{cell.name}: audit", "none", "no audit of it is in the report", None, "audits")

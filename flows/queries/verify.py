@@ -34,6 +34,7 @@ from bandana.flows.queries.replay import Replayed, not_run, replayed
 from bandana.flows.spec import strangers
 from bandana.flows.spec.mistakes import SpecError, printable, shortened
 from bandana.flows.spec.own_code import nothing_runs
+from bandana.flows.spec.plan import Plan
 from bandana.flows.spec.spec import Spec, load_spec
 from bandana.flows.suites.audit_report import FORMATS, rendered
 from bandana.flows.suites.bundle import LOCK, SPEC_FILES
@@ -271,7 +272,7 @@ def _derived(document: dict[str, Any], spec: Spec | str) -> dict[str, Callable[[
     }
     documents = {"report": document}
     if document["kind"] == "experiment" and not isinstance(spec, str):
-        documents |= {f"audits/{slug}": single for slug, single in audit_documents(spec, document).items()}
+        documents |= {f"audits/{slug}": single for slug, single in audit_documents(Plan.of(spec), document).items()}
     made |= {f"{stem}.{kind}": partial(_rendered, each, kind) for stem, each in documents.items() for kind in FORMATS}
     return made
 

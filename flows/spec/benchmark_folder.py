@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.fields import Count, OneOrSeveral, Strict, distinct
 from bandana.flows.spec.mistakes import SpecError, explain
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import Plan
 from bandana.flows.spec.spec import AnyAlgorithm, Spec, parse_spec
 
 VERSION, ROWS = "version.json", "rows"
@@ -65,6 +66,11 @@ class Problem:
     spec: Spec
     text: str
     is_changed: bool
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The work that the spec means."""
+        return Plan.of(self.spec)
 
     @property
     def kind(self) -> str:
@@ -156,16 +162,16 @@ def digest(tree: dict[str, Any]) -> str:
     return content_key({name: value for name, value in tree.items() if name not in _WORDS})
 
 
-def audit_specs(benchmark: Benchmark) -> list[Spec]:
+def audit_plans(benchmark: Benchmark) -> list[Plan]:
     """What is audited on each problem: entries that no earlier problem has, as a promise depends on no problem."""
     done = left_to_the_whole(benchmark)
     found = []
     for problem in benchmark.problems:
-        spec = audited(problem, done, is_quick=benchmark.is_quick)
-        if audits := [cell for cell in cells_of(spec) if cell.is_private]:
-            found.append(spec)
+        plan = Plan.of(audited(problem, done, is_quick=benchmark.is_quick))
+        if audits := plan.private:
+            found.append(plan)
             labels = {("record" if cell.promised is None else "user", cell.entry.label) for cell in audits}
-            done |= {(level, label) for level, label in labels if label not in _own_labels(spec)}
+            done |= {(level, label) for level, label in labels if label not in _own_labels(plan.spec)}
     return found
 
 

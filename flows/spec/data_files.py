@@ -51,9 +51,9 @@ class DataFileSpec(EnvironmentFields):
         found._pin = pin
         return found
 
-    def pinned(self, secret: Path) -> Self:
+    def pinned(self, secret: Path, *, makes_secret: bool) -> Self:
         """The same, bound to the present content of its file."""
-        return own_data.bound(self, secret)
+        return own_data.bound(self, secret, makes_secret=makes_secret)
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -115,8 +115,8 @@ class EnvironmentFields(Labelled):
         """Code of the user's that makes it, on which keys depend; empty for most kinds."""
         return ()
 
-    def pinned(self, secret: Path) -> EnvironmentFields:
-        """The same, bound to the present content of its file; `secret` is where the data folder's secret lies."""
+    def pinned(self, secret: Path, *, makes_secret: bool) -> EnvironmentFields:
+        """The same, bound to the present content of its file; see `own_data.pinned`."""
         return self
 
 

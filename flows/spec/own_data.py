@@ -55,26 +55,28 @@ class _Held(NamedTuple):
 _HELD: OrderedDict[tuple[Path, Pin], _Held] = OrderedDict()
 
 
-def pinned(spec: Spec, root: Path) -> Spec:
+def pinned(spec: Spec, root: Path, *, makes_secret: bool = True) -> Spec:
     """The spec, its files bound to their present content: whatever plays it later plays that content or fails.
 
     A spec that is bound already stays as it is, so that all steps of a run work on one content.
 
     Args:
       spec: the experiment.
-      root: the data folder, whose secret private files are known by; it is made where it is missing.
+      root: the data folder, whose secret private files are known by.
+      makes_secret: whether the secret is made where it is missing; else private files stay unbound without one.
 
     Raises:
       SpecError: a file cannot be read, or the secret is damaged.
     """
-    items = [item.pinned(root / SECRET) for item in spec.environment]
+    items = [item.pinned(root / SECRET, makes_secret=makes_secret) for item in spec.environment]
     is_bound = all(item is given for item, given in zip(items, spec.environment, strict=True))
     return spec if is_bound else spec.model_copy(update={"environment": items})
 
 
-def bound(item: Bound, place: Path) -> Bound:
-    """The item, bound to the present content of its file; `place` is where the data folder's secret lies."""
-    if item.pin is not None and item.pin.secret == place:
+def bound(item: Bound, place: Path, *, makes_secret: bool) -> Bound:
+    """The item, bound to the present content of its file; see `pinned`. `place` is where the data folder's secret lies."""
+    is_without_secret = not makes_secret and not _is_public(item) and not os.path.exists(place)
+    if is_without_secret or (item.pin is not None and item.pin.secret == place):
         return item
     held = _read(item)
     secret = b"" if _is_public(item) else _secret_of(place, is_made=True)

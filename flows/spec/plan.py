@@ -1,29 +1,32 @@
-"""The work that a spec means: cells (algorithm x calibration x privacy level), and blocks of replicates of each."""
+"""The work that a spec means: cells (algorithm x calibration x privacy level), blocks of replicates, and the plan of all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from bandana.algorithms.claim import for_users, per_record
 from bandana.algorithms.entry import Claim, Entry, RegretBound, Settings
 from bandana.algorithms.lower_bounds.selection import lower_bound
-from bandana.algorithms.problem import LINEAR_MDP, MIXTURE, Problem
 from bandana.algorithms.protocol import Algorithm, IntArray
 from bandana.flows.keys import identity
 from bandana.flows.keys.content import content_key
 from bandana.flows.keys.identity import key_of
 from bandana.flows.spec import made_by
 from bandana.flows.spec.algorithms import AlgorithmSpec
+from bandana.flows.spec.cell_checks import check_features, check_files, check_own
 from bandana.flows.spec.environment_kinds import Environment, environments_of
 from bandana.flows.spec.every import EverySpec
 from bandana.flows.spec.file_names import file_name
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
+from bandana.flows.spec.own_data import pinned
 from bandana.flows.spec.problems import problem_of
 from bandana.flows.spec.references import references_of
 from bandana.flows.spec.roles import Role
@@ -36,9 +39,6 @@ NONE, SECURE, REPRODUCIBLE = "none", "secure", "reproducible"
 _FEW_ROUNDS = 1_000_000
 _LEVELS = {"epsilon": "eps", "rho": "rho"}
 """Level of privacy, as settings call it -> as a cell's name does."""
-_FEW_POINTS, _FEW_NUMBERS, _FEW_EPISODES = 1024, 200_000, 10**7
-_CHECKED: set[tuple[str, str]] = set()
-"""Keys of the cells of users' algorithms that were found to keep the protocol."""
 
 
 @dataclass(frozen=True)
@@ -266,16 +266,83 @@ class Block:
         return self.cell.shared_seed(COINS, self.index)
 
 
-def cells_of(spec: Spec) -> list[Cell]:
-    """Every cell of a spec, the order of the file.
+class Plan(BaseModel):
+    """The work that a spec means, derived once in a command and handed on: environments, cells, and what a benchmark plays.
 
-    Raises:
-      SpecError: two cells are the same, the data do not fit, or an algorithm finds no features for a kernel.
+    The spec is its only field: a plan passes through Prefect's flows as it is, and their pages show the spec.
     """
+
+    model_config = ConfigDict(frozen=True)
+    spec: Spec
+    _environments: tuple[Environment[Any], ...] = PrivateAttr(())
+    _cells: tuple[Cell, ...] = PrivateAttr(())
+    _played: tuple[Cell, ...] = PrivateAttr(())
+
+    @classmethod
+    def of(cls, spec: Spec, root: Path | None = None) -> Plan:
+        """Derives the plan of a spec, and checks its data; no data folder is made.
+
+        Args:
+          spec: the experiment.
+          root: the data folder, if there will be one: files are bound to their present content, as far as that needs no
+            new secret; `bound` does the rest.
+
+        Raises:
+          SpecError: two cells are the same, the data do not fit, or an algorithm finds no features for a kernel.
+        """
+        plan = cls(spec=spec if root is None else pinned(spec, root, makes_secret=False))
+        plan._environments = tuple(environments_of(plan.spec))
+        plan._cells = tuple(_listed(plan.spec, plan.environments))
+        plan._played = (*plan.cells, *_twins(plan.spec, plan.cells), *_references(plan.spec, plan.environments))
+        check_files(plan.played)
+        return plan
+
+    def bound(self, root: Path) -> Plan:
+        """The plan with every file bound to its content: derived anew only where that made the data folder's secret."""
+        spec = pinned(self.spec, root)
+        return self if spec is self.spec else Plan.of(spec)
+
+    @property
+    def environments(self) -> tuple[Environment[Any], ...]:
+        """Every environment, in the order of the file."""
+        return self._environments
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells that the spec lists, in the order of the file."""
+        return self._cells
+
+    @property
+    def played(self) -> tuple[Cell, ...]:
+        """Every cell of a benchmark: those that the spec lists, each private one again without noise, and reference rows."""
+        return self._played
+
+    @property
+    def private(self) -> list[Cell]:
+        """The cells that an audit examines."""
+        return [cell for cell in self.cells if cell.is_private]
+
+    def blocks(self) -> list[Block]:
+        """All blocks of a benchmark."""
+        return [block for cell in self.played for block in cell.blocks()]
+
+
+def cells_of(spec: Spec) -> list[Cell]:
+    """The cells that a spec lists, for whoever needs nothing else of its plan."""
+    return list(Plan.of(spec).cells)
+
+
+def played_cells(spec: Spec) -> list[Cell]:
+    """Every cell of a benchmark, for whoever needs nothing else of the spec's plan."""
+    return list(Plan.of(spec).played)
+
+
+def _listed(spec: Spec, environments: Sequence[Environment[Any]]) -> list[Cell]:
+    """The cells that a spec lists; environments and what algorithms see of them are checked."""
     cells = []
     value_of = spec.tuned_values() if spec.tuning is not None else None
     listed = [item.algorithm for item in spec.algorithms if isinstance(item, AlgorithmSpec)]
-    for environment in environments_of(spec):
+    for environment in environments:
         environment.check()
         for place, item in enumerate(spec.algorithms):
             for entry in _entries_on(environment, item, listed):
@@ -292,7 +359,7 @@ def cells_of(spec: Spec) -> list[Cell]:
                 ]
                 found = [settings for settings, _ in promised]
                 if problem.kernel is not None and not isinstance(item, OwnAlgorithmSpec):
-                    _check_features(place, seen, entry, found)
+                    check_features(place, seen, entry, found)
                 varied = item.varied_parameters()
                 own = [
                     Cell(spec, seen, entry, settings, varied, replays=item.replays, promised=level, place=place)
@@ -300,7 +367,7 @@ def cells_of(spec: Spec) -> list[Cell]:
                 ]
                 cells += [_with_tuned(cell, value_of) for cell in own]
                 if isinstance(item, OwnAlgorithmSpec):
-                    _check_own(item, own)
+                    check_own(item, own)
     for cell in cells:
         if _is_booked(cell) and not cell.is_private:
             raise SpecError(
@@ -311,7 +378,6 @@ def cells_of(spec: Spec) -> list[Cell]:
     for name in names:
         if names.count(name) > 1:
             raise SpecError(f"algorithms: {name!r} is listed more than once")
-    _check_files(cells)
     return cells
 
 
@@ -353,28 +419,6 @@ def _to_users(entry: Entry, settings: Settings, users: Participation | None) -> 
     return replace(settings, privacy=to_one), settings.privacy
 
 
-def check_cells(cells: Sequence[Cell]) -> None:
-    """Builds every algorithm, and states every claim, before any work: some parameters leave no room for either.
-
-    What takes seconds to build, on thousands of points or of arms in many dimensions, is built where it is played.
-
-    Raises:
-      SpecError: one cannot be built, or nothing can be said of its noise.
-    """
-    for cell in cells:
-        try:
-            if cell.is_private:
-                claim = cell.claim()
-                claim.epsilon_at(cell.spec.audit.delta)
-            if not cell.entry.stated and not cell.is_expected and is_built_at_once(cell.settings.problem):
-                cell.algorithm()
-        except SpecError:
-            raise
-        except (ValueError, ArithmeticError, LookupError, TypeError, MemoryError) as error:
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise SpecError(f"{cell.spec.line_of_algorithm(cell.place)}{cell.name}: cannot be played: {said}") from error
-
-
 def _with_tuned(cell: Cell, value_of: Callable[[str], float] | None) -> Cell:
     """The cell with the value that was chosen for it, if the spec tunes a parameter that it takes."""
     tuning = cell.spec.tuning
@@ -383,15 +427,9 @@ def _with_tuned(cell: Cell, value_of: Callable[[str], float] | None) -> Cell:
     return replace(cell, settings=cell.settings.with_parameters(**{tuning.parameter: value_of(cell.name)}))
 
 
-def played_cells(spec: Spec) -> list[Cell]:
-    """Every cell of a benchmark: those that the spec lists, each private one again without noise, and the reference rows."""
-    cells = cells_of(spec)
-    twins = (
-        [replace(cell, role=Role.TWIN) for cell in cells if cell.is_private and not _is_booked(cell)] if spec.twins else []
-    )
-    found = [*cells, *twins, *(_references(spec) if spec.references else [])]
-    _check_files(found)
-    return found
+def _twins(spec: Spec, cells: Sequence[Cell]) -> list[Cell]:
+    """The private cells again, without noise."""
+    return [replace(cell, role=Role.TWIN) for cell in cells if spec.twins and cell.is_private and not _is_booked(cell)]
 
 
 def _is_booked(cell: Cell) -> bool:
@@ -399,63 +437,18 @@ def _is_booked(cell: Cell) -> bool:
     return cell.environment.item.book is not None
 
 
-def _references(spec: Spec) -> list[Cell]:
+def _references(spec: Spec, environments: Sequence[Environment[Any]]) -> list[Cell]:
     return [
         Cell(spec, environment, entry, settings, role=Role.REFERENCE)
-        for environment in environments_of(spec)
-        if environment.item.book is None  # a reference row plays without noise
+        for environment in environments
+        if spec.references and environment.item.book is None  # a reference row plays without noise
         for entry, settings in references_of(environment.references, problem_of(environment))
     ]
-
-
-def _check_files(cells: Sequence[Cell]) -> None:
-    """Two cells whose files would have one name, such as those of `a b.csv` and `a-b.csv`, are refused."""
-    by_slug: dict[str, str] = {}
-    for cell in cells:
-        other = by_slug.setdefault(cell.slug.casefold(), cell.name)  # some file systems know no case
-        if other != cell.name:
-            raise SpecError(
-                f"environment: the files of {other!r} and {cell.name!r} would have one name; give the environments labels "
-                "that differ in more than blanks, '=', '-' and upper case"
-            )
 
 
 def is_small(cells: Sequence[Cell]) -> bool:
     """Whether they are played sooner than processes for them start."""
     return sum(cell.spec.replications * cell.spec.horizon for cell in cells) <= _FEW_ROUNDS
-
-
-def _check_features(place: int, environment: Environment[Any], entry: Entry, found: Sequence[Settings]) -> None:
-    """Whether the algorithm can be built: whether there are features depends on the kernel and on the parameters.
-
-    Calibrations and privacy levels do not matter: one of each choice of parameters is built.
-    """
-    if not is_built_at_once(found[0].problem):
-        return
-    first = {tuple(settings.parameters.items()): settings for settings in reversed(found)}
-    for settings in first.values():
-        try:
-            entry.build(settings)
-        except ValueError as error:
-            raise SpecError(f"algorithms.{place}: {entry.label} on {environment.label}: {error}") from error
-
-
-def is_built_at_once(problem: Problem) -> bool:
-    """Whether an algorithm for it is built in a fraction of a second."""
-    if problem.pool is not None:
-        return problem.pool.n_contexts * problem.pool.n_actions <= _FEW_POINTS
-    if problem.kind in (MIXTURE, LINEAR_MDP) and (problem.horizon or 0) > _FEW_EPISODES:
-        return False
-    return problem.n_actions * (problem.dimension or 1) ** 2 <= _FEW_NUMBERS
-
-
-def _check_own(item: OwnAlgorithmSpec, cells: Sequence[Cell]) -> None:
-    """Each cell of a user's algorithm is watched once in a process, and again when its file was edited."""
-    for cell in cells:
-        key = (cell.spec.name, cell.key)
-        if key not in _CHECKED:
-            item.check(cell)
-            _CHECKED.add(key)
 
 
 def _text(value: Any) -> str:

@@ -7,7 +7,7 @@ does not stand in a baseline either, so that the file can be kept under version 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -22,10 +22,10 @@ from bandana.flows.keys.checkout import sources
 from bandana.flows.keys.content import content_key
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
-from bandana.flows.spec.environment_kinds import Environment
+from bandana.flows.spec.environment import Environment
 from bandana.flows.spec.json_text import read_model
 from bandana.flows.spec.mistakes import SpecError, plain, printable, shortened
-from bandana.flows.spec.plan import Cell, cells_of
+from bandana.flows.spec.plan import Cell, Plan
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.play import BENCHMARK
 from bandana.flows.suites.work import stored_audit
@@ -129,11 +129,11 @@ def write(path: Path, baseline: Baseline) -> None:
     write_whole(path, baseline.to_json().encode())
 
 
-def record(spec: Spec, text: str, store: Store) -> Baseline:
-    """The present results of a spec, from the store: no cell of which it holds nothing that may be shown."""
-    facts = [_facts_of(cell, store) for cell in cells_of(spec)]
+def record(plan: Plan, text: str, store: Store) -> Baseline:
+    """The present results of a plan, from the store: no cell of which it holds nothing that may be shown."""
+    facts = [_facts_of(cell, store) for cell in plan.cells]
     cells = [cell for cell in facts if cell.regret is not None or cell.audit is not None]
-    return Baseline(suite=spec.name, code=sources(), spec=text, cells=cells)
+    return Baseline(suite=plan.spec.name, code=sources(), spec=text, cells=cells)
 
 
 def record_audits(suite: str, outcomes: Mapping[str, Outcome], text: str = "") -> Baseline:
@@ -221,7 +221,6 @@ def standard_error(bound: StatedBound, scores: Scores, seed: int) -> float:
     return float(np.std(bounds, ddof=1))
 
 
-def withheld(spec: Spec) -> list[Environment[Any]]:
-    """The environments of a spec whose regret may not be shown, and is therefore in no baseline."""
-    environments: Iterable[Environment[Any]] = {cell.environment.label: cell.environment for cell in cells_of(spec)}.values()
-    return [environment for environment in environments if not environment.shows("regret")]
+def withheld(plan: Plan) -> list[Environment[Any]]:
+    """The environments of a plan whose regret may not be shown, and is therefore in no baseline."""
+    return [environment for environment in plan.environments if not environment.shows("regret")]

@@ -22,9 +22,8 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec.aims import aim_of
 from bandana.flows.spec.benchmark_folder import QUICK_RULE, Benchmark, Problem, every_of
-from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Cell, cells_of, played_cells
+from bandana.flows.spec.plan import Cell
 from bandana.flows.spec.roles import Role
 from bandana.flows.suites.audit_report import rendered
 from bandana.flows.suites.measures import NAMES, Measured, allowed_error, measured
@@ -53,7 +52,7 @@ def assemble(benchmark: Benchmark, store: Store, command: str) -> dict[str, Any]
     failure = sum(each["failure"] for each in audits.values())
     shown = []
     for problem in benchmark.problems:
-        cells = played_cells(problem.spec)
+        cells = problem.plan.played
         played = [cell for cell in cells if all(is_played(block, store) for block in cell.blocks())]
         for block in (block for cell in played for block in cell.blocks()):
             record = (store.describe(BENCHMARK, block.key) or {}).get(PROVENANCE)
@@ -84,8 +83,8 @@ def _audits(benchmark: Benchmark, store: Store) -> tuple[dict[str, dict[str, Any
     found: dict[str, dict[str, Any]] = {}
     made = []
     for problem in benchmark.problems:
-        for cell in cells_of(problem.spec):
-            if not cell.is_private or _subject(cell) in found or (outcome := stored_audit(cell, store)) is None:
+        for cell in problem.plan.private:
+            if _subject(cell) in found or (outcome := stored_audit(cell, store)) is None:
                 continue
             found[_subject(cell)] = {
                 "mu": measured_mu(outcome),
@@ -123,9 +122,9 @@ def _subject(cell: Cell) -> str:
 
 
 def _problem(
-    problem: Problem, benchmark: Benchmark, cells: list[Cell], played: list[Cell], audits: dict[str, Any], store: Store
+    problem: Problem, benchmark: Benchmark, cells: Sequence[Cell], played: list[Cell], audits: dict[str, Any], store: Store
 ) -> dict[str, Any]:
-    spec, environment = problem.spec, environments_of(problem.spec)[0]
+    spec, environment = problem.spec, problem.plan.environments[0]
     described = environment.describe()
     found: dict[str, tuple[Cell, Measured]] = {}
     rows: list[dict[str, Any]] = []

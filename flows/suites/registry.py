@@ -13,6 +13,7 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
+from bandana.flows.spec.plan import Plan
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.report_document import assemble
 
@@ -23,7 +24,7 @@ def write_entry(spec: Spec, text: str, folder: DataFolder) -> tuple[dict[str, An
     Raises:
       SpecError: the store holds nothing of this spec, or the spec declares too little for an entry.
     """
-    document = assemble(pinned(spec, folder.root), text, Store(folder.results))
+    document = assemble(Plan.of(pinned(spec, folder.root)), text, Store(folder.results))
     validate(document)
     try:
         entry = registry_entry(document)

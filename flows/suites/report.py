@@ -14,8 +14,7 @@ from bandana.flows.running.progress import bar
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.running.turns import alone_in
-from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import played_cells
+from bandana.flows.spec.plan import Plan
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.audit_report import track, write_document
 from bandana.flows.suites.report_document import assemble, audit_documents, block_records
@@ -23,7 +22,7 @@ from bandana.flows.tracking.tracker import Tracker
 
 
 @flow(name="report")
-def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | None = None) -> dict[str, str]:
+def report(plan: Plan, spec_text: str, data: str, regressions: dict[str, Any] | None = None) -> dict[str, str]:
     """Renders the suite's report, and one of each audit, from stored results; nothing is computed anew.
 
     The report shows the spec's text, and `regressions`, see `gate.in_report`; None without a baseline.
@@ -34,12 +33,11 @@ def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | 
     Raises:
       SpecError: the store holds nothing of this spec.
     """
-    folder = DataFolder(Path(data))
-    spec = pinned(spec, folder.root)
+    folder, spec = DataFolder(Path(data)), plan.spec
     target, formats, store = folder.suite(spec.name), spec.report.formats, Store(folder.results)
     with alone_in(target):  # a run in MLflow holds the files of its own report, not of a command beside it
-        document = assemble(spec, spec_text, store) | {"regressions": regressions}
-        singles = audit_documents(spec, document)
+        document = assemble(plan, spec_text, store) | {"regressions": regressions}
+        singles = audit_documents(plan, document)
         with bar("report", 2 + len(singles)) as advance:
             files = write_document(document, target / "report", formats)
             advance("report")
@@ -47,7 +45,7 @@ def report(spec: Spec, spec_text: str, data: str, regressions: dict[str, Any] | 
             for name, single in singles.items():
                 artifacts += write_document(single, target / "audits" / name, formats).values()
                 advance(f"audit {single['audits'][0]['label']}")
-            made = [*block_records(played_cells(spec), store), *(entry["provenance"] for entry in document["audits"])]
+            made = [*block_records(plan.played, store), *(entry["provenance"] for entry in document["audits"])]
             _track(spec, document, made, artifacts, Tracker.open(folder.root))
             advance("tracked")
     return {kind: str(path) for kind, path in files.items()}

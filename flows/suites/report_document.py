@@ -14,10 +14,9 @@ from bandana.audits.reporting.intervals import caution, quantiles, words
 from bandana.audits.summary import finite
 from bandana.flows.keys import provenance
 from bandana.flows.running.store import Store, write_whole
-from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_algorithms import OwnAlgorithmSpec
-from bandana.flows.spec.plan import Cell, cells_of, played_cells
+from bandana.flows.spec.plan import Cell, Plan
 from bandana.flows.spec.roles import Role
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.audit_report import FORMATS, evidence_field, evidence_file, rendered, write_document
@@ -35,13 +34,13 @@ _WITHHELD = (
 )
 
 
-def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
+def assemble(plan: Plan, spec_text: str, store: Store) -> dict[str, Any]:
     """The report's document, from what is in the store.
 
     Raises:
       SpecError: the store holds nothing of this spec.
     """
-    cells = played_cells(spec)
+    spec, cells = plan.spec, plan.played
     audited = [(cell, found) for cell in cells if (found := stored_audit(cell, store)) is not None]
     played = [cell for cell in cells if all(is_played(block, store) for block in cell.blocks())]
     if not audited and not played:
@@ -69,11 +68,11 @@ def assemble(spec: Spec, spec_text: str, store: Store) -> dict[str, Any]:
         "suite": spec.name,
         "created": made["ended"],
         "deployment": None if spec.deployment is None else spec.deployment.shown(),
-        "people": _people(spec),
+        "people": _people(plan),
         "books": books_of(spec, is_played=bool(played)),
-        "environments": [environment.describe() for environment in environments_of(spec)],
+        "environments": [environment.describe() for environment in plan.environments],
         "audits": [entry | {"power": power_curve(entry)} for entry in entries],
-        "benchmark": _benchmark(spec, played, store) if played else None,
+        "benchmark": _benchmark(plan, played, store) if played else None,
         "regressions": None,
         "related": [{"label": cell.name, "path": f"audits/{cell.slug}.{_linked(spec)}"} for cell, _ in audited],
         "provenance": made,
@@ -117,11 +116,12 @@ def _epsilon(cell: Cell) -> float | None:
     return claim.epsilon_at(cell.spec.audit.delta)
 
 
-def _people(spec: Spec) -> dict[str, Any]:
+def _people(plan: Plan) -> dict[str, Any]:
     """Number of people that delta is judged against: the declared one, or one for each round or episode."""
+    spec = plan.spec
     if spec.deployment is not None and spec.deployment.people is not None:
         return {"count": spec.deployment.people, "source": "declared by the operator"}
-    unit = environments_of(spec)[0].unit
+    unit = plan.environments[0].unit
     return {"count": spec.horizon, "source": f"the {unit} of one run, one person each: the operator declared no number"}
 
 
@@ -149,7 +149,8 @@ def _of_user(cell: Cell, summary: dict[str, Any]) -> dict[str, Any] | None:
     return {"mu": mu, "epsilon": None if found is None else finite(found)}
 
 
-def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
+def _benchmark(plan: Plan, cells: list[Cell], store: Store) -> dict[str, Any]:
+    spec = plan.spec
     shown, grid, finals = [], [], {}
     own = [cell for cell in cells if cell.role is Role.ALGORITHM]
     whose = {twin.name: cell.name for cell in own if (twin := twin_of(cell, cells)) is not None}
@@ -192,7 +193,7 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
                 "decision": summary["decision"],
             }
         )
-    hidden = [e.label for e in environments_of(spec) if not e.shows("regret")]
+    hidden = [e.label for e in plan.environments if not e.shows("regret")]
     return {
         "grid": grid,
         "replications": spec.replications,
@@ -203,9 +204,9 @@ def _benchmark(spec: Spec, cells: list[Cell], store: Store) -> dict[str, Any]:
     }
 
 
-def audit_documents(spec: Spec, document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def audit_documents(plan: Plan, document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """A document of each audit of a report, for a reviewer of one: file name -> document."""
-    cells = {cell.name: cell for cell in cells_of(spec)}
+    spec, cells = plan.spec, {cell.name: cell for cell in plan.cells}
     found = {}
     for entry in document["audits"]:
         cell = cells[entry["label"]]
@@ -236,11 +237,11 @@ def _linked(spec: Spec) -> str:
     return next(kind for kind in ("html", "pdf", "json") if kind in spec.report.formats)
 
 
-def write(spec: Spec, document: dict[str, Any], place: Path) -> list[Path]:
+def write(plan: Plan, document: dict[str, Any], place: Path) -> list[Path]:
     """Writes a report where a caller wants it, and returns its files.
 
     Args:
-      spec: the experiment.
+      plan: the experiment.
       document: its report, from `assemble`.
       place: a file, whose ending is its format; or a folder for all formats of the spec, and for a report of each audit.
     """
@@ -250,8 +251,8 @@ def write(spec: Spec, document: dict[str, Any], place: Path) -> list[Path]:
         validate(alone)
         write_whole(place, rendered(alone, kind))
         return [place]
-    formats = spec.report.formats
+    formats = plan.spec.report.formats
     written = [*write_document(document, place / "report", formats).values()]
-    for name, single in audit_documents(spec, document).items():
+    for name, single in audit_documents(plan, document).items():
         written += write_document(single, place / "audits" / name, formats).values()
     return written

@@ -14,12 +14,11 @@ from typing import Any, Protocol, TypeVar
 
 from bandana.audits.replays.replay import in_threads
 from bandana.flows.keys.identity import check_same
-from bandana.flows.running import time_limit
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.progress import bar
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store, link
-from bandana.flows.spec.plan import Block, Cell, cells_of, played_cells
+from bandana.flows.spec.plan import Block, Cell, Plan
 from bandana.flows.spec.spec import Spec
 from bandana.flows.suites.charges import check_affords
 from bandana.flows.suites.play import benchmark_block, is_played
@@ -36,7 +35,8 @@ from bandana.flows.suites.work import (
 from bandana.flows.tracking.record import CellRecord
 from bandana.flows.tracking.tracker import Tracker, TrackingError
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Workers(Protocol):
@@ -63,20 +63,21 @@ def open_tracker(spec: Spec, folder: DataFolder) -> Tracker:
     return tracker
 
 
-def benchmark(spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> None:
-    """Plays every missing block of a spec whose data are pinned; finished cells go to the tracker, if there is one.
+def benchmark(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> None:
+    """Plays every missing block of a plan whose data are bound; finished cells go to the tracker, if there is one.
 
     Raises:
       BookError: a budget does not cover all that is missing; nothing was played.
       TrackingError: MLflow took some cells neither when they were done nor at the end; their blocks are kept.
     """
-    store, journal, cells = Store(folder.results), Journal(folder.journal(spec.name)), played_cells(spec)
-    blocks = [block for cell in cells for block in cell.blocks()]
+    suite, cells, blocks = plan.spec.name, plan.played, plan.blocks()
+    store, journal = Store(folder.results), Journal(folder.journal(suite))
     missing = [block for block in blocks if not is_played(block, store)]
     check_affords(missing)
-    journal.begin("benchmark started", suite=spec.name, cells=len(cells), blocks=len(blocks), missing=len(missing))
+    journal.begin("benchmark started", suite=suite, cells=len(cells), blocks=len(blocks), missing=len(missing))
     results = workers.completed(partial(_play, store), [(block, block.key) for block in missing])
-    waiting, later = Counter(block.cell.name for block in missing), []
+    waiting = Counter(block.cell.name for block in missing)
+    later: list[Cell] = []
     total = len(blocks) + len(cells) * (tracker is not None)
     with bar("benchmark", total, len(blocks) - len(missing), seconds_between_lines=workers.pause) as advance:
 
@@ -106,17 +107,17 @@ def benchmark(spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker
         for cell in later:
             track(cell)
     _keep_only(cells, tracker)
-    journal.write("benchmark done", suite=spec.name)
+    journal.write("benchmark done", suite=suite)
 
 
-def audit(spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> list[dict[str, Any]]:
-    """Audits every private cell of a spec whose data are pinned, and returns the report's entries in the spec's order.
+def audit(plan: Plan, folder: DataFolder, workers: Workers, tracker: Tracker | None = None) -> list[dict[str, Any]]:
+    """Audits every private cell of a plan whose data are bound, and returns the report's entries in the spec's order.
 
     Raises:
       SpecError: the rounds of some audit are too few; nothing was audited.
     """
-    store, journal = Store(folder.results), Journal(folder.journal(spec.name))
-    cells = [cell for cell in cells_of(spec) if cell.is_private]
+    suite, cells = plan.spec.name, plan.private
+    store, journal = Store(folder.results), Journal(folder.journal(suite))
     check_audits(cells)
     entries = {
         cell.name: audit_entry(cell, outcome, is_anonymous=store.is_anonymous)
@@ -124,7 +125,7 @@ def audit(spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | N
         if (outcome := stored_audit(cell, store)) is not None
     }
     missing = parts_first(cell for cell in cells if cell.name not in entries)
-    journal.begin("audit started", suite=spec.name, cells=len(cells), missing=len(missing))
+    journal.begin("audit started", suite=suite, cells=len(cells), missing=len(missing))
     work = partial(_audit, store, workers.cores_each(len(missing)))
     total = len(cells) * (2 if tracker is not None else 1)
     with bar("audit", total, len(entries), seconds_between_lines=workers.pause) as advance:
@@ -134,10 +135,10 @@ def audit(spec: Spec, folder: DataFolder, workers: Workers, tracker: Tracker | N
                           replays=cell.audit.replays)  # fmt: skip
             advance(f"{cell.name}: {entry['verdict']}")
         for cell in cells:
-            evidence = folder.evidence(spec.name, cell.slug)
+            evidence = folder.evidence(suite, cell.slug)
             link(evidence_of(cell, store), evidence)
             _track(cell, partial(audit_record, cell, entries[cell.name], evidence), tracker, journal, advance)
-    _keep_only(played_cells(spec), tracker)
+    _keep_only(plan.played, tracker)
     return [entries[cell.name] for cell in cells]
 
 
@@ -160,8 +161,7 @@ def _play(store: Store, item: tuple[Block, str]) -> float:
     """Plays one block, under the key that the caller knows it by, and returns the seconds that it took."""
     (block, key), start = item, perf_counter()
     check_same(key, block.key)
-    with time_limit.kept(store.path(time_limit.LATE, key)):
-        benchmark_block(block, store)
+    benchmark_block(block, store)
     return round(perf_counter() - start, 3)
 
 
@@ -169,6 +169,6 @@ def _audit(store: Store, n_cores: int, item: tuple[Cell, str]) -> tuple[dict[str
     """Audits one cell, under the key that the caller knows it by: its entry in the report, and the seconds that it took."""
     (cell, key), start = item, perf_counter()
     check_same(key, audit_key(cell))
-    with time_limit.kept(store.path(time_limit.LATE, key)), in_threads(n_cores):
+    with in_threads(n_cores):
         outcome = audit_cell(cell, store)
     return audit_entry(cell, outcome, is_anonymous=store.is_anonymous), round(perf_counter() - start, 3)

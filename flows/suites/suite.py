@@ -13,9 +13,7 @@ from bandana.flows import annex
 from bandana.flows.running.executors import Resources
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
-from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import played_cells
-from bandana.flows.spec.spec import Spec
+from bandana.flows.spec.plan import Plan
 from bandana.flows.suites import baseline, old_results
 from bandana.flows.suites.alarms import Findings, conclude, with_alarm
 from bandana.flows.suites.gate import in_report, told
@@ -27,49 +25,48 @@ STEPS = ("benchmark", "audit", "gate", "report")
 
 
 @task(name="gate", cache_policy=NO_CACHE, persist_result=False)
-def _gate(spec: Spec, spec_text: str, data: str) -> dict[str, Any]:
+def _gate(plan: Plan, spec_text: str, data: str) -> dict[str, Any]:
     """Holds what is in the store against the baseline."""
-    folder = DataFolder(Path(data))
+    folder, spec = DataFolder(Path(data)), plan.spec
     place = baseline.place_of(spec, folder)
     recorded = baseline.read(place)
     if recorded is None:
         advice = f"no baseline yet: record one with `bandana baseline {spec.name}.yaml`"
         return {"baseline": None, "rows": [], "notes": [advice]}
-    return told(place, recorded, baseline.record(spec, spec_text, Store(folder.results)))
+    return told(place, recorded, baseline.record(plan, spec_text, Store(folder.results)))
 
 
 @flow(name="suite", persist_result=False)
 def suite_flow(
-    spec: Spec, spec_text: str, data: str, steps: list[str], resources: Resources | None = None
+    plan: Plan, spec_text: str, data: str, steps: list[str], resources: Resources | None = None
 ) -> dict[str, Any] | State[Any]:
-    """Runs the named steps of one spec; fails at the end if an audit did not pass, or the gate found something worse.
+    """Runs the named steps of a plan whose data are bound; fails if an audit did not pass, or the gate found worse numbers.
 
-    Steps are any of benchmark, audit, gate, report, in the order to run them, and those of annexes, such as `fresh` of a night. A report
-    shows the spec's text; where there is a baseline, results are compared with it first, also without the step `gate`.
+    Steps are any of benchmark, audit, gate, report, and those of annexes, such as `fresh` of a night, in the order to run
+    them. A report shows the spec's text; where there is a baseline, results are compared with it first, also without `gate`.
 
     Returns:
       `audits`, the outcomes; `gate`, its rows and notes, None where it did not run; `files`, the report's files; `fresh`,
       what the nights together say, a row for each cell; or a failed state, see `alarms.conclude`.
     """
-    folder = DataFolder(Path(data))
+    folder, spec = DataFolder(Path(data)), plan.spec
     folder.sweep()
-    spec = pinned(spec, folder.root)
     done: dict[str, Any] = {"audits": [], "gate": None, "files": {}, "fresh": []}
     has_baseline = baseline.read(baseline.place_of(spec, folder)) is not None  # a bad one is told at once
     if folder.results.is_dir():
-        old_results.find_in(played_cells(spec), steps, folder).tell(folder.results)
+        old_results.find_in(plan.played, steps, folder).tell(folder.results)
     added = annex.steps()
     for step in steps:
         if step == "gate" or (step == "report" and has_baseline and done["gate"] is None):
-            done["gate"] = _gate(spec, spec_text, data)
+            done["gate"] = _gate(plan, spec_text, data)
         if step == "benchmark":
-            benchmark(spec, data, resources)
+            benchmark(plan, data, resources)
         elif step == "audit":
-            done["audits"] = audit(spec, data, resources)
+            done["audits"] = audit(plan, data, resources)
         elif step == "report":
-            done["files"] = report(spec, spec_text, data, in_report(done["gate"]))
+            done["files"] = report(plan, spec_text, data, in_report(done["gate"]))
         elif step in added:
-            done[step] = added[step](spec, folder)
+            done[step] = added[step](plan, folder)
         elif step not in STEPS:
             raise ValueError(f"step must be one of {', '.join([*STEPS, *added])}, got {step!r}")
     if set(steps) == {"report"}:
@@ -78,6 +75,6 @@ def suite_flow(
     return conclude(Findings(spec.name, done["audits"], found["rows"], found["notes"], done["files"], done["fresh"]), done)
 
 
-def suite(spec: Spec, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> dict[str, Any]:
+def suite(plan: Plan, spec_text: str, data: str, steps: list[str], resources: Resources | None = None) -> dict[str, Any]:
     """Runs the flow; what it found is returned also where it raised an alarm, under `alarm` in one line, else None."""
-    return with_alarm(lambda: suite_flow(spec, spec_text, data, steps, resources))
+    return with_alarm(lambda: suite_flow(plan, spec_text, data, steps, resources))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from bandana.audits.reporting.intervals import mean_interval
@@ -11,7 +12,7 @@ from bandana.flows.running.store import Store, write_whole
 from bandana.flows.spec import tuned
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import Cell, cells_of
+from bandana.flows.spec.plan import Cell, Plan
 from bandana.flows.spec.spec import Spec
 from bandana.flows.spec.tuned import PRIVATE_RULE, RULE, Tried, Tuned, choose, question, seed_of_tuning, text_of
 from bandana.flows.suites.charges import check_affords
@@ -21,8 +22,10 @@ from bandana.flows.suites.step_flows import benchmark
 from bandana.flows.suites.summaries import summarize_cell
 
 
-def tune(spec: Spec, data: str, resources: Resources | None = None) -> Tuned:
+def tune(spec: Spec, trials: Mapping[float, Plan], data: str, resources: Resources | None = None) -> Tuned:
     """Plays every cell with every value, writes what was chosen and tried beside the spec, and returns it.
+
+    `trials` are the plans of the spec's trials, see `Spec.with_trial`, by the value of the parameter.
 
     Each value is a suite of its own, `NAME-tuning-VALUE`: MLflow shows it, and a rerun plays what is missing. On rows with a
     budget book all trials and choices must fit together before any is played; a choice that was made stays.
@@ -30,14 +33,14 @@ def tune(spec: Spec, data: str, resources: Resources | None = None) -> Tuned:
     assert spec.tuning is not None
     folder, tuning = DataFolder(Path(data)), spec.tuning
     store, spec = Store(folder.results), pinned(spec, folder.root)
-    trials = {value: spec.with_trial(value) for value in tuning.values}
-    cells = {value: [cell for cell in cells_of(trial) if _is_tuned(cell)] for value, trial in trials.items()}
+    plans = {value: trial.bound(folder.root) for value, trial in trials.items()}
+    cells = {value: [cell for cell in plan.cells if _is_tuned(cell)] for value, plan in plans.items()}
     waiting = [block for each in cells.values() for cell in each for block in cell.blocks() if not is_played(block, store)]
     known = _chosen_before(spec)
     first = cells[tuning.values[0]]
     check_affords(waiting, [charge_of_choice(cell) for cell in first if _is_private(cell) and cell.name not in known])
-    for trial in trials.values():
-        benchmark(trial, data, resources)
+    for plan in plans.values():
+        benchmark(plan, data, resources)
     tried: dict[str, list[Tried]] = {}
     chosen: dict[str, float] = {}
     for place, cell in enumerate(first):

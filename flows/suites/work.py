@@ -17,8 +17,9 @@ from bandana.flows.keys.checkout import sources
 from bandana.flows.keys.identity import key_of
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running.store import Store, write_first
+from bandana.flows.spec.cell_checks import is_built_at_once
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import Cell, is_built_at_once
+from bandana.flows.spec.plan import Cell
 from bandana.flows.suites import own_replays, replays
 from bandana.flows.suites.charges import check_has_no_book
 from bandana.privacy_core import ReproducibleNoise

@@ -80,7 +80,7 @@ def serve(
 
         steps = ["benchmark", "audit", *NIGHTLY_STEPS[1:]] if audit else NIGHTLY_STEPS
         for spec in specs or ():
-            ask(f"{spec}, each night", [Work(read_spec(spec)[0], steps)], folder.root, None, is_agreed=yes)
+            ask(f"{spec}, each night", [Work(read_spec(spec, folder.root)[0], steps)], folder.root, None, is_agreed=yes)
         found = deployments(specs or [DEMO], times, str(folder.root), steps)
         names = [str(deployment.name) for deployment in found]
         if unknown := [name for name in run or () if name not in names]:

@@ -22,8 +22,8 @@ from bandana.flows.running.sqlite_file import refusal
 from bandana.flows.running.store import Store, write_whole
 from bandana.flows.running.temporary_server import unfinished
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.own_data import SECRET, pinned
-from bandana.flows.spec.plan import played_cells
+from bandana.flows.spec.own_data import SECRET
+from bandana.flows.spec.plan import Plan
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.play import is_played
 from bandana.flows.suites.work import evidence_of
@@ -263,10 +263,9 @@ def _suite(place: Path, folder: DataFolder, store: Store) -> Finding:
     name = f"suite {place.name}"
     try:
         spec = load_spec(place / "spec.yaml")
-        cells = played_cells(pinned(spec, folder.root) if (folder.root / SECRET).exists() else spec)
-        blocks = [block for cell in cells for block in cell.blocks()]
+        plan = Plan.of(spec, folder.root)
+        blocks, private = plan.blocks(), plan.private
         missing = sum(not is_played(block, store) for block in blocks)
-        private = [cell for cell in cells if cell.is_private]
         audits = sum(not evidence_of(cell, store).exists() for cell in private)
     except (SpecError, OSError, ValueError) as error:
         return Finding(name, State.NOTE, f"cannot be read: {' '.join(str(error).split())[:300]}")

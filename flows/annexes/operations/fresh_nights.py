@@ -32,8 +32,7 @@ from bandana.flows.keys.content import content_key
 from bandana.flows.keys.identity import key_of
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import write_first
-from bandana.flows.spec.plan import Cell, cells_of
-from bandana.flows.spec.spec import Spec
+from bandana.flows.spec.plan import Cell
 from bandana.flows.suites import own_replays, replays
 from bandana.flows.suites.work import audit_facts
 
@@ -76,17 +75,16 @@ def night_of_run() -> str:
     return f"{due:%Y-%m-%dT%H-%M-%S}"
 
 
-def add_tonight(spec: Spec, folder: DataFolder) -> list[dict[str, Any]]:
+def add_tonight(plan: Plan, folder: DataFolder) -> list[dict[str, Any]]:
     """The step `fresh` of the suite flow: `add_night` for the night that the flow run stands for."""
-    return add_night(spec, folder, night_of_run())
+    return add_night(plan.private, folder, night_of_run())
 
 
-def add_night(spec: Spec, folder: DataFolder, night: str) -> list[dict[str, Any]]:
-    """Replays every private cell with the night's own seed, and returns what all nights say, see `Accumulated`.
+def add_night(cells: Sequence[Cell], folder: DataFolder, night: str) -> list[dict[str, Any]]:
+    """Replays a suite's private cells with the night's own seed, and returns what all nights say, see `Accumulated`.
 
     The failure probability of the suite's confidence is split evenly between the cells.
     """
-    cells = [cell for cell in cells_of(spec) if cell.is_private]
     return [
         asdict(found)
         for cell in cells

@@ -17,7 +17,7 @@ from bandana.flows.annexes.operations.fresh_nights import FRESH
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
-from bandana.flows.spec.spec import Spec
+from bandana.flows.spec.plan import Plan
 from bandana.flows.suites import baseline
 from bandana.flows.suites.alarms import AlarmRaised, slug
 from bandana.flows.suites.baseline import Baseline
@@ -77,13 +77,14 @@ def _place(folder: DataFolder, suite: str) -> Path:
     return folder.suite(suite) / "nights.jsonl"
 
 
-def close(spec: Spec, text: str, folder: DataFolder, ended: dict[str, Any] | State[Any]) -> None:
+def close(plan: Plan, text: str, folder: DataFolder, ended: dict[str, Any] | State[Any]) -> None:
     """Writes the night into the diary, and its page; what cannot be written is logged, and hides no result."""
+    spec = plan.spec
     try:
         alarm = ended.message or "it failed" if isinstance(ended, State) else ""
         found = ended.data if isinstance(ended, State) else None
         done = found.done if isinstance(found, AlarmRaised) else ended if isinstance(ended, dict) else {}
-        tonight = Night.of(baseline.record(spec, text, Store(folder.results)), alarm, done.get(FRESH, ()))
+        tonight = Night.of(baseline.record(plan, text, Store(folder.results)), alarm, done.get(FRESH, ()))
         before = diary(folder, spec.name)
         facts = {name: value for name, value in asdict(tonight).items() if name != "time"}
         facts[FRESH] = [row | {"log10_evidence": row["log10_evidence"][-1:]} for row in facts[FRESH]]

@@ -15,8 +15,7 @@ from bandana.flows.annexes.operations.prefect_history import History, old_histor
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.own_data import SECRET, pinned
-from bandana.flows.spec.plan import played_cells
+from bandana.flows.spec.plan import Plan
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.play import BENCHMARK, BOOK
 from bandana.flows.suites.work import evidence_of
@@ -183,7 +182,7 @@ def _present(folder: DataFolder, store: Store) -> tuple[set[str], list[str]]:
             continue
         try:
             spec = load_spec(suite / "spec.yaml")
-            for cell in played_cells(pinned(spec, folder.root) if (folder.root / SECRET).exists() else spec):
+            for cell in Plan.of(spec, folder.root).played:
                 found |= {_name(store.path(BENCHMARK, block.key)) for block in cell.blocks()}
                 if cell.is_private:
                     found.add(_name(evidence_of(cell, store)))

@@ -21,12 +21,11 @@ from bandana.flows.annexes.operations.clock import Times
 from bandana.flows.annexes.operations.fresh_nights import FRESH
 from bandana.flows.annexes.operations.service import end_with_service
 from bandana.flows.running.executors import Executor, Resources, task_runner
-from bandana.flows.running.settings import DataFolder
+from bandana.flows.running.settings import DataFolder, data_root
 from bandana.flows.running.store import write_whole
-from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.spec import Spec, load_spec, parse_spec, standing_alone
+from bandana.flows.spec.plan import Plan
+from bandana.flows.spec.spec import load_spec, parse_spec, standing_alone
 from bandana.flows.suites.audit_all import SUITE, audit_all_flow
 from bandana.flows.suites.suite import suite_flow
 
@@ -55,11 +54,12 @@ def nightly_benchmark(
       steps: any of benchmark, audit, gate, report, fresh; None for all but audit.
     """
     end_with_service()
-    checked, text = read_spec(spec)
+    plan, text = read_spec(spec, data_root(data))
     folder = DataFolder.open(data)
+    plan, checked = plan.bound(folder.root), plan.spec
     write_whole(folder.suite(checked.name) / "spec.yaml", standing_alone(checked, text).encode())
-    ended = suite_flow.fn(checked, text, str(folder.root), list(steps or NIGHTLY_STEPS))
-    nights.close(pinned(checked, folder.root), text, folder, ended)
+    ended = suite_flow.fn(plan, text, str(folder.root), list(steps or NIGHTLY_STEPS))
+    nights.close(plan, text, folder, ended)
     return ended
 
 
@@ -90,8 +90,12 @@ def weekly_audit(
     return audit_all_flow.fn(labels, effort, str(DataFolder.open(data).root))
 
 
-def read_spec(spec: str) -> tuple[Spec, str]:
-    """A spec and its text, from a path, or the built-in one; with its data checked.
+def read_spec(spec: str, root: Path) -> tuple[Plan, str]:
+    """The plan and the text of a spec, from a path, or of the built-in one; with its data checked.
+
+    Args:
+      spec: path of a YAML file, or `demo`.
+      root: the data folder.
 
     Raises:
       SpecError: see `bandana.flows.spec.spec.load_spec`.
@@ -102,9 +106,7 @@ def read_spec(spec: str) -> tuple[Spec, str]:
     else:
         checked = load_spec(Path(spec))
         text = Path(spec).read_text(encoding="utf-8")
-    for environment in environments_of(checked):
-        environment.check()
-    return checked, text
+    return Plan.of(checked, root), text
 
 
 def deployments(
@@ -117,7 +119,7 @@ def deployments(
     Raises:
       SpecError: a spec is wrong, or two have one name.
     """
-    read = [(spec if spec == DEMO else str(Path(spec).absolute()), read_spec(spec)[0]) for spec in specs]
+    read = [(spec if spec == DEMO else str(Path(spec).absolute()), read_spec(spec, Path(data))[0].spec) for spec in specs]
     names = [checked.name for _, checked in read]
     if twice := [name for name in names if names.count(name) > 1]:
         raise SpecError(f"two specs have the name {twice[0]!r}; each is scheduled under its own")

@@ -14,6 +14,7 @@ from bandana.flows.commands.options import USER_MISTAKE
 from bandana.flows.queries import explain
 from bandana.flows.spec.benchmark_folder import written_version
 from bandana.flows.spec.mistakes import SpecError
+from bandana.flows.spec.plan import Plan
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import audit_all, suite, tune
 
@@ -93,9 +94,9 @@ def test_check_says_who_asks_and_what_is_short_is_not_asked_about(write_spec, lo
 
 @pytest.mark.parametrize(("hours", "is_refused"), [(23.9, False), (24.1, True)])
 def test_a_day_is_the_limit_of_all_that_starts_together(hours, is_refused, write_spec, monkeypatch):
-    spec = load_spec(write_spec(horizon=10**12))
+    plan = Plan.of(load_spec(write_spec(horizon=10**12)))
     monkeypatch.setattr(explain, "explain", lambda *_: {"seconds": hours * 1200})
-    work = [Work(spec, ["benchmark"])] * 3
+    work = [Work(plan, ["benchmark"])] * 3
     if is_refused:
         with pytest.raises(SpecError, match=r"^x: about 24\.1 h of work on \d+ workers, by short trials"):
             agreement.ask("x", work, None, None, is_agreed=False)

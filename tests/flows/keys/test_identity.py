@@ -295,6 +295,7 @@ NOT_IN_KEYS = {
     "bandana.flows.keys.closure": "finds out what belongs to a key",
     "bandana.flows.keys.identity": "makes keys",
     "bandana.flows.spec.made_by": "finds out what belongs to a key",
+    "bandana.flows.spec.cell_checks": "refuses",
     "bandana.flows.spec.plan": "asks: what it asks for stands in the key by value",
     "bandana.flows.suites.play": "stores",
     "bandana.flows.suites.charges": "charges the budget book",

@@ -26,7 +26,7 @@ from bandana.flows.keys import checkout, machine, provenance, versions
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running.settings import is_anonymous
 from bandana.flows.running.store import Store
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import Plan, cells_of
 from bandana.flows.spec.spec import parse_spec
 from bandana.flows.suites.audit_report import write_document
 from bandana.flows.suites.play import BENCHMARK, benchmark_block
@@ -300,7 +300,7 @@ def test_a_copied_folder_makes_the_same_report_byte_by_byte(suite, tmp_path):
             shutil.copytree(tmp_path / "data" / "results", folder / "results")
             for path in (folder / "results").rglob("*.npz"):
                 os.utime(path, (1_000_000_000, 1_000_000_000))
-        found = assemble(spec, text, Store(folder / "results"))
+        found = assemble(Plan.of(spec), text, Store(folder / "results"))
         files = write_document(found, folder / "report", ("html", "pdf", "json"))
         written.append({kind: path.read_bytes() for kind, path in files.items()})
     assert written[0] == written[1]
@@ -309,7 +309,7 @@ def test_a_copied_folder_makes_the_same_report_byte_by_byte(suite, tmp_path):
 def test_a_report_names_the_software_that_computed_and_not_what_renders_it(suite, monkeypatch):
     """What is installed now does not stand beside numbers that it did not make, such as another NumPy of the same series."""
     spec, text, store = suite
-    before = assemble(spec, text, store)
+    before = assemble(Plan.of(spec), text, store)
     later = ".".join([*np.__version__.split(".")[:2], "987"])
     monkeypatch.setattr(np, "__version__", later)
     monkeypatch.setattr(versions, "version", lambda name: "9.8.7")
@@ -318,7 +318,7 @@ def test_a_report_names_the_software_that_computed_and_not_what_renders_it(suite
         read.cache_clear()
     try:
         assert Making().record(is_anonymous=False)["versions"]["numpy"] == later, "else this test could not fail"
-        after = assemble(spec, text, store)
+        after = assemble(Plan.of(spec), text, store)
         assert after == before
         assert not [word for word in (later, "9.8.7") if word in render_html(after)]
         assert after["provenance"]["makers"][0]["versions"]["numpy"] != later
@@ -333,7 +333,7 @@ def test_a_report_of_results_of_two_versions_lists_both_and_says_so(suite):
     times = {"began": "2026-12-24T09:00:00+00:00", "ended": "2026-12-24T09:05:00+00:00"}
     another = {"processor": "Another One", "commit": "ab" * 20, "is_clean": False, **times}
     restore(store, private, made_with(versions=own["versions"] | NEWER, **another))
-    found = assemble(spec, text, store)
+    found = assemble(Plan.of(spec), text, store)
     validate(found)
     counts = [(maker["versions"]["numpy"], maker["blocks"], maker["audits"]) for maker in found["provenance"]["makers"]]
     assert counts == [("9.8.7", 2, 1), (np.__version__, 2, 0)]
@@ -345,7 +345,7 @@ def test_a_report_of_results_of_two_versions_lists_both_and_says_so(suite):
     assert "2026-12-24 09:00 to 09:05 UTC" in page
     assert "processor: Another One" in page
     assert render_pdf(found).startswith(b"%PDF")
-    (single,) = audit_documents(spec, found).values()
+    (single,) = audit_documents(Plan.of(spec), found).values()
     assert [maker["versions"]["numpy"] for maker in single["provenance"]["makers"]] == ["9.8.7"]
     assert single["created"] == "2026-12-24T09:05:00+00:00"
     record = benchmark_record(private, summarize_cell(private, store))
@@ -357,7 +357,7 @@ def test_a_report_of_results_of_two_versions_lists_both_and_says_so(suite):
 def test_with_another_numpy_results_are_computed_again_and_each_report_is_true(suite, monkeypatch):
     """NumPy is replaced by another version, and put back: each report names the one that made its numbers, and it alone."""
     spec, text, store = suite
-    first = assemble(spec, text, store)
+    first = assemble(Plan.of(spec), text, store)
 
     def compute(version):
         monkeypatch.setattr(np, "__version__", version)
@@ -367,7 +367,7 @@ def test_with_another_numpy_results_are_computed_again_and_each_report_is_true(s
                 benchmark_block(block, store)
             if cell.is_private:
                 audit_cell(cell, store)
-        return assemble(spec, text, store)
+        return assemble(Plan.of(spec), text, store)
 
     installed = np.__version__
     try:
@@ -386,7 +386,7 @@ def test_results_that_do_not_say_are_shown_as_not_recorded(suite, how_many):
     spec, text, store = suite
     for cell in cells_of(spec)[-how_many:]:
         restore(store, cell, forgotten)
-    found = assemble(spec, text, store)
+    found = assemble(Plan.of(spec), text, store)
     validate(found)
     assert found["provenance"]["not_recorded"] == {"blocks": 2 * how_many, "audits": 1}
     assert (found["created"] is None) == (how_many == 2)
@@ -426,9 +426,9 @@ def test_a_report_without_names_leaves_out_those_that_are_stored(suite, monkeypa
     spec, text, store = suite
     for cell in cells_of(spec):
         restore(store, cell, made_with(user="ann-of-the-lab", host="machine-of-ann"))
-    assert "ann-of-the-lab" in json.dumps(assemble(spec, text, store))
+    assert "ann-of-the-lab" in json.dumps(assemble(Plan.of(spec), text, store))
     monkeypatch.setenv("BANDANA_ANONYMOUS", "1")
-    found = assemble(spec, text, Store(store.path("x", "y").parents[1]))
+    found = assemble(Plan.of(spec), text, Store(store.path("x", "y").parents[1]))
     assert "of-ann" not in json.dumps(found)
     assert "ann-of" not in json.dumps(found)
     assert "omitted" in dict(origin.facts(found["provenance"]))["user"]

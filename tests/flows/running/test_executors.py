@@ -22,7 +22,7 @@ from bandana.flows.running.executors import (
 )
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import cells_of, played_cells
+from bandana.flows.spec.plan import Plan, cells_of, played_cells
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import steps
 from bandana.flows.suites.step_flows import benchmark
@@ -162,7 +162,7 @@ def play(prefect_server, write_spec, tmp_path, monkeypatch):
         monkeypatch.setattr("bandana.flows.running.executors._RETRY_DELAYS", [0.01])
         spec = load_spec(write_spec(**changes))
         DataFolder.open(tmp_path / "data")
-        benchmark(spec, str(tmp_path / "data"))
+        benchmark(Plan.of(spec), str(tmp_path / "data"))
         return spec
 
     return start
@@ -229,5 +229,7 @@ def test_a_cell_does_not_carry_its_data_to_the_workers(write_spec, tmp_path):
 
 def test_a_worker_of_a_pool_imports_where_the_tasks_are_defined():
     """Before it is asked for one: the first tasks would wait for imports of seconds, each in its own worker."""
-    runner = task_runner(Resources(executor=Executor.PROCESSES, workers=2), Executor.LOCAL, "bandana.flows.suites.step_flows")
+    runner = task_runner(
+        Resources(executor=Executor.PROCESSES, workers=2), Executor.LOCAL, "bandana.flows.suites.step_flows"
+    )
     assert runner._initializer.args == ("bandana.flows.suites.step_flows",)

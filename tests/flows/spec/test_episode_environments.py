@@ -24,7 +24,7 @@ from bandana.flows.cli import app
 from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import Plan, cells_of
 from bandana.flows.spec.schema import json_schema
 from bandana.flows.spec.spec import parse_spec
 from bandana.flows.suites.audit_report import write_document
@@ -220,7 +220,7 @@ def reported(tmp_path_factory):
                 benchmark_block(block, store)
             if cell.is_private:
                 audit_cell(cell, store)
-        document = assemble(spec, TEXT, store) | {"regressions": None}
+        document = assemble(Plan.of(spec), TEXT, store) | {"regressions": None}
         files = write_document(document, folder / "report", ("html", "json"))
     return document, files["html"].read_text()
 

@@ -10,7 +10,7 @@ from small_spec import SMALL
 
 from bandana.flows.queries.explain import explain
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import Plan, cells_of
 from bandana.flows.spec.spec import load_spec, parse_spec
 
 _LAUGHS = "l0: &l0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -204,7 +204,7 @@ def test_the_most_blocks_of_a_cell_are_explained_in_little_memory():
     text = SMALL.replace("replications: 6", "replications: 100000000").replace("block_size: 4", "block_size: 10000")
     tracemalloc.start()
     try:
-        found = explain(parse_spec(text, "spec", Path()), ["benchmark", "audit", "report"], None)
+        found = explain(Plan.of(parse_spec(text, "spec", Path())), ["benchmark", "audit", "report"], None)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -18,7 +18,7 @@ from bandana.flows.spec import own_data
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import SECRET, pinned
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import Plan, cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import replicates
 from bandana.flows.suites.play import BENCHMARK, benchmark_block
@@ -197,10 +197,12 @@ def test_a_run_reads_the_file_once_and_all_its_steps_work_on_that_content(load, 
 def test_a_flow_hands_the_bound_spec_on(load, root):
     from bandana.flows.suites.step_flows import benchmark_flow
 
-    spec = pinned(load(ONE), root)
-    given = benchmark_flow.validate_parameters({"spec": spec, "data": str(root)})
-    assert given["spec"].environment[0].pin == spec.environment[0].pin
-    assert "pin" not in yaml.safe_dump(spec.model_dump(mode="json"))
+    plan = Plan.of(load(ONE)).bound(root)
+    given = benchmark_flow.validate_parameters({"plan": plan, "data": str(root)})["plan"]
+    assert given is plan
+    assert given.spec.environment[0].pin is not None
+    assert benchmark_flow.serialize_parameters({"plan": plan})["plan"] == {"spec": plan.spec.model_dump(mode="json")}
+    assert "pin" not in yaml.safe_dump(plan.spec.model_dump(mode="json"))
 
 
 def test_runs_that_start_at_once_agree_on_one_secret(tmp_path, monkeypatch):

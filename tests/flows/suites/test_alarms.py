@@ -7,7 +7,7 @@ import yaml
 
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import Plan, cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import baseline
 from bandana.flows.suites.alarms import (
@@ -118,7 +118,9 @@ def test_a_failed_audit_fails_the_run_after_its_report(prefect_server, write_spe
     )
     path = write_spec(name="Alarming")
     folder = DataFolder.open(tmp_path / "data")
-    done = bandana.flows.suites.suite.suite(load_spec(path), path.read_text(), str(folder.root), ["audit", "report"])
+    done = bandana.flows.suites.suite.suite(
+        Plan.of(load_spec(path)), path.read_text(), str(folder.root), ["audit", "report"]
+    )
     assert steps == ["audit", "report"]
     assert done["alarm"] == "1 of 2 audits did not pass"
     assert done["files"] == {"html": "/data/report.html"}
@@ -145,16 +147,16 @@ def test_the_gate_fails_a_run_that_is_worse_than_its_baseline(prefect_server, wr
     for cell in cells_of(spec):
         for block in cell.blocks():
             benchmark_block(block, store)
-    done = bandana.flows.suites.suite.suite(spec, path.read_text(), str(folder.root), ["gate"])
+    done = bandana.flows.suites.suite.suite(Plan.of(spec), path.read_text(), str(folder.root), ["gate"])
     assert done["alarm"] is None
     assert "no baseline yet" in done["gate"]["notes"][0]
     assert _last_run(folder)["state"]["type"] == "COMPLETED"
-    tree = json.loads(baseline.record(spec, "", store).to_json())
+    tree = json.loads(baseline.record(Plan.of(spec), "", store).to_json())
     for cell in tree["cells"]:
         for name in ("value", "standard_error", "low", "high"):
             cell["regret"]["final"][name] /= 4
     baseline.write(baseline.place_of(spec, folder), Baseline.model_validate(tree))
-    done = bandana.flows.suites.suite.suite(spec, path.read_text(), str(folder.root), ["gate"])
+    done = bandana.flows.suites.suite.suite(Plan.of(spec), path.read_text(), str(folder.root), ["gate"])
     assert done["alarm"] == "2 of 2 comparisons are worse than the baseline"
     assert _last_run(folder)["state"]["type"] == "FAILED"
 

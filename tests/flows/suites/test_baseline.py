@@ -12,7 +12,7 @@ from scipy import stats
 from bandana.audits.evidence import recompute
 from bandana.flows.running.store import Store
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import Plan, cells_of
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites import baseline
 from bandana.flows.suites.baseline import Audited, Baseline, CellFacts, Estimate
@@ -155,7 +155,7 @@ def small(tmp_path_factory):
 
 def test_a_recorded_baseline_reads_back_and_holds_the_numbers(small, tmp_path):
     spec, store = small
-    found = baseline.record(spec, "text", store)
+    found = baseline.record(Plan.of(spec), "text", store)
     baseline.write(tmp_path / "b.json", found)
     assert baseline.read(tmp_path / "b.json") == found
     twin, private = found.cells
@@ -175,7 +175,7 @@ def test_a_recorded_baseline_reads_back_and_holds_the_numbers(small, tmp_path):
 
 def test_a_baseline_held_against_itself_passes(small):
     spec, store = small
-    found = baseline.record(spec, "text", store)
+    found = baseline.record(Plan.of(spec), "text", store)
     rows, notes = compare(found, found)
     assert [row["is_worse"] for row in rows] == [False] * 3
     assert not notes
@@ -183,12 +183,12 @@ def test_a_baseline_held_against_itself_passes(small):
 
 def test_half_the_regret_in_the_baseline_fails(small):
     spec, store = small
-    tree = json.loads(baseline.record(spec, "text", store).to_json())
+    tree = json.loads(baseline.record(Plan.of(spec), "text", store).to_json())
     for cell in tree["cells"]:
         final = cell["regret"]["final"]
         for name in ("value", "standard_error", "low", "high"):
             final[name] /= 4
-    worse = _worse(Baseline.model_validate(tree), baseline.record(spec, "text", store))
+    worse = _worse(Baseline.model_validate(tree), baseline.record(Plan.of(spec), "text", store))
     assert {row["label"] for row in worse} == {"ucb", "adar-ucb tight eps=1"}
 
 
@@ -204,7 +204,7 @@ def test_what_a_private_table_holds_stands_in_no_baseline(tmp_path, small_text):
         for cell in cells_of(spec):
             for block in cell.blocks():
                 benchmark_block(block, store)
-        texts[bool(public)] = baseline.record(spec, "", store)
+        texts[bool(public)] = baseline.record(Plan.of(spec), "", store)
     assert not texts[False].cells
     assert [cell.regret is not None for cell in texts[True].cells] == [True, True]
     # The same rows in another order: another file, and no hash of it to tell them apart by.
@@ -213,7 +213,7 @@ def test_what_a_private_table_holds_stands_in_no_baseline(tmp_path, small_text):
     for cell in cells_of(load_spec(tmp_path / "spec.yaml")):
         for block in cell.blocks():
             benchmark_block(block, store)
-    assert baseline.record(load_spec(tmp_path / "spec.yaml"), "", store).cells[0].regret.setting == setting
+    assert baseline.record(Plan.of(load_spec(tmp_path / "spec.yaml")), "", store).cells[0].regret.setting == setting
 
 
 def test_a_public_table_is_known_by_its_rows(tmp_path, small_text):

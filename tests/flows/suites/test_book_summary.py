@@ -9,7 +9,7 @@ from bandana.audits.reporting import validate
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import Store
 from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import played_cells
+from bandana.flows.spec.plan import Plan, played_cells
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.book_summary import books_of
 from bandana.flows.suites.play import benchmark_block
@@ -54,7 +54,7 @@ def epsilon_of(*mus):
 def test_all_runs_stand_beside_those_of_the_suite_and_its_most_costly_cell(played):
     folder, specs = played
     spec, text = specs[1]
-    document = assemble(spec, text, Store(folder.results))
+    document = assemble(Plan.of(spec), text, Store(folder.results))
     validate(document)
     (found,) = document["books"]
     assert (found["environment"], found["name"], found["problem"]) == ("people.csv", "trial", None)
@@ -76,7 +76,7 @@ def test_a_book_that_cannot_be_read_is_named_with_the_reason(played, tmp_path):
         assert books_of(specs[0][0], is_played=False) == [], "nobody opened it yet"
         assert found["spent"] is None
         assert "does not exist" in found["problem"]
-        validate(assemble(*specs[0], Store(folder.results)))
+        validate(assemble(Plan.of(specs[0][0]), specs[0][1], Store(folder.results)))
     finally:
         aside.rename(place)
 

@@ -21,7 +21,7 @@ from bandana.flows.running.side_by_side import Workers
 from bandana.flows.running.store import Store
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import cells_of, played_cells
+from bandana.flows.spec.plan import Plan, cells_of, played_cells
 from bandana.flows.spec.spec import load_spec, standing_alone
 from bandana.flows.suites import replicates, steps
 from bandana.flows.suites.charges import check_affords
@@ -125,13 +125,17 @@ def test_replications_cells_and_suites_over_the_same_rows_compose_and_disjoint_u
     assert spent(environment={"rows": [100, 200]}, horizon=100, name="both") == pytest.approx(of(15), rel=1e-3)
 
 
+def books_said(spec, data):
+    return explain(Plan.of(spec, data), ["benchmark"], data)["books"]
+
+
 def test_a_grid_is_refused_as_a_whole_before_any_work(write, folder):
     path = write(epsilon=[0.01 * i for i in range(1, 9)])
     blocks = blocks_of(path, folder)
     with pytest.raises(BookError, match="out of budget: 16 blocks of 8 cells of night would cost epsilon"):
         check_affords(blocks)
     with pytest.raises(BookError, match="nothing was drawn"), Workers(1) as pool:
-        steps.benchmark(pinned(load_spec(path), folder.root), folder, pool)
+        steps.benchmark(Plan.of(load_spec(path)).bound(folder.root), folder, pool)
     assert book_of(folder).entries() == []
     assert Store(folder.results).sizes(BENCHMARK) == {}
     check_affords(blocks[:4])
@@ -277,14 +281,14 @@ def test_check_shows_what_a_run_may_spend_and_makes_no_book(write, folder):
     alone = GaussianDP(MU * (1 + 2.0**-10) * np.sqrt(3)).epsilon_at(1e-6)
     said = f"book trial: spent 0 of epsilon 3 at delta 1e-06; 2 blocks of 1 cell of night may raise it to {alone:.4g}"
     for data in (None, folder.root):
-        assert explain(load_spec(path), ["benchmark"], data)["books"] == [said]
+        assert books_said(load_spec(path), data) == [said]
     assert not folder.book("trial").exists()
     for block in blocks_of(path, folder):
         benchmark_block(block, Store(folder.results))
-    assert explain(load_spec(path), ["benchmark"], folder.root)["books"] == [], "nothing is left to play"
-    (line,) = explain(load_spec(write(epsilon=2, seed=8)), ["benchmark"], folder.root)["books"]
+    assert books_said(load_spec(path), folder.root) == [], "nothing is left to play"
+    (line,) = books_said(load_spec(write(epsilon=2, seed=8)), folder.root)
     assert line.endswith(", which is refused")
-    (line,) = explain(load_spec(write(book="new", budget=None, seed=9)), ["benchmark"], folder.root)["books"]
+    (line,) = books_said(load_spec(write(book="new", budget=None, seed=9)), folder.root)
     assert line == "book new does not exist yet, and the spec gives no budget"
 
 
@@ -299,7 +303,7 @@ def test_a_report_shows_what_all_runs_have_spent(write, folder):
         blocks_of_suite = blocks_of(path, folder)
         for block in blocks_of_suite:
             benchmark_block(block, Store(folder.results))
-        document = assemble(pinned(load_spec(path), folder.root), path.read_text(), Store(folder.results))
+        document = assemble(Plan.of(pinned(load_spec(path), folder.root)), path.read_text(), Store(folder.results))
         validate(json.loads(json.dumps(document, allow_nan=False)))
         return document
 

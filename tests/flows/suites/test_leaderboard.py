@@ -22,9 +22,9 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.side_by_side import Workers
 from bandana.flows.running.store import Store
 from bandana.flows.spec.aims import Aim, aim_of
-from bandana.flows.spec.benchmark_folder import audit_specs, audited, left_to_the_whole, read, written_version
+from bandana.flows.spec.benchmark_folder import audit_plans, audited, left_to_the_whole, read, written_version
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import cells_of, played_cells
+from bandana.flows.spec.plan import Plan, cells_of, played_cells
 from bandana.flows.suites import leaderboard, measures, steps
 
 ROOT = Path(__file__).parents[3]
@@ -80,9 +80,9 @@ def play(benchmark, data, *, has_audits=False):
     folder = DataFolder.open(data)
     with Workers(1) as pool:
         for problem in benchmark.problems:
-            steps.benchmark(problem.spec, folder, pool)
+            steps.benchmark(problem.plan, folder, pool)
         if has_audits:
-            steps.audit(audited(benchmark.problems[0], set(), is_quick=True), folder, pool)
+            steps.audit(Plan.of(audited(benchmark.problems[0], set(), is_quick=True)), folder, pool)
     return leaderboard.assemble(benchmark, Store(folder.results), "bandana leaderboard tiny")
 
 
@@ -128,8 +128,8 @@ def test_the_page_says_with_what_confidence_all_its_audits_hold(board):
 
 
 def test_all_audits_of_the_shipped_benchmark_hold_together_with_95_percent():
-    specs = audit_specs(read(ROOT / "experiments" / "benchmark"))
-    cells = [cell for spec in specs for cell in cells_of(spec) if cell.is_private]
+    plans = audit_plans(read(ROOT / "experiments" / "benchmark"))
+    cells = [cell for plan in plans for cell in plan.private]
     assert sum(1 - cell.audit.confidence for cell in cells) <= 0.05
 
 

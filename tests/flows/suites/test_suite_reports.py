@@ -10,7 +10,7 @@ from small_spec import SMALL
 from bandana.audits.reporting import validate
 from bandana.flows.running.store import Store
 from bandana.flows.spec.deployment import DeploymentSpec
-from bandana.flows.spec.plan import cells_of
+from bandana.flows.spec.plan import Plan, cells_of
 from bandana.flows.spec.spec import parse_spec, standing_alone
 from bandana.flows.suites.audit_report import FORMATS, write_document
 from bandana.flows.suites.play import benchmark_block
@@ -39,7 +39,7 @@ def suite(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def document(suite):
-    found = assemble(*suite)
+    found = assemble(Plan.of(suite[0]), *suite[1:])
     validate(json.loads(json.dumps(found, allow_nan=False)))
     return found
 
@@ -89,7 +89,7 @@ def test_each_audit_has_a_power_curve_through_its_smallest_factor(document):
 
 def test_each_audit_is_a_document_of_its_own(suite, document):
     spec = suite[0]
-    singles = audit_documents(spec, document)
+    singles = audit_documents(Plan.of(spec), document)
     assert [f"audits/{name}.html" for name in singles] == [entry["path"] for entry in document["related"]]
     for entry, single in zip(document["audits"], singles.values(), strict=True):
         validate(single)
@@ -115,19 +115,19 @@ def test_a_report_names_files_and_not_where_they_lie(tmp_path):
     again = standing_alone(spec, text)
     assert yaml.safe_load(again)["environment"]["path"] == str(folder / "people.csv")
     for written in (text, again):
-        shown = assemble(parse_spec(written, "small.yaml", folder), written, store)["spec"]
+        shown = assemble(Plan.of(parse_spec(written, "small.yaml", folder)), written, store)["spec"]
         assert "people.csv" in shown
         assert "home of" not in shown
 
 
 def test_the_same_results_make_the_same_document(suite, document):
-    assert assemble(*suite) == document
+    assert assemble(Plan.of(suite[0]), *suite[1:]) == document
 
 
 def test_links_lead_to_a_format_that_is_written(suite):
     spec, text, store = suite
     only = spec.model_copy(update={"report": spec.report.model_copy(update={"formats": ["json", "pdf"]})})
-    found = assemble(only, text, store)
+    found = assemble(Plan.of(only), text, store)
     assert all(entry["path"].endswith(".pdf") for entry in found["related"])
 
 
@@ -169,7 +169,7 @@ def test_environments_name_whose_data_they_are(document):
 def test_declaring_a_deployment_changes_the_report_and_no_number(suite, document):
     spec, text, store = suite
     declared = DeploymentSpec(curator="An office", purpose="Reminders", people=400)
-    found = assemble(spec.model_copy(update={"deployment": declared}), text, store)
+    found = assemble(Plan.of(spec.model_copy(update={"deployment": declared})), text, store)
     validate(json.loads(json.dumps(found, allow_nan=False)))
     assert found["deployment"]["curator"] == "An office"
     assert found["deployment"]["retention"] is None

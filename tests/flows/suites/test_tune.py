@@ -16,7 +16,7 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.side_by_side import Workers
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import cells_of, played_cells
+from bandana.flows.spec.plan import Plan, cells_of, played_cells
 from bandana.flows.spec.spec import load_spec, standing_alone
 from bandana.flows.spec.tuned import Tried, Tuned, choose, question, seed_of_tuning, text_of
 from bandana.flows.suites import steps
@@ -157,6 +157,10 @@ def private(tmp_path):
     return written, DataFolder.open(tmp_path / "data")
 
 
+def trials_of(spec, folder):
+    return {value: Plan.of(spec.with_trial(value), folder.root) for value in spec.tuning.values}
+
+
 def test_a_tuning_on_private_rows_is_charged_with_its_choices_and_shows_no_regret(private, monkeypatch):
     written, folder = private
     with Workers(1) as pool:
@@ -167,7 +171,7 @@ def test_a_tuning_on_private_rows_is_charged_with_its_choices_and_shows_no_regre
 
 def _check_private_tuning(written, folder):
     spec = written()
-    done = tune(spec, str(folder.root))
+    done = tune(spec, trials_of(spec, folder), str(folder.root))
     state = BudgetBook(str(folder.book("people"))).state()
     choices = [charge for charge in state.charges if charge.facts["cell"].startswith("choice of beta for ")]
     assert [dict(charge.events) for charge in choices] == [{BoundedRangeEvent(0.5 * (1 + 1e-12)): 1}] * 2
@@ -176,7 +180,7 @@ def _check_private_tuning(written, folder):
     assert set(done.chosen.values()) <= {3.5, 4, 5}
     assert "exponential mechanism with epsilon 0.5" in done.rule
     assert {(each.mean, each.low, each.high) for each in done.tried["adar-ucb tight eps=0.001"]} == {(None, None, None)}
-    again = tune(spec, str(folder.root))
+    again = tune(spec, trials_of(spec, folder), str(folder.root))
     assert again == done, "a choice that was drawn stays"
     assert len(BudgetBook(str(folder.book("people"))).entries()) == len(state.entries)
     assert {cell.settings.parameters["beta"] for cell in cells_of(pinned(spec, folder.root))} == set(done.chosen.values())
@@ -184,8 +188,9 @@ def _check_private_tuning(written, folder):
 
 def test_trials_and_choices_are_refused_as_a_whole(private):
     written, folder = private
+    spec = written(budget=0.6)
     with pytest.raises(BookError, match=r"out of budget: .* nothing was drawn"):
-        tune(written(budget=0.6), str(folder.root))
+        tune(spec, trials_of(spec, folder), str(folder.root))
     assert not folder.results.exists()
     assert BudgetBook(str(folder.book("people"))).entries() == []
 

@@ -15,7 +15,7 @@ from http_answers import answering
 from bandana.flows.annexes.operations.alerts import check, longest_gap
 from bandana.flows.spec.mistakes import SpecError
 
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).parents[4]
 
 PROGRAM = """
 import sys, uuid
