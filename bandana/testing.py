@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from bandana.audits.external.releases.watch import WatchedRelease
+    from bandana.audits.external.watch import WatchedRelease
 
 __all__ = ["SuiteBudget", "assert_private", "private"]
 
@@ -81,11 +81,11 @@ def assert_private(
     Raises:
       AssertionError: the claim is refuted, or the data seed generators.
       ClaimError: the claim cannot be read.
-      BrokenRelease: the function cannot be called; of a bandit BrokenFunction or ProtocolError.
+      BrokenSubject: the function cannot be called; of a bandit also ProtocolError.
     """
     from bandana.audits.claims import parse
-    from bandana.audits.external.releases.bandits import prepared
-    from bandana.audits.external.releases.watch import watch
+    from bandana.audits.external.subject import prepared
+    from bandana.audits.external.watch import watch
     from bandana.privacy_core import Interval
 
     __tracebackhide__ = True

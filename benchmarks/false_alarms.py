@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import binom
 
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.audits.external.releases.audit import Samples, examine
+from bandana.audits.external.release import Samples, examine
 from bandana.audits.neighbors.pairs import canary_pairs
 from bandana.audits.outcome import MU, Effort
 from bandana.audits.plan import plan_bounds

@@ -29,8 +29,9 @@ from bandana.algorithms.rl.linear_mdp.forms import LSVI
 from bandana.algorithms.run import run
 from bandana.audits.audit import audit
 from bandana.audits.claims import parse
-from bandana.audits.external.black_box import examine, screened_by
+from bandana.audits.external.black_box import examine
 from bandana.audits.external.drawn import Menu
+from bandana.audits.external.drawn_bounds import screened_by
 from bandana.audits.external.plays import even_table
 from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.neighbors.pairs import canary_pairs

@@ -9,46 +9,41 @@ independent, and assume nothing about its noise.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
 
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table
 from bandana.algorithms.environments.tables import RewardTable
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.ties import first_largest
-from bandana.audits.bounds import methods, power
+from bandana.audits.bounds import power
 from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import ClaimError, Quantity
 from bandana.audits.coverage import Coverage
-from bandana.audits.external.drawn import Menu, draw
-from bandana.audits.external.drawn_bounds import Screened, measure_drawn
+from bandana.audits.external.bounds import LEAST, Contender, check_calls, most_promising, promised, rarest_event
+from bandana.audits.external.drawn import BLOCK, Menu, draw
+from bandana.audits.external.drawn_bounds import Screened, screened_by
 from bandana.audits.external.function_faults import planted_faults
-from bandana.audits.external.plays import BrokenFunction, Play, play_rewards, play_rows
-from bandana.audits.external.releases.audit import rarest_event
+from bandana.audits.external.plays import Play, Shape, play_rewards, play_rows
 from bandana.audits.external.trees import learn_trees
 from bandana.audits.neighbors.candidates import Candidate, candidate_pairs, reward_changes
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import ACTIONS, SAMPLING, Effort, Outcome, StatedBound, TriedControl
 from bandana.audits.plan import PlannedBound, levels
-from bandana.audits.replays.classifiers import features, learn_codes, learn_logistic, learn_stumps, signs_at, telling_cut
-from bandana.audits.replays.measure import Measurement, rounded, state
+from bandana.audits.replays.classifiers import features, learn_codes, learn_logistic, learn_stumps, with_signs
+from bandana.audits.replays.measure import Measurement, rounded
 from bandana.audits.searches.lines import LinesRun
 from bandana.audits.searches.sampling import too_few
 from bandana.privacy_core import Interval, Relation, TrustModel
 
-BLOCK = 4096
-_DEPENDENT = 1e-9
 _NOTED_SECONDS = 2.0
 
 
-@dataclass(frozen=True)
-class Played:
+class Played(NamedTuple):
     """Replays of one side.
 
     Attributes:
@@ -58,9 +53,6 @@ class Played:
 
     actions: IntArray
     block: IntArray
-
-    def __getitem__(self, rows: slice) -> Played:
-        return Played(self.actions[rows], self.block[rows])
 
 
 def replay(play: Play, table: Table, n_replays: int, seed: np.random.SeedSequence) -> Played:
@@ -105,31 +97,16 @@ def _trees(data: IntArray, neighbor: IntArray, record: int) -> Scorer:
 # --- the audit -----------------------------------------------------------------------------------------------------
 
 
-def promised(data: FloatArray, neighbor: FloatArray, quantity: Quantity, level: float, seed: int) -> float:
-    """The bound that a score promises on the replays which choose between scores."""
+def _chosen(
+    scorers: dict[str, Scorer], data: IntArray, neighbor: IntArray, quantity: Quantity, level: float, seed: int
+) -> Contender:
+    """The score that promises most on runs that it was not learned from; for epsilon also the sign of each."""
     method, parameters = method_of(quantity, seed, is_learned=True)
-    return methods.bound(method, rounded(data), rounded(neighbor), level, **parameters)
-
-
-def _most_promising(
-    held: Mapping[str, Sequence[FloatArray]], quantity: Quantity, level: float, seed: int
-) -> tuple[str, float | None]:
-    """The score that promises most, the first of equals; with a cut where its sign alone promises more.
-
-    Args:
-      held: name -> scores of the data set and of the neighbor, which nothing was learned from.
-      quantity: what is bounded; signs serve epsilon alone, see `telling_cut`.
-      level: of the bound.
-      seed: of the bound.
-    """
-    candidates: list[tuple[str, float | None]] = [(name, None) for name in held]
-    if quantity.name == "epsilon":
-        candidates += [(name, telling_cut(*scores)) for name, scores in held.items()]
-    worth = []
-    for name, cut in candidates:
-        data, neighbor = (signs_at(side, cut) for side in held[name])
-        worth.append(promised(data, neighbor, quantity, level, seed))
-    return candidates[first_largest(np.array(worth))]
+    signs = with_signs(scorers, data, neighbor) if quantity.name == "epsilon" else {}
+    return most_promising([
+        Contender(name, scorer, method, parameters, promised(scorer(data), scorer(neighbor), quantity, level, seed))
+        for name, scorer in (scorers | signs).items()
+    ])  # fmt: skip
 
 
 def measure(play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n_pairs: int | None = None) -> Measurement:
@@ -143,11 +120,11 @@ def measure(play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n
       n_pairs: how many pairs share the failure probability, where it is not the number of those given.
 
     Raises:
-      BrokenFunction: see `play_rows`, or the replays of a call are not independent.
+      BrokenSubject: see `play_rows`, or the replays of a call are not independent.
     """
     main, rest, _ = levels(effort.confidence, n_pairs or len(pairs))
     own, epsilon = Quantity.of(claim.stated), Quantity("epsilon", effort.delta)
-    found: list[StatedBound] = []
+    stated: list[StatedBound] = []
     scores: dict[str, tuple[FloatArray, FloatArray]] = {}
     seeds = np.random.SeedSequence(effort.seed, spawn_key=(3,)).spawn(2 * len(pairs))
     half, quarter = effort.replays // 2, effort.replays // 4
@@ -155,38 +132,19 @@ def measure(play: Play, pairs: tuple[Pair, ...], claim: Claim, effort: Effort, n
         sides = [replay(play, table, effort.replays, seeds[2 * index + side])
                  for side, table in enumerate((pair.data, pair.neighbor))]  # fmt: skip
         scorers = learn(sides[0].actions[:quarter], sides[1].actions[:quarter], pair.record, pair.data.n_actions)
-        held = {name: [scorer(side.actions[quarter:half]) for side in sides] for name, scorer in scorers.items()}
+        held, held_n = (side.actions[quarter:half] for side in sides)
         for quantity, level in ((own, main), (epsilon, rest)):
-            name, cut = _most_promising(held, quantity, level, effort.seed)
-            test = tuple(rounded(signs_at(scorers[name](side.actions[half:]), cut)) for side in sides)
-            name = name if cut is None else f"sign of {name}"
-            for side, score in zip(sides, test, strict=True):
-                _check_independence(score, side.block[half:])
-            key = f"{name.replace(' ', '_')}{index}"
-            scores[key] = (test[0], test[1])
-            planned = PlannedBound(ACTIONS, quantity, 1.0)
-            found.append(state(planned, name, pair, scores[key], key, level, effort))
-    return Measurement(tuple(found), scores)
+            chosen = _chosen(scorers, held, held_n, quantity, level, effort.seed)
+            key = f"{chosen.name.replace(' ', '_')}{index}"
+            data, neighbor = (rounded(chosen.scorer(side.actions[half:])) for side in sides)
+            for side, score in zip(sides, (data, neighbor), strict=True):
+                check_calls(score, side.block[half:])
+            scores[key] = data, neighbor
+            stated.append(chosen.state(ACTIONS, pair.description, quantity, level, scores[key], key))
+    return Measurement(tuple(stated), scores)
 
 
-def _check_independence(scores: FloatArray, block: IntArray) -> None:
-    """Refuses replays of one call that resemble each other more than those of different calls, p below 1e-9."""
-    finite = np.where(np.isfinite(scores), scores, np.sign(scores) * 1e6)
-    names, which = np.unique(block, return_inverse=True)
-    sizes = np.bincount(which)
-    variance = float(finite.var())
-    if len(names) < 2 or variance <= 0:
-        return
-    means = np.bincount(which, weights=finite) / sizes
-    between = float((sizes * (means - finite.mean()) ** 2).sum() / variance)
-    if float(chi2.sf(between, len(names) - 1)) < _DEPENDENT:
-        raise BrokenFunction(
-            "the replicates of one call resemble each other more than those of other calls: they share noise, so that they "
-            "are not independent replays; draw noise of shape (n_reps, ...)"
-        )
-
-
-def tried_pairs(shape: tuple[int, int], span: Interval, records: tuple[int, ...], seed: int, outside: bool) -> list[Pair]:
+def tried_pairs(shape: Shape, span: Interval, records: tuple[int, ...], seed: int, outside: bool) -> list[Pair]:
     """Pairs worth a pilot: `candidate_pairs`, and each record to the middle and, if asked for, far outside of the range."""
     n_rounds, n_arms = shape
     changes = [
@@ -229,7 +187,7 @@ def find_pairs(play: Play, tried: list[Pair], seed: int, n_replays: int = 2048, 
 _PART, _FEWEST_OF_PART = 4, 4000
 
 
-def _caught(play: Play, menu: Menu, shape: tuple[int, int], claim: Claim, effort: Effort, key: int) -> float:
+def _caught(play: Play, menu: Menu, shape: Shape, claim: Claim, effort: Effort, key: int) -> float:
     """What is measured of a planted fault: on a part of the replays, and on all of them where that is too little."""
     quantity, worst = Quantity.of(claim.stated), 0.0
     for part in (_PART, 1):
@@ -237,33 +195,13 @@ def _caught(play: Play, menu: Menu, shape: tuple[int, int], claim: Claim, effort
             continue
         tried = replace(effort, replays=effort.replays // part)
         limit = quantity.limit(claim.stated)
-        worst = max(worst, screened_by(play, menu, shape, claim, tried, key, enough=limit).measurement.lower(quantity))
+        worst = max(worst, screened_by(play, menu, shape, claim, tried, key=key, enough=limit).measurement.lower(quantity))
         if worst > limit:
             break
     return worst
 
 
-def screened_by(
-    play: Play,
-    menu: Menu,
-    shape: tuple[int, int],
-    claim: Claim,
-    effort: Effort,
-    key: int = 0,
-    block: int = BLOCK,
-    enough: float = math.inf,
-) -> Screened:
-    """What a batch of runs on drawn rewards shows; see `drawn_bounds.measure_drawn`."""
-    level = levels(effort.confidence, 1)[2]
-    return measure_drawn(
-        lambda rewards, seed: play_rewards(play, rewards, seed), menu, shape, claim, effort, level, block=block, key=key,
-        check=_check_independence, enough=enough,
-    )  # fmt: skip
-
-
-def planted_and_searched(
-    play: Play, menu: Menu, shape: tuple[int, int], claim: Claim, effort: Effort
-) -> tuple[TriedControl, ...]:
+def planted_and_searched(play: Play, menu: Menu, shape: Shape, claim: Claim, effort: Effort) -> tuple[TriedControl, ...]:
     """Each planted fault, and whether the audit catches it; see `examine`."""
     quantity, span, tried = Quantity.of(claim.stated), Interval(menu.low, menu.high), []
     limit = quantity.limit(claim.stated)
@@ -306,7 +244,7 @@ def examine(
     Raises:
       ClaimError: a claim of local privacy.
       ValueError: a canary in the last round, after which nothing is played.
-      BrokenFunction: see `measure`.
+      BrokenSubject: see `measure`.
     """
     check_trust(claim)
     if late := [pair for pair in pairs if pair.record > pair.data.n_users - 2]:
@@ -343,9 +281,9 @@ def examine(
     )
 
 
-def _coverage(menu: Menu, shape: tuple[int, int], quantity: Quantity, limit: float, effort: Effort) -> Coverage:
+def _coverage(menu: Menu, shape: Shape, quantity: Quantity, limit: float, effort: Effort) -> Coverage:
     """What runs on drawn rewards cover: every record, each value of the menu, and events that are not too rare."""
-    level, n_bound = levels(effort.confidence, 1)[2], max(100, effort.replays // 4)
+    level, n_bound = levels(effort.confidence, 1)[2], max(LEAST, effort.replays // 4)
     rarest = rarest_event(quantity, limit, effort.seed, level, effort.replays, n_bound)
     return Coverage(
         views=("actions",),
@@ -357,7 +295,7 @@ def _coverage(menu: Menu, shape: tuple[int, int], quantity: Quantity, limit: flo
     )
 
 
-def _never_run(play: Play, menu: Menu, shape: tuple[int, int], seed: int, file: Path | None) -> tuple[str, ...]:
+def _never_run(play: Play, menu: Menu, shape: Shape, seed: int, file: Path | None) -> tuple[str, ...]:
     """Lines of the function's file that no run on drawn rewards reaches, of 256 runs under 16 seeds."""
     root = np.random.SeedSequence(seed, spawn_key=(14,))
     with LinesRun(file, _NOTED_SECONDS) as lines:

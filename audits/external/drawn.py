@@ -21,6 +21,8 @@ from bandana.privacy_core import Interval
 BEYOND = 4.0
 """How far outside of the range a reward may lie, in widths of it; a little outside is a hundredth of that."""
 _MOST_CONSTANTS = 6
+BLOCK = 4096
+"""Runs of one call, at most."""
 
 
 @dataclass(frozen=True)

@@ -5,23 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import FloatArray, IntArray
-from bandana.algorithms.ties import first_largest
 from bandana.audits.bounds import methods
 from bandana.audits.bounds.methods import bounds_on
 from bandana.audits.claims import Quantity
-from bandana.audits.external.drawn import Drawn, Menu, draw
-from bandana.audits.external.drawn_scores import learn
-from bandana.audits.external.screening import Suspect, screen
-from bandana.audits.outcome import ACTIONS, DRAWN, Effort, StatedBound
+from bandana.audits.external.bounds import LEAST, WARY, Contender, check_calls, most_promising
+from bandana.audits.external.drawn import BLOCK, Drawn, Menu, draw
+from bandana.audits.external.plays import Play, Shape, play_rewards
+from bandana.audits.external.screening import Suspect, learn, screen
+from bandana.audits.outcome import ACTIONS, DRAWN, Effort
+from bandana.audits.plan import levels
 from bandana.audits.replays.measure import Measurement, rounded
 
-_LEARN, _CHOOSE, _WARY = 0.4, 0.2, 0.1
-_LEAST = 100
+_LEARN, _CHOOSE = 0.4, 0.2
 _ATTACK = "boosted trees on all actions and all other rewards"
 
 
@@ -40,17 +41,15 @@ class Screened:
     n_runs: int
 
 
-def measure_drawn(
-    play: Callable[[FloatArray, int], IntArray],
+def screened_by(
+    play: Play,
     menu: Menu,
-    shape: tuple[int, int],
+    shape: Shape,
     claim: Claim,
     effort: Effort,
-    level: float,
     *,
-    block: int,
-    key: int,
-    check: Callable[[FloatArray, IntArray], None],
+    key: int = 0,
+    block: int = BLOCK,
     enough: float = math.inf,
 ) -> Screened:
     """Plays twice the effort's replays on drawn rewards, and bounds the claim's own quantity at the worst record.
@@ -60,36 +59,34 @@ def measure_drawn(
       menu: values of rewards.
       shape: rounds and arms.
       claim: whose quantity is bounded.
-      effort: replays and seed.
-      level: probability with which the bound exceeds the truth, at most.
-      block: runs of one call, at most.
+      effort: replays, confidence and seed.
       key: of the seeds, another one for each function of an audit.
-      check: refuses scores of dependent runs, given the call of each.
+      block: runs of one call, at most.
       enough: once the runs that choose promise more than this, no further suspect is learned.
     """
-    quantity = Quantity.of(claim.stated)
+    quantity, level = Quantity.of(claim.stated), levels(effort.confidence, 1)[2]
     seed = np.random.SeedSequence(effort.seed, spawn_key=(10, key))
-    drawn = draw(play, menu, shape, 2 * effort.replays, block, seed)
+    drawn = draw(partial(play_rewards, play), menu, shape, 2 * effort.replays, block, seed)
     n = len(drawn)
     first, second = math.ceil(_LEARN * n), math.ceil((_LEARN + _CHOOSE) * n)
     taught, held, rest = drawn[:first], drawn[first:second], drawn[second:]
     suspects = screen(taught)
-    promises, tried = [], []
+    tried: list[tuple[Contender, Suspect]] = []
     for suspect in suspects:
         scorer = learn(taught, suspect, effort.seed)
         sides = _sides(scorer, held, suspect)
         for method, parameters in bounds_on(quantity, effort.seed):
-            tried.append((suspect, scorer, method, parameters))
-            promises.append(0.0 if sides is None else methods.bound(method, *sides, _WARY * level, **parameters))
-        if max(promises) > enough:
+            promise = 0.0 if sides is None else methods.bound(method, *sides, WARY * level, **parameters)
+            tried.append((Contender(_ATTACK, scorer, method, parameters, promise), suspect))
+        if max(contender.promise for contender, _ in tried) > enough:
             break
-    suspect, scorer, method, parameters = tried[first_largest(np.array(promises))]
-    sides = _sides(scorer, rest, suspect, check)
+    chosen = most_promising([contender for contender, _ in tried])
+    suspect = next(suspect for contender, suspect in tried if contender is chosen)
+    sides = _sides(chosen.scorer, rest, suspect, check_calls)
     if sides is None:
         return Screened(Measurement((), {}), suspects, n)
-    lower = methods.bound(method, *sides, level, **parameters)
-    bound = StatedBound(ACTIONS, _ATTACK, _words(menu, suspect), quantity, method, parameters, level, lower, f"{DRAWN}0")
-    return Screened(Measurement((bound,), {f"{DRAWN}0": sides}), suspects, n)
+    bound = chosen.state(ACTIONS, _words(menu, suspect), quantity, level, sides, f"{DRAWN}0")
+    return Screened(Measurement((bound,), {bound.scores: sides}), suspects, n)
 
 
 def _words(menu: Menu, suspect: Suspect) -> str:
@@ -108,7 +105,7 @@ def _sides(
     scores = rounded(scorer(runs))
     is_second = runs.codes[:, suspect.record] == suspect.second
     n = min(int(is_second.sum()), int((~is_second).sum()))
-    if n < _LEAST:
+    if n < LEAST:
         return None
     if check is not None:
         for side in (is_second, ~is_second):

@@ -11,8 +11,8 @@ from scipy.special import ndtr
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.audits.claims import Quantity, binary_divergence, binary_rho
-from bandana.audits.external.plays import Play, played
-from bandana.audits.external.releases.audit import rarest_event
+from bandana.audits.external.bounds import rarest_event
+from bandana.audits.external.plays import Play
 from bandana.audits.outcome import Effort
 from bandana.privacy_core import ZCDP, GaussianDP, Guarantee, Interval, RenyiDP
 
@@ -73,7 +73,7 @@ def echoing(play: Play, place: Place, lie: float, reward_range: Interval, share:
     later = place.record + place.lag
 
     def planted(rewards: FloatArray, seed: int) -> IntArray:
-        actions = np.array(played(play, rewards, seed))
+        actions = np.array(play(rewards, seed))
         rows = np.arange(len(actions))
         bit = rewards[rows, place.record, actions[:, place.record]] > middle
         coins = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(4,)))).random((2, len(actions)))

@@ -26,7 +26,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from bandana.audits.external.releases.calls import Batch, BrokenRelease, Caller, ManyRuns
+from bandana.audits.external.calls import Batch, BrokenSubject, Caller, ManyRuns
 from bandana.flows.spec.mistakes import SpecError
 
 COMMAND, ADDRESS = "exec:", "tcp:"
@@ -71,7 +71,7 @@ class Program(ManyRuns):
           seeds: whole numbers.
 
         Raises:
-          BrokenRelease: it cannot be started, ends or hangs before all is written, writes something else, or ignores its
+          BrokenSubject: it cannot be started, ends or hangs before all is written, writes something else, or ignores its
             seeds; the message is one line.
         """
         numbers = [int(seed) % _SEEDS for seed in np.atleast_1d(seeds)]
@@ -85,7 +85,7 @@ class Program(ManyRuns):
         """The program for `draw`: it is tried on both data sets, and with the same seeds twice.
 
         Raises:
-          BrokenRelease: as when it is called.
+          BrokenSubject: as when it is called.
         """
         tried = np.random.SeedSequence(seed, spawn_key=(7,)).generate_state(_TRIED, np.uint32).tolist()
         first = self(data, [*tried, *reversed(tried)])
@@ -107,7 +107,7 @@ class Program(ManyRuns):
         try:
             connection = socket.create_connection(self.address, timeout=self.seconds)
         except OSError as error:
-            raise BrokenRelease(f"nothing answers at {self.name}: {error.strerror or error}") from error
+            raise BrokenSubject(f"nothing answers at {self.name}: {error.strerror or error}") from error
         with connection:
             connection.setblocking(False)
             number = connection.fileno()
@@ -123,7 +123,7 @@ class Program(ManyRuns):
                     self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0
                 )
             except OSError as error:
-                raise BrokenRelease(f"{self.words[0]} cannot be started: {error.strerror or error}") from error
+                raise BrokenSubject(f"{self.words[0]} cannot be started: {error.strerror or error}") from error
             assert process.stdin is not None
             assert process.stdout is not None
             try:
@@ -147,7 +147,7 @@ class Program(ManyRuns):
         if len(begun) < _PREFIX or len(begun) - Counter(begun).most_common(1)[0][1] < _VARYING:
             return
         if self._starts.setdefault(begun, text) != text:
-            raise BrokenRelease(
+            raise BrokenSubject(
                 f"it ignores its seeds: other seeds gave the same {_PREFIX} outputs, one after the other; draw all "
                 "randomness from the seed of each line, or from the system"
             )
@@ -196,7 +196,7 @@ def _as_json(data: Any) -> str:
     try:
         return json.dumps(data, default=lambda part: part.tolist())
     except (TypeError, ValueError, AttributeError) as error:
-        raise BrokenRelease(f"the data set cannot be written as JSON: {error}") from error
+        raise BrokenSubject(f"the data set cannot be written as JSON: {error}") from error
 
 
 def _value(line: bytes, place: int) -> Any:
@@ -212,7 +212,7 @@ def _value(line: bytes, place: int) -> Any:
         numbers = []
     if not numbers:
         shown = repr(text[:_SHOWN]) if text else "empty"
-        raise BrokenRelease(f"line {place} of its output must be JSON or numbers between blanks, and is {shown}")
+        raise BrokenSubject(f"line {place} of its output must be JSON or numbers between blanks, and is {shown}")
     return numbers[0] if len(numbers) == 1 else numbers
 
 
@@ -220,7 +220,7 @@ def _exchanged(pipes: _Pipes, text: bytes, n_lines: int, seconds: float) -> list
     """Writes all, and reads until the end.
 
     Raises:
-      BrokenRelease: another number of lines, or nothing for too long.
+      BrokenSubject: another number of lines, or nothing for too long.
     """
     sent, n_bytes, n_found, last = memoryview(text), 0, 0, time.monotonic()
     parts: list[bytes] = []
@@ -233,7 +233,7 @@ def _exchanged(pipes: _Pipes, text: bytes, n_lines: int, seconds: float) -> list
         while True:
             ready = waiting.select(max(0.0, last + seconds - time.monotonic()))
             if not ready:
-                raise BrokenRelease(
+                raise BrokenSubject(
                     f"wrote {n_found} of {n_lines} lines and then nothing for {seconds:g} s: it must read to the end of its "
                     "input; if it is slow, raise the limit with --timeout"
                 )
@@ -250,7 +250,7 @@ def _exchanged(pipes: _Pipes, text: bytes, n_lines: int, seconds: float) -> list
                     n_bytes, n_found, last = n_bytes + len(part), n_found + part.count(b"\n"), time.monotonic()
                     if n_found > n_lines or n_bytes > _MOST_BYTES:
                         much = f"more than {n_lines} lines" if n_found > n_lines else f"more than {_MOST_BYTES >> 20} MB"
-                        raise BrokenRelease(f"wrote {much} for {n_lines} seeds: one line for each seed, and nothing else")
+                        raise BrokenSubject(f"wrote {much} for {n_lines} seeds: one line for each seed, and nothing else")
 
 
 def _written(pipes: _Pipes, rest: memoryview, waiting: selectors.BaseSelector) -> memoryview:
@@ -287,7 +287,7 @@ def _all_lines(found: bytes, n_lines: int, pipes: _Pipes) -> list[bytes]:
     lines = lines[:-1] if not lines[-1].strip() else lines
     is_good, how = pipes.ended()
     if len(lines) != n_lines or not is_good:
-        raise BrokenRelease(f"{how} after {len(lines)} of {n_lines} lines: one line for each seed")
+        raise BrokenSubject(f"{how} after {len(lines)} of {n_lines} lines: one line for each seed")
     return lines
 
 

@@ -18,19 +18,20 @@ from typing import Any
 
 from bandana.algorithms.entry import Claim
 from bandana.algorithms.environments.episodes import Table, random_episodes
-from bandana.algorithms.environments.tables import random_table
+from bandana.algorithms.environments.tables import RewardTable, random_table
 from bandana.audits import evidence
 from bandana.audits.claims import ClaimError
 from bandana.audits.external import black_box, conformance, white_box
+from bandana.audits.external.calls import BrokenSubject
 from bandana.audits.external.conformance import ProtocolError
+from bandana.audits.external.coupling import Coupling, compare_plays
 from bandana.audits.external.drawn import Menu
-from bandana.audits.external.play_calls import accepts_outside, adapted, affordable, constants
-from bandana.audits.external.plays import BrokenFunction, check, even_table
-from bandana.audits.external.releases.calls import BrokenRelease
-from bandana.audits.external.releases.coupled_plays import compare_plays
-from bandana.audits.external.releases.coupling import Coupling
-from bandana.audits.external.releases.encoding import NotEncodable
-from bandana.audits.external.releases.record import recorded
+from bandana.audits.external.drawn_bounds import screened_by
+from bandana.audits.external.encoding import NotEncodable
+from bandana.audits.external.neighbors import base_tables, most_telling, replaced_users, users_of
+from bandana.audits.external.plays import accepts_outside, adapted, affordable, check, constants, even_table
+from bandana.audits.external.release import audit_subject
+from bandana.audits.external.subject import on_tables, prepared
 from bandana.audits.outcome import Effort, Outcome
 from bandana.audits.summary import summarize
 from bandana.audits.trial import Trial
@@ -44,7 +45,7 @@ from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_code import OwnCodeError, OwnObject
 from bandana.flows.suites import audit_report
 from bandana.flows.suites.data_sets import read_data
-from bandana.flows.suites.given_pairs import Given, audit_pair, audit_users, read_claim
+from bandana.flows.suites.given_pairs import Given, read_claim
 from bandana.flows.suites.work import about_audits
 from bandana.privacy_core import ApproxDP, Interval, Relation
 from bandana.privacy_core.checks import small_delta
@@ -242,7 +243,7 @@ def blamed_on(path: Path, option: str = "--algorithm") -> Iterator[None]:
         raise
     except ClaimError as error:
         raise SpecError(f"--claim: {error}") from error
-    except (ProtocolError, BrokenFunction, BrokenRelease, NotEncodable) as error:
+    except (ProtocolError, BrokenSubject, NotEncodable) as error:
         raise SpecError(f"{option}: {path.name}: {error}") from error
     except MemoryError:
         raise
@@ -326,8 +327,9 @@ def _table(algorithm: Any, request: Request) -> tuple[Table, str]:
 def _audit_pair(
     loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval, pair: Given
 ) -> Outcome:
-    found, words = audit_pair(loaded.subject, pair, claim, effort, reward_range, request.seconds)
-    return recorded(found, claim, _subject(loaded), about_audits(words, (), request.seed))
+    subject = prepared(loaded.subject, *pair, reward_range, effort.seed, one_call)
+    outcome = audit_subject(subject, claim.stated, effort, request.seconds)
+    return outcome.recorded(claim, _subject(loaded), about_audits(subject.words, (), request.seed))
 
 
 def _check_users(request: Request, claim: Claim) -> None:
@@ -354,8 +356,17 @@ def _audit_users(loaded: Loaded, request: Request, claim: Claim, effort: Effort,
     _check_rounds(request, arms + 2)
     users = read_data("--users", request.users) if isinstance(request.users, str) else request.users
     shape = request.rounds, arms
-    found, words = audit_users(loaded.subject, users, claim, effort, shape, reward_range, request.seconds, request.data)
-    return recorded(found, claim, _subject(loaded), about_audits(words, (), request.seed))
+    users, bases = users_of(users, shape[0]), base_tables(shape, reward_range, effort.seed, request.data)
+    first = RewardTable(bases[0][1], reward_range)
+    against = on_tables(loaded.subject, (first, first), reward_range, effort.seed, one_call)
+    outside = loaded.kind != FUNCTION or accepts_outside(
+        adapted(loaded.subject, shape, reward_range, one_call), shape, reward_range
+    )
+    tried = replaced_users(against, bases, users, reward_range, effort.seed, goes_outside=outside)
+    subject, search = most_telling(tried, effort.replays, effort.seed, request.seconds)
+    outcome = audit_subject(subject, claim.stated, effort, request.seconds, search)
+    about = about_audits(f"{shape[0]} rounds x {shape[1]} arms; {search}", (), request.seed)
+    return outcome.recorded(claim, _subject(loaded), about)
 
 
 def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effort, reward_range: Interval) -> Outcome:
@@ -377,7 +388,7 @@ def _audit_function(loaded: Loaded, request: Request, claim: Claim, effort: Effo
     menu = Menu.of(reward_range, constants(loaded.source), accepts_outside(play, shape, reward_range))
     effort = replace(effort, replays=affordable(play, shape, reward_range, effort.replays, request.seconds))
     faults = beside(lambda: black_box.planted_and_searched(play, menu, shape, claim, effort))
-    screened = black_box.screened_by(play, menu, shape, claim, effort)
+    screened = screened_by(play, menu, shape, claim, effort)
     records = request.probes or tuple(
         sorted({suspect.record for suspect in screened.suspects} | {0, min(arms, shape[0] - 2)})
     )

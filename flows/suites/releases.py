@@ -13,15 +13,14 @@ import numpy as np
 
 from bandana.algorithms.entry import Claim
 from bandana.audits.claims import ClaimError, parse, split_pair
+from bandana.audits.external.calls import BrokenSubject, inspect_call
+from bandana.audits.external.encoding import NotEncodable, is_numeric
 from bandana.audits.external.foreign import frozen
-from bandana.audits.external.releases.audit import Samples, draw, examine
-from bandana.audits.external.releases.bandits import Prepared
-from bandana.audits.external.releases.calls import BrokenRelease, inspect_call
-from bandana.audits.external.releases.encoding import NotEncodable, is_numeric
-from bandana.audits.external.releases.neighbors import most_telling, n_records, one_more_or_less, taken, without_users
-from bandana.audits.external.releases.outcome import ReleaseOutcome
-from bandana.audits.external.releases.record import recorded
-from bandana.audits.outcome import MIN_REPLAYS, Outcome
+from bandana.audits.external.neighbors import most_telling, n_records, one_more_or_less, taken, without_users
+from bandana.audits.external.outcome import ReleaseOutcome
+from bandana.audits.external.release import Samples, audit_subject, examine
+from bandana.audits.external.subject import Subject
+from bandana.audits.outcome import MIN_REPLAYS, Effort, Outcome
 from bandana.flows.keys.provenance import Making
 from bandana.flows.running import child, programs
 from bandana.flows.running.settings import is_anonymous
@@ -100,13 +99,14 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
     """
     claim, (data, neighbor) = _claim(request)
     users = _users(request.users) if claim.relation is Relation.USER else []
-    if not 0 < request.confidence < 1:
-        raise SpecError(f"--confidence must lie strictly between 0 and 1, got {request.confidence!r}")
+    try:
+        replays = request.replays if request.samples is None else max(request.replays, MIN_REPLAYS)
+        effort = Effort(replays, request.confidence, 1e-5, 1, request.seed)
+    except ValueError as error:
+        raise SpecError(f"--{error}") from error
     limits = child.limits(request.timeout, request.memory)
     if not (request.seconds > 0 and math.isfinite(request.seconds)):
         raise SpecError(f"--seconds must be a finite number above 0, got {request.seconds!r}")
-    if request.samples is None and request.replays < MIN_REPLAYS:
-        raise SpecError(f"--replays must be at least {MIN_REPLAYS}, got {request.replays}: fewer certify nothing")
     if request.seed < 0:
         raise SpecError(f"--seed must be at least 0, got {request.seed}")
     if request.samples is not None:
@@ -118,14 +118,9 @@ def audit_release(request: ReleaseRequest) -> ReleaseAudited:
         with child.one_call():
             function = made()
         with own.blamed_on(loaded.path, "--mechanism"):
-            pair, search = _pair(function, claim, data, neighbor, users, request)
-            caller = pair.caller
-            found = frozen.examine(caller.tried, pair.data, pair.neighbor, claim.stated, request.seed)
-            samples = draw(caller, pair.data, pair.neighbor, request.replays, request.seed, request.seconds)
-            outcome = examine(
-                samples, claim.stated, confidence=request.confidence, seed=request.seed, pair=pair.words, search=search
-            )
-            return replace(outcome, frozen=found, coupling=pair.compare(request.seed))
+            subject, search = _searched_or_given(function, claim, data, neighbor, users, request)
+            fixed = frozen.examine(subject.caller.tried, subject.data, subject.neighbor, claim.stated, request.seed)
+            return replace(audit_subject(subject, claim.stated, effort, request.seconds, search), frozen=fixed)
 
     returned = child.run(work, limits, f"--mechanism: {loaded.label}")
     note = f"{loaded.label} {returned.printed}" if returned.printed else ""
@@ -148,7 +143,7 @@ def _audited(
     if loaded.source:
         subject["source sha256"] = sha256(loaded.source.encode()).hexdigest()
     replayed = found.search or "one given pair of data sets"
-    record = recorded(found, claim, subject, about_audits(replayed, (), request.seed))
+    record = found.recorded(claim, subject, about_audits(replayed, (), request.seed))
     return ReleaseAudited(loaded, found, replace(record, provenance=making.record(is_anonymous=is_anonymous())), note)
 
 
@@ -169,24 +164,24 @@ def _audit_samples(request: ReleaseRequest, places: tuple[Path, Path], claim: Cl
         outcome = examine(
             Samples(sides[0], sides[1]), claim.stated, confidence=request.confidence, seed=request.seed, shuffled=True
         )
-    except (BrokenRelease, NotEncodable) as error:
+    except (BrokenSubject, NotEncodable) as error:
         raise SpecError(f"--samples: {error}") from error
     loaded = Loaded(RELEASE, None, places[0], f"{places[0].stem}-against-{places[1].stem}", "")
     return _audited(loaded, request, claim, outcome, making, "")
 
 
-def _pair(
+def _searched_or_given(
     function: Any, claim: Claim, data: Any, neighbor: Any, users: list[Any], request: ReleaseRequest
-) -> tuple[Prepared, str]:
+) -> tuple[Subject, str]:
     """The two data sets to run on, and how they were found, in words; empty where both are given."""
     if claim.relation is Relation.GIVEN_PAIR:
         caller = inspect_call(function, data, neighbor, request.seed, child.one_call)
-        return Prepared(caller, data, neighbor, "the given pair"), ""
+        return Subject(caller, data, neighbor, "the given pair"), ""
     smaller = taken(data, range(n_records(data) - 1))
     caller = inspect_call(function, data, smaller, request.seed, child.one_call)
 
-    def against(other: Any) -> Prepared:
-        return Prepared(caller, data, other)
+    def against(other: Any) -> Subject:
+        return Subject(caller, data, other)
 
     if claim.relation is Relation.USER:
         tried = without_users(against, data, users, request.seed)

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from bandana.audits.claims import Quantity
+from bandana.audits.external.calls import BrokenSubject
+from bandana.audits.external.encoding import leaves
 from bandana.audits.external.foreign.tape import Call, Diverged, Unpriced, played
-from bandana.audits.external.releases.calls import BrokenRelease
-from bandana.audits.external.releases.encoding import leaves
 from bandana.audits.outcome import EQUAL, Events, accounted_as, is_exactly_accounted
 from bandana.privacy_core import Event, Guarantee
 
@@ -76,12 +76,12 @@ def examine(
       what was seen; None where no priced primitive is called.
 
     Raises:
-      BrokenRelease: a price or a value cannot be read.
+      BrokenSubject: a price or a value cannot be read.
     """
     try:
         return _examined(run, data, neighbor, stated, seed, seconds)
     except Unpriced as error:
-        raise BrokenRelease(str(error)) from error
+        raise BrokenSubject(str(error)) from error
 
 
 def _examined(

@@ -14,7 +14,6 @@ from bandana.audits.claims import ClaimError, Quantity, binary_divergence, binar
 from bandana.audits.evidence import verify, write
 from bandana.audits.external.black_box import (
     Played,
-    _check_independence,
     examine,
     features,
     find_pairs,
@@ -22,8 +21,10 @@ from bandana.audits.external.black_box import (
     measure,
     replay,
 )
+from bandana.audits.external.bounds import check_calls
+from bandana.audits.external.calls import BrokenSubject
 from bandana.audits.external.function_faults import echo_error
-from bandana.audits.external.plays import BrokenFunction, check, even_table, play_rows
+from bandana.audits.external.plays import adapted, check, even_table, play_rows
 from bandana.audits.neighbors.candidates import candidate_pairs
 from bandana.audits.outcome import MU, Effort, Verdict
 
@@ -77,9 +78,10 @@ def _stream(stream, seed):
 
 
 def test_a_stream_is_played_as_an_array_is():
-    check(_stream, TABLE, 0)
+    play = adapted(_stream, (16, 2), UNIT)
+    check(play, TABLE, 0)
     table = candidate_pairs(16, 2, UNIT, (), 0)[-1].neighbor
-    assert np.array_equal(play_rows(_stream, table, 50, 3), play_rows(PLAY, table, 50, 3))
+    assert np.array_equal(play_rows(play, table, 50, 3), play_rows(PLAY, table, 50, 3))
 
 
 def _short(stream, seed):
@@ -108,16 +110,16 @@ def _long(stream, seed):
             lambda rewards, seed: np.broadcast_to(_ignoring(rewards[:1], seed), rewards.shape[:2]),
             "one draw of noise serves all replicates",
         ),
-        (_short, "must pull once in each of 16 rounds, got 1"),
-        (_long, "pulls after the last of 16 rounds"),
+        (adapted(_short, (16, 2), UNIT), "must pull once in each of 16 rounds, got 1"),
+        (adapted(_long, (16, 2), UNIT), "pulls after the last of 16 rounds"),
         (
-            lambda stream, seed: stream.pull(np.zeros(3, dtype=int)),
+            adapted(lambda stream, seed: stream.pull(np.zeros(3, dtype=int)), (16, 2), UNIT),
             r"pull takes whole numbers of shape \(64,\), got shape \(3,\)",
         ),
     ],
 )
 def test_what_is_wrong_with_a_function_is_told(play, message):
-    with pytest.raises(BrokenFunction, match=message):
+    with pytest.raises(BrokenSubject, match=message):
         check(play, TABLE, 0)
 
 
@@ -137,16 +139,16 @@ def test_replicates_that_share_noise_in_part_are_refused():
         return actions
 
     check(shared, TABLE, 0)
-    with pytest.raises(BrokenFunction, match="resemble each other more than those of other calls"):
+    with pytest.raises(BrokenSubject, match="resemble each other more than those of other calls"):
         measure(shared, _pairs(shared), CLAIM, Effort(40_000, 0.95, 1e-5, 1, 0))
 
 
 def test_independent_replicates_are_never_refused():
     rng = np.random.default_rng(0)
     for _ in range(50):
-        _check_independence(rng.normal(size=8000), np.repeat(np.arange(4), 2000))
-    _check_independence(np.zeros(10), np.arange(10))
-    _check_independence(np.array([np.inf, -np.inf, 1.0]), np.zeros(3, dtype=int))
+        check_calls(rng.normal(size=8000), np.repeat(np.arange(4), 2000))
+    check_calls(np.zeros(10), np.arange(10))
+    check_calls(np.array([np.inf, -np.inf, 1.0]), np.zeros(3, dtype=int))
 
 
 def test_replays_are_reproducible_and_come_in_blocks():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from own_cases import example
 
+from bandana.audits.external.calls import inspect_call
 from bandana.audits.external.foreign.frozen import examine as examine_frozen
-from bandana.audits.external.releases.audit import draw, examine
-from bandana.audits.external.releases.calls import inspect_call
-from bandana.audits.external.releases.outcome import FAIL, NOT_REFUTED
+from bandana.audits.external.release import draw, examine
+from bandana.audits.outcome import Verdict
 from bandana.privacy_core import ApproxDP, GaussianDP
 
 ZEROS = [0] * 32
@@ -52,7 +52,7 @@ def test_frozen_sums_that_are_no_tree_exceed_it(sums, stated):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("name", "verdict"), [("tree", NOT_REFUTED), ("fresh", FAIL)])
+@pytest.mark.parametrize(("name", "verdict"), [("tree", Verdict.NOT_REFUTED), ("fresh", Verdict.FAIL)])
 def test_replays_agree(sums, stated, name, verdict):
     """In `make test`: frozen nodes. The tree is refuted with probability at most 0.001; the other measured 4.06."""
     caller = inspect_call(getattr(sums, name), ZEROS, changed(0), 0)

@@ -13,10 +13,9 @@ import pytest
 from numpy.random import default_rng
 
 from bandana.audits.claims import parse
-from bandana.audits.external.releases.audit import draw, examine
-from bandana.audits.external.releases.calls import inspect_call
-from bandana.audits.external.releases.coupling import compare
-from bandana.audits.external.releases.record import recorded
+from bandana.audits.external.calls import inspect_call
+from bandana.audits.external.coupling import compare
+from bandana.audits.external.release import draw, examine
 
 OFF, ON = [0.0, 0.0, 1.0], [0.0, 1.0, 1.0]
 
@@ -101,7 +100,7 @@ def test_noise_that_the_data_seed_is_inconclusive_whatever_replays_say():
     outcome = replace(outcome, coupling=compare(caller, OFF, ON, 0))
     assert outcome.verdict == "INCONCLUSIVE"
     assert "its noise depends on the data" in outcome.reasons[0]
-    assert recorded(outcome, claim, {}, {}).verdict.value == "INCONCLUSIVE"
+    assert outcome.recorded(claim, {}, {}).verdict.value == "INCONCLUSIVE"
     outcome = replace(outcome, coupling=compare(inspect_call(honest, OFF, ON, 0), OFF, ON, 0))
     assert outcome.verdict == "NOT REFUTED"
     assert "generators" not in outcome.coverage[1]

@@ -3,10 +3,10 @@
 import pytest
 from own_cases import example
 
+from bandana.audits.external.calls import inspect_call
 from bandana.audits.external.foreign.frozen import examine as examine_frozen
-from bandana.audits.external.releases.audit import draw, examine
-from bandana.audits.external.releases.calls import inspect_call
-from bandana.audits.external.releases.outcome import FAIL, NOT_REFUTED
+from bandana.audits.external.release import draw, examine
+from bandana.audits.outcome import Verdict
 from bandana.privacy_core import PureDP
 
 DATA, REMOVED, REPLACED = [0, 1, 1], [0, 1], [0, 0, 1]
@@ -37,5 +37,5 @@ def test_a_mechanism_is_a_priced_primitive(releases):
 @pytest.mark.slow
 def test_a_histogram_keeps_its_claim_if_a_record_is_removed_and_not_if_one_is_replaced(releases):
     """The first is refuted with probability at most 0.001. The second costs 2; 4,000 runs measured 1.5."""
-    assert audited(releases.histogram, REMOVED, 4000).verdict == NOT_REFUTED
-    assert audited(releases.histogram, REPLACED, 4000).verdict == FAIL
+    assert audited(releases.histogram, REMOVED, 4000).verdict is Verdict.NOT_REFUTED
+    assert audited(releases.histogram, REPLACED, 4000).verdict is Verdict.FAIL

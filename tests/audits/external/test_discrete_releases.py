@@ -10,7 +10,7 @@ import pytest
 
 from bandana.audits.claims import Quantity, parse
 from bandana.audits.external import black_box
-from bandana.audits.external.releases.audit import Samples, examine
+from bandana.audits.external.release import Samples, examine
 from bandana.audits.replays.classifiers import with_signs
 
 PURE = parse("pure(epsilon=1, relation=pair)").stated
@@ -49,8 +49,10 @@ def test_other_quantities_choose_among_scores_alone(claim):
 def test_of_a_function_too_the_sign_is_a_candidate_for_epsilon(quantity, is_sign, monkeypatch):
     """It is taken where it promises more, here by a rule that likes few values."""
     monkeypatch.setattr(black_box, "promised", lambda data, neighbor, *given: 1 / len(np.unique([*data, *neighbor])))
-    held = {"score": [np.array([0.0, 1, 2, 5]), np.array([1.0, 3, 5, 6])], "other": [np.zeros(4), np.array([1.0, 2, 3, 4])]}
-    assert black_box._most_promising(held, quantity, 0.05, 0) == (("score", 2.0) if is_sign else ("other", None))
+    data, neighbor = np.array([[0, 0], [1, 0], [2, 0], [5, 0]]), np.array([[1, 1], [3, 2], [5, 3], [6, 4]])
+    scorers = {"score": lambda x: x[:, 0] * 1.0, "other": lambda x: x[:, 1] * 1.0}
+    chosen = black_box._chosen(scorers, data, neighbor, quantity, 0.05, 0)
+    assert chosen.name == ("sign of score" if is_sign else "other")
 
 
 def test_the_cut_is_where_both_sides_differ_most():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bandana.audits.claims import ClaimError
+from bandana.audits.external.calls import BrokenSubject
 from bandana.audits.external.foreign.frozen import examine
-from bandana.audits.external.releases.calls import BrokenRelease
 from bandana.primitives import Price, priced, release
 from bandana.privacy_core import ApproxDP, Gaussian, GaussianDP, Laplace, PureDP
 
@@ -143,7 +143,7 @@ def test_prices_say_what_they_cover():
         Price("pure(epsilon=1)", 0.0)
     with pytest.raises(ValueError, match="norm must be one of"):
         Price("pure(epsilon=1)", 1.0, "L3")
-    with pytest.raises(BrokenRelease, match="must be numbers; that of noisy is none"):
+    with pytest.raises(BrokenSubject, match="must be numbers; that of noisy is none"):
         examine(lambda data, seed: noisy(data, rng), ["a"], ["b"], PureDP(1.0), 0)
-    with pytest.raises(BrokenRelease, match="the price of gaussian cannot be told"):
+    with pytest.raises(BrokenSubject, match="the price of gaussian cannot be told"):
         examine(lambda data, seed: gaussian(1.0, rng, -1.0), OFF, ON, PureDP(1.0), 0)

@@ -17,8 +17,8 @@ import broken_thompson
 import own_bandit
 
 from bandana.audits.claims import ClaimError, split_pair
-from bandana.audits.external.releases.audit import draw, examine
-from bandana.audits.external.releases.bandits import NoTables, prepared
+from bandana.audits.external.release import draw, examine
+from bandana.audits.external.subject import NoTables, prepared
 from bandana.privacy_core import GaussianDP, Interval, PureDP
 from bandana.testing import SuiteBudget, assert_private
 

@@ -6,9 +6,8 @@ Seeds are fixed; the leaks lie far above the noise.
 import numpy as np
 import pytest
 
-from bandana.audits.external.releases.bandits import Prepared
-from bandana.audits.external.releases.calls import BrokenRelease, inspect_call
-from bandana.audits.external.releases.neighbors import (
+from bandana.audits.external.calls import BrokenSubject, inspect_call
+from bandana.audits.external.neighbors import (
     MOST,
     most_telling,
     n_records,
@@ -16,6 +15,7 @@ from bandana.audits.external.releases.neighbors import (
     taken,
     without_users,
 )
+from bandana.audits.external.subject import Subject
 
 
 def noisy_sum(data, seed):
@@ -24,7 +24,7 @@ def noisy_sum(data, seed):
 
 def against(function, data):
     caller = inspect_call(function, data, data, 0)
-    return lambda other: Prepared(caller, data, other)
+    return lambda other: Subject(caller, data, other)
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def test_rows_are_removed_from_an_array():
 
 @pytest.mark.parametrize("data", [3, "abc", [], {}, {"a": [1], "b": [1, 2]}, {"a": 1}, np.float64(2)])
 def test_what_has_no_records_is_refused(data):
-    with pytest.raises(BrokenRelease, match="nobody can say what its records are"):
+    with pytest.raises(BrokenSubject, match="nobody can say what its records are"):
         n_records(data)
 
 
 def test_every_record_of_few_is_removed_and_added():
     data = [0.0, 1.0, 2.0]
     tried = one_more_or_less(against(noisy_sum, data), data, 0)
-    assert [one.neighbor for one in tried.prepared[:2]] == [[1.0, 2.0], [0.0, 1.0, 2.0, 0.0]]
-    assert len(tried.prepared) == 6
+    assert [one.neighbor for one in tried.subjects[:2]] == [[1.0, 2.0], [0.0, 1.0, 2.0, 0.0]]
+    assert len(tried.subjects) == 6
     assert tried.words == "each of 3 records removed, and a copy of it added"
 
 
@@ -64,8 +64,8 @@ def test_of_many_records_the_extreme_ones_are_tried():
     data = np.random.default_rng(0).random(200)
     data[123], data[45] = 5.0, -5.0
     tried = one_more_or_less(against(noisy_sum, data), data, 0)
-    assert len(tried.prepared) == 2 * MOST
-    assert {"record 123 removed", "record 45 removed"} <= {one.words for one in tried.prepared}
+    assert len(tried.subjects) == 2 * MOST
+    assert {"record 123 removed", "record 45 removed"} <= {one.words for one in tried.subjects}
     assert tried.words.startswith(f"{MOST} of 200 records")
 
 
@@ -82,7 +82,7 @@ def test_the_most_telling_record_is_found():
 def test_all_records_of_a_user_are_removed():
     data, users = [0.0, 3.0, 0.0, 3.0, 3.0], ["a", "b", "a", "b", "b"]
     found, words = most_telling(without_users(against(noisy_sum, data), data, users, 0), 1000, 0, 60.0)
-    assert {one.words for one in without_users(against(noisy_sum, data), data, users, 0).prepared} == {
+    assert {one.words for one in without_users(against(noisy_sum, data), data, users, 0).subjects} == {
         "user 'a' removed, 2 records", "user 'b' removed, 3 records",
     }  # fmt: skip
     assert found.neighbor == [0.0, 0.0]
@@ -91,7 +91,7 @@ def test_all_records_of_a_user_are_removed():
 
 @pytest.mark.parametrize("users", [["a", "b"], ["a", "a", "a"]])
 def test_users_that_do_not_fit_are_refused(users):
-    with pytest.raises(BrokenRelease, match="users: "):
+    with pytest.raises(BrokenSubject, match="users: "):
         without_users(against(noisy_sum, [0.0, 0.0, 0.0]), [0.0, 0.0, 0.0], users, 0)
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from own_cases import example
 
+from bandana.audits.external.calls import inspect_call
 from bandana.audits.external.foreign.frozen import examine as examine_frozen
-from bandana.audits.external.releases.audit import draw, examine
-from bandana.audits.external.releases.calls import inspect_call
-from bandana.audits.external.releases.outcome import FAIL
+from bandana.audits.external.release import draw, examine
+from bandana.audits.outcome import Verdict
 from bandana.privacy_core import ApproxDP, GaussianDP
 
 TWO, THREE = np.zeros((2, 500)), np.zeros((3, 500))
@@ -60,5 +60,5 @@ def test_replays_refute_the_step(opacus):
     """
     caller = inspect_call(opacus.engine, TWO, THREE, 0)
     found = examine(draw(caller, TWO, THREE, 1500, 0, 500.0), ApproxDP(1.013, 1e-5))
-    assert found.verdict == FAIL
+    assert found.verdict is Verdict.FAIL
     assert found.measured > 6

@@ -3,9 +3,9 @@
 import pytest
 from own_cases import example
 
-from bandana.audits.external.releases.audit import draw, examine
-from bandana.audits.external.releases.calls import inspect_call
-from bandana.audits.external.releases.outcome import FAIL
+from bandana.audits.external.calls import inspect_call
+from bandana.audits.external.release import draw, examine
+from bandana.audits.outcome import Verdict
 from bandana.privacy_core import ZCDP
 
 
@@ -27,4 +27,4 @@ def test_the_tree_is_refuted(measurements):
     zeros, ones = [0] * 64, [1] * 64
     caller = inspect_call(measurements.nodes, zeros, ones, 0)
     assert caller.seed is None
-    assert examine(draw(caller, zeros, ones, 4000, 0, 600.0), ZCDP(0.5), confidence=0.999).verdict == FAIL
+    assert examine(draw(caller, zeros, ones, 4000, 0, 600.0), ZCDP(0.5), confidence=0.999).verdict is Verdict.FAIL

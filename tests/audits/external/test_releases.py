@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from nightly import first
 
-from bandana.audits.external.releases.audit import LEAST_RUNS, Samples, draw, examine
-from bandana.audits.external.releases.calls import Batch, BrokenRelease, inspect_call
-from bandana.audits.external.releases.encoding import Encoder, Raised, joined
-from bandana.audits.external.releases.outcome import FAIL, INCONCLUSIVE, NOT_REFUTED
+from bandana.audits.external.calls import Batch, BrokenSubject, inspect_call
+from bandana.audits.external.encoding import Encoder, Raised, joined
+from bandana.audits.external.release import LEAST_RUNS, Samples, draw, examine
+from bandana.audits.outcome import Verdict
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 
 ON, OFF = [1.0], [0.0]
@@ -102,7 +102,7 @@ def audited(function, claim, n_runs=8000, **options):
     ),
 )
 def test_honest_releases_are_not_refuted(function, claim):
-    assert audited(function, claim).verdict == NOT_REFUTED
+    assert audited(function, claim).verdict is Verdict.NOT_REFUTED
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_honest_releases_are_not_refuted(function, claim):
 )
 def test_broken_releases_are_refuted(function, claim):
     outcome = audited(function, claim)
-    assert outcome.verdict == FAIL
+    assert outcome.verdict is Verdict.FAIL
     assert outcome.measured > outcome.limit
 
 
@@ -137,12 +137,12 @@ def test_a_flag_of_one_in_a_hundred_is_seen_where_the_coverage_says_so():
         outcome = examine(flagged(100_000), claim)
         assert outcome.rarest is not None
         assert outcome.rarest <= 0.01
-        assert outcome.verdict == FAIL
+        assert outcome.verdict is Verdict.FAIL
 
 
 def test_the_coverage_says_what_too_few_runs_leave_out():
     outcome = examine(flagged(4000), ApproxDP(4.3772, 1e-5))
-    assert outcome.verdict == NOT_REFUTED
+    assert outcome.verdict is Verdict.NOT_REFUTED
     assert outcome.rarest is not None
     assert outcome.rarest > 0.01
     assert "events of one side with probability" in outcome.coverage[0]
@@ -150,7 +150,7 @@ def test_the_coverage_says_what_too_few_runs_leave_out():
 
 def test_a_claim_out_of_reach_is_inconclusive():
     outcome = audited(gaussian, PureDP(20.0), n_runs=1000)
-    assert outcome.verdict == INCONCLUSIVE
+    assert outcome.verdict is Verdict.INCONCLUSIVE
     assert "cannot refute the claim" in outcome.reasons[0]
 
 
@@ -212,7 +212,7 @@ def test_the_data_are_not_changed_by_the_function():
     ],
 )
 def test_functions_that_cannot_be_called_are_refused(function, words):
-    with pytest.raises(BrokenRelease, match=words):
+    with pytest.raises(BrokenSubject, match=words):
         inspect_call(function, OFF, ON, 0)
 
 
@@ -223,14 +223,14 @@ def test_a_state_between_runs_is_refused():
         last[0] = 0.9 * last[0] + noise(seed).normal()
         return last[0] + np.sum(data)
 
-    with pytest.raises(BrokenRelease, match="runs are not independent"):
+    with pytest.raises(BrokenSubject, match="runs are not independent"):
         audited(drifting, GaussianDP(1.0))
 
 
 def test_a_counter_is_refused():
     """Coins decide which side runs first, so that a counter tells nothing of the side."""
     counter = itertools.count()
-    with pytest.raises(BrokenRelease, match="runs are not independent"):
+    with pytest.raises(BrokenSubject, match="runs are not independent"):
         audited(lambda data: next(counter), GaussianDP(1.0))
 
 
@@ -251,12 +251,12 @@ def test_a_slow_function_ends_with_its_time():
 def test_samples_in_any_order_are_audited():
     rng = noise(0)
     data, neighbor = np.sort(rng.normal(size=5000)), np.sort(rng.normal(3, 1, size=6000))
-    assert examine(Samples(data, neighbor), GaussianDP(1.0), shuffled=True).verdict == FAIL
-    assert examine(Samples(data, data[::-1]), GaussianDP(1.0), shuffled=True).verdict == NOT_REFUTED
+    assert examine(Samples(data, neighbor), GaussianDP(1.0), shuffled=True).verdict is Verdict.FAIL
+    assert examine(Samples(data, data[::-1]), GaussianDP(1.0), shuffled=True).verdict is Verdict.NOT_REFUTED
 
 
 def test_nan_everywhere_is_refused():
-    with pytest.raises(BrokenRelease, match="every output is NaN"):
+    with pytest.raises(BrokenSubject, match="every output is NaN"):
         audited(lambda data, seed: float("nan"), GaussianDP(1.0))
 
 

@@ -15,11 +15,9 @@ import black_box
 import own_bandit
 
 import bandana
-from bandana.audits.external.plays import BrokenFunction
-from bandana.audits.external.releases.bandits import NoTables, Prepared
-from bandana.audits.external.releases.calls import BrokenRelease, Caller
-from bandana.audits.external.releases.neighbors import MOST
-from bandana.audits.external.releases.users import base_tables, replaced_users, users_of
+from bandana.audits.external.calls import BrokenSubject, Caller
+from bandana.audits.external.neighbors import MOST, base_tables, replaced_users, users_of
+from bandana.audits.external.subject import NoTables, Subject
 from bandana.privacy_core import Interval
 
 UNIT = Interval(0.0, 1.0)
@@ -35,31 +33,31 @@ def test_users_are_given_or_consecutive(given, users):
 
 @pytest.mark.parametrize("given", [0, 6, True, 1.5, "abc", [1, 2], [[1], [2], [3], [4], [5]], {"a": 1}])
 def test_what_names_no_user_for_each_round_is_refused(given):
-    with pytest.raises(BrokenRelease, match=r"^users: "):
+    with pytest.raises(BrokenSubject, match=r"^users: "):
         users_of(given, 5)
 
 
 def tried(users, bases=None, **options):
     """What is tried; each with its tables in place of data and neighbor."""
-    bases = bases or base_tables(len(users), 2, UNIT, 0)
-    against = lambda tables: Prepared(Caller(print), *tables)  # noqa: E731
+    bases = bases or base_tables((len(users), 2), UNIT, 0)
+    against = lambda tables: Subject(Caller(print), *tables)  # noqa: E731
     return replaced_users(against, bases, users, UNIT, 0, **{"goes_outside": False, **options})
 
 
 def test_tables_differ_in_all_rounds_of_one_user_and_in_no_other():
     found = tried(["a", "b", "a", "c", "b"])
     assert found.words == "all rewards of each of 3 users replaced"
-    differ = [(one.data.rewards != one.neighbor.rewards).all(axis=1).tolist() for one in found.prepared]
+    differ = [(one.data.rewards != one.neighbor.rewards).all(axis=1).tolist() for one in found.subjects]
     assert [1, 0, 1, 0, 0] in differ
     assert sorted(map(sum, differ)) == [1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2]
-    for one, is_changed in zip(found.prepared, differ, strict=True):
+    for one, is_changed in zip(found.subjects, differ, strict=True):
         kept = ~np.array(is_changed)
         assert (one.data.rewards[kept] == one.neighbor.rewards[kept]).all()
-    assert "user 'a', 2 rounds: every reward 0 becomes 1; all other rewards drawn" in {one.words for one in found.prepared}
+    assert "user 'a', 2 rounds: every reward 0 becomes 1; all other rewards drawn" in {one.words for one in found.subjects}
 
 
 def test_rewards_of_the_largest_user_go_far_outside_where_that_is_allowed():
-    (*_, last) = [one for one in tried(["a", "b", "b"], goes_outside=True).prepared if "becomes 5" in one.words]
+    (*_, last) = [one for one in tried(["a", "b", "b"], goes_outside=True).subjects if "becomes 5" in one.words]
     assert last.words == "user 'b', 2 rounds: every reward 0 becomes 5; all other rewards 0"
     assert last.neighbor.rewards[1:].tolist() == [[5, 5], [5, 5]]
     assert last.neighbor.reward_range == Interval(0.0, 5.0)
@@ -67,19 +65,19 @@ def test_rewards_of_the_largest_user_go_far_outside_where_that_is_allowed():
 
 def test_of_many_users_some_are_drawn():
     found = tried(list(range(100)))
-    assert len(found.prepared) == 4 * MOST
+    assert len(found.subjects) == 4 * MOST
     assert found.words == f"all rewards of {MOST} of 100 users replaced"
 
 
 def test_users_are_replaced_in_the_given_table():
     table = np.random.default_rng(0).random((4, 2))
-    alike, apart, *_ = tried([0, 0, 1, 1], base_tables(4, 2, UNIT, 0, table)).prepared
+    alike, apart, *_ = tried([0, 0, 1, 1], base_tables((4, 2), UNIT, 0, table)).subjects
     np.testing.assert_allclose(alike.data.rewards[2:], table[2:], rtol=1e-6)
     assert alike.neighbor.rewards[:2].tolist() == [[1, 1], [1, 1]]
     assert apart.data.rewards[:2].tolist() == [[0, 1], [0, 1]]
     assert apart.neighbor.rewards[:2].tolist() == [[1, 0], [1, 0]]
     with pytest.raises(NoTables, match="must have 4 rounds and 3 arms"):
-        base_tables(4, 3, UNIT, 0, table)
+        base_tables((4, 3), UNIT, 0, table)
 
 
 def audit(subject, claim, users, **options):
@@ -153,5 +151,5 @@ def test_a_function_that_fails_says_so():
     def fails(rewards, seed):
         raise RuntimeError("no rewards wanted")
 
-    with pytest.raises((bandana.SpecError, BrokenFunction, RuntimeError), match="no rewards wanted"):
+    with pytest.raises((bandana.SpecError, BrokenSubject, RuntimeError), match="no rewards wanted"):
         audit(fails, "gdp(mu=1)", 4)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from nightly import first
 
-from bandana.audits.external.releases.calls import inspect_call
-from bandana.audits.external.releases.watch import watch
+from bandana.audits.external.calls import inspect_call
+from bandana.audits.external.watch import watch
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 from bandana.testing import SuiteBudget, assert_private
 

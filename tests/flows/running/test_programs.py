@@ -11,7 +11,7 @@ import pytest
 from own_cases import ROOT
 from typer.testing import CliRunner
 
-from bandana.audits.external.releases.calls import BrokenRelease
+from bandana.audits.external.calls import BrokenSubject
 from bandana.flows.cli import app
 from bandana.flows.commands.options import FAILURE, USER_MISTAKE
 from bandana.flows.running.programs import Program, named
@@ -84,7 +84,7 @@ def test_seeds_that_are_ignored_are_seen_and_rare_noise_is_not_taken_for_it(scri
     seeds = range(64)
     program = Program(script(SAME_STATE))
     program([0], seeds)
-    with pytest.raises(BrokenRelease, match="ignores its seeds"):
+    with pytest.raises(BrokenSubject, match="ignores its seeds"):
         program([0], [seed + 1 for seed in seeds])
     constant = Program(script("import sys\nnext(sys.stdin)\nfor line in sys.stdin: print(1)"))
     assert constant([0], seeds) == constant([1], seeds)
@@ -93,7 +93,7 @@ def test_seeds_that_are_ignored_are_seen_and_rare_noise_is_not_taken_for_it(scri
 @pytest.mark.parametrize("name", BROKEN)
 def test_each_mistake_is_one_line(script, name):
     text, words = BROKEN[name]
-    with pytest.raises(BrokenRelease) as error:
+    with pytest.raises(BrokenSubject) as error:
         Program(script(text), seconds=0.5 if name == "hangs" else 60.0).caller([0], [1], 0)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
@@ -129,7 +129,7 @@ def test_too_much_memory_is_one_line(audit, script):
     ],
 )
 def test_what_cannot_be_reached_is_one_line(mechanism, words):
-    with pytest.raises((SpecError, BrokenRelease), match=words):
+    with pytest.raises((SpecError, BrokenSubject), match=words):
         named(mechanism, 60.0)([0], [1])
 
 

@@ -17,10 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from subjects import BROKEN, HONEST, N_ROUNDS
 
 from bandana.audits.bounds import methods
+from bandana.audits.bounds.methods import bounds_on
 from bandana.audits.claims import Quantity, parse
-from bandana.audits.external.play_calls import adapted
-from bandana.audits.external.plays import play_rewards
-from bandana.audits.external.releases.audit import bounds_on
+from bandana.audits.external.plays import adapted, play_rewards
 from bandana.flows.suites.own import FUNCTION, Loaded, Request, audit_own
 from bandana.privacy_core import Interval
 

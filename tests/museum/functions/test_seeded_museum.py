@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from seeded import BROKEN, HONEST, by_arm, each_run
 
+from bandana.audits.external.coupling import compare_plays, is_telling
 from bandana.audits.external.drawn import Menu
-from bandana.audits.external.play_calls import adapted
-from bandana.audits.external.releases.coupled_plays import compare_plays, is_telling
+from bandana.audits.external.plays import adapted
 from bandana.flows.suites.own import FUNCTION, Loaded, Request, audit_own
 from bandana.privacy_core import Interval
 from bandana.testing import SuiteBudget, assert_private

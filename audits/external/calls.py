@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bandana.audits.external.releases.encoding import Outputs, Raised, is_numeric
+from bandana.audits.external.encoding import Outputs, Raised, is_numeric
 
 _SEEDS = ("seed", "random_state", "random_seed", "prng_seed", "rng_seed", "seeds")
 _GENERATORS = ("rng", "generator", "gen", "random_generator", "bit_generator", "prng")
@@ -28,7 +28,7 @@ Guard = Callable[[], AbstractContextManager[None]]
 """What every call of own code is wrapped in, such as a limit of time."""
 
 
-class BrokenRelease(ValueError):  # noqa: N818  (it says what the function is)
+class BrokenSubject(ValueError):  # noqa: N818  (it says what the function is)
     """A function that cannot be audited; the message says why, and what to change."""
 
 
@@ -66,11 +66,10 @@ class Caller:
     as_array: bool = False
     guard: Guard = nullcontext
 
-    def once(self, data: Any, seed: Any, n_runs: int | None = None) -> Any:
-        """What one call returns; the data are a copy, so that the function may change them."""
-        given = np.asarray(data) if self.as_array else copy.deepcopy(data)
+    def called(self, data: Any, seed: Any, n_runs: int | None = None) -> Any:
+        """The answer to one call, on the data themselves."""
         named: dict[str, Any] = {}
-        places = [given]
+        places = [data]
         if self.seed is not None:
             coin = np.random.default_rng(seed) if self.is_generator else seed
             if self.is_keyword:
@@ -83,11 +82,15 @@ class Caller:
         with self.guard():
             return self.function(*places, **named)
 
+    def once(self, data: Any, seed: Any, n_runs: int | None = None) -> Any:
+        """The answer to one call, on a copy of the data, which the function may change."""
+        return self.called(np.asarray(data) if self.as_array else copy.deepcopy(data), seed, n_runs)
+
     def runs(self, data: Any, seeds: list[int]) -> Outputs:
         """One output for each seed.
 
         Raises:
-          BrokenRelease: a call for many runs returned another number of them.
+          BrokenSubject: a call for many runs returned another number of them.
         """
         if self.batch is Batch.NONE:
             return [self.tried(data, seed) for seed in seeds]
@@ -98,7 +101,7 @@ class Caller:
         found = found if isinstance(found, list) else np.asarray(found)
         if np.ndim(found) == 0 or len(found) != len(seeds):
             got = "one output" if np.ndim(found) == 0 else f"{len(found)}"
-            raise BrokenRelease(f"a call for {len(seeds)} runs must return as many outputs, the runs first, got {got}")
+            raise BrokenSubject(f"a call for {len(seeds)} runs must return as many outputs, the runs first, got {got}")
         return found
 
     def tried(self, data: Any, seed: int, n_runs: int | None = None) -> Any:
@@ -117,7 +120,7 @@ class ManyRuns(ABC):
         """How to call it, after some runs on both data sets with seeds from `seed`.
 
         Raises:
-          BrokenRelease: it does not run.
+          BrokenSubject: it does not run.
         """
 
 
@@ -132,12 +135,12 @@ def inspect_call(function: Any, data: Any, neighbor: Any, seed: int, guard: Guar
       guard: what calls are wrapped in.
 
     Raises:
-      BrokenRelease: it takes neither of these, or fails on the data; what it raised is the cause.
+      BrokenSubject: it takes neither of these, or fails on the data; what it raised is the cause.
     """
     if isinstance(function, ManyRuns):
         return function.caller(data, neighbor, seed)
     if not callable(function):
-        raise BrokenRelease(f"it is no function of (data, seed), but {type(function).__name__}")
+        raise BrokenSubject(f"it is no function of (data, seed), but {type(function).__name__}")
     caller = replace(by_signature(function), guard=guard)
     seeds = np.random.SeedSequence(seed, spawn_key=(7,)).generate_state(_TRIED, np.uint32).astype(np.int64).tolist()
     caller = _as_list_or_array(caller, data, seeds)
@@ -157,7 +160,7 @@ def by_signature(function: Any) -> Caller:
     """What the names of its parameters say: where the seed goes, and whether it takes a number of runs.
 
     Raises:
-      BrokenRelease: it takes no data, or needs more than data and a seed.
+      BrokenSubject: it takes no data, or needs more than data and a seed.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -165,7 +168,7 @@ def by_signature(function: Any) -> Caller:
         return Caller(function)
     plain = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if not plain and not parameters:
-        raise BrokenRelease("it takes no data: a release is a function of (data, seed), or of data alone")
+        raise BrokenSubject("it takes no data: a release is a function of (data, seed), or of data alone")
     others = plain[1:]
     size = next((p.name for p in others if p.name in _SIZES), None)
     named = next((p for p in others if p.name.lower() in (*_SEEDS, *_GENERATORS)), None)
@@ -173,7 +176,7 @@ def by_signature(function: Any) -> Caller:
         named = next((p for p in others if p.default is p.empty and p.name != size), None)
     unknown = [p.name for p in others if p.default is p.empty and p is not named and p.name != size]
     if unknown:
-        raise BrokenRelease(
+        raise BrokenSubject(
             f"it needs {', '.join(unknown)} besides data and seed: give defaults, or bind them with functools.partial"
         )
     if named is None:
@@ -245,7 +248,7 @@ def _tried_size(caller: Caller, data: Any, seed: int) -> Caller:
     if has_length and len(found) == _TRIED:
         return replace(caller, batch=Batch.SIZE)
     if _is_required(caller, str(caller.size)):
-        raise BrokenRelease(f"called with {caller.size}={_TRIED} it must return as many outputs, the runs first")
+        raise BrokenSubject(f"called with {caller.size}={_TRIED} it must return as many outputs, the runs first")
     return replace(caller, size=None)
 
 

@@ -1,19 +1,26 @@
-"""What the audit of a release found: one bound, its verdict, and what it covers."""
+"""Outcome of the audit of a release: one bound, its verdict, what it covers, and the same as evidence files keep it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from bandana.algorithms.entry import Claim
 from bandana.algorithms.protocol import FloatArray
+from bandana.audits.bounds import power
 from bandana.audits.claims import Quantity
+from bandana.audits.coverage import Coverage
+from bandana.audits.external.bounds import reach_of
+from bandana.audits.external.coupling import Coupling
 from bandana.audits.external.foreign.frozen import Frozen
-from bandana.audits.external.releases.coupling import Coupling
-from bandana.audits.outcome import EQUAL, StatedBound
+from bandana.audits.outcome import EQUAL, MIN_REPLAYS, SAMPLING, Effort, Outcome, StatedBound, TriedControl, Verdict
 from bandana.privacy_core import Guarantee
 
-FAIL, NOT_REFUTED, INCONCLUSIVE = "FAIL", "NOT REFUTED", "INCONCLUSIVE"
+_DEFAULT_DELTA = 1e-5
+_SIMULATED, _TRIALS = 2048, 20
+"""Runs and audits of the simulated power: few, which overstates the smallest fault, as a release is audited in seconds."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +71,14 @@ class ReleaseOutcome:
         return self.bound.lower
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """FAIL: the bound exceeds the claim, or frozen primitives break it. INCONCLUSIVE: no bound could have exceeded it.
 
         Else NOT REFUTED; never PASS.
         """
         if self.measured > self.limit or self._broken:
-            return FAIL
-        return NOT_REFUTED if self.reach > self.limit and not self.caveats else INCONCLUSIVE
+            return Verdict.FAIL
+        return Verdict.NOT_REFUTED if self.reach > self.limit and not self.caveats else Verdict.INCONCLUSIVE
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -112,13 +119,13 @@ class ReleaseOutcome:
         """Reasons for the verdict, in words."""
         confidence = f"at {self.confidence:.6g} confidence"
         allowed = f"the claim allows {self.limit:.6g}"
-        if self.verdict == FAIL:
+        if self.verdict is Verdict.FAIL:
             exceeds = f"measured exceeds claimed: {self.quantity} >= {self.measured:.6g} {confidence}, {allowed}"
             return ((exceeds,) if self.measured > self.limit else ()) + self._broken
         shown = f"without any noise, so many runs would measure {self.quantity} >= {self.reach:.6g}"
         if self.caveats:
             return self.caveats
-        if self.verdict == INCONCLUSIVE:
+        if self.verdict is Verdict.INCONCLUSIVE:
             return (f"{self.n_runs} runs a side cannot refute the claim: {shown}, {allowed}; try more --replays",)
         return (f"claimed >= measured on this pair; {shown}",)
 
@@ -131,7 +138,7 @@ class ReleaseOutcome:
             accounted = f"  {'<' if self.accounted > self.limit * EQUAL else '>='}  accounted {self.accounted:.4f}"
             sign = "<" if self.measured > self.accounted * EQUAL else ">="
         return [
-            f"{self.verdict:<13} {label}: {self.stated} {where}",
+            f"{self.verdict.value:<13} {label}: {self.stated} {where}",
             *(f"  {line}" for line in self.coverage),
             f"  {self.quantity}: claimed {self.limit:.4f}{accounted}  {sign}  measured {self.measured:.4f}  "
             f"({self.bound.attack}, {self.bound.method})",
@@ -142,7 +149,7 @@ class ReleaseOutcome:
         """The outcome for machines, in JSON's own types."""
         return {
             "label": label,
-            "verdict": self.verdict,
+            "verdict": self.verdict.value,
             "claim": str(self.stated),
             "quantity": str(self.quantity),
             "claimed": _finite(self.limit),
@@ -158,6 +165,49 @@ class ReleaseOutcome:
             "coverage": list(self.coverage),
             "reasons": list(self.reasons),
         }
+
+    def recorded(self, claim: Claim, subject: Mapping[str, str], about: Mapping[str, str]) -> Outcome:
+        """The same verdict in the form that evidence files and reports keep.
+
+        Two planted faults stand for all: a release that always tells its side, and one that tells it as seldom as the
+        coverage says could be seen. Their bounds follow from the number of runs alone.
+
+        Args:
+          claim: what was claimed, with its neighbors.
+          subject: kind, name and source of the release.
+          about: what a reader needs to repeat the audit.
+        """
+        bound, n = self.bound, len(self.scores[0])
+        planted = [("revealed-always", "the output always reveals its data set", self.reach)]
+        if self.rarest is not None and self.rarest < 1:
+            seen = reach_of(self.quantity, self.seed, bound.level, n, self.rarest)
+            planted.append(("revealed-seldom", f"the output reveals it with probability {self.rarest:.2g}", seen))
+        controls = [
+            TriedControl(name, fault, (SAMPLING,), (SAMPLING,) if reach > self.limit else (), reach, self.limit)
+            for name, fault, reach in planted
+        ]
+        simulated = min(n, _SIMULATED)
+        smallest = power.smallest_factor_caught(
+            bound.method, bound.parameters, bound.level, self.limit, simulated, n_trials=_TRIALS
+        )
+        return Outcome(
+            subject=subject,
+            claim=replace(claim, statement=f"the output is {claim.stated}"),
+            effort=Effort(
+                max(self.n_runs, MIN_REPLAYS), self.confidence, self.quantity.delta or _DEFAULT_DELTA, 1, self.seed
+            ),
+            failure=1 - self.confidence,
+            bounds=(bound,),
+            scores={bound.scores: self.scores},
+            events=None,
+            counterexample=None,
+            noise_finding="; ".join(self._broken) or None,
+            controls=tuple(controls),
+            power=smallest,
+            caveats=self.caveats,
+            about=about,
+            coverage=Coverage.in_words(self.coverage),
+        )
 
 
 def _finite(value: float) -> float | None:

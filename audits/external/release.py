@@ -10,33 +10,31 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from bandana.algorithms.protocol import FloatArray
-from bandana.algorithms.ties import first_largest
 from bandana.audits.bounds import methods
 from bandana.audits.bounds.methods import bounds_on
 from bandana.audits.claims import Quantity
-from bandana.audits.external.releases.calls import Batch, BrokenRelease, Caller
-from bandana.audits.external.releases.encoding import Encoder, Outputs, Raised, is_numeric, joined
-from bandana.audits.external.releases.outcome import ReleaseOutcome
-from bandana.audits.external.releases.scores import learn
-from bandana.audits.outcome import OUTPUT, StatedBound
+from bandana.audits.external.bounds import LEAST, WARY, Contender, check_order, most_promising, rarest_event, reach_of
+from bandana.audits.external.calls import Batch, BrokenSubject, Caller
+from bandana.audits.external.encoding import Encoder, Outputs, Raised, is_numeric, joined
+from bandana.audits.external.outcome import ReleaseOutcome
+from bandana.audits.external.scores import learn
+from bandana.audits.external.subject import Subject
+from bandana.audits.outcome import OUTPUT, Effort
 from bandana.audits.replays.classifiers import with_signs
 from bandana.audits.replays.measure import rounded
 from bandana.privacy_core import Guarantee
 
 LEAST_RUNS = 400
 """Runs on each side, so that each of the three parts has 100, the least that a bound can be taken from."""
-_LEARN, _CHOOSE, _WARY, _TURNS = 0.25, 0.2, 0.1, 5
+GIVEN = "the given pair"
+_LEARN, _CHOOSE, _TURNS = 0.25, 0.2, 5
 _BATCH, _MOST_NUMBERS = 4096, 4_000_000
-SEEN = 20
-"""Occurrences among all runs of one side without which an event is not learned."""
-_DEPENDENT = 6.5
-"""Standard deviations by which one output may resemble the next; exceeded by chance with probability below 1e-10."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def draw(caller: Caller, data: Any, neighbor: Any, n_runs: int, seed: int, secon
       seconds: after which no further call begins.
 
     Raises:
-      BrokenRelease: fewer than `LEAST_RUNS` runs fit into the time.
+      BrokenSubject: fewer than `LEAST_RUNS` runs fit into the time.
     """
     root = np.random.SeedSequence(seed, spawn_key=(8,))
     coins = np.random.default_rng(root.spawn(1)[0])
@@ -89,7 +87,7 @@ def draw(caller: Caller, data: Any, neighbor: Any, n_runs: int, seed: int, secon
         size = _next_size(caller, parts[0][-1], size, (time.monotonic() - begun) / done)
     taken = time.monotonic() - begun
     if done < min(n_runs, LEAST_RUNS):
-        raise BrokenRelease(
+        raise BrokenSubject(
             f"{done} runs a side took {taken:.1f} s, and fewer than {LEAST_RUNS} show nothing: allow more time with "
             f"--seconds {math.ceil(1.2 * LEAST_RUNS * taken / done)}, or let one call make many runs"
         )
@@ -125,7 +123,7 @@ def examine(
     confidence: float = 0.95,
     seed: int = 0,
     shuffled: bool = False,
-    pair: str = "the given pair",
+    pair: str = GIVEN,
     search: str = "",
 ) -> ReleaseOutcome:
     """Bounds the claim's own quantity from below.
@@ -140,49 +138,44 @@ def examine(
       search: how the neighbor was found, in words; empty where it was given.
 
     Raises:
-      BrokenRelease: too few samples, or runs that depend on each other.
+      BrokenSubject: too few samples, or runs that depend on each other.
       NotEncodable: see `Encoder.learn`.
     """
     n = min(len(samples.data), len(samples.neighbor))
     if n < LEAST_RUNS:
-        raise BrokenRelease(f"each side needs at least {LEAST_RUNS} outputs, got {len(samples.data)} and "
+        raise BrokenSubject(f"each side needs at least {LEAST_RUNS} outputs, got {len(samples.data)} and "
                             f"{len(samples.neighbor)}")  # fmt: skip
     level, quantity = 1 - confidence, Quantity.of(stated)
     limit = quantity.limit(stated)
     sides = [_ordered(side, n, seed + i if shuffled else None) for i, side in enumerate((samples.data, samples.neighbor))]
     first = math.ceil(_LEARN * n)
-    second = first + max(100, math.ceil(_CHOOSE * n))
+    second = first + max(LEAST, math.ceil(_CHOOSE * n))
     encoder = Encoder.learn(joined([side[:first] for side in sides]))
-    if not all(is_numeric(side) for side in sides):
-        sides = [list(side) for side in sides]
     tables = [encoder.table(side) for side in sides]
     if all(is_numeric(side) and np.isnan(table).all() for side, table in zip(sides, tables, strict=True)):
-        raise BrokenRelease("every output is NaN: return numbers, labels or text")
+        raise BrokenSubject("every output is NaN: return numbers, labels or text")
     notes = samples.notes
     if all((table == tables[0][0]).all() for table in tables):
         notes = (*notes, "every output is the same: nothing depends on the data, or on the noise")
-    parts = [(table[:first], table[first:second], table[second:]) for table in tables]
-    candidates = []
-    scorers = learn(parts[0][0], parts[1][0], seed)
-    signs = with_signs(scorers, parts[0][0], parts[1][0]) if quantity.name == "epsilon" else {}
-    for name, scorer in (scorers | signs).items():
-        held = tuple(rounded(scorer(part[1])) for part in parts)
-        for method, parameters in bounds_on(quantity, seed)[: 1 if name in signs else None]:
-            promised = _promise(method, held, _WARY * level, parameters)  # wary of what is best by luck
-            candidates.append((promised, name, method, scorer, parameters))
-    best = first_largest(np.array([promised for promised, *_ in candidates]))
-    _, name, method, scorer, parameters = candidates[best]
-    scores = (rounded(scorer(parts[0][2])), rounded(scorer(parts[1][2])))
+    parts = slice(first), slice(first, second), slice(second, None)
+    taught, held, rest = ([table[part] for table in tables] for part in parts)
+    scorers = learn(taught[0], taught[1], seed)
+    signs = with_signs(scorers, taught[0], taught[1]) if quantity.name == "epsilon" else {}
+    chosen = most_promising([
+        Contender(name, scorer, method, parameters, _promise(method, scores, WARY * level, parameters))
+        for name, scorer in (scorers | signs).items()
+        for scores in [[rounded(scorer(table)) for table in held]]
+        for method, parameters in bounds_on(quantity, seed)[: 1 if name in signs else None]
+    ])  # fmt: skip
+    scores = (rounded(chosen.scorer(rest[0])), rounded(chosen.scorer(rest[1])))
     if not shuffled:
         for score in scores:
-            _check_independence(score)
-    lower = methods.bound(method, *scores, level, **parameters)
-    bound = StatedBound(OUTPUT, name, pair, quantity, method, parameters, level, lower, "output0")
+            check_order(score)
     return ReleaseOutcome(
         stated=stated,
         quantity=quantity,
         limit=limit,
-        bound=bound,
+        bound=chosen.state(OUTPUT, pair, quantity, level, scores, "output0"),
         scores=scores,
         n_runs=n,
         confidence=confidence,
@@ -197,7 +190,7 @@ def examine(
     )
 
 
-def _promise(method: str, held: tuple[FloatArray, ...], level: float, parameters: dict[str, Any]) -> float:
+def _promise(method: str, held: list[FloatArray], level: float, parameters: dict[str, Any]) -> float:
     """The bound from held-out runs; one on epsilon on average over which fifth of them comes first.
 
     It learns from the first runs that it is given how to weight the others, and what promises much after lucky ones only is
@@ -218,49 +211,22 @@ def _ordered(side: Outputs, n: int, seed: int | None) -> Outputs:
     return side[order] if isinstance(side, np.ndarray) else [side[place] for place in order.tolist()]
 
 
-def reach_of(quantity: Quantity, seed: int, level: float, n: int, share: float = 1.0) -> float:
-    """The largest bound from n outputs a side of which a share of the neighbor's could not come from the data set."""
-    telltale = np.zeros(n)
-    telltale[np.linspace(0, n - 1, round(share * n)).astype(np.int64)] = np.inf  # spread over all parts
-    data = np.full(n, -np.inf) if share == 1 else np.zeros(n)
-    return max(methods.bound(name, data, telltale, level, **parameters) for name, parameters in bounds_on(quantity, seed))
-
-
-def rarest_event(quantity: Quantity, limit: float, seed: int, level: float, n_runs: int, n_bound: int) -> float | None:
-    """The probability of the rarest event that tells one side for sure and refutes the claim; None if none does.
+def audit_subject(subject: Subject, stated: Guarantee, effort: Effort, seconds: float, search: str = "") -> ReleaseOutcome:
+    """Runs a subject on its two data sets, bounds the claim from below, and compares the seeds of its generators.
 
     Args:
-      quantity: of the claim.
-      limit: what it allows.
-      seed: of the auditor's coins.
-      level: of the bound.
-      n_runs: on each side, those that teach included.
-      n_bound: on each side, those that the bound is taken from.
+      subject: what is run, on which data sets.
+      stated: the claim.
+      effort: runs on each side, confidence and seed.
+      seconds: for all runs.
+      search: how the neighbor was found, in words; empty where it was given.
+
+    Raises:
+      BrokenSubject: see `draw` and `examine`.
+      NotEncodable: see `examine`.
     """
-    shares = np.geomspace(SEEN / n_runs, 1.0, 25)
-    low, high = 0, len(shares)
-    while low < high:  # what a larger share refutes, a smaller one may not
-        middle = (low + high) // 2
-        if reach_of(quantity, seed, level, n_bound, float(shares[middle])) > limit:
-            high = middle
-        else:
-            low = middle + 1
-    return float(shares[low]) if low < len(shares) else None
-
-
-def _check_independence(scores: FloatArray) -> None:
-    """Refuses runs of which one resembles the next."""
-    rank = np.argsort(np.argsort(scores, kind="stable"), kind="stable").astype(float)
-    values, where = np.unique(scores, return_inverse=True)
-    if len(values) < 2:
-        return
-    middle = np.bincount(where, rank) / np.bincount(where)  # ties share a rank
-    rank = middle[where] - middle[where].mean()
-    spread = float(rank @ rank)
-    found = float(rank[1:] @ rank[:-1]) / spread * math.sqrt(len(rank)) if spread > 0 else 0.0
-    if abs(found) > _DEPENDENT:
-        raise BrokenRelease(
-            f"its runs are not independent: an output resembles the one before it (correlation "
-            f"{found / math.sqrt(len(rank)):.2g} over {len(rank)} runs); draw fresh noise in each run, and keep nothing "
-            "between calls"
-        )
+    samples = draw(subject.caller, subject.data, subject.neighbor, effort.replays, effort.seed, seconds)
+    samples = replace(samples, how=subject.how or samples.how, notes=(*samples.notes, *subject.notes))
+    pair = subject.words if search else GIVEN
+    outcome = examine(samples, stated, confidence=effort.confidence, seed=effort.seed, pair=pair, search=search)
+    return replace(outcome, coupling=subject.compare(effort.seed))

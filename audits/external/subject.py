@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 
 from bandana.algorithms.environments.tables import RewardTable
-from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
+from bandana.algorithms.protocol import Algorithm, FloatArray
 from bandana.audits.external import conformance
-from bandana.audits.external.play_calls import adapted, plays_many
-from bandana.audits.external.plays import BrokenFunction, check, play_rows
-from bandana.audits.external.releases.calls import Batch, Caller, Guard, inspect_call
-from bandana.audits.external.releases.coupled_plays import is_telling
-from bandana.audits.external.releases.coupling import Coupling, compare
+from bandana.audits.external.calls import Batch, BrokenSubject, Caller, Guard, inspect_call
+from bandana.audits.external.coupling import Coupling, compare, is_telling
+from bandana.audits.external.plays import Shape, adapted, check, play_rows, plays_many
 from bandana.audits.neighbors.pairs import Pair, actions_differ
 from bandana.audits.searches.cases import Case
 from bandana.audits.searches.sides import play_streams
@@ -33,7 +31,7 @@ _SEEN = "seen: all releases by their exact likelihood ratio; schedules, actions 
 Tables = tuple[RewardTable, RewardTable]
 
 
-class NoTables(BrokenFunction):
+class NoTables(BrokenSubject):
     """Data sets that are no tables of rewards; the message says what they are."""
 
 
@@ -90,20 +88,9 @@ def of_algorithm(algorithm: Algorithm, tables: Tables) -> Callable[[int, int, in
     return scores
 
 
-def of_function(function: Any, tables: Tables, guard: Guard = nullcontext) -> Callable[[int, int, int], IntArray]:
-    """(side, seed, n_runs) -> (n_runs, n_rounds) actions of a function that plays many runs at once.
-
-    Raises:
-      BrokenFunction: see `bandana.audits.external.plays.check`.
-    """
-    play = adapted(function, _shape(tables), tables[0].reward_range, guard)
-    check(play, tables[0], _SEED)
-    return lambda side, seed, n_runs: play_rows(play, tables[side], n_runs, seed)
-
-
 @dataclass(frozen=True)
-class Prepared:
-    """What is run on two data sets.
+class Subject:
+    """What is audited from outside on two data sets: how it is called, what a run is, and what is seen.
 
     Attributes:
       caller: how it is run.
@@ -139,8 +126,8 @@ class Prepared:
         return compare(self.caller, self.data, self.neighbor, seed, n_tried=_PLAYS, counts=counts)
 
 
-def prepared(subject: Any, data: Any, neighbor: Any, span: Interval, seed: int, guard: Guard = nullcontext) -> Prepared:
-    """Finds out how to run a subject on two data sets.
+def prepared(subject: Any, data: Any, neighbor: Any, span: Interval, seed: int, guard: Guard = nullcontext) -> Subject:
+    """Finds out how to run anything on two data sets.
 
     Args:
       subject: an algorithm that keeps the protocol, a function of many runs' rewards, or any release.
@@ -151,25 +138,25 @@ def prepared(subject: Any, data: Any, neighbor: Any, span: Interval, seed: int, 
       guard: what calls are wrapped in.
 
     Raises:
-      BrokenFunction: data sets that are no tables of the algorithm's arms, or a function whose answers cannot be audited.
-      BrokenRelease: a release that cannot be called.
+      BrokenSubject: data sets that are no tables of the algorithm's arms, or a function that cannot be called or audited.
       ProtocolError: an algorithm that breaks the protocol.
     """
     if not conformance.missing_members(subject):
-        return _algorithm(subject, data, neighbor, seed, guard)
+        _check_rounds(subject)
+        tables = tables_of(data, neighbor, subject.reward_range)
+        return on_tables(subject, tables, span, seed, guard)(tables)
     try:
         tables = tables_of(data, neighbor, span)
-        release = of_function(subject, tables, guard) if plays_many(subject, _shape(tables), span, guard) else None
+        if plays_many(subject, _shape(tables), span, guard):
+            return on_tables(subject, tables, tables[0].reward_range, seed, guard)(tables)
     except NoTables:
-        release = None
-    if release is None:
-        return Prepared(inspect_call(subject, data, neighbor, seed, guard), data, neighbor)
-    return _of_plays(tables, release, guard)
+        pass
+    return Subject(inspect_call(subject, data, neighbor, seed, guard), data, neighbor)
 
 
-def replayed(
+def on_tables(
     subject: Any, first: Tables, span: Interval, seed: int, guard: Guard = nullcontext
-) -> Callable[[Tables], Prepared]:
+) -> Callable[[Tables], Subject]:
     """Finds out how a bandit plays, and returns what is run on any two tables of the first ones' shape.
 
     Args:
@@ -180,36 +167,27 @@ def replayed(
       guard: what calls are wrapped in.
 
     Raises:
-      BrokenFunction: tables of other arms, or a function whose answers cannot be audited.
+      BrokenSubject: tables of other arms, or a function whose answers cannot be audited.
       ProtocolError: an algorithm that breaks the protocol.
     """
     if not conformance.missing_members(subject):
         _check_rounds(subject)
-        _check_algorithm(subject, first, seed)
-        return lambda tables: _of_tables(tables, of_algorithm(subject, tables), guard)
+        if first[0].n_actions != subject.n_actions:
+            raise NoTables(f"pair: the tables have {first[0].n_actions} arms, the algorithm {subject.n_actions}")
+        conformance.check(subject, first[0], seed)
+        return lambda tables: _many_runs(of_algorithm(subject, tables), tables, guard, notes=(_SEEN,), has_ledger=True)
     play = adapted(subject, _shape(first), span, guard)
     check(play, first[0], _SEED)
-
-    def on_tables(tables: Tables) -> Prepared:
-        return _of_plays(tables, lambda side, seed, n_runs: play_rows(play, tables[side], n_runs, seed), guard)
-
-    return on_tables
-
-
-def _of_tables(tables: Tables, release: Callable[[int, int, int], FloatArray], guard: Guard) -> Prepared:
-    return Prepared(_many(release, guard), 0, 1, _words(tables), "many runs a call", (_SEEN,), has_ledger=True)
+    return lambda tables: _many_runs(
+        lambda side, seed, n_runs: play_rows(play, tables[side], n_runs, seed), tables, guard,
+        changed=next(iter(changed_records(tables)), 0),
+    )  # fmt: skip
 
 
-def _of_plays(tables: Tables, release: Callable[[int, int, int], IntArray], guard: Guard) -> Prepared:
-    first = next(iter(changed_records(tables)), 0)
-    return Prepared(_many(release, guard), 0, 1, _words(tables), "many runs a call", changed=first)
-
-
-def _algorithm(algorithm: Any, data: Any, neighbor: Any, seed: int, guard: Guard) -> Prepared:
-    _check_rounds(algorithm)
-    tables = tables_of(data, neighbor, algorithm.reward_range)
-    _check_algorithm(algorithm, tables, seed)
-    return _of_tables(tables, of_algorithm(algorithm, tables), guard)
+def _many_runs(release: Callable[[int, int, int], Any], tables: Tables, guard: Guard, **seen: Any) -> Subject:
+    """What makes many runs a call on either table."""
+    caller = Caller(release, "seed", size="n_runs", batch=Batch.SIZE, guard=guard)
+    return Subject(caller, 0, 1, _words(tables), "many runs a call", **seen)
 
 
 def _check_rounds(algorithm: Any) -> None:
@@ -218,17 +196,7 @@ def _check_rounds(algorithm: Any) -> None:
         raise NoTables("pair: it plays episodes, and two given data sets are tables of rewards, (n_rounds, n_arms)")
 
 
-def _check_algorithm(algorithm: Any, tables: Tables, seed: int) -> None:
-    if tables[0].n_actions != algorithm.n_actions:
-        raise NoTables(f"pair: the tables have {tables[0].n_actions} arms, the algorithm {algorithm.n_actions}")
-    conformance.check(algorithm, tables[0], seed)
-
-
-def _many(release: Callable[[int, int, int], Any], guard: Guard) -> Caller:
-    return Caller(release, "seed", size="n_runs", batch=Batch.SIZE, guard=guard)
-
-
-def _shape(tables: Tables) -> tuple[int, int]:
+def _shape(tables: Tables) -> Shape:
     return tables[0].n_users, tables[0].n_actions
 
 

@@ -22,9 +22,9 @@ from bandana.audits.bounds import methods
 from bandana.audits.bounds.evalues import ApproxClaims, Claims, EProcess, GaussianClaims, RenyiClaims
 from bandana.audits.bounds.methods import method_of
 from bandana.audits.claims import Quantity
-from bandana.audits.external.releases.calls import Caller
-from bandana.audits.external.releases.encoding import Encoder, Outputs, joined
-from bandana.audits.external.releases.scores import Scorer, learn
+from bandana.audits.external.calls import Caller
+from bandana.audits.external.encoding import Encoder, Outputs, joined
+from bandana.audits.external.scores import Scorer, learn
 from bandana.privacy_core import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from bandana.privacy_core.checks import probability
 
