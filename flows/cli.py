@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from bandana.flows.annex import annexes
-from bandana.flows.commands import accounting, book, bundle, export, leaderboard, pages, reports, suites, verify
+from bandana.flows.commands import accounting, baseline, book, bundle, export, leaderboard, pages, reports, suites, verify
 from bandana.flows.commands.audit import command as audits
 from bandana.flows.running.settings import use_one_thread
 

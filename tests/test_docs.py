@@ -1,6 +1,5 @@
 """The documentation: it builds, loads nothing from elsewhere, leads nowhere that is not, and shows what really happens."""
 
-import json
 import os
 import re
 import shutil
@@ -15,6 +14,8 @@ from documentation import ROOT, Built, anchors, blocks, command_lines, console, 
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from bandana.audits.documents.form import json_schema
+from bandana.audits.reporting.document import FORMS
 from bandana.flows.cli import app
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.plan import cells_of
@@ -342,11 +343,9 @@ def test_the_reference_names_every_field_of_a_spec(hooks):
     assert "None" not in text
 
 
-@pytest.mark.parametrize(
-    ("file", "writer"), [("report", "markdown"), ("comparison", "comparison"), ("leaderboard", "leaderboard")]
-)
-def test_the_reference_names_every_field_of_a_report(hooks, file, writer):
-    schema = json.loads((ROOT / "audits" / "reporting" / f"{file}.schema.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize(("form", "writer"), zip(FORMS.values(), ("markdown", "comparison", "leaderboard"), strict=True))
+def test_the_reference_names_every_field_of_a_report(hooks, form, writer):
+    schema = json_schema(form)
     text = getattr(hooks["report_format"], writer)()
     assert schema["properties"]["schema"]["const"] in text
     for model in [schema, *schema.get("$defs", {}).values()]:

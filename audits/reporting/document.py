@@ -6,34 +6,21 @@ import json
 import math
 from collections.abc import Iterator
 from datetime import datetime
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from bandana.audits.documents.comparison import Comparison
+from bandana.audits.documents.form import first_mistake
+from bandana.audits.documents.leaderboard import Leaderboard
+from bandana.audits.documents.report import Report
+
 REGRET = ("mean", "low", "high", "final_mean", "final_low", "final_high", "final_quantiles")
-"""What is null in a cell whose regret is withheld."""
+"""Fields that are null in a cell whose regret is withheld."""
 TOLERANCE = 1e-6  # relative: two ways to compute one number may differ by rounding
-
-
-def resource(name: str) -> str:
-    """Text of a file next to this module."""
-    return (files(__package__) / name).read_text(encoding="utf-8")
-
-
 REPORT, COMPARISON, LEADERBOARD = "bandana/report/11", "bandana/comparison/2", "bandana/leaderboard/3"
-_SCHEMAS = {
-    REPORT: "report.schema.json",
-    COMPARISON: "comparison.schema.json",
-    LEADERBOARD: "leaderboard.schema.json",
-}
-
-
-@cache
-def _validator(name: str) -> Any:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(json.loads(resource(name)))
+FORMS = {REPORT: Report, COMPARISON: Comparison, LEADERBOARD: Leaderboard}
+"""Version of a format -> type of its documents."""
 
 
 def is_comparison(document: dict[str, Any]) -> bool:
@@ -50,7 +37,7 @@ def validate(document: dict[str, Any]) -> None:
     """Checks a report document: its form, its lengths, and that no PASS contradicts its other fields.
 
     Args:
-      document: as the schema that it names describes it. Numbers are finite; null: there is none.
+      document: of the type in `FORMS` that its field `schema` names. Numbers are finite; null: there is none.
 
     Raises:
       ValueError: the message names the JSON path, the value found there, and what is wrong with it.
@@ -58,7 +45,7 @@ def validate(document: dict[str, Any]) -> None:
     # A page, a PDF and a file are made of one document: it is checked once.
     try:
         _check(json.dumps(document))
-    except TypeError:  # a value is not JSON: the schema error names its path
+    except TypeError:  # a value is not JSON: its type names the path
         _check_document(document)
 
 
@@ -71,14 +58,9 @@ def _check_document(document: dict[str, Any]) -> None:
     for path, number in _numbers(document, "$"):
         if not math.isfinite(number):
             raise _error(path, number, "is not finite; write null for a number that does not exist")
-    schema = _SCHEMAS.get(str(document.get("schema")), _SCHEMAS[REPORT])
-    problem = min(
-        _validator(schema).iter_errors(document),
-        key=lambda error: error.json_path,
-        default=None,
-    )
-    if problem is not None:
-        raise _error(problem.json_path, problem.instance, _reason(problem))
+    mistake = first_mistake(FORMS.get(str(document.get("schema")), Report), document)
+    if mistake is not None:
+        raise _error(*mistake)
     for path, found, reason in _contradictions(document):
         raise _error(path, found, reason)
 
@@ -124,23 +106,6 @@ def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from _numbers(item, f"{path}[{index}]")
-
-
-def _reason(problem: Any) -> str:
-    if problem.validator == "additionalProperties":
-        unknown = sorted(map(str, set(problem.instance) - set(problem.schema["properties"])))
-        return f"has unknown properties {', '.join(unknown)}; remove them"
-    if problem.validator == "required":
-        missing = [key for key in problem.validator_value if key not in problem.instance]
-        return f"lacks the properties {', '.join(missing[:3])}{', ...' * (len(missing) > 3)}"
-    if problem.validator == "type":
-        kinds = problem.validator_value
-        return f"must be of type {kinds if isinstance(kinds, str) else ' or '.join(kinds)}"
-    if problem.validator == "enum":
-        return f"must be one of {', '.join(map(str, problem.validator_value))}"
-    if problem.validator == "const":
-        return f"must be {problem.validator_value!r}"
-    return f"breaks {problem.validator} {problem.validator_value!r}"
 
 
 def _contradictions(document: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:

@@ -6,14 +6,13 @@ a draft: its author checks every sentence, and the registry's board reviews it.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from functools import cache
 from typing import Any
 
+from bandana.audits.documents.form import first_mistake
+from bandana.audits.documents.registry import RegistryEntry
 from bandana.audits.reporting import origin
-from bandana.audits.reporting.document import resource
 from bandana.audits.reporting.label import TRUST
 from bandana.audits.reporting.numbers import number
 from bandana.audits.reporting.strength import Document, composed, noise_sources, on_private_data, private_cells, promises
@@ -59,18 +58,10 @@ def registry_entry(document: Document) -> dict[str, Any]:
             }
         ),
     }
-    problem = min(_validator().iter_errors(entry), key=lambda error: error.json_path, default=None)
-    if problem is not None:
-        raise RegistryError(f"the entry breaks the registry's schema at {problem.json_path}: {problem.message}")
+    mistake = first_mistake(RegistryEntry, entry)
+    if mistake is not None:
+        raise RegistryError(f"the entry breaks the registry's schema at {mistake.path}: {mistake.value!r} {mistake.reason}")
     return entry
-
-
-@cache
-def _validator() -> Any:
-    from jsonschema import Draft202012Validator
-
-    checker = Draft202012Validator.FORMAT_CHECKER
-    return Draft202012Validator(json.loads(resource("registry.schema.json")), format_checker=checker)
 
 
 def _without_nothing(value: Any) -> Any:

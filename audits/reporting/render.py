@@ -9,12 +9,13 @@ import tempfile
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandana.audits.reporting import changes, content, leaderboard, origin
 from bandana.audits.reporting.blocks import name_images
-from bandana.audits.reporting.document import is_comparison, is_leaderboard, resource, validate
+from bandana.audits.reporting.document import is_comparison, is_leaderboard, validate
 from bandana.audits.reporting.drawing import ROLES
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ _KICKERS = {
     "comparison": "Comparison of two runs",
     "leaderboard": "Leaderboard of a benchmark",
 }
-_MADE_WITH = ("jinja2", "jsonschema", "matplotlib.figure", "matplotlib.backends.backend_agg",
-              "matplotlib.backends.backend_svg", "typst")  # fmt: skip
+_MADE_WITH = ("jinja2", "matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "typst")
 _ZERO_WIDTH_SPACE = "\u200b"
 
 
@@ -56,8 +56,8 @@ def render_html(document: dict[str, Any]) -> str:
     page = _page(document)
     for index, image in enumerate(_images(page["sections"]), start=1):
         image["svg"] = Markup(_inline(image["svg"], f"f{index}-"))  # matplotlib escaped it
-    style = Markup(resource("report.css"))  # our own file
-    return _environment().from_string(resource("report.html.j2")).render(**page, style=style, roles=ROLES)
+    style = Markup(_resource("report.css"))  # our own file
+    return _environment().from_string(_resource("report.html.j2")).render(**page, style=style, roles=ROLES)
 
 
 def figures(document: dict[str, Any]) -> dict[str, str]:
@@ -100,7 +100,7 @@ def render_pdf(document: dict[str, Any]) -> bytes:
             (root / image["file"]).write_text(image.pop("svg"), encoding="utf-8")
         # Typst sets every word of a user from a JSON string: nothing in it is markup.
         (root / "report.json").write_text(json.dumps(_breakable(page)), encoding="utf-8")
-        source = _environment().from_string(resource("report.typ.j2")).render(roles=ROLES)
+        source = _environment().from_string(_resource("report.typ.j2")).render(roles=ROLES)
         (root / "report.typ").write_text(source, encoding="utf-8")
         return bytes(typst.compile(str(root / "report.typ"), root=folder, format="pdf", ignore_system_fonts=True))
 
@@ -108,6 +108,11 @@ def render_pdf(document: dict[str, Any]) -> bytes:
 def _images(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Images of all figures, in reading order."""
     return [image for section in sections for block in section["blocks"] for image in block.get("images", ())]
+
+
+def _resource(name: str) -> str:
+    """Text of a file next to this module."""
+    return (files(__package__) / name).read_text(encoding="utf-8")
 
 
 def load() -> None:

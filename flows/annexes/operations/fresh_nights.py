@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +32,7 @@ from bandana.flows.keys.content import content_key
 from bandana.flows.keys.identity import key_of
 from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import write_first
-from bandana.flows.spec.plan import Cell
+from bandana.flows.spec.plan import Cell, Plan
 from bandana.flows.suites import own_replays, replays
 from bandana.flows.suites.work import audit_facts
 

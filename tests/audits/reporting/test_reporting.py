@@ -7,10 +7,13 @@ import math
 import re
 import subprocess
 import sys
+from typing import get_args, get_type_hints
 
 import pytest
 
 from bandana.audits.bounds.methods import WORDS
+from bandana.audits.documents.counterexample import Counterexample
+from bandana.audits.documents.form import json_schema
 from bandana.audits.reporting import (
     audit_plots,
     counterexamples,
@@ -23,7 +26,7 @@ from bandana.audits.reporting import (
     render_pdf,
     validate,
 )
-from bandana.audits.reporting.document import REGRET, resource
+from bandana.audits.reporting.document import FORMS, REGRET
 from bandana.audits.reporting.numbers import name_of, number, power_of_ten
 from bandana.audits.reporting.utility import family_of
 from tests.report_documents import (
@@ -170,13 +173,14 @@ def test_an_accountant_may_be_loose_in_what_the_claim_is_not_held_against():
     validate(document)
 
 
-@pytest.mark.parametrize("name", ["report.schema.json", "comparison.schema.json", "leaderboard.schema.json"])
-def test_every_property_of_the_schema_is_described(name):
-    schema = json.loads(resource(name))
+@pytest.mark.parametrize("name", FORMS)
+def test_every_property_of_the_schema_is_described_and_required_and_no_other_is_allowed(name):
+    schema = json_schema(FORMS[name])
     definitions = schema["$defs"]
 
     def check(part, path):
-        part = definitions[part["$ref"].rpartition("/")[2]] | part if "$ref" in part else part
+        own = next((choice for choice in part.get("anyOf", ()) if "$ref" in choice), part)
+        part = definitions[own["$ref"].rpartition("/")[2]] | part if "$ref" in own else part
         assert part.get("description"), path
         for name, inner in part.get("properties", {}).items():
             check(inner, f"{path}.{name}")
@@ -374,7 +378,7 @@ def test_a_counterexample_is_told_to_people(sample_page):
     assert sample_page.count(">violation</span>") == 1
 
 
-KINDS = json.loads(resource("report.schema.json"))["$defs"]["counterexample"]["properties"]["kind"]["enum"]
+KINDS = get_args(get_type_hints(Counterexample)["kind"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -555,7 +559,7 @@ def test_rejects_a_bound_that_does_not_fit(change, message):
 
 
 def test_importing_is_light():
-    heavy = {"matplotlib", "typst", "jinja2", "jsonschema"}
+    heavy = {"matplotlib", "typst", "jinja2"}
     code = f"import sys, bandana.audits.reporting; print(*sorted({heavy!r} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""

@@ -1,0 +1,132 @@
+"""A benchmark's leaderboard, as a document."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from typing_extensions import TypedDict
+
+from bandana.audits.documents.audit import Verdict
+from bandana.audits.documents.benchmark import StoppedTests
+from bandana.audits.documents.fields import AtLeast1, Count, Document, Moment, NonNegative, Positive, Share, Size, Text
+
+_Class = TypedDict(
+    "_Class", {"class": Annotated[str, "Privacy of the algorithms that it speaks of, such as 1-GDP in the joint model."]}
+)
+"""`class` is a word of Python."""
+
+
+class Row(Document):
+    """One algorithm at one level of privacy, or one that is not private."""
+
+    label: Annotated[Text, "Unique on the problem."]
+    algorithm: Annotated[str, "Name in the catalog, or of your own file."]
+    entry: Annotated[str, "Label of the catalog's entry."]
+    calibration: Annotated[str | None, "Noise calibration; null: none."]
+    privacy_model: Annotated[str, "Trust model: none, central, joint, local or another of the catalog."]
+    role: Annotated[Literal["private", "non-private", "reference"], "What the row is."]
+    is_own: Annotated[bool, "Whether it is a row of your own."]
+    source: Annotated[str, "Publication, or the file."]
+    claim: Annotated[str | None, "What is promised; null: nothing."]
+    relation: Annotated[str | None, "Neighboring relation of the promise."]
+    mu_claimed: Annotated[NonNegative | None, "The claim as mu of Gaussian DP; null: not private, or infinite."]
+    mu_accounted: Annotated[
+        NonNegative | None, "What the ledger composed over the horizon, as mu; null: not private, or not derived."
+    ]
+    mu_measured: Annotated[NonNegative | None, "Lower confidence bound on mu from the audit; null: not audited."]
+    verdict: Annotated[Verdict | None, "Of the audit; null: not audited."]
+    audited_on: Annotated[
+        str | None, "Problem on which the entry was audited at this level; a promise depends on no problem."
+    ]
+    mean: Annotated[float, "Mean over replications of the problem's measure; regret is in units of reward."]
+    low: Annotated[float, "Lower end of its 95 % confidence interval."]
+    high: Annotated[float, "Upper end of its 95 % confidence interval."]
+    caution: Annotated[str | None, "Why the interval may be too short; null: nothing speaks for it."]
+    lower_bound: Annotated[NonNegative | None, "The least measure of any algorithm with the claim; null: none is known."]
+    over_lower_bound: Annotated[float | None, "The mean over the lower bound; null: none is known, or it is 0."]
+    test: StoppedTests | None
+    seconds: Annotated[
+        NonNegative | None, "Seconds of one replication on one core; null: computed and not played, or not recorded."
+    ]
+    is_on_front: Annotated[
+        bool,
+        "Whether no row in the same trust model promises as much and has a smaller mean; of tests of fixed confidence, "
+        "among those that keep their error.",
+    ]
+
+
+class Best(Document):
+    """The private row of least mean within a level, in one trust model."""
+
+    mu: Annotated[Positive, "Level."]
+    privacy_model: Annotated[str, "Trust model."]
+    label: Annotated[str | None, "The row; null: none promises as much."]
+    mean: Annotated[float | None, "Its mean."]
+    low: Annotated[float | None, "Lower end of the interval."]
+    high: Annotated[float | None, "Upper end of the interval."]
+    tied: Annotated[list[str], "Rows whose paired difference to it is not resolved."]
+
+
+class LowerBound(_Class, Document):
+    """The least measure of any algorithm of a class."""
+
+    privacy_model: Annotated[str, "Trust model of the class."]
+    guarantee: Annotated[str | None, "Kind of guarantee; null: none."]
+    mu: Annotated[Positive | None, "Level; null: without privacy."]
+    value: Annotated[NonNegative, "As the rows' mean, at the horizon."]
+    text: Annotated[str, "Theorem, class and constants, and on which problems it holds."]
+
+
+class Problem(Document):
+    """One problem."""
+
+    name: Annotated[Text, "Of its file."]
+    title: Annotated[str, "Title."]
+    description: Annotated[str, "What it is, in one line."]
+    kind: Annotated[str, "Kind of problem, such as finite or contextual."]
+    data: Annotated[str, "Where the data come from: simulated, public or own."]
+    about: Annotated[str, "The environment in words."]
+    measure: Annotated[
+        Literal["regret", "rounds", "errors"],
+        "What the rows' mean, interval and lower bound are of: final regret, rounds until a test for the best arm stops, "
+        "or the share of tests that recommend a wrong arm.",
+    ]
+    unit: Annotated[str, "What a user is, in the plural."]
+    horizon: Annotated[Size, "Rounds or episodes."]
+    replications: Annotated[Size, "Of each row."]
+    band: Annotated[str, "How intervals are made."]
+    is_changed: Annotated[bool, "Whether it differs from what the version lists."]
+    levels: Annotated[list[Positive], "Levels of privacy, as mu."]
+    parameters: Annotated[dict[str, object], "Values of parameters, the same for every entry that takes them."]
+    rows: Annotated[list[Row], "Finished rows."]
+    lower_bounds: Annotated[list[LowerBound], "Empty: none is known."]
+    best: Annotated[list[Best], "One for each trust model and level."]
+    missing: Annotated[list[str], "Rows that are not finished."]
+    left_out: Annotated[list[str], "Entries of this kind that do not play."]
+
+
+class AllAudits(Document):
+    """All audits of the page."""
+
+    number: Annotated[Count, "How many there are."]
+    confidence: Annotated[
+        Share | None, "That all their bounds hold together: 1 less the failure probabilities of all; null: no audit."
+    ]
+
+
+class Leaderboard(Document):
+    """A benchmark's leaderboard."""
+
+    schema: Annotated[Literal["bandana/leaderboard/3"], "Version of this format."]
+    kind: Annotated[Literal["leaderboard"], "Kind of document."]
+    title: Annotated[Text, "Title."]
+    suite: Annotated[Text, "Version and form in words."]
+    version: Annotated[Size, "Of the benchmark's problems."]
+    form: Annotated[Literal["quick", "whole"], "Numbers of the two forms are never mixed."]
+    rule: Annotated[str | None, "How the quick form follows from the whole; null: it is the whole."]
+    created: Annotated[Moment | None, "Time of the last result; null: not recorded."]
+    levels: Annotated[list[Positive], "Levels of all problems, as mu."]
+    audits: AllAudits
+    problems: Annotated[list[Problem], AtLeast1, "In the order of the page."]
+    commands: Annotated[list[str], "Commands that make it."]
+    provenance: Annotated[dict[str, object], "Who computed the results, as in a report."]
