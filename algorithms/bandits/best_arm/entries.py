@@ -90,7 +90,7 @@ def _dp_tt(settings: Settings) -> TopTwo:
 
 
 def _budget(settings: Settings) -> int:
-    """The rounds that are asked for, of those that there are."""
+    """Number of rounds that the test may play: the parameter `budget`, or the whole horizon."""
     horizon, asked = settings.problem.known_horizon, settings.parameters["budget"]
     if asked is not None and asked > horizon:
         raise ValueError(f"budget must be at most the horizon ({horizon}), got {asked}")
