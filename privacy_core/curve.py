@@ -186,7 +186,7 @@ def _is_gaussian(events: Events) -> bool:
 
 
 def _slack(events: Events) -> float:
-    """What nearly Gaussian events add to delta, at most."""
+    """Bounds what nearly Gaussian events add to delta."""
     slack = sum(event.slack * count for event, count in events if isinstance(event, NearlyGaussianEvent))
     return min(1.0 - 1e-15, slack)
 

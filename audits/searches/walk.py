@@ -44,7 +44,7 @@ _FIRST_READERS = 1 / 4
 
 
 def values_of(algorithm: Algorithm, table: Table) -> tuple[list[float], list[float]]:
-    """What a record may hold on the data set, and what it may become.
+    """Lists the rewards that a record may have, on the data set and on its neighbor.
 
     The ends of the range, its middle and a quarter, the data's own values, and numbers that stand in the algorithm's source
     or in its fields; on the neighbor also values just and far outside the range.
@@ -59,7 +59,7 @@ def values_of(algorithm: Algorithm, table: Table) -> tuple[list[float], list[flo
 
 
 def n_cases_of(algorithm: Algorithm, table: Table, wanted: int) -> int:
-    """How many cases are tried: as many as wanted, unless the released state is so large that this takes too long."""
+    """Counts the cases to try: as many as wanted, unless the released state is so large that this takes too long."""
     _, released = algorithm.init(1)
     size = sum(leaf.size for _, leaf in leaves(released)) * table.n_users
     return max(256, min(wanted, _MOST_CASES, _LARGEST_WORK // max(1, 64 * size)))
@@ -204,7 +204,7 @@ class _Batch:
             return play_streams(*given), f"{type(error).__name__}: {error}".partition("\n")[0][:_LONGEST_ERROR]
 
     def case(self, rep: int) -> Case:
-        """What a replicate plays."""
+        """Returns the case that a replicate plays."""
         table, record, n_reps = self.tables[self.table[rep]], int(self.record[rep]), len(self.record)
         rewards, kept = self.rows.rewards[[rep, n_reps + rep]], self.rows.covariates
         mine, theirs = (None, None) if kept is None else kept[[rep, n_reps + rep]]
