@@ -256,7 +256,7 @@ class Book:
 
 
 def _families(events: Several[Event]) -> list[NDArray[np.longdouble]]:
-    """What each event adds to each family of noise: all Gaussian events are one, and each event of pure DP another."""
+    """Lists each event's cost to each family of noise: all Gaussian events are one, each of pure DP another."""
     families: list[list[float]] = [
         [event.rho if isinstance(event, GaussianEvent) else 0.0 for event in events],
         [event.rho if isinstance(event, ConcentratedEvent) else 0.0 for event in events],

@@ -173,7 +173,7 @@ class PrivacyCurve:
             raise ValueError(f"this is no privacy curve: {type(error).__name__}: {error}") from error
         for book in books:
             if len(dict(book)) < len(book):
-                raise ValueError("an event stands twice in one record; its counts belong in one entry")
+                raise ValueError("an event is listed twice in one record; add its counts up in one entry")
         return cls.of(*(dict(book) for book in books), relation=scope[0], trust=scope[1])
 
     def __str__(self) -> str:
@@ -186,7 +186,7 @@ def _is_gaussian(events: Events) -> bool:
 
 
 def _slack(events: Events) -> float:
-    """What nearly Gaussian events add to delta, at most."""
+    """Bounds what nearly Gaussian events add to delta."""
     slack = sum(event.slack * count for event, count in events if isinstance(event, NearlyGaussianEvent))
     return min(1.0 - 1e-15, slack)
 

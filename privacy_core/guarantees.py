@@ -65,7 +65,7 @@ class NoSuchConversion(ValueError):  # noqa: N818  (what it says is the conditio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Promise(ABC):
-    """What all guarantees share.
+    """Base of all guarantees.
 
     Attributes:
       relation: which data sets are neighbors.

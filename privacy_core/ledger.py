@@ -248,7 +248,7 @@ class LiveLedger:
         return self._mechanisms.index(mechanism)
 
     def _follows(self, kind: int, carried: Carried, shared: tuple[int, int] | None) -> bool:
-        """Whether a row with one span for all replicates continues its sequence in all of them, or begins it."""
+        """Says whether a row with one span for all replicates continues its sequence in all of them, or begins it."""
         known = self._sequences.get(carried.label, _NOT_BEGUN)
         if shared is None or not isinstance(known.start, int):
             return False

@@ -80,7 +80,7 @@ class Packed(Scaled):
 
     @abstractmethod
     def _layout_of(self, shape: tuple[int, ...]) -> Packing:
-        """How a value of the shape is packed.
+        """Finds the packing of a value of the shape.
 
         Raises:
           ValueError: the mechanism takes another shape.

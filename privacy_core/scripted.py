@@ -120,7 +120,7 @@ def _same(first: IntArray | None, second: IntArray | None) -> bool:
 def _same_carried(
     first: Carried | None, second: Carried | None, there: slice | IntArray, mine: slice | IntArray
 ) -> NDArray[np.bool_] | bool:
-    """Whether the chosen rows carry the same records: one answer for all rows, or one a row where rows are given."""
+    """Says whether the chosen rows carry the same records: one answer for all rows, or one a row where rows are given."""
     if first is None or second is None:
         return first is second
     if isinstance(there, slice):

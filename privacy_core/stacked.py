@@ -33,7 +33,7 @@ from bandana.privacy_core.sensitivities import pair_l1_bound
 
 
 class _Stacked(Packed):
-    """What both mechanisms share: independent noise on the free entries of every block."""
+    """Base of both mechanisms: independent noise on the free entries of every block."""
 
     norm_bounds: tuple[float, ...]
     value_bounds: tuple[float, ...]
@@ -62,7 +62,7 @@ class _Stacked(Packed):
 
 @lru_cache(maxsize=64)
 def _shared_out(d: int, diagonal: float, vector: float, shares: tuple[float, ...]) -> Packing:
-    """How every block is packed, with weights (n_blocks, n_free)."""
+    """Packs every block, with weights (n_blocks, n_free)."""
     layout = packing(d, d + 1, diagonal, vector)
     return layout._replace(weights=np.array(shares)[:, None] * layout.weights)
 

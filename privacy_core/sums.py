@@ -10,8 +10,8 @@ closings records gather in an open phase; what a closing answers depends on the 
   FactorizedSum  the running sum, from a matrix factorization            (`bandana.privacy_core.factorized`)
   DoublingSum    the running sum over an unknown horizon, by restarts    (`bandana.privacy_core.doubling`)
 
-The state is sensitive; what `close` answers is released. States are handed over: `add` and `close` reuse their memory. Of
-a release that the budget refuses nothing is kept, and the phase stays open.
+The state is sensitive; what `close` answers is released. States are handed over: `add` and `close` reuse their memory. If
+the budget refuses a release, the state stays as it was and the phase stays open.
 """
 
 from __future__ import annotations

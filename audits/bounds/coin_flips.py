@@ -44,7 +44,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Design:
-    """How guesses are weighted: learned on other replays than those that are counted.
+    """Weights of guesses, learned on other replays than those that are counted.
 
     Attributes:
       start: a score whose log ratio is no larger than this, in either direction, is not guessed.
@@ -261,7 +261,7 @@ def _to_look_at(expected: float, tilt: float, most: float) -> FloatArray:
 
 
 def toss(n: int, seed: int, held_out: tuple[FloatArray, FloatArray]) -> tuple[int, int, int]:
-    """How many replays of each side fair coins take: (of the data, of the neighbor, coins).
+    """Tosses fair coins for the number of replays of each side: (of the data, of the neighbor, coins).
 
     As many coins are tossed as n replays a side have room for in all but 6e-5 of the cases, in which nothing is taken.
     Which replay belongs to which coin does not matter, for replays of one side are alike. The coins are

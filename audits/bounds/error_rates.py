@@ -56,7 +56,7 @@ def _upper(counts: IntArray, n: int, level: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class Errors:
-    """How often one test erred on replays that it was not chosen on.
+    """Counts of errors of one test, on replays that it was not chosen on.
 
     Attributes:
       threshold: the test says "neighbor" where the score is at least this.

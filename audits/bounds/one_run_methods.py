@@ -24,7 +24,7 @@ _CUTS = (1.0, 1.5, 2.0, 2.25, 2.5, 2.75, 3.0)
 
 
 def _guessed(scores: FloatArray, is_in: BoolArray, n_guesses: int) -> tuple[int, int, int]:
-    """How many canaries there are, how many are guessed, and how many of these guesses are right.
+    """Counts canaries, guesses, and right guesses.
 
     The most confident guesses count; of equal scores the earlier ones.
     """
@@ -49,7 +49,7 @@ def _sequential_mu(scores: FloatArray, is_in: BoolArray, level: float, *, around
 
 
 def _grid(around: float) -> FloatArray:
-    """Which values are tested, up to 32 in increasing order; fine near what is claimed."""
+    """Lists the values to test, up to 32 in increasing order; fine near what is claimed."""
     fine = positive("around", around) * np.arange(0.4, 2.5, 0.01)
     return np.unique(np.concatenate([np.geomspace(1e-3, 32, 80), fine[fine <= 32]]))
 
@@ -126,7 +126,7 @@ def bound(name: str, scores: ArrayLike, is_in: ArrayLike, level: float, **parame
 
 @lru_cache(maxsize=256)
 def n_guesses_for(n_canaries: int, claim: GaussianDP | PureDP, level: float) -> int:
-    r"""How many coins to guess, from the claim alone.
+    r"""Computes the number of coins to guess, from the claim alone.
 
     Few guesses are surer, and many are more evidence. If every canary had a Gaussian release of its own at the claimed mu,
     a score over mu would be x ~ N(+-mu/2, 1); where |x| > t is guessed, m (Phi(mu/2 - t) + Phi(-mu/2 - t)) coins are, and

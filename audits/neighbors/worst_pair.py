@@ -238,7 +238,7 @@ class WorstPair:
 
 
 class _Search:
-    """What one search has seen."""
+    """State of one search."""
 
     def __init__(self, algorithm: Algorithm, contexts: dict[str, Table], seed: int) -> None:
         self.algorithm, self.contexts, self.seed = algorithm, contexts, seed

@@ -1,4 +1,4 @@
-"""What an adversary computes from what it sees: one score a replay, larger where the neighbor is likelier.
+"""Attacks of adversaries with several views: one score a replay, larger where the neighbor is likelier.
 
 An attack is fitted on some replays of both sides and scores others. Replays are split once and for all: a quarter to learn
 from, a quarter to choose among attacks (and thresholds) by, and half for the bound, which nothing was chosen on.

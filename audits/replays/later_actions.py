@@ -1,4 +1,4 @@
-"""What the users after the canary were given: their actions as a row of numbers, gathered while a run goes on.
+"""Actions of the users after the canary as a row of numbers, gathered while a run goes on.
 
 The claim of joint privacy protects a user from all others together, so the canary's own action never counts. A row depends
 on the sequence of actions alone, not on how the loop jumped over it, and no array of all rounds exists.
@@ -23,7 +23,7 @@ _MOST_WINDOWS, _MOST_EARLY = 4, 12
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column holds what; public, as it depends on no data.
+    """Meaning of each column; public, as it depends on no data.
 
     A run is a longest stretch of rounds with one action; the first run begins with the first user after the canary. Columns:
 

@@ -86,7 +86,7 @@ class NightlyClaims:
 
 @dataclass(frozen=True)
 class Night:
-    """What one night saw, as later nights and readers need it.
+    """Record of one night, as later nights and readers need it.
 
     Attributes:
       n_replays: on each side.
@@ -175,7 +175,7 @@ class Together:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the evidence against the claimed value ever reached 1 / level."""
+        """Says whether the evidence against the claimed value ever reached 1 / level."""
         return bool(self.log_wealth.max() >= -math.log(self.level))
 
     @property
@@ -185,7 +185,7 @@ class Together:
 
 
 def holds(night: Night, claims: NightlyClaims) -> bool:
-    """Whether a stored night has the shapes that these claims need."""
+    """Says whether a stored night has the shapes that these claims need."""
     return (
         night.log_e.shape == claims.values.shape
         and night.counts.shape == (2, BINS)

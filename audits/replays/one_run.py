@@ -62,7 +62,7 @@ _BUFFER = 4096
 
 @dataclass(frozen=True)
 class OneRun:
-    """What one run shows.
+    """Result of an audit by one run.
 
     Attributes:
       scores: (m,) one a canary, as single precision keeps them; larger where "in" is likelier, never infinite.
@@ -189,7 +189,7 @@ def _in_table(algorithm: Algorithm, data: Table, neighbor: ArrayLike | Table) ->
 
 
 def _is_local(algorithm: Algorithm, data: Table, seed: np.random.SeedSequence) -> bool:
-    """Whether in the first rounds of a run with noise of its own each release reads one record."""
+    """Says whether in the first rounds of a run with noise of its own each release reads one record."""
     ledger = LiveLedger(1, ReproducibleNoise(seed), keeps_transcript=True)
     run(algorithm, data, ledger, horizon=min(data.n_users, max(_PILOT, 8 * data.n_actions)), coins=Coins(seed, 1))
     return all(

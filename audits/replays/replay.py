@@ -33,7 +33,7 @@ _told: ContextVar[int | None] = ContextVar("threads of replays", default=None)
 
 @dataclass(frozen=True)
 class Replays:
-    """What adversaries get from each replay of one side.
+    """Data that adversaries get from each replay of one side.
 
     Attributes:
       log_ratio: (n_replays,) log p(transcript | neighbor) - log p(transcript | data), the exact privacy loss, in nats.
@@ -187,7 +187,7 @@ def _replay(
 
 
 def n_blocks(n_replays: int) -> int:
-    """How many blocks one side's replays are made in."""
+    """Counts the blocks in which one side's replays are made."""
     return -(-n_replays // BLOCK)
 
 

@@ -7,22 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bandana.audits.reporting import drawing
 from bandana.audits.reporting.document import has_ledger
-from bandana.audits.reporting.drawing import (
-    INK,
-    MARKERS,
-    ROLES,
-    close_rows,
-    drawn_once,
-    few_ticks,
-    legend_above,
-    log_ticks,
-    name_row,
-    number_ticks,
-    svg_of,
-    svg_of_two,
-    write,
-)
 from bandana.audits.reporting.numbers import number
 
 if TYPE_CHECKING:
@@ -48,7 +34,7 @@ def _marks(audit: dict[str, Any]) -> list[_Mark]:
     return [*promised, *gaussian, _Mark("measured", measured["unconditional"], _UNCONDITIONAL, is_hollow=True)]
 
 
-@drawn_once
+@drawing.drawn_once
 def epsilons(audits: Sequence[dict[str, Any]]) -> str:
     """Claimed, accounted and measured epsilon, one row per audit; measured with and without an assumption.
 
@@ -68,49 +54,49 @@ def epsilons(audits: Sequence[dict[str, Any]]) -> str:
         if is_log:
             axes.set_xscale("log")
             axes.set_xlim(min(positive) / 1.6, max(positive) * 3.2)
-            log_ticks(axes.xaxis)
+            drawing.log_ticks(axes.xaxis)
         else:
             axes.set_xlim(0, (max(positive, default=1.0)) * 1.22)
-            number_ticks(axes.xaxis)
+            drawing.number_ticks(axes.xaxis)
         for index, (audit, marks) in enumerate(zip(audits, rows, strict=True)):
             y = index * row
-            name_row(axes, y, audit["label"], 0.36)
+            drawing.name_row(axes, y, audit["label"], 0.36)
             for offset, mark in enumerate(marks):
                 _draw_mark(axes, mark, y + (offset - 0.85) * gap, has_ledger(audit))
-        close_rows(axes, (len(audits) - 1) * row + 0.52, -0.52)
+        drawing.close_rows(axes, (len(audits) - 1) * row + 0.52, -0.52)
         deltas = {audit["delta"] for audit in audits}
         at = f" at δ = {number(deltas.pop())}" if len(deltas) == 1 else " at each audit's δ"
         axes.set_xlabel(f"ε{at}, in nats{' (log scale)' if is_log else ''}")
         style = {"markersize": 5, "linestyle": "-", "linewidth": 1.1}
         legend = {mark.name: mark for marks in rows for mark in marks}
         lines = [{**_look(mark), "label": name, **style} for name, mark in legend.items()]
-        legend_above(axes, lines, columns=2)
+        drawing.legend_above(axes, lines, columns=2)
 
-    return svg_of(draw, 5.2, 0.85 + 0.54 * len(audits))
+    return drawing.svg_of(draw, 5.2, 0.85 + 0.54 * len(audits))
 
 
 def _look(mark: _Mark) -> dict[str, Any]:
-    color = ROLES[mark.role]
-    return {"marker": MARKERS[mark.role], "color": color, "markerfacecolor": "white" if mark.is_hollow else color}
+    color = drawing.ROLES[mark.role]
+    return {"marker": drawing.MARKERS[mark.role], "color": color, "markerfacecolor": "white" if mark.is_hollow else color}
 
 
 def _draw_mark(axes: Axes, mark: _Mark, height: float, has_accounts: bool) -> None:
-    color = ROLES[mark.role]
+    color = drawing.ROLES[mark.role]
     if mark.value is None:
         why = "none" if mark.role == "measured" else "no finite number"
         why = "no ledger" if mark.role == "accounted" and not has_accounts else why
         across = ("axes fraction", "data")
-        write(axes, f"{mark.name}: {why}", (0, height), (10, 0), xycoords=across, color=color, **_SMALL)
+        drawing.write(axes, f"{mark.name}: {why}", (0, height), (10, 0), xycoords=across, color=color, **_SMALL)
         return
     start = axes.get_xlim()[0]
     place = max(mark.value, start)
     axes.plot([start, place], [height, height], color=color, linewidth=1.1, alpha=0.55)
     axes.plot([place], [height], markersize=5, clip_on=False, linestyle="none", **_look(mark))
     text = f"≥ {number(mark.value)}" if mark.role == "measured" else number(mark.value)
-    write(axes, text, (place, height), (6, 0), color=color, **_SMALL)
+    drawing.write(axes, text, (place, height), (6, 0), color=color, **_SMALL)
 
 
-@drawn_once
+@drawing.drawn_once
 def tradeoff_curve(audit: dict[str, Any]) -> str:
     """Trade-off curves of the two error rates, and below them their distance from the claim.
 
@@ -131,17 +117,17 @@ def tradeoff_curve(audit: dict[str, Any]) -> str:
     dash = (0, (4, 2))
 
     def draw(axes: Axes, below: Axes) -> None:
-        axes.fill_between(fpr, 0, claimed, color=ROLES["claimed"], alpha=0.07, linewidth=0)
+        axes.fill_between(fpr, 0, claimed, color=drawing.ROLES["claimed"], alpha=0.07, linewidth=0)
         axes.plot([0, 1], [1, 0], color="#8c959f", linewidth=0.9, linestyle=(0, (1, 2)), label="no leak")
-        axes.plot(fpr, curve["measured"], color=ROLES["measured"], linewidth=4, alpha=0.4, label="attack, measured")
+        axes.plot(fpr, curve["measured"], color=drawing.ROLES["measured"], linewidth=4, alpha=0.4, label="attack, measured")
         mu = curve["mu_lower"]
         bound = "lower bound" + ("" if mu is None else f", µ ≥ {number(mu)}")
-        axes.plot(fpr, claimed, color=ROLES["claimed"], linewidth=1.2, label="limit of the claim")
-        axes.plot(fpr, curve["lower_bound"], color=ROLES["measured"], linewidth=1.5, linestyle=dash, label=bound)
+        axes.plot(fpr, claimed, color=drawing.ROLES["claimed"], linewidth=1.2, label="limit of the claim")
+        axes.plot(fpr, curve["lower_bound"], color=drawing.ROLES["measured"], linewidth=1.5, linestyle=dash, label=bound)
         axes.set_xlim(0, limit)
         axes.set_ylim(0, limit)
-        number_ticks(axes.xaxis, 5)
-        number_ticks(axes.yaxis, 5)
+        drawing.number_ticks(axes.xaxis, 5)
+        drawing.number_ticks(axes.yaxis, 5)
         axes.set_ylabel("false-negative rate")
         axes.legend(loc="upper right", borderaxespad=0.1, handlelength=1.7, labelspacing=0.3, fontsize=8)
         inner = slice(1, -1)  # at a rate of 0 or 1 a sample has one threshold, its largest or smallest score
@@ -149,20 +135,20 @@ def tradeoff_curve(audit: dict[str, Any]) -> str:
         low, high = (pick(float(pick(gap)) for gap in gaps.values()) for pick in (min, max))
         room = max(high - low, 0.5)
         below.set_ylim(min(low, 0.0) - 0.15 * room, max(high, 0.0) + 0.15 * room)
-        below.axhspan(below.get_ylim()[0], 0, color=ROLES["claimed"], alpha=0.07, linewidth=0)
-        below.axhline(0, color=ROLES["claimed"], linewidth=1.2)
-        below.plot(fpr[inner], gaps["measured"], color=ROLES["measured"], linewidth=3, alpha=0.4)
-        below.plot(fpr[inner], gaps["lower_bound"], color=ROLES["measured"], linewidth=1.5, linestyle=dash)
+        below.axhspan(below.get_ylim()[0], 0, color=drawing.ROLES["claimed"], alpha=0.07, linewidth=0)
+        below.axhline(0, color=drawing.ROLES["claimed"], linewidth=1.2)
+        below.plot(fpr[inner], gaps["measured"], color=drawing.ROLES["measured"], linewidth=3, alpha=0.4)
+        below.plot(fpr[inner], gaps["lower_bound"], color=drawing.ROLES["measured"], linewidth=1.5, linestyle=dash)
         below.set_xlim(0, limit)
-        number_ticks(below.xaxis, 5)
-        number_ticks(below.yaxis, 3)
+        drawing.number_ticks(below.xaxis, 5)
+        drawing.number_ticks(below.yaxis, 3)
         below.set_xlabel("false-positive rate")
         below.set_ylabel("gap (points)")
 
-    return svg_of_two(draw, 3.05, 3.9, (3.0, 1.25))
+    return drawing.svg_of_two(draw, 3.05, 3.9, (3.0, 1.25))
 
 
-@drawn_once
+@drawing.drawn_once
 def power_curve(audit: dict[str, Any]) -> str:
     """Share of audits that catch a fault, against the factor by which it exceeds the claim.
 
@@ -175,20 +161,20 @@ def power_curve(audit: dict[str, Any]) -> str:
     curve, smallest = audit["power"], audit["measurement"]["smallest_factor"]
 
     def draw(axes: Axes) -> None:
-        color = ROLES["measured"]
+        color = drawing.ROLES["measured"]
         factors, caught = np.asarray(curve["factors"]), 100 * np.asarray(curve["caught"])
         axes.plot(factors, caught, color=color)
-        axes.axhline(95, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
-        write(axes, "95 %", (0, 95), (4, -9), xycoords=("axes fraction", "data"), fontsize=8)
+        axes.axhline(95, color=drawing.INK, linewidth=0.9, linestyle=(0, (4, 2)))
+        drawing.write(axes, "95 %", (0, 95), (4, -9), xycoords=("axes fraction", "data"), fontsize=8)
         if smallest is not None:
-            axes.plot([smallest], [95], MARKERS["claimed"], color=INK, markersize=4.5)
-            write(axes, f"× {number(smallest)}", (smallest, 95), (7, -11), fontsize=8.5, fontweight="bold")
+            axes.plot([smallest], [95], drawing.MARKERS["claimed"], color=drawing.INK, markersize=4.5)
+            drawing.write(axes, f"× {number(smallest)}", (smallest, 95), (7, -11), fontsize=8.5, fontweight="bold")
         axes.set_xlim(factors[0], factors[-1])
         axes.set_ylim(0, 104)
-        axes.xaxis.set_major_locator(few_ticks(4))
+        axes.xaxis.set_major_locator(drawing.few_ticks(4))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
-        axes.yaxis.set_major_locator(few_ticks(5))
+        axes.yaxis.set_major_locator(drawing.few_ticks(5))
         axes.set_xlabel("true value / claimed value")
         axes.set_ylabel("audits that catch it (%)")
 
-    return svg_of(draw, 3.05, 2.5)
+    return drawing.svg_of(draw, 3.05, 2.5)

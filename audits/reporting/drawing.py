@@ -1,4 +1,4 @@
-"""Shared parts of a report's figures: colors, style, ticks, labels, and reproducible SVG text.
+"""Shared parts of all figures: colors, style, lines with bands, axes, labels, and reproducible SVG text.
 
 One color stands for one privacy level, and one for one role (claimed, accounted, measured), in every
 figure. Both sets stay apart for color-blind readers; shape, dash and a direct label say the same again.
@@ -16,6 +16,9 @@ from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+import numpy as np
+
+from bandana.algorithms.protocol import FloatArray
 from bandana.audits.reporting.numbers import number, power_of_ten
 
 if TYPE_CHECKING:
@@ -26,11 +29,18 @@ P = ParamSpec("P")
 DRAWN: dict[str, str] = {}
 """SVG text of the latest figures, by a hash of what they show."""
 _KEPT = 256  # some ten megabytes
+_MOST_TICKS = 8
 _NAMES = 24  # at the ends of lines, one below the other, as many as a panel has room for
 ROLES = {"claimed": "#1f2328", "accounted": "#0072b2", "measured": "#d55e00"}
 MARKERS = {"claimed": "D", "accounted": "o", "measured": ">"}
 FAMILIES = ("#0072b2", "#d55e00", "#009e73", "#a3407a", "#3a86c8", "#8a6d00")
 """Colors of families, apart for color-blind readers and dark enough for words (after Okabe and Ito, 2008)."""
+SHAPES = "osD^vP"
+"""Markers of families, which say in gray print what colors say."""
+DASHED, DASH_DOTTED, DOTTED = (0, (3.2, 2.2)), (0, (6, 1.6, 1.2, 1.6)), (0, (1, 1.6))
+LONG_DASHED = (0, (4, 1.6))
+ROOM = 1.05
+"""Largest value that linear axes show, in units of the largest regret that is compared."""
 TWIN = "#6e7781"
 INK = "#24292f"
 GRID = "#e3e6ea"
@@ -62,6 +72,12 @@ _STYLE: Any = {
     "legend.fontsize": 8.5,
     "lines.linewidth": 1.6,
 }
+COLUMN: Any = {
+    "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,
+    "legend.fontsize": 7, "axes.linewidth": 0.6, "grid.linewidth": 0.5, "xtick.major.width": 0.6, "ytick.major.width": 0.6,
+    "lines.linewidth": 1.2, "lines.markersize": 3.2, "pdf.fonttype": 42, "pgf.rcfonts": False, "pgf.texsystem": "pdflatex",
+}  # fmt: skip
+"""Sizes for a column of print, in place of those of a page; fonts that LaTeX and publishers take."""
 
 
 def level_colors(levels: Sequence[float]) -> dict[float, str]:
@@ -81,10 +97,11 @@ def level_colors(levels: Sequence[float]) -> dict[float, str]:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def style(sizes: Any = None) -> Iterator[None]:
+    """Applies the style of all figures to what Matplotlib makes and saves; `sizes` are those of print, see `COLUMN`."""
     import matplotlib
 
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+    with matplotlib.rc_context({**_STYLE, **(sizes or {})}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 
@@ -99,12 +116,12 @@ def drawn_once(figure: Callable[P, str]) -> Callable[P, str]:
     @wraps(figure)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> str:
         key = sha256(json.dumps([figure.__name__, args, kwargs]).encode()).hexdigest()
-        if (found := DRAWN.get(key)) is None:
-            found = figure(*args, **kwargs)
+        if (text := DRAWN.get(key)) is None:
+            text = figure(*args, **kwargs)
             if len(DRAWN) >= _KEPT:
                 DRAWN.clear()
-            DRAWN[key] = found
-        return found
+            DRAWN[key] = text
+        return text
 
     return drawn
 
@@ -123,7 +140,7 @@ def _svg(draw: Callable[[Figure], None], width: float, height: float) -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with _style():
+    with style():
         figure: Figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)
         draw(figure)
@@ -139,6 +156,51 @@ def few_ticks(count: int) -> Any:
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(count, steps=[1, 2, 2.5, 5, 10])
+
+
+def draw_line(
+    axes: Axes, x: FloatArray, curve: Mapping[str, Any], *, opacity: float, floor: float = -math.inf, **line: Any
+) -> FloatArray:
+    """Draws a mean over its band, no lower than `floor`; returns the (n,) mean as drawn.
+
+    Args:
+      axes: where to.
+      x: (n,) rounds.
+      curve: `mean`, `low` and `high`, (n,) each.
+      opacity: of the band.
+      floor: smallest value that logarithmic axes show.
+      **line: Matplotlib's properties of the line; its color is that of the band.
+    """
+    mean, low, high = (np.maximum(np.asarray(curve[key], dtype=float), floor) for key in ("mean", "low", "high"))
+    axes.fill_between(x, low, high, color=line["color"], alpha=opacity, linewidth=0)
+    axes.plot(x, mean, **line)
+    return np.asarray(mean)
+
+
+def draw_family(axes: Axes, x: Sequence[float], ends: Sequence[tuple[float, float, float]], **line: Any) -> None:
+    """Draws (low, mean, high) of each privacy level, means joined by a line, with bars for their intervals."""
+    below, above = [max(0.0, mean - low) for low, mean, _ in ends], [max(0.0, high - mean) for _, mean, high in ends]
+    axes.errorbar(x, [mean for _, mean, _ in ends], yerr=[below, above], **line)
+
+
+def limit_regret(axes: Axes, low: float, high: float, *, is_log: bool) -> None:
+    """Limits the vertical axis and sets its ticks, on a logarithmic or a linear scale."""
+    if is_log:
+        axes.set_yscale("log")
+        log_ticks(axes.yaxis)
+    else:
+        number_ticks(axes.yaxis, 6)
+    axes.set_ylim(low, high)
+
+
+def limit_levels(axes: Axes, levels: Sequence[float], room: float, marked: Sequence[float]) -> None:
+    """Limits a logarithmic axis to increasing privacy levels and some room; ticks at `marked` ones unless they are many."""
+    axes.set_xlim(levels[0] / room, levels[-1] * room)
+    if len(marked) <= _MOST_TICKS:
+        axes.set_xticks(marked, [number(level) for level in marked])
+        axes.minorticks_off()
+    else:
+        log_ticks(axes.xaxis)
 
 
 def log_ticks(axis: Any) -> None:
@@ -157,18 +219,18 @@ def number_ticks(axis: Any, count: int | None = None) -> None:
     axis.set_major_formatter(lambda value, _: number(value))
 
 
-def write(axes: Axes, text: str, at: tuple[float, float], offset: tuple[int, int], **style: Any) -> None:
+def write(axes: Axes, text: str, at: tuple[float, float], offset: tuple[int, int], **font: Any) -> None:
     """Writes a text at a place in the data, moved by an offset in points."""
-    axes.annotate(text, at, xytext=offset, textcoords="offset points", **style)
+    axes.annotate(text, at, xytext=offset, textcoords="offset points", **font)
 
 
-def name_row(axes: Axes, row: float, label: str, above: float, **style: Any) -> None:
+def name_row(axes: Axes, row: float, label: str, above: float, **font: Any) -> None:
     """Draws the line above a row of a dot plot, and writes the row's label on it."""
     axes.axhline(row - 0.52, color="#d0d7de", linewidth=0.6, zorder=0)
     at = (0.0, row - above)
     coordinates = ("axes fraction", "data")
     label = short(label, 60)
-    write(axes, label, at, (4, 0), xycoords=coordinates, va="center", fontsize=8.5, fontweight="bold", **style)
+    write(axes, label, at, (4, 0), xycoords=coordinates, va="center", fontsize=8.5, fontweight="bold", **font)
 
 
 def close_rows(axes: Axes, low: float, high: float) -> None:
@@ -182,8 +244,8 @@ def close_rows(axes: Axes, low: float, high: float) -> None:
 def legend_above(axes: Axes, lines: Sequence[Mapping[str, Any]], columns: int | None = None) -> None:
     """Draws a legend above the axes, in one row unless a number of columns is given; a line is its style and label."""
     handles = [axes.plot([], [], **line)[0] for line in lines]
-    style = {"columnspacing": 1.0, "handlelength": 1.7, "handletextpad": 0.6}
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=columns or len(handles), **style)
+    spacing = {"columnspacing": 1.0, "handlelength": 1.7, "handletextpad": 0.6}
+    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=columns or len(handles), **spacing)
 
 
 def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None:

@@ -5,29 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bandana.audits.reporting.drawing import (
-    FAMILIES,
-    INK,
-    TWIN,
-    drawn_once,
-    label_ends,
-    log_ticks,
-    number_ticks,
-    short,
-    svg_of,
-)
-from bandana.audits.reporting.numbers import number
+from bandana.audits.reporting import drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MARKS = "osD^vP"
-_DOTTED = (0, (1, 1.6))
 _FAR = 20.0
 """Ratio of means from which the axis is logarithmic."""
 
 
-@drawn_once
+@drawing.drawn_once
 def measure_against_mu(
     families: Mapping[str, Sequence[dict[str, Any]]], others: Sequence[dict[str, Any]], measure: str
 ) -> str:
@@ -52,41 +39,34 @@ def measure_against_mu(
         axes.set_xscale("log")
         for row in others:
             is_reference = row["role"] == "reference"
-            axes.axhline(row["mean"], color=TWIN, linewidth=1.1, linestyle=_DOTTED if is_reference else (0, (4, 1.6)))
-            ends.append((float(row["mean"]), short(row["label"], 30), TWIN if is_reference else INK))
+            dash = drawing.DOTTED if is_reference else drawing.LONG_DASHED
+            axes.axhline(row["mean"], color=drawing.TWIN, linewidth=1.1, linestyle=dash)
+            ends.append((float(row["mean"]), drawing.short(row["label"], 30), drawing.TWIN if is_reference else drawing.INK))
         for index, (name, own) in enumerate(families.items()):
-            color, mark = FAMILIES[index % len(FAMILIES)], _MARKS[index // len(FAMILIES) % len(_MARKS)]
+            cycle, place = divmod(index, len(drawing.FAMILIES))
+            color, mark = drawing.FAMILIES[place], drawing.SHAPES[cycle % len(drawing.SHAPES)]
             ordered = sorted(own, key=lambda row: float(row["mu_claimed"]))
             # Families stand beside each other where their levels are the same, so that intervals can be seen.
             x = [row["mu_claimed"] * 1.03 ** (index - (len(families) - 1) / 2) for row in ordered]
-            y = [row["mean"] for row in ordered]
-            reach = [[r["mean"] - r["low"] for r in ordered], [r["high"] - r["mean"] for r in ordered]]
-            reach = [[max(0.0, value) for value in side] for side in reach]
-            axes.errorbar(x, y, yerr=reach, color=color, capsize=2.5, elinewidth=0.9, linewidth=1.3)
+            intervals = [(row["low"], row["mean"], row["high"]) for row in ordered]
+            drawing.draw_family(axes, x, intervals, color=color, capsize=2.5, elinewidth=0.9, linewidth=1.3)
             for at, row in zip(x, ordered, strict=True):
                 fill = color if row["is_on_front"] else "white"
                 axes.plot([at], [row["mean"]], mark, color=color, markerfacecolor=fill, markersize=5.5)
-            least = [(at, row["lower_bound"]) for at, row in zip(x, ordered, strict=True) if row["lower_bound"]]
-            if least:
-                axes.plot(*zip(*least, strict=True), color=color, linewidth=0.9, linestyle=_DOTTED, marker=".", markersize=3)
-            ends.append((float(y[-1]), short(name, 30), color))
+            if least := [(at, row["lower_bound"]) for at, row in zip(x, ordered, strict=True) if row["lower_bound"]]:
+                thin: dict[str, Any] = {"color": color, "linewidth": 0.9, "linestyle": drawing.DOTTED}
+                axes.plot(*zip(*least, strict=True), marker=".", markersize=3, **thin)
+            ends.append((float(ordered[-1]["mean"]), drawing.short(name, 30), color))
         levels = sorted({row["mu_claimed"] for row in rows})
-        places = sorted({float(f"{level:.2g}") for level in levels})
-        axes.set_xlim(levels[0] / 1.5, levels[-1] * 1.5)
-        if len(places) <= 8:
-            axes.set_xticks(places, [number(place) for place in places])
-            axes.minorticks_off()
-        else:
-            log_ticks(axes.xaxis)
+        marked = sorted({float(f"{level:.2g}") for level in levels})
+        drawing.limit_levels(axes, levels, 1.5, marked)
         axes.set_xlabel("µ claimed (log scale)")
         axes.set_ylabel(measure + (" (log scale)" if is_log else ""))
         if is_log:
-            axes.set_yscale("log")
-            axes.set_ylim(max(min([low, *bounds]), high * 1e-6) / 1.4, high * 1.3)
-            log_ticks(axes.yaxis)
+            bottom, top = max(min([low, *bounds]), high * 1e-6) / 1.4, high * 1.3
         else:
-            axes.set_ylim(min(0.0, low), high * 1.08 if high > 0 else 1.0)
-            number_ticks(axes.yaxis, 6)
-        label_ends(axes, axes.get_xlim()[1], ends)
+            bottom, top = min(0.0, low), high * 1.08 if high > 0 else 1.0
+        drawing.limit_regret(axes, bottom, top, is_log=is_log)
+        drawing.label_ends(axes, axes.get_xlim()[1], ends)
 
-    return svg_of(draw, 6.4, 3.6)
+    return drawing.svg_of(draw, 6.4, 3.6)

@@ -8,33 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandana.audits.reporting.drawing import (
-    FAMILIES,
-    INK,
-    TWIN,
-    close_rows,
-    drawn_once,
-    label_ends,
-    legend_above,
-    log_ticks,
-    name_row,
-    number_ticks,
-    short,
-    svg_of,
-    write,
-)
+from bandana.audits.reporting import drawing
 from bandana.audits.reporting.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_DASHED, _DASH_DOTTED, _DOTTED = (0, (3.2, 2.2)), (0, (6, 1.6, 1.2, 1.6)), (0, (1, 1.6))
-_ROOM = 1.05
-"""Room above the largest regret on linear axes."""
-
-
-@drawn_once
+@drawing.drawn_once
 def regret_curves(
     grid: Sequence[int],
     cells: Sequence[dict[str, Any]],
@@ -73,52 +54,42 @@ def regret_curves(
         for cell in cells:
             epsilon = cell["epsilon"] if cell["twin_of"] is None else owners.get(cell["twin_of"])
             is_reference, is_twin = cell["role"] == "reference", cell["twin_of"] is not None
-            color = INK if is_reference else TWIN if epsilon is None else colors[epsilon]
-            mean, low, high = (np.maximum(np.asarray(cell[key], dtype=float), floor) for key in ("mean", "low", "high"))
-            axes.fill_between(x, low, high, color=color, alpha=0.07 if is_reference else 0.18, linewidth=0)
-            style = _DOTTED if is_reference else _DASH_DOTTED if cell["epsilon"] is None else "-"
-            axes.plot(x, mean, color=color, linestyle=style, linewidth=1.0 if is_reference or is_twin else None)
-            if not is_log and mean[-1] > top * _ROOM:
-                leaving.append((float(x[np.argmax(mean > top * _ROOM)]), short(curve_name(cell, cells), 22)))
+            color = drawing.INK if is_reference else drawing.TWIN if epsilon is None else colors[epsilon]
+            dash = drawing.DOTTED if is_reference else drawing.DASH_DOTTED if cell["epsilon"] is None else "-"
+            opacity, width = 0.07 if is_reference else 0.18, 1.0 if is_reference or is_twin else None
+            style: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": width}
+            mean = drawing.draw_line(axes, x, cell, opacity=opacity, floor=floor, **style)
+            if not is_log and mean[-1] > top * drawing.ROOM:
+                leaving.append((float(x[np.argmax(mean > top * drawing.ROOM)]), drawing.short(curve_name(cell, cells), 22)))
             elif not is_twin:
-                ends.append((float(mean[-1]), short(curve_name(cell, cells), 22), color))
+                ends.append((float(mean[-1]), drawing.short(curve_name(cell, cells), 22), color))
             if cell in least:
-                axes.plot(x, np.maximum(cell["lower_bound"], floor), color=color, linewidth=1.0, linestyle=_DOTTED)
+                axes.plot(x, np.maximum(cell["lower_bound"], floor), color=color, linewidth=1.0, linestyle=drawing.DOTTED)
             if cell in bounded:
-                axes.plot(x, np.maximum(cell["bound"], floor), color=color, linewidth=1.0, linestyle=_DASHED)
+                axes.plot(x, np.maximum(cell["bound"], floor), color=color, linewidth=1.0, linestyle=drawing.DASHED)
         axes.set_xlabel(unit.removesuffix("s") + (" (log scale)" if is_log else ""))
         axes.set_ylabel("regret (units of reward)")
         if is_log:
             axes.set_xscale("log")
-            axes.set_yscale("log")
+            drawing.log_ticks(axes.xaxis)
             starts = [v for cell in cells for v in cell["mean"][: max(1, len(grid) // 20)] if v > 0]
-            axes.set_ylim(max(floor, min(starts, default=floor) * 0.7), max(top, ceiling, 1e-9) * 1.5)
-            log_ticks(axes.xaxis)
-            log_ticks(axes.yaxis)
+            low, high = max(floor, min(starts, default=floor) * 0.7), max(top, ceiling, 1e-9) * 1.5
+            drawing.limit_regret(axes, low, high, is_log=True)
         else:
-            axes.set_ylim(min(0.0, *(min(cell["low"]) for cell in cells)), (top or 1.0) * _ROOM)
-            axes.set_xlim(left=0)
-            number_ticks(axes.xaxis, 3)
-            number_ticks(axes.yaxis, 6)
-        styles = {"without noise": _DASH_DOTTED, "upper bound": _DASHED, "lower bound": _DOTTED}
-        drawn = (any(cell["twin_of"] is not None for cell in cells), bool(bounded), bool(least))
-        if is_log and any(drawn):
-            keys = zip(styles.items(), drawn, strict=True)
-            legend_above(
-                axes,
-                [
-                    {"color": INK, "linewidth": 1.0, "linestyle": style, "label": name}
-                    for (name, style), is_in in keys
-                    if is_in
-                ],
-            )
-        label_ends(axes, float(x[-1]), ends)
+            _linear_axes(axes, cells, top)
+        twins = [cell for cell in cells if is_log and cell["twin_of"] is not None]
+        names = ("without noise", twins), ("upper bound", bounded), ("lower bound", least)
+        dashes = zip(names, (drawing.DASH_DOTTED, drawing.DASHED, drawing.DOTTED), strict=True)
+        thin = {"color": drawing.INK, "linewidth": 1.0}
+        if legend := [{**thin, "linestyle": dash, "label": name} for (name, drawn), dash in dashes if drawn]:
+            drawing.legend_above(axes, legend)
+        drawing.label_ends(axes, float(x[-1]), ends)
         _label_leaving(axes, leaving)
 
-    return svg_of(draw, 4.3, 3.1)
+    return drawing.svg_of(draw, 4.3, 3.1)
 
 
-@drawn_once
+@drawing.drawn_once
 def overlay(grid: Sequence[int], lines: Sequence[dict[str, Any]], *, top: float, unit: str = "rounds") -> str:
     """Mean regret of several algorithms against rounds on linear axes, each with its band and its name.
 
@@ -135,21 +106,24 @@ def overlay(grid: Sequence[int], lines: Sequence[dict[str, Any]], *, top: float,
     def draw(axes: Axes) -> None:
         x, ends = np.asarray(grid, dtype=float), []
         for line in lines:
-            mean, low, high = (np.asarray(line[key], dtype=float) for key in ("mean", "low", "high"))
-            gray = line["color"] == TWIN
-            style = _DOTTED if line["is_reference"] else _DASHED if gray else "-"
-            axes.fill_between(x, low, high, color=line["color"], alpha=0.16, linewidth=0)
-            axes.plot(x, mean, color=line["color"], linestyle=style, linewidth=1.1 if line["is_reference"] else None)
-            ends.append((float(mean[-1]), short(line["name"], 22), line["color"]))
-        axes.set_xlim(left=0)
-        axes.set_ylim(min(0.0, *(min(line["low"]) for line in lines)), (top or 1.0) * _ROOM)
+            is_reference, color = line["is_reference"], line["color"]
+            dash = drawing.DOTTED if is_reference else drawing.DASHED if color == drawing.TWIN else "-"
+            width = 1.1 if is_reference else None
+            mean = drawing.draw_line(axes, x, line, opacity=0.16, color=color, linestyle=dash, linewidth=width)
+            ends.append((float(mean[-1]), drawing.short(line["name"], 22), color))
         axes.set_xlabel(unit.removesuffix("s"))
         axes.set_ylabel("regret (units of reward)")
-        number_ticks(axes.xaxis, 3)
-        number_ticks(axes.yaxis, 6)
-        label_ends(axes, float(x[-1]), ends)
+        _linear_axes(axes, lines, top)
+        drawing.label_ends(axes, float(x[-1]), ends)
 
-    return svg_of(draw, 4.3, 2.5)
+    return drawing.svg_of(draw, 4.3, 2.5)
+
+
+def _linear_axes(axes: Axes, curves: Sequence[Mapping[str, Any]], top: float) -> None:
+    """Limits both axes from 0, or the lowest end of a band, to what is compared, and sets their ticks."""
+    drawing.limit_regret(axes, min(0.0, *(min(curve["low"]) for curve in curves)), (top or 1.0) * drawing.ROOM, is_log=False)
+    axes.set_xlim(left=0)
+    drawing.number_ticks(axes.xaxis, 3)
 
 
 def _label_leaving(axes: Axes, leaving: list[tuple[float, str]]) -> None:
@@ -164,7 +138,8 @@ def _label_leaving(axes: Axes, leaving: list[tuple[float, str]]) -> None:
     for group in groups:
         names = ", ".join(name for _, name in group)
         at = (min(max(group[0][0] / right, 0.12), 0.85), 1.0)
-        write(axes, names, at, (0, 3), xycoords="axes fraction", ha="center", va="bottom", fontsize=8.5, color=INK)
+        font = {"ha": "center", "va": "bottom", "fontsize": 8.5, "color": drawing.INK}
+        drawing.write(axes, names, at, (0, 3), xycoords="axes fraction", **font)
 
 
 def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:
@@ -179,7 +154,7 @@ def curve_name(cell: dict[str, Any], among: Sequence[dict[str, Any]]) -> str:
     return "not private" if cell["epsilon"] is None else f"ε = {number(cell['epsilon'])}"
 
 
-@drawn_once
+@drawing.drawn_once
 def budget_over_time(
     grid: Sequence[int], cells: Sequence[dict[str, Any]], colors: dict[float, str], unit: str = "rounds"
 ) -> str:
@@ -205,31 +180,25 @@ def budget_over_time(
         ends = []
         lowest = min(levels, default=top) / 3
         for cell in cells:
-            color = TWIN if cell["epsilon"] is None else colors[cell["epsilon"]]
+            color = drawing.TWIN if cell["epsilon"] is None else colors[cell["epsilon"]]
             y = np.asarray(cell["mu_spent"], dtype=float)
             axes.plot(x, np.maximum(y, lowest) if is_log else y, color=color, drawstyle="steps-post", clip_on=False)
             if cell["mu_claimed"] is not None:
-                axes.axhline(cell["mu_claimed"], color=color, linewidth=1.1, linestyle=(0, (1, 1.6)))
-            ends.append((max(float(y[-1]), lowest if is_log else 0.0), short(curve_name(cell, cells), 22), color))
+                axes.axhline(cell["mu_claimed"], color=color, linewidth=1.1, linestyle=drawing.DOTTED)
+            ends.append((max(float(y[-1]), lowest if is_log else 0.0), drawing.short(curve_name(cell, cells), 22), color))
         axes.set_xscale("log")
-        log_ticks(axes.xaxis)
-        if is_log:
-            axes.set_yscale("log")
-            axes.set_ylim(lowest, top * 1.5)
-            log_ticks(axes.yaxis)
-        else:
-            axes.set_ylim(0, top * 1.12)
-            number_ticks(axes.yaxis, 6)
+        drawing.log_ticks(axes.xaxis)
+        drawing.limit_regret(axes, lowest if is_log else 0.0, top * (1.5 if is_log else 1.12), is_log=is_log)
         axes.set_xlabel(f"{unit.removesuffix('s')} (log scale)")
         axes.set_ylabel("budget, as µ" + (" (log scale)" if is_log else ""))
-        claimed = {"linewidth": 1.1, "linestyle": (0, (1, 1.6)), "label": "claimed"}
-        legend_above(axes, [{"color": INK, "label": "spent"}, {"color": INK, **claimed}])
-        label_ends(axes, float(x[-1]), ends)
+        claimed = {"linewidth": 1.1, "linestyle": drawing.DOTTED, "label": "claimed"}
+        drawing.legend_above(axes, [{"color": drawing.INK, "label": "spent"}, {"color": drawing.INK, **claimed}])
+        drawing.label_ends(axes, float(x[-1]), ends)
 
-    return svg_of(draw, 4.3, 3.1)
+    return drawing.svg_of(draw, 4.3, 3.1)
 
 
-@drawn_once
+@drawing.drawn_once
 def frontier(
     families: Mapping[str, Sequence[dict[str, Any]]],
     twins: Sequence[dict[str, Any]],
@@ -253,45 +222,33 @@ def frontier(
         ends = []
         axes.set_xscale("log")
         for twin in twins:
-            axes.axhspan(twin["final_low"], twin["final_high"], color=TWIN, alpha=0.22, linewidth=0)
-            style, color = ((0, (4, 1.6)), TWIN) if twin["role"] == "algorithm" else (_DOTTED, INK)
-            axes.axhline(twin["final_mean"], color=color, linewidth=1.2, linestyle=style)
-            name = f"{twin['algorithm']}, not private" if twin["role"] == "algorithm" else twin["algorithm"]
-            ends.append((float(twin["final_mean"]), short(name, 30), color))
+            axes.axhspan(twin["final_low"], twin["final_high"], color=drawing.TWIN, alpha=0.22, linewidth=0)
+            is_reference = twin["role"] != "algorithm"
+            color, ending = (drawing.INK, "") if is_reference else (drawing.TWIN, ", not private")
+            dash = drawing.DOTTED if is_reference else drawing.LONG_DASHED
+            axes.axhline(twin["final_mean"], color=color, linewidth=1.2, linestyle=dash)
+            ends.append((float(twin["final_mean"]), drawing.short(f"{twin['algorithm']}{ending}", 30), color))
         for index, (name, cells) in enumerate(families.items()):
-            color, marker = FAMILIES[index % len(FAMILIES)], "osD^vP"[index % 6]
-            x = [cell["epsilon"] for cell in cells]
-            y = [cell["final_mean"] for cell in cells]
-            reach = [
-                [max(0.0, cell["final_mean"] - cell["final_low"]) for cell in cells],
-                [max(0.0, cell["final_high"] - cell["final_mean"]) for cell in cells],
-            ]
-            axes.errorbar(x, y, yerr=reach, color=color, marker=marker, markersize=4.5, capsize=3, elinewidth=1)
+            color, marker = drawing.FAMILIES[index % len(drawing.FAMILIES)], drawing.SHAPES[index % len(drawing.SHAPES)]
+            intervals = [(cell["final_low"], cell["final_mean"], cell["final_high"]) for cell in cells]
+            style = {"color": color, "marker": marker, "markersize": 4.5, "capsize": 3, "elinewidth": 1}
+            drawing.draw_family(axes, [cell["epsilon"] for cell in cells], intervals, **style)
             silent = [(c["epsilon"], noiseless[c["label"]]["final_mean"]) for c in cells if c["label"] in noiseless]
-            axes.plot([e for e, _ in silent], [m for _, m in silent], color=color, linewidth=0.9, linestyle=_DASH_DOTTED)
-            ends.append((float(y[-1]), short(name, 30), color))
+            thin: dict[str, Any] = {"linewidth": 0.9, "linestyle": drawing.DASH_DOTTED}
+            axes.plot([e for e, _ in silent], [m for _, m in silent], color=color, **thin)
+            ends.append((float(cells[-1]["final_mean"]), drawing.short(name, 30), color))
         levels = sorted({cell["epsilon"] for cells in families.values() for cell in cells})
-        axes.set_xlim(levels[0] / 1.25, levels[-1] * 1.25)
-        if len(levels) <= 8:
-            axes.set_xticks(levels, [number(level) for level in levels])
-            axes.minorticks_off()
-        else:
-            log_ticks(axes.xaxis)
+        drawing.limit_levels(axes, levels, 1.25, levels)
         axes.set_xlabel("ε, in nats (log scale)")
         axes.set_ylabel("final regret" + (" (log scale)" if is_log else ""))
-        if is_log:
-            axes.set_yscale("log")
-            axes.set_ylim(low / 1.3, high * 1.3)
-            log_ticks(axes.yaxis)
-        else:
-            axes.set_ylim(min(0.0, low), high * 1.08 if high > 0 else 1.0)
-            number_ticks(axes.yaxis, 6)
-        label_ends(axes, axes.get_xlim()[1], ends)
+        ends_of_axis = (low / 1.3, high * 1.3) if is_log else (min(0.0, low), high * 1.08 if high > 0 else 1.0)
+        drawing.limit_regret(axes, *ends_of_axis, is_log=is_log)
+        drawing.label_ends(axes, axes.get_xlim()[1], ends)
 
-    return svg_of(draw, 6.0, 2.7)
+    return drawing.svg_of(draw, 6.0, 2.7)
 
 
-@drawn_once
+@drawing.drawn_once
 def differences(cells: Sequence[dict[str, Any]]) -> str:
     """Differences of final regret with their intervals, one row per cell.
 
@@ -307,18 +264,18 @@ def differences(cells: Sequence[dict[str, Any]]) -> str:
         low, high = min(ends), max(ends)
         room = (high - low) or 1.0
         axes.set_xlim(low - 0.06 * room, high + 0.3 * room)
-        axes.axvline(0, color=INK, linewidth=1)
+        axes.axvline(0, color=drawing.INK, linewidth=1)
         for row, cell in enumerate(cells):
-            found = cell["difference"]
-            color, fill = (FAMILIES[1], FAMILIES[1]) if found["is_resolved"] else (TWIN, "white")
-            name_row(axes, row, cell["label"], 0.28, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
+            change = cell["difference"]
+            color, fill = (drawing.FAMILIES[1], drawing.FAMILIES[1]) if change["is_resolved"] else (drawing.TWIN, "white")
+            drawing.name_row(axes, row, cell["label"], 0.28, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
             height = row + 0.15
-            axes.plot([found["low"], found["high"]], [height, height], color=color, linewidth=1.4)
-            axes.plot([found["mean"]], [height], "o", color=color, markerfacecolor=fill, markersize=5.5)
-            text = f"{number(float(found['mean']))}{'' if found['is_resolved'] else ', not resolved'}"
-            write(axes, text, (found["high"], height), (6, 0), va="center", fontsize=7.5, color=color)
-        close_rows(axes, len(cells) - 0.48, -0.52)
-        number_ticks(axes.xaxis, 6)
+            axes.plot([change["low"], change["high"]], [height, height], color=color, linewidth=1.4)
+            axes.plot([change["mean"]], [height], "o", color=color, markerfacecolor=fill, markersize=5.5)
+            text = f"{number(float(change['mean']))}{'' if change['is_resolved'] else ', not resolved'}"
+            drawing.write(axes, text, (change["high"], height), (6, 0), va="center", fontsize=7.5, color=color)
+        drawing.close_rows(axes, len(cells) - 0.48, -0.52)
+        drawing.number_ticks(axes.xaxis, 6)
         axes.set_xlabel("final regret, after minus before (units of reward)")
 
-    return svg_of(draw, 5.2, 0.6 + 0.42 * len(cells))
+    return drawing.svg_of(draw, 5.2, 0.6 + 0.42 * len(cells))

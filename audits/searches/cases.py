@@ -1,10 +1,11 @@
-"""Cases of the deterministic audit, and the menu that they are drawn from."""
+"""Cases of the deterministic audit, and the space that they are drawn from."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ class UncheckedContexts(ContextTable):
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to try: a table, a record of it, and what replaces that record.
+    """One thing to try: a table, a record of it, and the replacement of that record.
 
     Attributes:
       rewards: of each user to each action; in episodes to each step, state and action, in that order.
@@ -94,7 +95,7 @@ class Case:
 
     @property
     def hidden_record(self) -> int:
-        """The record, where its own actions may differ since what it brings does; else -1."""
+        """Index of the record if its own actions may differ, because its covariates do; else -1."""
         return -1 if self.replaced_covariates is None else self.record
 
     @property
@@ -104,7 +105,7 @@ class Case:
 
     @property
     def unit(self) -> str:
-        """What a record is."""
+        """Word for a record."""
         return "round" if self.episode is None else "episode"
 
     def earned(self, record: int, path: Path, on_neighbor: bool) -> tuple[float, ...]:
@@ -117,7 +118,7 @@ class Case:
 
 
 class Path(NamedTuple):
-    """What a user lived through."""
+    """States and actions of one user's episode."""
 
     states: tuple[int, ...]
     """One more than actions."""
@@ -125,7 +126,7 @@ class Path(NamedTuple):
 
 
 def as_tuples(array: NDArray[Any]) -> Any:
-    """The same as nested tuples."""
+    """Nested tuples of the array's numbers."""
     return tuple(map(as_tuples, array)) if array.ndim > 1 else tuple(array.tolist())
 
 
@@ -135,16 +136,37 @@ _LARGEST_SUM = 2.0**23
 """Limit on a table's rewards, beyond which sums would not be exact."""
 
 
+class Background(IntEnum):
+    """Rewards of a table before its record changes: one value, the range's ends by turns, or drawn."""
+
+    LOW, HIGH, MIDDLE, TURNS, DRAWN = range(5)
+
+
+class Contexts(IntEnum):
+    """Features of all actions: one vector, an axis for each, the axes by turns, or drawn vectors."""
+
+    ONE_VECTOR, AXIS_PER_ACTION, AXES_BY_TURNS, DRAWN = range(4)
+
+
+class Walk(IntEnum):
+    """Next state of a user of episodes: the same, the next, the action's number, or drawn for each step or each entry."""
+
+    STAY, NEXT_STATE, BY_ACTION, DRAWN_PATH, DRAWN_TREE = range(5)
+
+
+_NOT_DRAWN = b"\0"
+
+
 @dataclass(frozen=True)
-class Menu:
-    """What tables and replacements are made of: few draws each, as drawing is half of the cost of a short case.
+class CaseSpace:
+    """Values that tables and replacements consist of: few draws each, as drawing is half of the cost of a short case.
 
     Attributes:
       n_actions: number of arms.
       reward_range: where the table lies.
       max_rounds: longest table.
       dimension: of the contexts; None where there are none.
-      private_records: whether the record that changes may change what it brings.
+      private_records: whether the covariates of the record that changes may change too.
       episode: horizon, number of states and of actions; None where there are no episodes.
     """
 
@@ -156,8 +178,8 @@ class Menu:
     episode: tuple[int, int, int] | None = None
 
     @classmethod
-    def of(cls, algorithm: Algorithm, reward_range: Interval, max_rounds: int, private_records: bool) -> Menu:
-        """What the algorithm plays on."""
+    def of(cls, algorithm: Algorithm, reward_range: Interval, max_rounds: int, private_records: bool) -> CaseSpace:
+        """Space of the cases that the algorithm plays on."""
         length, n_states = (getattr(algorithm, name, None) for name in ("episode_length", "n_states"))
         episode = None if length is None or n_states is None else (length, n_states, algorithm.n_actions)
         dimension: int | None = getattr(algorithm, "context_dimension", None)
@@ -176,7 +198,7 @@ class Menu:
 
     @property
     def anywhere(self) -> list[float]:
-        """What a neighbor may hold: also values far outside the range, and just outside."""
+        """Rewards of a neighbor's record: also values far outside the range, and just outside."""
         low, high, width = self.reward_range.low, self.reward_range.high, self.reward_range.width
         outside = [high + 4 * width, low - 2 * width, high + width / 64, low - width / 64]
         middle = [low + width / 2, low + width / 4]
@@ -184,23 +206,22 @@ class Menu:
 
     @property
     def longest(self) -> int:
-        """Rounds of the longest table: arms are all played once, of the actions that users bring none must be."""
+        """Rounds of the longest table: at least one for each arm of a bandit, which plays all arms once."""
         is_bandit = self.dimension is None and self.episode is None
         return max(self.max_rounds, self.n_actions) if is_bandit else self.max_rounds
 
-    def backgrounds(self, n_rounds: int) -> list[FloatArray | None]:
-        """Tables on which every decision is close, as all arms have earned the same; None stands for a drawn one."""
+    def table(self, background: Background, n_rounds: int, draw: Callable[[Any], Any]) -> FloatArray:
+        """(n_rounds, n_answers) rewards; unless drawn, all arms have earned the same, so that every decision is close."""
+        if background is Background.DRAWN:
+            drawn = _bytes(draw, n_rounds * self.n_answers)
+            return np.asarray(np.array(self.inside)[_below(4, drawn, (n_rounds, self.n_answers))])
         low, high, middle, _ = self.inside
         turns = np.where(np.arange(n_rounds) % 2, high, low)
-        columns = [np.full(n_rounds, low), np.full(n_rounds, high), np.full(n_rounds, middle), turns]
-        return [*(np.repeat(column[:, None], self.n_answers, axis=1) for column in columns), None]
-
-    def cells(self, drawn: bytes, n_rounds: int) -> FloatArray:
-        """(n_rounds, n_answers) one byte a cell; repeated where the table is longer."""
-        return np.asarray(np.array(self.inside)[_places(drawn, (n_rounds, self.n_answers), 4)])
+        columns = [*(np.full(n_rounds, value) for value in (low, high, middle)), turns]
+        return np.repeat(columns[background][:, None], self.n_answers, axis=1)
 
     def vectors(self) -> FloatArray:
-        """(n_vectors, d) what actions look like: axes first, then between two of them, against them, short ones, none."""
+        """(n_vectors, d) features of actions: axes, vectors between two of them, opposite ones, short ones, and 0."""
         assert self.dimension is not None
         axes = np.eye(self.dimension)
         between = (axes + np.roll(axes, 1, axis=0)) / math.sqrt(2) if self.dimension > 1 else axes[:0]
@@ -208,18 +229,18 @@ class Menu:
         turned = share * axes[0] + math.sqrt(1 - share**2) * axes[-1] if self.dimension > 1 else axes[0]
         return np.concatenate([axes, [turned], between, -axes, axes / 2, 0 * axes[:1]])
 
-    def features(self, n_rounds: int, place: int, drawn: bytes) -> FloatArray:
-        """(n_rounds, n_actions, d): one vector for all, an axis an action, axes by turns, or one byte a vector."""
+    def contexts(self, kind: Contexts, n_rounds: int, drawn: bytes) -> FloatArray:
+        """(n_rounds, n_actions, d) features of all actions; where they are drawn, each byte stands for one vector."""
         vectors = self.vectors()
         rounds, actions = np.indices((n_rounds, self.n_actions))
         axes = actions % (self.dimension or 1), (actions + rounds) % (self.dimension or 1)
-        places = [0 * actions, *axes, _places(drawn, actions.shape, len(vectors))]
-        return np.asarray(vectors[places[place]])
+        return np.asarray(vectors[(0 * actions, *axes, _below(len(vectors), drawn, actions.shape))[kind]])
 
     def with_contexts(self, case: Case, draw: Callable[[Any], Any]) -> Case:
-        """The case with contexts, and other ones for the record where they are private."""
-        n_rounds, place = len(case.rewards), draw(st.integers(0, 3))
-        features = self.features(n_rounds, place, _bytes(draw, n_rounds * self.n_actions) if place == 3 else b"\0")
+        """Adds contexts to the case, and other ones for the record where they are private."""
+        n_rounds, kind = len(case.rewards), Contexts(draw(st.integers(0, 3)))
+        drawn = _bytes(draw, n_rounds * self.n_actions) if kind is Contexts.DRAWN else _NOT_DRAWN
+        features = self.contexts(kind, n_rounds, drawn)
         replaced = None
         if self.private_records and draw(st.booleans()):
             vectors = self.vectors()
@@ -229,12 +250,12 @@ class Menu:
         return self._with_covariates(case, features, replaced)
 
     def _with_covariates(self, case: Case, covariates: NDArray[Any], replaced: NDArray[Any] | None) -> Case:
-        """The case with covariates of all users, and others for the record, unless they are the same."""
+        """Adds covariates of all users to the case, and others for the record, unless they are the same."""
         changed = None if replaced is None or np.array_equal(replaced, covariates[case.record]) else as_tuples(replaced)
         return replace(case, covariates=as_tuples(covariates), replaced_covariates=changed, episode=self.episode)
 
     def outside(self) -> list[Case]:
-        """Cases in which a record brings contexts of ten times the promised length; none without contexts.
+        """Lists cases in which a record brings contexts of ten times the promised length; none without contexts.
 
         The contexts are the same on both sides; where they are private, they also take the place of others on D'.
         """
@@ -246,44 +267,43 @@ class Menu:
         longer[record] *= _TOO_LONG
         low, high = ((end,) * self.n_answers for end in self.inside[:2])
         case = Case((low,) * n_rounds, record, high, 0)
-        found = [self._with_covariates(case, longer, None)]
-        return [*found, self._with_covariates(case, inside, longer[record])] if self.private_records else found
+        cases = [self._with_covariates(case, longer, None)]
+        return [*cases, self._with_covariates(case, inside, longer[record])] if self.private_records else cases
 
-    def tree(self, place: int, drawn: bytes) -> IntArray:
-        """(1 + horizon * n_states * n_actions,) what a user of episodes brings.
+    def tree(self, walk: Walk, drawn: bytes) -> IntArray:
+        """(1 + horizon * n_states * n_actions,) first state of a user of episodes, and next state of each step.
 
         Args:
-          place: 0: it starts in state 0 and stays wherever it is; 1: it goes on to the next state; 2: the action is the next
-            state; 3: one byte a state of a path, whatever is done; 4: one byte an entry.
-          drawn: the bytes.
+          walk: how the user moves.
+          drawn: bytes of states, for walks that are drawn.
         """
         assert self.episode is not None
         horizon, n_states, n_actions = self.episode
-        if place == 4:
-            return _places(drawn, (1 + self.n_answers,), n_states)
-        if place == 3:
-            return path_tree(_places(drawn, (horizon + 1,), n_states), n_states, n_actions)
+        if walk is Walk.DRAWN_TREE:
+            return _below(n_states, drawn, (1 + self.n_answers,))
+        if walk is Walk.DRAWN_PATH:
+            return path_tree(_below(n_states, drawn, (horizon + 1,)), n_states, n_actions)
         _, states, actions = np.indices(self.episode)
-        after = (states, (states + 1) % n_states, actions % n_states)[place]
+        after = (states, (states + 1) % n_states, actions % n_states)[walk]
         return np.concatenate([[0], after.ravel()])
 
     def with_trees(self, case: Case, draw: Callable[[Any], Any]) -> Case:
-        """The case with trees, and another one for the record where they are private."""
-        n_rounds, place = len(case.rewards), draw(st.integers(0, 4))
+        """Adds trees to the case, and another one for the record where they are private."""
+        n_rounds, walk = len(case.rewards), Walk(draw(st.integers(0, 4)))
         size = 1 + self.n_answers
-        drawn = _bytes(draw, n_rounds * size) if place >= 3 else b"\0"
+        drawn = _bytes(draw, n_rounds * size) if walk >= Walk.DRAWN_PATH else _NOT_DRAWN
         shifted = (np.roll(np.frombuffer(drawn, np.uint8), -user * size).tobytes() for user in range(n_rounds))
-        trees = np.array([self.tree(place, part) for part in shifted])
+        trees = np.array([self.tree(walk, part) for part in shifted])
         replaced = None
         if self.private_records and draw(st.integers(0, 3)):
-            place = draw(st.sampled_from((3, 0, 1, 2, 4)))
-            replaced = self.tree(place, _bytes(draw, size) if place >= 3 else b"\0")
+            walk = draw(st.sampled_from((Walk.DRAWN_PATH, Walk.STAY, Walk.NEXT_STATE, Walk.BY_ACTION, Walk.DRAWN_TREE)))
+            replaced = self.tree(walk, _bytes(draw, size) if walk >= Walk.DRAWN_PATH else _NOT_DRAWN)
             if draw(st.booleans()):
-                trees[case.record] = self.tree(0, b"\0")
+                trees[case.record] = self.tree(Walk.STAY, _NOT_DRAWN)
         return self._with_covariates(case, trees, replaced)
 
     def cases(self) -> st.SearchStrategy[Case]:
-        """Cases, the simplest first: short tables of one value, of which one record jumps to the other end."""
+        """Draws cases, the simplest first: short tables of one value, of which one record jumps to the other end."""
         n_answers, inside = self.n_answers, self.inside
         longest = self.longest
         shortest = min(self.n_actions + 2, longest)
@@ -301,10 +321,8 @@ class Menu:
         def cases(draw: Callable[[Any], Any]) -> Case:
             n_rounds = draw(long if draw(st.integers(0, 3)) == 3 else short)
             record = draw(st.integers(0, (n_rounds if draw(st.booleans()) else min(n_rounds, 2 * self.n_actions)) - 1))
-            place = draw(st.integers(0, 5))
-            table = self.backgrounds(n_rounds)[min(place, 4)]
-            if table is None:
-                table = self.cells(_bytes(draw, n_rounds * n_answers), n_rounds)
+            background = Background(min(draw(st.integers(0, 5)), Background.DRAWN))  # drawn ones come twice as often
+            table = self.table(background, n_rounds, draw)
             if draw(st.booleans()):
                 table[record] = inside[draw(st.integers(0, 3))]
             row, replacement = tuple(table[record].tolist()), draw(replacements)
@@ -325,6 +343,6 @@ def _bytes(draw: Callable[[Any], Any], size: int) -> bytes:
     return drawn
 
 
-def _places(drawn: bytes, shape: tuple[int, ...], n: int) -> IntArray:
+def _below(n: int, drawn: bytes, shape: tuple[int, ...]) -> IntArray:
     """Bytes as numbers below n, of some shape; repeated where there are fewer."""
     return np.resize(np.frombuffer(drawn, dtype=np.uint8), shape).astype(np.int64) % n

@@ -1,4 +1,4 @@
-"""What can be wrong in a run that was played on two data sets: schedules, released states, exact values and charges.
+"""Checks of a run that was played on two data sets: schedules, released states, exact values and charges.
 
 Both sides saw the same released values, so everything that was decided or released must be the same; an exact value must be
 the same if the replaced record lies outside the release's span, and may move by at most the mechanism's sensitivity if it
@@ -156,7 +156,7 @@ def _outgrown(
 
 
 def _together(sides: Sides, longest: int, columns: Factorization | None) -> float:
-    """How far the records that differ may move a whole sequence, over the sensitivity to one of them."""
+    """Limits how far the records that differ may move a whole sequence, over the sensitivity to one of them."""
     k = 1 + len(sides.others)
     if k == 1 or columns is None or sides.users is None:
         return float(k)
@@ -341,7 +341,7 @@ def _cost(event: Event) -> str:
 
 
 def first_violation(sides: Sides, claim: GaussianDP | None) -> Counterexample | None:
-    """What breaks first: a decision, an exact value, a sequence, the book, or a released state.
+    """Finds the first violation: a decision, an exact value, a sequence, the book, or a released state.
 
     Args:
       sides: both runs.

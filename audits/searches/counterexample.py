@@ -18,7 +18,7 @@ from bandana.audits.searches.widened import WIDER
 
 DECISION, SPAN, SENSITIVITY, SEQUENCE = "decision", "span", "sensitivity", "sequence"
 NOT_A_NUMBER, NO_NOISE, BOOK, STATE = "not a number", "no noise", "book", "released state"
-"""What can be wrong: `Counterexample.kind`."""
+"""Kinds of violations: `Counterexample.kind`."""
 
 _WIDTH = 110
 _MOST_LINES, _ENDS, _MOST_MARKED = 20, 3, 6
@@ -90,7 +90,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Total:
-    """What the releases that are marked amount to, together.
+    """Total of the marked releases.
 
     Attributes:
       record: the record that pays; None where no charge is at fault.
@@ -144,7 +144,7 @@ class Counterexample:
         return f"{len(case.rewards)} {case.unit}s; record {case.record} changes from {self._changes(' to ')}: {self.reason}"
 
     def _changes(self, between: str) -> str:
-        """What the record is on D, and on D'."""
+        """Describes the record on D, and on D'."""
         case = self.case
         if case.episode is None:
             return between.join(_bracketed(row) for row in (case.rewards[case.record], case.replacement))
@@ -155,7 +155,7 @@ class Counterexample:
         return "" if self.case.wide < 0 else f", release {self.case.wide} drawn with {WIDER:g} times its noise"
 
     def path(self, record: int, on_neighbor: bool) -> Path:
-        """What a user of episodes lived through in this run."""
+        """Returns the states and actions of one user's episode in this run."""
         states, arms = (self.neighbor_states, self.neighbor_arms) if on_neighbor else (self.states, self.arms)
         n = self.case.n_steps
         return Path(states[record], arms[record * n : (record + 1) * n])
@@ -365,7 +365,7 @@ def _arm(arms: tuple[int, ...], place: int) -> str:
 
 
 def _kept(n: int, marked: set[int], most: int) -> list[int]:
-    """Which of n rows are shown: all, or both ends and what is marked, of many the first and the last."""
+    """Selects the rows that are shown of n: all, or both ends and what is marked, of many the first and the last."""
     if n <= most:
         return list(range(n))
     ends = min(_ENDS, most // 4)

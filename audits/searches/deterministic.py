@@ -17,7 +17,7 @@ from bandana.algorithms.protocol import Algorithm
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.outcome import DETERMINISTIC
 from bandana.audits.searches import checks
-from bandana.audits.searches.cases import SHORT, Case, Menu
+from bandana.audits.searches.cases import SHORT, Case, CaseSpace
 from bandana.audits.searches.counterexample import Counterexample
 from bandana.audits.searches.request import Finding, Request
 from bandana.audits.searches.sides import play
@@ -75,7 +75,7 @@ def search(
     Most tables leave every decision close: all arms have earned the same, so that one reward may tip the next one. The
     others are drawn cell by cell. Users of episodes stay, walk on, go where the action says, or wherever bytes send them.
     Replacements may leave the declared range, by far or by little: a promise holds whatever a neighbor holds. So contexts
-    that are too long are tried as well (`Menu.outside`), unless the algorithm raises.
+    that are too long are tried as well (`CaseSpace.outside`), unless the algorithm raises.
 
     Args:
       algorithm: what to audit.
@@ -90,7 +90,7 @@ def search(
       a counterexample, or None.
     """
     last: list[Counterexample] = []
-    menu = Menu.of(algorithm, reward_range, max_rounds, private_records)
+    space = CaseSpace.of(algorithm, reward_range, max_rounds, private_records)
 
     def breaks(case: Case) -> bool:
         if (found := examine(algorithm, case, reward_range, claim)) is not None:
@@ -99,7 +99,7 @@ def search(
 
     try:
         smallest = find(
-            menu.cases(),
+            space.cases(),
             breaks,
             settings=settings(
                 max_examples=max_examples,
@@ -111,14 +111,14 @@ def search(
             ),
         )
     except NoSuchExample:
-        return _outside(algorithm, menu, claim)
+        return _outside(algorithm, space, claim)
     return last[0] if last[0].case == smallest else examine(algorithm, smallest, reward_range, claim)
 
 
-def _outside(algorithm: Algorithm, menu: Menu, claim: GaussianDP | None) -> Counterexample | None:
-    for case in menu.outside():
+def _outside(algorithm: Algorithm, space: CaseSpace, claim: GaussianDP | None) -> Counterexample | None:
+    for case in space.outside():
         try:
-            found = examine(algorithm, case, menu.reward_range, claim)
+            found = examine(algorithm, case, space.reward_range, claim)
         except Exception:  # anybody's code may refuse such contexts: then it releases nothing that is made of them
             continue
         if found is not None:

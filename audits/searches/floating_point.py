@@ -26,7 +26,7 @@ _LEAST = 2000
 
 @dataclass(frozen=True)
 class Finding:
-    """What outputs give away of the value behind them.
+    """Bounds on what outputs reveal of the value behind them.
 
     Attributes:
       epsilon_of_bits: lower bound on the epsilon of pure DP, from an event that may look at low-order bits.
@@ -41,7 +41,7 @@ class Finding:
     level: float
 
     def refutes(self, epsilon: float) -> bool:
-        """Whether a claim of epsilon-DP is refuted."""
+        """Says whether a claim of epsilon-DP is refuted."""
         return max(self.epsilon_of_bits, self.epsilon_of_size) > epsilon
 
 

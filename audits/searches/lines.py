@@ -1,4 +1,4 @@
-"""Which lines of a user's file never ran: a leak behind a branch that no run takes cannot show, and the verdict says so."""
+"""Lines of a user's file that never ran: a leak behind a branch that no run takes cannot show, and the verdict says so."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ _REPLICATES, _MOST_REPLICATES = 4096, 1 << 16
 
 
 def examine_noise(algorithm: Algorithm, table: Table, seed: int) -> str | None:
-    """What the noise audit finds, in words; as many replicates as the number of released coordinates asks for."""
+    """Audits the noise; returns the finding in words; as many replicates as the number of released coordinates asks for."""
     n_reps = _REPLICATES
     while True:
         try:

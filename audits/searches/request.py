@@ -1,4 +1,4 @@
-"""What all searches of one algorithm share, and what one of them finds."""
+"""The request that all searches of one algorithm share, and the finding of one of them."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ class Request:
 
     @cached_property
     def accounted(self) -> float:
-        """What the events compose to, in the claim's main quantity."""
+        """Composition of the events, in the claim's main quantity."""
         return accounted_as(self.main, self.events)
 
     @property
     def limit(self) -> float:
-        """What a bound on the main quantity must exceed to break an inequality of the verdict."""
+        """Limit that a bound on the main quantity must exceed to break an inequality of the verdict."""
         return min(self.claimed, self.accounted)
 
     @property
     def book_limit(self) -> GaussianDP | None:
-        """What the ledger of a searched case may compose to; None where noise is not Gaussian, and there is no exact mu."""
+        """Largest composition of a searched case's ledger; None where noise is not Gaussian, and there is no exact mu."""
         return self.trial.claim.gaussian if all_gaussian(self.events) else None
 
     @cached_property
@@ -85,7 +85,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one search found; it fills in what it is about.
+    """Result of one search, which fills in the fields that it is about.
 
     Attributes:
       is_caught: it is evidence against the algorithm.

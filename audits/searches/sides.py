@@ -106,7 +106,7 @@ class Sides(NamedTuple):
     live: LiveLedger
     scripted: ScriptedLedger
     case_of: Callable[[int], Case]
-    """What a replicate played."""
+    """Case that a replicate played."""
     records: IntArray
     """(n_reps,) the record that differs."""
     hidden: IntArray
@@ -118,7 +118,7 @@ class Sides(NamedTuple):
     others: tuple[int, ...] = ()
     """Other records of the same user that differ too."""
     users: Participation | None = None
-    """Which records may be one user's, where a claim is on all of them."""
+    """Records that may be one user's, where a claim is on all of them."""
 
     def n_read(self, release: Release) -> IntArray:
         """(n_rows,) how many of the records that differ the exact value may depend on."""

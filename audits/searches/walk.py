@@ -2,7 +2,7 @@
 
 `bandana.audits.searches.deterministic` tries a hundred cases, one after the other, and shrinks what it finds. Here each
 replicate of one batch is a case of its own: a table, a record of it, and what that record is on both data sets. So every
-record of a table as long as a replay changes hundreds of times, from and to every value of a menu, and a leak may show at
+record of a table as long as a replay changes hundreds of times, from and to every value of its lists, and a leak may show at
 any later round: in an action, a schedule, a release, or a field of the released state. Since every replicate also has noise
 of its own, an event of probability p that shows the record is met with probability 1 - (1 - p)^n in n changes of it. In
 half of the replicates one release is drawn with a larger scale (`bandana.audits.searches.widened`), so that leaks in the
@@ -23,7 +23,7 @@ from bandana.algorithms.protocol import Algorithm, FloatArray, IntArray
 from bandana.audits.coverage import Coverage
 from bandana.audits.neighbors.pairs import Pair
 from bandana.audits.searches import checks
-from bandana.audits.searches.cases import Case, Menu
+from bandana.audits.searches.cases import Case, CaseSpace
 from bandana.audits.searches.constants import constants_of
 from bandana.audits.searches.counterexample import Counterexample
 from bandana.audits.searches.lines import LinesRun, file_of
@@ -44,22 +44,22 @@ _FIRST_READERS = 1 / 4
 
 
 def values_of(algorithm: Algorithm, table: Table) -> tuple[list[float], list[float]]:
-    """What a record may hold on the data set, and what it may become.
+    """Lists the rewards that a record may have, on the data set and on its neighbor.
 
     The ends of the range, its middle and a quarter, the data's own values, and numbers that stand in the algorithm's source
     or in its fields; on the neighbor also values just and far outside the range.
     """
     span = table.reward_range
-    menu = Menu(algorithm.n_actions, span, table.n_users)
+    space = CaseSpace(algorithm.n_actions, span, table.n_users)
     own = np.unique(table.rewards)
     own = own[np.unique(np.linspace(0, len(own) - 1, _MOST_OWN).astype(int))]
     known = [value for number in constants_of(algorithm) for value in (number, -number) if span.low <= value <= span.high]
-    inside = list(dict.fromkeys([*menu.inside, *own.tolist(), *known]))
-    return inside, list(dict.fromkeys([*menu.anywhere, *inside]))
+    inside = list(dict.fromkeys([*space.inside, *own.tolist(), *known]))
+    return inside, list(dict.fromkeys([*space.anywhere, *inside]))
 
 
 def n_cases_of(algorithm: Algorithm, table: Table, wanted: int) -> int:
-    """How many cases are tried: as many as wanted, unless the released state is so large that this takes too long."""
+    """Counts the cases to try: as many as wanted, unless the released state is so large that this takes too long."""
     _, released = algorithm.init(1)
     size = sum(leaf.size for _, leaf in leaves(released)) * table.n_users
     return max(256, min(wanted, _MOST_CASES, _LARGEST_WORK // max(1, 64 * size)))
@@ -204,7 +204,7 @@ class _Batch:
             return play_streams(*given), f"{type(error).__name__}: {error}".partition("\n")[0][:_LONGEST_ERROR]
 
     def case(self, rep: int) -> Case:
-        """What a replicate plays."""
+        """Returns the case that a replicate plays."""
         table, record, n_reps = self.tables[self.table[rep]], int(self.record[rep]), len(self.record)
         rewards, kept = self.rows.rewards[[rep, n_reps + rep]], self.rows.covariates
         mine, theirs = (None, None) if kept is None else kept[[rep, n_reps + rep]]
@@ -237,10 +237,10 @@ def _contexts(table: Table, inside: list[float], coin: np.random.Generator) -> I
 
 
 def _drawn(values: list[float], n_reps: int, shape: tuple[int, ...], coin: np.random.Generator) -> FloatArray:
-    """(n_reps, *shape) values of a menu: in three cases of four one for the whole record, else one an entry."""
-    menu = np.array(values)
-    whole = _each(menu[coin.integers(0, len(menu), n_reps)], shape)
-    return np.where(_each(coin.random(n_reps) < 0.75, shape), whole, menu[coin.integers(0, len(menu), (n_reps, *shape))])
+    """(n_reps, *shape) listed values: in three cases of four one for the whole record, else one an entry."""
+    listed = np.array(values)
+    whole = _each(listed[coin.integers(0, len(listed), n_reps)], shape)
+    return np.where(_each(coin.random(n_reps) < 0.75, shape), whole, listed[coin.integers(0, len(listed), (n_reps, *shape))])
 
 
 def _each(values: NDArray[np.generic], shape: tuple[int, ...]) -> NDArray[np.generic]:

@@ -72,7 +72,7 @@ class Released(NamedTuple):
 
 @dataclass(frozen=True)
 class Bed(ABC):
-    """What all beds share: hold an action, add contributions, release where a phase ends.
+    """Base of all test problems: they hold an action, add contributions, release where a phase ends.
 
     Cost: one addition a round, one `close` a phase.
 

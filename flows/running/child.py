@@ -1,4 +1,4 @@
-"""Own code in a child process: whatever it does to its process, ours says so in one line and goes on.
+"""A child process for user code: if the code kills its process, ours reports that in one line and goes on.
 
 The child is a fork, so nothing has to be pickled on the way in. It has limits of memory, and of time for one call; what it
 prints to standard output is counted and kept away from ours.

@@ -162,7 +162,7 @@ class Environment(ABC, Generic[Item]):
         self.spec, self.item = spec, item
 
     def __getstate__(self) -> dict[str, Any]:
-        # Data that were read stay where they were read: a worker reads its own.
+        # Data are not sent to workers: each worker reads the file itself.
         return {"spec": self.spec, "item": self.item}
 
     @property

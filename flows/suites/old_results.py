@@ -1,4 +1,4 @@
-"""Results that answer a question of this run by other means: made by other code, or with other versions of libraries."""
+"""Stored results of the same cells that other code, or other versions of libraries, computed."""
 
 from __future__ import annotations
 

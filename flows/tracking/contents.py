@@ -153,7 +153,7 @@ def run_tags(tags: Mapping[str, Any]) -> list[RunTag]:
 
 
 def _tell_kept(record: CellRecord, data: Any, params: Mapping[str, str], metrics: Mapping[str, float]) -> None:
-    """Says which numbers of an earlier run stay although others came: a run is one consistent record."""
+    """Warns of values that an existing run keeps although new ones differ: a run must be one consistent record."""
     changed = [k for k, v in params.items() if k in data.params and data.params[k] != v]
     told = {k: v for k, v in metrics.items() if k not in record.fills}
     changed += [k for k, v in told.items() if not math.isclose(data.metrics.get(k, v), v, rel_tol=1e-6)]

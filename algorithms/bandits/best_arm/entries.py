@@ -43,7 +43,7 @@ _BUDGET = declared(
 
 
 def _budget(settings: Settings) -> int:
-    """The rounds that a test may take, at most the horizon."""
+    """Number of rounds that the test may play: the parameter `budget`, or the whole horizon."""
     horizon, budget = settings.problem.known_horizon, settings.parameters["budget"]
     if budget is not None and budget > horizon:
         raise ValueError(f"budget must be at most the horizon ({horizon}), got {budget}")

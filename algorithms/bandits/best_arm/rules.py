@@ -33,7 +33,7 @@ class Episodes(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What estimates tell, (n_rows,) each."""
+    """Verdict of a rule on the estimates, (n_rows,) each."""
 
     best: IntArray
     """The arm of the largest estimate."""
@@ -90,7 +90,7 @@ class Rules(ABC):
 
     @abstractmethod
     def judge(self, k: IntArray, mean: FloatArray, rounds: IntArray) -> Judged:
-        """What estimates tell.
+        """Judges the estimates.
 
         Args:
           k: (n_rows, n_arms) numbers of ended episodes, from 1.

@@ -15,7 +15,6 @@ from bandana.audits.bounds.methods import WORDS
 from bandana.audits.documents.counterexample import Counterexample
 from bandana.audits.documents.form import json_schema
 from bandana.audits.reporting import (
-    audit_plots,
     counterexamples,
     drawing,
     figures,
@@ -577,9 +576,8 @@ def test_what_two_documents_share_is_drawn_once(monkeypatch):
     other = make() | {"kind": "audit", "title": "Audit of one", "benchmark": None, "audits": make()["audits"][:1]}
     render_html(make())
     drawn = []
-    real = audit_plots.svg_of
-    for module in (audit_plots, regret_plots):
-        monkeypatch.setattr(module, "svg_of", lambda *given: drawn.append(given) or real(*given))
+    real = drawing.svg_of
+    monkeypatch.setattr(drawing, "svg_of", lambda *given: drawn.append(given) or real(*given))
     assert render_html(other).count("<svg") > 1
     assert len(drawn) == 1, "the epsilons of one audit instead of two; its curves are those of the suite"
 

@@ -16,9 +16,8 @@ from bandana.audits.faults.catalog import CONTROLS
 from bandana.audits.faults.releases import GENERIC
 from bandana.audits.neighbors.pairs import Pair, canary_pairs
 from bandana.audits.outcome import DETERMINISTIC
-from bandana.audits.searches import cases as audits_searches_cases
 from bandana.audits.searches import counterexample, deterministic
-from bandana.audits.searches.cases import as_tuples
+from bandana.audits.searches.cases import CaseSpace, Walk, as_tuples
 from bandana.audits.searches.deterministic import Case, examine, examine_pair, search
 from bandana.audits.testbeds.blocks import RunningSumBed, trials
 from bandana.privacy_core import Gaussian, GaussianDP, Interval, Laplace, LocalSum, RenyiDP, TreeSum
@@ -51,15 +50,15 @@ def test_nor_in_a_range_so_wide_that_far_outside_it_sums_are_not_exact():
 
 
 def test_one_user_may_stay_where_all_others_walk_on():
-    menu = audits_searches_cases.Menu(2, UNIT, 4, private_records=True, episode=(2, 3, 2))
-    stay, walk = (as_tuples(menu.tree(place, b"\0")) for place in (0, 1))
+    space = CaseSpace(2, UNIT, 4, private_records=True, episode=(2, 3, 2))
+    stay, walk = (as_tuples(space.tree(walk, b"\0")) for walk in (Walk.STAY, Walk.NEXT_STATE))
 
     def is_alone(case):
         others = {*case.covariates[: case.record], *case.covariates[case.record + 1 :]}
         return case.covariates[case.record] == stay and others == {walk}
 
     assert hypothesis.find(
-        menu.cases(), is_alone, settings=hypothesis.settings(derandomize=True, database=None, max_examples=500)
+        space.cases(), is_alone, settings=hypothesis.settings(derandomize=True, database=None, max_examples=500)
     )
 
 

@@ -76,6 +76,15 @@ def test_a_figure_is_saved_and_the_same_each_time(result, tmp_path, ending):
     assert figure.get_figwidth() == 3.4
 
 
+def test_a_pgf_figure_is_written_without_latex(result, tmp_path, monkeypatch):
+    """Matplotlib measures texts by LaTeX, which is nowhere here; ours must take its place in every version of Matplotlib."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result.plot(tmp_path / "a.pgf", cells=[PRIVATE], labels={PRIVATE: "50 % of_x"})
+    text = (tmp_path / "a.pgf").read_text()
+    assert r"50 \% of\_x" in text
+    assert text.count(r"\begin{pgfpicture}") == text.count(r"\end{pgfpicture}") == 1
+
+
 def test_a_notebook_shows_the_figure(result):
     assert result.plot()._repr_png_().startswith(b"\x89PNG")
 

@@ -98,7 +98,7 @@ EDITS = {
     "half a count": (changed(3, events=events(count=0.5)), r"3 .settled.: events: count must be a whole number"),
     "no count": (changed(3, events=events(count=...)), r"3 .settled.: events: .*count"),
     "an endless count": (changed(3, events=events(count=10**400)), r"3 .settled.: events"),
-    "an event twice": (changed(3, events=events() * 2), r"3 .settled.: events: an event stands twice"),
+    "an event twice": (changed(3, events=events() * 2), r"3 .settled.: events: an event is listed twice"),
     "settled for no entry": (changed(3, entry=99), r"3 .settled.: it settles entry 99, which is no charge"),
     "settled for a later charge": (changed(3, entry=4), r"3 .settled.: it settles entry 4, which is no charge"),
     "settled for what is no charge": (changed(3, entry=1), r"3 .settled.: it settles entry 1, which is no charge"),
