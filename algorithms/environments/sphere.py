@@ -42,7 +42,7 @@ class Link(Protocol):
         """Mean rewards less `offset`, in the shape of the products."""
 
     def answers(self, theta: FloatArray, offered: FloatArray, actions: IntArray, uniform: FloatArray) -> FloatArray:
-        """(n_reps,) rewards to the actions (n_reps,) among `offered` (n_reps, n_actions, d), from one uniform number each."""
+        """(n_reps,) rewards to the actions (n_reps,) among `offered` (n_reps, n_actions, d), a uniform number each."""
 
     def fresh_gap(self, norm: float, dimension: int, n_actions: int) -> float:
         """Expected regret of a round of uniform play among fresh actions, with a parameter of that norm.
@@ -61,7 +61,7 @@ class LinearLink:
       noise: `two-point`, rewards at the ends of the range; or `uniform`, on the widest interval around the mean.
     """
 
-    reward_range: Interval = Interval(-1.0, 1.0)
+    reward_range: Interval = Interval(-1.0, 1.0)  # noqa: RUF009  (frozen)
     noise: str = "two-point"
     rewards: ClassVar[str] = "rewards"
 
@@ -71,9 +71,11 @@ class LinearLink:
 
     @property
     def offset(self) -> float:
+        """The middle of the range."""
         return (self.reward_range.low + self.reward_range.high) / 2
 
     def check(self, norm: float) -> None:
+        """A norm of at most half of the range."""
         half = self.reward_range.width / 2
         if norm > half * (1 + 1e-12):
             raise ValueError(
@@ -82,9 +84,11 @@ class LinearLink:
             )
 
     def shape(self, products: FloatArray) -> FloatArray:
+        """The products themselves."""
         return products
 
     def answers(self, theta: FloatArray, offered: FloatArray, actions: IntArray, uniform: FloatArray) -> FloatArray:
+        """(n_reps,) rewards with linear means."""
         out, span = np.empty(len(actions)), self.reward_range
         ridge_numba.linear_answers(
             theta, offered, actions, uniform, self.offset, span.low, span.high, self.noise == "two-point", out
@@ -92,6 +96,7 @@ class LinearLink:
         return out
 
     def fresh_gap(self, norm: float, dimension: int, n_actions: int) -> float:
+        """Expected regret of uniform play, see `Link`."""
         if dimension == 1:
             return norm * (1 - 2.0 ** (1 - n_actions))
         half = (dimension - 1) / 2
@@ -111,9 +116,11 @@ class LogisticLink:
         """Any norm will do."""
 
     def shape(self, products: FloatArray) -> FloatArray:
+        """Probabilities of a 1."""
         return mean_of(products)
 
     def answers(self, theta: FloatArray, offered: FloatArray, actions: IntArray, uniform: FloatArray) -> FloatArray:
+        """(n_reps,) rewards of 0 or 1."""
         x = np.empty((len(actions), len(theta)))
         ridge_numba.take(offered, actions, x)
         return (uniform < mean_of(x @ theta)).astype(float)

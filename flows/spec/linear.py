@@ -149,9 +149,11 @@ class Contextual(Environment[Item]):
         """Dimension d of the vectors."""
 
     def problem(self, horizon: int) -> Problem:
+        """Public facts, at that horizon."""
         return Problem(self.n_actions, self.reward_range, horizon, dimension=self.dimension)
 
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> ContextualRegretCurve:
+        """Regret against the best of each user's actions."""
         return ContextualRegretCurve(stream, grid, n_reps)
 
 

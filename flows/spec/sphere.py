@@ -133,8 +133,8 @@ class _LinearSphere(_Sphere):
         if self.is_fixed:
             text = (
                 f"All users bring the same {self.n_actions} vectors, drawn once for each replication from the uniform unit "
-                f"sphere in {self.dimension} dimensions; {mean}. Audits replay fresh vectors for each user. For the law of a "
-                f"drawn vector, {self.law}."
+                f"sphere in {self.dimension} dimensions; {mean}. Audits replay fresh vectors for each user. For the law of "
+                f"a drawn vector, {self.law}."
             )
         else:
             text = (
@@ -166,8 +166,8 @@ class _Logistic(_Sphere):
     def about(self) -> tuple[str, str, str]:
         whose = "All users of a replication bring the same" if self.is_fixed else "Each user brings"
         text = (
-            f"{whose} {self.n_actions} vectors drawn from the uniform unit sphere in {self.dimension} dimensions; the reward "
-            f"is 1 with probability 1 / (1 + exp(-<theta, vector>)), |theta| at most {self.item.logit_bound:g}, else 0. "
+            f"{whose} {self.n_actions} vectors drawn from the uniform unit sphere in {self.dimension} dimensions; the "
+            f"reward is 1 with probability 1 / (1 + exp(-<theta, vector>)), |theta| at most {self.item.logit_bound:g}, else 0. "
             "Audits replay fresh vectors for each user, and fair coins as rewards."
         )
         return "logistic", text, CONTEXTUAL_PSEUDO
