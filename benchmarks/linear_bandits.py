@@ -11,8 +11,8 @@ from bandana.algorithms.bandits.finite_arm.episodic_ucb import adap_klucb, adap_
 from bandana.algorithms.bandits.finite_arm.successive_elimination import dp_se
 from bandana.algorithms.bandits.linear.phased_elimination import adar_gope
 from bandana.algorithms.environments.bandits import BernoulliArms
-from bandana.algorithms.environments.contexts import SphereContexts
 from bandana.algorithms.environments.linear import LinearArms, random_arms
+from bandana.algorithms.environments.sphere import LinearLink, SphereContexts
 from bandana.algorithms.observers import RegretCurve, log_grid
 from bandana.algorithms.protocol import Algorithm
 from bandana.algorithms.run import run
@@ -71,7 +71,7 @@ def _gope_results() -> list[Result]:
 
 def _contexts() -> SphereContexts:
     theta = np.full(OFUL_DIMENSION, 0.5 / np.sqrt(OFUL_DIMENSION))
-    return SphereContexts(theta, OFUL_ARMS, OFUL_HORIZON, np.random.SeedSequence(1), UNIT)
+    return SphereContexts(theta, OFUL_ARMS, OFUL_HORIZON, np.random.SeedSequence(1), LinearLink(UNIT))
 
 
 def _oful(calibration: str) -> None:

@@ -1,4 +1,4 @@
-r"""Environments whose users bring actions drawn from the unit sphere, and a check of the papers' assumption on contexts.
+r"""A check of the papers' assumption on contexts, and a fixed data set of contexts from the unit sphere.
 
 Azize and Basu, Assumption 2 (after Gentile, Li, Zappella 2014): |A| = 1, E[A A^T] has a least eigenvalue lambda_0 > 0, and
 for every unit vector z the variance of (z^T A)^2 is at most lambda_0^2 / (8 log(4 K)).
@@ -16,16 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import quad
-from scipy.special import betainc
 
-from bandana.algorithms.environments.drawn import DrawnContexts, action_names
 from bandana.algorithms.environments.tables import ContextTable, checked_features
-from bandana.algorithms.protocol import FloatArray, IntArray
+from bandana.algorithms.protocol import FloatArray
 from bandana.algorithms.regression import ridge_numba
 from bandana.privacy_core import Interval
 from bandana.privacy_core.checks import at_least
@@ -147,112 +143,3 @@ def sphere_table(
     ridge_numba.normalize(features.reshape(-1, dimension))
     ends = np.array([reward_range.low, reward_range.high])
     return ContextTable(features, ends[generator.integers(0, 2, (n_users, n_actions))], reward_range)
-
-
-class SphereContexts(DrawnContexts):
-    """Users bring actions drawn from the uniform unit sphere; the mean reward is the range's middle plus <theta, action>.
-
-    Attributes:
-      theta: (d,) norm at most half of the range.
-      n_users: rounds that can be asked for.
-      n_actions: of each user.
-      context_dimension: d.
-      reward_range: where every reward lies.
-      names: what the actions are called.
-      law: `ContextLaw` of the contexts.
-
-    Args:
-      noise: `two-point`, rewards at the ends of the range; or `uniform`, on the widest interval around the mean.
-    """
-
-    def __init__(
-        self,
-        theta: ArrayLike,
-        n_actions: int,
-        n_users: int,
-        seed: np.random.SeedSequence,
-        reward_range: Interval = Interval(-1.0, 1.0),  # noqa: B008  (frozen)
-        noise: str = "two-point",
-    ) -> None:
-        array = np.asarray(theta, dtype=float)
-        if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
-            raise ValueError(f"theta must be a vector of finite numbers, got {array!r}")
-        norm, half = float(np.linalg.norm(array)), reward_range.width / 2
-        if norm > half * (1 + 1e-12):
-            raise ValueError(
-                f"theta has norm {norm:.6g}; for mean rewards in {reward_range} it must be at most {half:g}, half its width"
-            )
-        if noise not in ("two-point", "uniform"):
-            raise ValueError(f"noise must be 'two-point' or 'uniform', got {noise!r}")
-        self.theta: FloatArray = array
-        self.n_users = at_least("n_users", n_users, 1)
-        self.n_actions = at_least("n_actions", n_actions, 2)
-        self.context_dimension = len(array)
-        self.reward_range = reward_range
-        self.names = action_names(n_actions)
-        self.law = uniform_sphere_law(len(array), n_actions)
-        self._is_two_point = noise == "two-point"
-        self._generator = np.random.Generator(np.random.SFC64(seed))
-
-    @property
-    def _middle(self) -> float:
-        return (self.reward_range.low + self.reward_range.high) / 2
-
-    def contexts(self, user: IntArray) -> FloatArray:
-        """(n_reps, n_actions, d) fresh contexts; `respond` answers to the last ones that were asked for."""
-        drawn = self._generator.standard_normal((len(user), self.n_actions, self.context_dimension))
-        ridge_numba.normalize(drawn.reshape(-1, self.context_dimension))
-        self._offered = drawn
-        return drawn
-
-    def respond(self, user: IntArray, n_records: IntArray, actions: IntArray) -> FloatArray:
-        """(n_reps,) rewards to the actions among the contexts last offered; 0 where no record is asked for.
-
-        Raises:
-          ValueError: more than one record at once, or contexts were not asked for.
-        """
-        self._check_asked_alone(n_records, actions)
-        answers = np.empty(len(actions))
-        ridge_numba.linear_answers(
-            self.theta, self._offered, actions, self._generator.random(len(actions)), self._middle,
-            self.reward_range.low, self.reward_range.high, self._is_two_point, answers,
-        )  # fmt: skip
-        answers[n_records == 0] = 0.0
-        return answers
-
-    def mean_rewards(self, user: IntArray, contexts: FloatArray) -> FloatArray:
-        """(n_reps, n_actions) mean rewards of the given contexts."""
-        return np.asarray(self._middle + contexts @ self.theta)
-
-    @cached_property
-    def uniform_gap(self) -> float:
-        """Expected regret of a round of uniform play: how far the mean of the largest reward is above the middle.
-
-        A uniform direction's product with theta is |theta| (2 B - 1), B a Beta((d - 1)/2, (d - 1)/2); in one dimension B is
-        a fair coin.
-        """
-        norm, d, n = float(np.linalg.norm(self.theta)), self.context_dimension, self.n_actions
-        if d == 1:
-            return norm * (1 - 2.0 ** (1 - n))
-        half = (d - 1) / 2
-        below, _ = quad(lambda x: betainc(half, half, x) ** n, 0, 1, epsabs=1e-10, limit=200)
-        return norm * (1 - 2 * below)  # E max of 2 B - 1 is 2 int (1 - F^n) - 1
-
-
-class FixedSphereContexts(SphereContexts):
-    """All users of a replicate bring the same actions, drawn once from the uniform unit sphere.
-
-    What is not played is not learned about. Fresh actions, as of `SphereContexts`, point everywhere, whatever is played.
-    """
-
-    def contexts(self, user: IntArray) -> FloatArray:
-        """(n_reps, n_actions, d) the same contexts each time, drawn when they are first asked for."""
-        if self._offered is None or len(self._offered) != len(user):
-            super().contexts(user)
-        assert self._offered is not None
-        return self._offered
-
-    def uniform_gaps(self, n_reps: int) -> FloatArray:
-        """(n_reps,) expected regret of a round of uniform play with each replicate's actions."""
-        means = self.contexts(np.zeros(n_reps, dtype=np.int64)) @ self.theta
-        return np.asarray(means.max(axis=1) - means.mean(axis=1))

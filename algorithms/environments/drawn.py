@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Self
 
 from bandana.algorithms.protocol import FloatArray, IntArray
 from bandana.privacy_core import Interval
@@ -16,7 +16,7 @@ class Drawn:
     """
 
     reward_range: Interval
-    _rewards: ClassVar[str] = "rewards"
+    _rewards: str = "rewards"
 
     def clipped(self, reward_range: Interval) -> Self:
         """The same environment, whose rewards must lie in the range.

@@ -334,6 +334,7 @@ DOORS = (
                 "",
                 (
                     "bandana.algorithms.environments.contexts",
+                    "bandana.algorithms.environments.sphere",
                     "bandana.algorithms.environments.kernel_functions",
                     "bandana.algorithms.environments.benchmark_functions",
                 ),

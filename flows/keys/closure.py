@@ -39,6 +39,7 @@ MENUS: Mapping[str, str] = {
     "bandana.flows.spec.logged_data": _KINDS,
     "bandana.flows.spec.own_environments": _KINDS,
     "bandana.flows.spec.real_arms": _KINDS,
+    "bandana.flows.spec.sphere": _KINDS,
     "bandana.flows.spec.spec": "what a spec says stands in a key by value; of the module, results use the error alone",
 }
 """Modules and packages that are entered by name, beside every `__init__`, and why; catalog entries are menus too."""

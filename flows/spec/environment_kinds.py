@@ -16,9 +16,9 @@ from bandana.flows.spec import (
     kernel,
     linear,
     logged_data,
-    logistic,
     own_environments,
     real_arms,
+    sphere,
     tabular,
 )  # fmt: skip
 from bandana.flows.spec.environment import Environment, EnvironmentFields
@@ -28,7 +28,7 @@ CLASSES = {
     **finite_arms.CLASSES,
     **real_arms.CLASSES,
     **linear.CLASSES,
-    **logistic.CLASSES,
+    **sphere.CLASSES,
     **kernel.CLASSES,
     **functions.CLASSES,
     **episodes.CLASSES,

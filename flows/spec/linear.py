@@ -11,13 +11,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bandana.algorithms.bandits.linear.phased_elimination import checked_features
-from bandana.algorithms.environments.contexts import (
-    ContextLaw,
-    FixedSphereContexts,
-    SphereContexts,
-    check_assumption_2,
-    sphere_table,
-)
+from bandana.algorithms.environments.contexts import ContextLaw, check_assumption_2
 from bandana.algorithms.environments.linear import LinearArms, random_arms
 from bandana.algorithms.environments.logged import DIGIT_NAMES, N_IMAGES, RANDHIE_ARMS, digits_table, randhie, randhie_table
 from bandana.algorithms.environments.tables import ContextTable, RewardTable, random_table
@@ -26,7 +20,6 @@ from bandana.algorithms.problem import CONTEXTUAL, LINEAR, Problem
 from bandana.algorithms.protocol import FloatArray, IntArray, Stream
 from bandana.flows.spec.environment import (
     CONSTANT,
-    CONTEXTUAL_PSEUDO,
     HINDSIGHT,
     PSEUDO,
     UNIFORM,
@@ -42,7 +35,7 @@ _ROUNDING = 1e-12
 _LAWS: dict[tuple[Any, ...], ContextLaw] = {}
 
 
-class _LinearSpec(EnvironmentFields):
+class LinearFields(EnvironmentFields):
     """Mean rewards that are linear in a vector of each action, with a parameter theta that nobody knows."""
 
     theta: list[float] | None = Field(None, min_length=1, description="The parameter; drawn if left out.")
@@ -53,13 +46,13 @@ class _LinearSpec(EnvironmentFields):
     high: float = Field(description="Largest reward.")
 
     @model_validator(mode="after")
-    def _ordered(self) -> _LinearSpec:
+    def _ordered(self) -> LinearFields:
         if not self.low < self.high:
             raise ValueError(f"low must be below high, got low = {self.low}, high = {self.high}")
         return self
 
 
-class LinearSpec(_LinearSpec):
+class LinearSpec(LinearFields):
     """Arms with known features: given, or drawn from the unit sphere."""
 
     problem_kind = LINEAR
@@ -127,7 +120,7 @@ class _Linear(Environment[LinearSpec]):
             assert item.arms is not None
             assert item.dimension is not None
             features = random_arms(item.arms, item.dimension, self._seed(Purpose.FEATURES)).tolist()
-        theta = _parameter(item, len(features[0]), 1.0, self._seed(Purpose.THETA))
+        theta = parameter_of(item, len(features[0]), 1.0, self._seed(Purpose.THETA))
         return LinearArms(features, theta, self.spec.horizon, seed, rewards=item.rewards, reward_range=self.reward_range)
 
     def audit_table(self) -> RewardTable:
@@ -147,7 +140,7 @@ class _Linear(Environment[LinearSpec]):
         return "linear", text, PSEUDO
 
 
-class _Contextual(Environment[Item]):
+class Contextual(Environment[Item]):
     """Users bring their actions as vectors."""
 
     @property
@@ -156,99 +149,15 @@ class _Contextual(Environment[Item]):
         """Dimension d of the vectors."""
 
     def problem(self, horizon: int) -> Problem:
+        """Public facts, at that horizon."""
         return Problem(self.n_actions, self.reward_range, horizon, dimension=self.dimension)
 
     def regret(self, stream: Any, grid: IntArray, n_reps: int) -> ContextualRegretCurve:
+        """Regret against the best of each user's actions."""
         return ContextualRegretCurve(stream, grid, n_reps)
 
 
-class SphereSpec(_LinearSpec):
-    """Users who bring actions drawn from the uniform unit sphere."""
-
-    problem_kind = CONTEXTUAL
-    kind: Literal["sphere"]
-    actions: Actions = Field(description="Actions of each user.")
-    dimension: Dimension = Field(description="Dimension of the action vectors.")
-    rewards: Literal["two-point", "uniform"] = Field("two-point", description="Law of a reward.")
-    low: float = Field(-1.0, description="Least reward.")
-    high: float = Field(1.0, description="Largest reward.")
-
-    @model_validator(mode="after")
-    def _complete(self) -> SphereSpec:
-        if self.theta is not None and len(self.theta) != self.dimension:
-            raise ValueError(f"theta must have {self.dimension} entries, one a dimension, got {len(self.theta)}")
-        half = (self.high - self.low) / 2
-        if self.theta is not None and math.hypot(*self.theta) > half * (1 + _ROUNDING):
-            norm = math.hypot(*self.theta)
-            raise ValueError(f"theta must have norm at most {half:g}, half the width of the range, got {norm:.6g}")
-        return self
-
-
-class _Sphere(_Contextual[SphereSpec]):
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"action {a}" for a in range(self.item.actions))
-
-    @property
-    def reward_range(self) -> Interval:
-        return Interval(self.item.low, self.item.high)
-
-    @property
-    def dimension(self) -> int:
-        return self.item.dimension
-
-    @property
-    def law(self) -> ContextLaw:
-        return self.stream(np.random.SeedSequence(0)).law
-
-    def stream(self, seed: np.random.SeedSequence) -> SphereContexts:
-        item = self.item
-        theta = _parameter(item, item.dimension, self.reward_range.width / 2, self._seed(Purpose.THETA))
-        return SphereContexts(theta, item.actions, self.spec.horizon, seed, self.reward_range, item.rewards)
-
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
-        """Exact: actions are drawn anew for every user, and which is played makes no difference."""
-        return {UNIFORM: np.full(n_reps, stream.uniform_gap)}
-
-    def audit_table(self) -> RewardTable:
-        shape = (self.spec.audit.rounds, self.n_actions, self.dimension)
-        return sphere_table(*shape, self.reward_range, self._seed(Purpose.AUDIT_TABLE))
-
-    def about(self) -> tuple[str, str, str]:
-        text = (
-            f"Each user brings {self.n_actions} vectors drawn from the uniform unit sphere in {self.dimension} dimensions; "
-            f"the mean reward is the middle of the range plus <theta, vector>. {self.law}."
-        )
-        return "sphere", text, CONTEXTUAL_PSEUDO
-
-
-class FixedSphereSpec(SphereSpec):
-    """Users who all bring the same actions, drawn once from the unit sphere: what is not played is not learned about."""
-
-    kind: Literal["fixed-sphere"]  # type: ignore[assignment]
-
-
-class _FixedSphere(_Sphere):
-    def stream(self, seed: np.random.SeedSequence) -> FixedSphereContexts:
-        """Each replicate has actions of its own."""
-        item = self.item
-        theta = _parameter(item, item.dimension, self.reward_range.width / 2, self._seed(Purpose.THETA))
-        return FixedSphereContexts(theta, item.actions, self.spec.horizon, seed, self.reward_range, item.rewards)
-
-    def reference_gaps(self, stream: Any, n_reps: int) -> dict[str, FloatArray]:
-        """Exact, with each replicate's own actions."""
-        return {UNIFORM: stream.uniform_gaps(n_reps)}
-
-    def about(self) -> tuple[str, str, str]:
-        text = (
-            f"All users bring the same {self.n_actions} vectors, drawn once for each replication from the uniform unit "
-            f"sphere in {self.dimension} dimensions; the mean reward is the middle of the range plus <theta, vector>. "
-            f"Audits replay fresh vectors for each user. For the law of a drawn vector, {self.law}."
-        )
-        return "fixed-sphere", text, CONTEXTUAL_PSEUDO
-
-
-class _Logged(_Contextual[Item]):
+class _Logged(Contextual[Item]):
     """Real users, each a row: features, and what the person would answer to each action."""
 
     is_drawn = False
@@ -344,7 +253,7 @@ class _Digits(_Logged[DigitsSpec]):
         return "digits", text, HINDSIGHT
 
 
-def _parameter(item: LinearSpec | SphereSpec, dimension: int, unit: float, seed: np.random.SeedSequence) -> FloatArray:
+def parameter_of(item: LinearFields, dimension: int, unit: float, seed: np.random.SeedSequence) -> FloatArray:
     """(dimension,) theta: the given one, or one that is drawn with the norm `signal` times the unit."""
     if item.theta is not None:
         return np.asarray(item.theta)
@@ -352,6 +261,4 @@ def _parameter(item: LinearSpec | SphereSpec, dimension: int, unit: float, seed:
     return np.asarray(item.signal * unit * drawn / np.linalg.norm(drawn))
 
 
-CLASSES: dict[type, type[Environment[Any]]] = {
-    LinearSpec: _Linear, SphereSpec: _Sphere, FixedSphereSpec: _FixedSphere, RandhieSpec: _Randhie, DigitsSpec: _Digits,
-}  # fmt: skip
+CLASSES: dict[type, type[Environment[Any]]] = {LinearSpec: _Linear, RandhieSpec: _Randhie, DigitsSpec: _Digits}

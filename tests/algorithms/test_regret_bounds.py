@@ -29,12 +29,11 @@ from bandana.algorithms.bandits.kernel.gp_ucb import GPUCBSettings
 from bandana.algorithms.catalog import CATALOG, find
 from bandana.algorithms.coins import Coins
 from bandana.algorithms.environments.bandits import BernoulliArms
-from bandana.algorithms.environments.contexts import SphereContexts
 from bandana.algorithms.environments.kernel_functions import PooledFunction, random_function
 from bandana.algorithms.environments.linear import LinearArms, random_arms
-from bandana.algorithms.environments.logistic import LogisticContexts
 from bandana.algorithms.environments.mdp_instances import patients
 from bandana.algorithms.environments.mdps import FiniteMDP
+from bandana.algorithms.environments.sphere import LinearLink, LogisticLink, SphereContexts
 from bandana.algorithms.logistic import LogisticProblem
 from bandana.algorithms.mdp.models import LinearModel
 from bandana.algorithms.observers import ContextualRegretCurve, EpisodicRegretCurve, RegretCurve, log_grid
@@ -101,9 +100,9 @@ def environment_of(settings):
         values = random_function(KERNEL, pool.points[0], np.random.SeedSequence(1), 1.0)(pool.points)
         return PooledFunction(pool, values, SHORT, seed, SYMMETRIC, law="two-point")
     if isinstance(problem, LogisticProblem):
-        return LogisticContexts([1.2, -1.6], problem.n_actions, HORIZON, seed)
+        return SphereContexts([1.2, -1.6], problem.n_actions, HORIZON, seed, LogisticLink())
     if problem.kind == "contextual":
-        return SphereContexts([0.3, 0.3], problem.n_actions, HORIZON, seed, UNIT)
+        return SphereContexts([0.3, 0.3], problem.n_actions, HORIZON, seed, LinearLink(UNIT))
     if problem.kind == "linear":
         return LinearArms(FEATURES, 0.9 * FEATURES[0], HORIZON, seed)
     return BernoulliArms([0.8, 0.5, 0.8], HORIZON, seed)

@@ -42,13 +42,14 @@ def changing_regularizers(build: Callable[[Settings], LinUCB], source: str) -> B
         constants = f"d = {algorithm.n_features}, n = {n}, a' = {'a_t' if floor is None else format(floor, '.3g')}, "
         constants += f"R = {algorithm.reward_scale:g}, B = {algorithm.parameter_bound:g}"
         if (e := algorithm.inaccuracy) > 0:
-            constants = f"means that are linear but for e = {e:.2g} add 2 e t, and e min(sqrt t, t / sqrt a_t) to W; {constants}"
+            error = f"means that are linear but for e = {e:.2g} add 2 e t, and e min(sqrt t, t / sqrt a_t) to W"
+            constants = f"{error}; {constants}"
         return RegretBound(
             algorithm.regret_bound(grid),
             f"{source}, with constants: D + max(D, 2 s W) sqrt(t d log(1 + t / (a d)) / log 2), W = R sqrt(2 log(2 n / "
             f"failure) + d log((t / d + b_t) / a')) + B sqrt(b_t) + g_t / sqrt(a_t) at its largest, and at most D t, D the "
-            f"range's width, for any contexts and |theta| <= B; {constants}, s = {algorithm.beta_scale:g}, a_t = {least:.3g} and "
-            f"b_t = {largest:.3g} at the end; exceeded with probability at most {algorithm.failure:.3g}",
+            f"range's width, for any contexts and |theta| <= B; {constants}, s = {algorithm.beta_scale:g}, a_t = "
+            f"{least:.3g} and b_t = {largest:.3g} at the end; exceeded with probability at most {algorithm.failure:.3g}",
         )
 
     return bound

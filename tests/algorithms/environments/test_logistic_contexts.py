@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandana.algorithms.environments.logistic import LogisticContexts
+from bandana.algorithms.environments.sphere import LogisticLink, SphereContexts
 from bandana.privacy_core import Interval
 
 
 def environment(n_users=10, seed=1, theta=(1.5, -2.0), **more):
-    return LogisticContexts(theta, 4, n_users, np.random.SeedSequence(seed), **more)
+    return SphereContexts(theta, 4, n_users, np.random.SeedSequence(seed), LogisticLink(), **more)
 
 
 def test_answers_have_the_probabilities_that_regret_is_counted_with():

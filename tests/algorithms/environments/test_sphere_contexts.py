@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from bandana.algorithms.environments import contexts
 from bandana.algorithms.environments.contexts import (
-    FixedSphereContexts,
-    SphereContexts,
     check_assumption_2,
     sphere_table,
     uniform_sphere_law,
 )
+from bandana.algorithms.environments.sphere import LinearLink, SphereContexts
 from bandana.privacy_core import Interval
 
 SYMMETRIC, UNIT = Interval(-1.0, 1.0), Interval(0.0, 1.0)
@@ -79,7 +78,7 @@ def test_rewards_follow_the_linear_model():
     theta = np.array([0.3, -0.2, 0.1])
     n_reps = 50_000
     for noise in ("two-point", "uniform"):
-        env = SphereContexts(theta, 4, 5, np.random.SeedSequence(1), UNIT, noise)
+        env = SphereContexts(theta, 4, 5, np.random.SeedSequence(1), LinearLink(UNIT, noise))
         user = np.zeros(n_reps, dtype=np.int64)
         x = env.contexts(user)
         actions = np.argmax(x @ theta, axis=1)
@@ -95,7 +94,7 @@ def test_rewards_follow_the_linear_model():
 
 def test_fixed_actions_are_those_of_the_replicate():
     theta, users = np.array([0.6, -0.3]), np.zeros(500, dtype=np.int64)
-    env = FixedSphereContexts(theta, 4, 5, np.random.SeedSequence(1))
+    env = SphereContexts(theta, 4, 5, np.random.SeedSequence(1), is_fixed=True)
     first = env.contexts(users).copy()
     assert np.allclose(np.linalg.norm(first, axis=2), 1.0)
     assert len(np.unique(first[:, 0, 0])) == 500, "each replicate has its own"
@@ -104,7 +103,7 @@ def test_fixed_actions_are_those_of_the_replicate():
     assert set(answers.tolist()) == {-1.0, 1.0}
     fresh = SphereContexts(theta, 4, 5, np.random.SeedSequence(1))
     assert np.array_equal(fresh.contexts(users), first), "they are drawn as fresh ones are"
-    gaps = FixedSphereContexts(theta, 4, 5, np.random.SeedSequence(1)).uniform_gaps(500)
+    gaps = SphereContexts(theta, 4, 5, np.random.SeedSequence(1), is_fixed=True).uniform_gaps(500)
     assert gaps == pytest.approx((first @ theta).max(axis=1) - (first @ theta).mean(axis=1))
     assert gaps.mean() == pytest.approx(fresh.uniform_gap, rel=0.1), "on average they cost what fresh ones do"
 
@@ -113,17 +112,18 @@ def test_fixed_actions_are_those_of_the_replicate():
     ("arguments", "message"),
     [
         ({"theta": [1.0, 0.5]}, "theta has norm 1.11803; .* at most 1"),
-        ({"theta": [0.6], "reward_range": UNIT}, "at most 0.5"),
+        ({"theta": [0.6], "link": LinearLink(UNIT)}, "at most 0.5"),
         ({"theta": [np.nan]}, "finite numbers"),
         ({"n_actions": 1}, "n_actions must be a whole number of at least 2"),
         ({"n_users": 0}, "n_users must be a whole number of at least 1"),
-        ({"noise": "normal"}, "'two-point' or 'uniform', got 'normal'"),
     ],
 )
 def test_refusals(arguments, message):
     given_ = {"theta": [1.0], "n_actions": 2, "n_users": 3, "seed": np.random.SeedSequence(0)} | arguments
     with pytest.raises(ValueError, match=message):
         SphereContexts(**given_)
+    with pytest.raises(ValueError, match="'two-point' or 'uniform', got 'normal'"):
+        LinearLink(noise="normal")
 
 
 def test_the_table_for_audits():

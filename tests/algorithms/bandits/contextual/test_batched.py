@@ -12,7 +12,7 @@ from naive_copies import assert_as_good
 from bandana.algorithms.bandits.contextual.batched import Encoding, batched_lin_ucb, shuffled
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCBSettings
 from bandana.algorithms.catalog import find
-from bandana.algorithms.environments.contexts import SphereContexts
+from bandana.algorithms.environments.sphere import LinearLink, SphereContexts
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
 from bandana.algorithms.problem import Problem
@@ -152,7 +152,7 @@ def test_the_bound_holds():
     entry, horizon, n_reps = find("linucb-batched shuffle"), 2000, 8
     problem = Problem(5, UNIT, horizon, dimension=2)
     settings = entry.settings(problem, "tight", ApproxDP(50.0, 1e-2), failure=0.01, batch=50)
-    env = SphereContexts([0.3, -0.3], 5, horizon, np.random.SeedSequence(1), UNIT)
+    env = SphereContexts([0.3, -0.3], 5, horizon, np.random.SeedSequence(1), LinearLink(UNIT))
     curve = ContextualRegretCurve(env, np.array([horizon]), n_reps)
     run(entry.build(settings), env, LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(2))), observers=[curve])
     found = entry.bound(settings, None, np.array([1, horizon])).values

@@ -7,7 +7,7 @@ import pytest
 
 from bandana.algorithms.bandits.contextual.lin_ucb import LinUCBSettings
 from bandana.algorithms.bandits.contextual.oful import adar_oful, oful
-from bandana.algorithms.environments.contexts import SphereContexts
+from bandana.algorithms.environments.sphere import SphereContexts
 from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.run import run
 from bandana.privacy_core import ApproxDP, Interval, LiveLedger, ReproducibleNoise, TrustModel

@@ -11,7 +11,7 @@ from naive_copies import assert_as_good
 
 from bandana.algorithms.bandits.contextual.greedy import GreedySettings
 from bandana.algorithms.catalog import find
-from bandana.algorithms.environments.contexts import SphereContexts
+from bandana.algorithms.environments.sphere import LinearLink, SphereContexts
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
 from bandana.algorithms.problem import Problem
@@ -92,7 +92,7 @@ def test_the_bound_holds_and_grows_as_the_square_root():
     entry, horizon, n_reps = find("greedy-ridge local"), 3000, 8
     problem = Problem(10, UNIT, horizon, dimension=3)
     settings = entry.settings(problem, "tight", ApproxDP(200.0, 1e-2), failure=0.01, diversity=KAPPA)
-    env = SphereContexts([0.3, -0.3, 0.2], 10, horizon, np.random.SeedSequence(1), UNIT)
+    env = SphereContexts([0.3, -0.3, 0.2], 10, horizon, np.random.SeedSequence(1), LinearLink(UNIT))
     curve = ContextualRegretCurve(env, np.array([horizon]), n_reps)
     ledger = LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(2)))
     run(entry.build(settings), env, ledger, observers=[curve])

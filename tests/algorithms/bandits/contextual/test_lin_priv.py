@@ -10,7 +10,7 @@ from doubles import ConstantNoise, OwnNoiseLedger
 
 from bandana.algorithms.bandits.contextual.lin_priv import lin_priv
 from bandana.algorithms.catalog import find
-from bandana.algorithms.environments.contexts import SphereContexts
+from bandana.algorithms.environments.sphere import LinearLink, SphereContexts
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.observers import ContextualRegretCurve
 from bandana.algorithms.problem import Problem
@@ -72,7 +72,7 @@ def test_with_little_privacy_it_learns_and_stays_below_its_bound():
     curves = []
     for epsilon in (1e4, 1.0):
         settings = entry.settings(Problem(4, UNIT, horizon, dimension=2), "tight", PureDP(epsilon))
-        environment = SphereContexts([0.3, 0.3], 4, horizon, np.random.SeedSequence(1), UNIT)
+        environment = SphereContexts([0.3, 0.3], 4, horizon, np.random.SeedSequence(1), LinearLink(UNIT))
         curve = ContextualRegretCurve(environment, grid, 20)
         ledger = LiveLedger(20, ReproducibleNoise(np.random.SeedSequence(2)))
         run(entry.build(settings), environment, ledger, observers=[curve])

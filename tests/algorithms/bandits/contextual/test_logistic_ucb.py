@@ -12,7 +12,7 @@ from naive_copies import assert_as_good
 from bandana.algorithms.bandits.contextual.linearized import LinearizedGaussian, Weights, linearized
 from bandana.algorithms.bandits.contextual.logistic_ucb import LogisticSettings
 from bandana.algorithms.catalog import find
-from bandana.algorithms.environments.logistic import LogisticContexts
+from bandana.algorithms.environments.sphere import LogisticLink, SphereContexts
 from bandana.algorithms.environments.tables import ContextTable
 from bandana.algorithms.logistic import LogisticProblem, chord_slope, mean_of, slope_of
 from bandana.algorithms.observers import ActionLog, ContextualRegretCurve
@@ -218,7 +218,7 @@ def test_theta_lies_in_every_ellipsoid(promise):
     assert algorithm.is_proved
     worst = []
     for rounds in (1, 20, 100, 400):
-        env = LogisticContexts(theta, 4, horizon, np.random.SeedSequence(3), is_fixed=True)
+        env = SphereContexts(theta, 4, horizon, np.random.SeedSequence(3), LogisticLink(), is_fixed=True)
         ledger = LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(rounds)))
         _, model = run(algorithm, env, ledger, horizon=rounds)
         off = model.estimate - theta
@@ -283,7 +283,7 @@ def test_it_loses_less_than_linucb_where_means_are_logistic():
     lost = []
     for name in ("linucb joint", "logistic-ucb joint"):
         entry = find(name)
-        env = LogisticContexts(theta, 10, horizon, np.random.SeedSequence(3), is_fixed=True)
+        env = SphereContexts(theta, 10, horizon, np.random.SeedSequence(3), LogisticLink(), is_fixed=True)
         curve = ContextualRegretCurve(env, np.array([horizon]), n_reps)
         algorithm = entry.build(entry.settings(problem, "tight", level, beta_scale=0.1))
         run(algorithm, env, LiveLedger(n_reps, ReproducibleNoise(np.random.SeedSequence(5))), observers=[curve])
