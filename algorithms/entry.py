@@ -312,7 +312,8 @@ def built_by(build: Callable[..., Any], **fixed: Any) -> Callable[[Settings], An
 
     Args:
       build: builder of the algorithm, or of the settings that all its forms share.
-      **fixed: further arguments, or functions of the settings that find them.
+      **fixed: further arguments: functions of the settings that find them, whose code is in the keys of results, or facts
+        that these keys hold anyway. A constant must be in a function, or an edit of it would recompute nothing.
     """
 
     def built(settings: Settings) -> Any:

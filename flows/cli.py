@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 from bandana.flows.annex import annexes
@@ -15,7 +17,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for command in (
+_COMMANDS: tuple[Callable[..., None], ...] = (
     suites.demo,
     suites.check,
     suites.run,
@@ -33,7 +35,8 @@ for command in (
     accounting.calibrate,
     accounting.crosscheck,
     *(command for annex in annexes() for command in annex.commands),
-):
+)
+for command in _COMMANDS:
     app.command((command.__name__).rstrip("_"))(command)
 app.add_typer(book.app, name="book")
 app.add_typer(bundle.key, name="key")

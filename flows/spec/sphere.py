@@ -167,8 +167,8 @@ class _Logistic(_Sphere):
         whose = "All users of a replication bring the same" if self.is_fixed else "Each user brings"
         text = (
             f"{whose} {self.n_actions} vectors drawn from the uniform unit sphere in {self.dimension} dimensions; the "
-            f"reward is 1 with probability 1 / (1 + exp(-<theta, vector>)), |theta| at most {self.item.logit_bound:g}, else 0. "
-            "Audits replay fresh vectors for each user, and fair coins as rewards."
+            f"reward is 1 with probability 1 / (1 + exp(-<theta, vector>)), |theta| at most {self.item.logit_bound:g}, "
+            "else 0. Audits replay fresh vectors for each user, and fair coins as rewards."
         )
         return "logistic", text, CONTEXTUAL_PSEUDO
 

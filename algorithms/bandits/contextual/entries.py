@@ -64,7 +64,8 @@ _SWITCHING = declared(FAILURE, BETA_SCALE, RIDGE, SWITCH)
 _AUDIT_SHAPE = (3, 3)
 
 
-_oful, _adar_oful = built_by(oful), built_by(adar_oful)
+_oful = built_by(oful)
+_adar_oful = built_by(adar_oful)
 
 
 def _structure(trust: TrustModel | None, settings: Settings) -> Structure | None:

@@ -31,14 +31,17 @@ _BETA = Parameter("beta", "Exploration: the index is as large as beta log t perm
 _GROWTH = Parameter("growth", "Rounds of a batch, over those of its arm before; the paper's alpha is 1 + growth.", 1.0)
 
 
-_dp_klucb = built_by(dp_klucb, parts=PARTS["printed"])
-
-
 def _estimator(settings: Settings) -> Mapping[str, str]:
     """Options of the calibration; those of the twin do not matter."""
     return settings.parts or PARTS["printed"]
 
 
+def _as_printed(_settings: Settings) -> Mapping[str, str]:
+    """Options of the printed calibration, the only one."""
+    return PARTS["printed"]
+
+
+_dp_klucb = built_by(dp_klucb, parts=_as_printed)
 _dp_imed = built_by(dp_imed, parts=_estimator)
 
 

@@ -54,9 +54,18 @@ _TREE_BETA = declared(Parameter("beta", "Exploration of the index: its width gro
 _EPOCHS = declared(FAILURE, Parameter("length_scale", "Factor on the length of epochs; the theorem requires 1.", 1.0))
 
 
-_ucb, _episodic_ucb = built_by(ucb), built_by(ucb, doubling=True)
-_adap_ucb, _adap_klucb, _dp_ucb = built_by(adap_ucb), built_by(adap_klucb), built_by(dp_ucb)
-_se, _dp_se = built_by(successive_elimination), built_by(dp_se)
+def _in_doubling_episodes(_settings: Settings) -> bool:
+    """Arms are played in episodes that double, as the private forms play them."""
+    return True
+
+
+_ucb = built_by(ucb)
+_episodic_ucb = built_by(ucb, doubling=_in_doubling_episodes)
+_adap_ucb = built_by(adap_ucb)
+_adap_klucb = built_by(adap_klucb)
+_dp_ucb = built_by(dp_ucb)
+_se = built_by(successive_elimination)
+_dp_se = built_by(dp_se)
 
 
 def _short_epochs(build: Callable[[Settings], SuccessiveElimination]) -> Callable[[Settings], Settings]:

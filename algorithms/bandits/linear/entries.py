@@ -36,7 +36,9 @@ def _failure(settings: Settings) -> float:
     return failure
 
 
-_gope, _adar_gope, _adar_gope_pure = (built_by(build, delta=_failure) for build in (gope, adar_gope, adar_gope_pure))
+_gope = built_by(gope, delta=_failure)
+_adar_gope = built_by(adar_gope, delta=_failure)
+_adar_gope_pure = built_by(adar_gope_pure, delta=_failure)
 
 
 def _short_phases(build: Callable[[Settings], PhasedElimination]) -> Callable[[Settings], Settings]:

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from bandana.flows.running import login as logins
 from bandana.flows.running.interrupt import server_ended, stop
 from bandana.flows.running.loopback import HOST, check_port
-from bandana.flows.running import login as logins
 from bandana.flows.running.prefect_health import check_database
 from bandana.flows.running.private_files import make_file, make_folder, umask_in
 from bandana.flows.running.processes import descendants, end, end_with

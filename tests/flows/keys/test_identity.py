@@ -163,17 +163,17 @@ def test_an_edit_of_an_algorithm_recomputes_what_is_made_of_it(cells, edited):
 def test_an_edit_of_a_builder_recomputes_its_algorithm_and_no_other_of_the_family(cells, edited):
     found = edited(
         cells, "algorithms/bandits/finite_arm/entries.py",
-        lambda text: text.replace('given["failure"], problem.reward_range, given["length_scale"])\n\n\ndef _dp_se',
-                                  'given["failure"] / 2, problem.reward_range, given["length_scale"])\n\n\ndef _dp_se'),
+        lambda text: text.replace("as the private forms play them.\"\"\"\n    return True",
+                                  "as the private forms play them.\"\"\"\n    return False"),
     )  # fmt: skip
-    assert {cell.entry.label for cell in found} == {"dp-se non-private"}
-    pooled = edited(
+    assert {cell.entry.label for cell in found} == {"adap-ucb non-private"}
+    quadrature = edited(
         cells,
         "algorithms/bandits/kernel/entries.py",
-        lambda text: text.replace("Settings(problem.pool, problem.kernel", "Settings(problem.pool, problem.kernel or None"),
+        lambda text: text.replace("feature_map(kernel, d, n_features)", "feature_map(kernel, d, 1 * n_features)"),
     )
-    assert {cell.entry.name for cell in pooled} == {"gp-ucb-pool"}
-    assert "gp-ucb" in {cell.entry.name for cell in cells}
+    assert {cell.entry.name for cell in quadrature} == {"gp-ucb"}
+    assert "gp-ucb-pool" in {cell.entry.name for cell in cells}
 
 
 def test_an_edit_of_what_all_play_with_recomputes_everything(cells, edited):
@@ -188,7 +188,7 @@ def test_an_edit_of_what_all_play_with_recomputes_everything(cells, edited):
 
 
 def test_a_line_of_the_catalog_that_offers_more_recomputes_nothing(cells, edited):
-    change = 'calibrations=("printed", "tight")', 'calibrations=("printed", "tight", "loose")'
+    change = "parts=PARTS, bound=_theorem_5,", 'parts={**PARTS, "loose": PARTS["tight"]}, bound=_theorem_5,'
     assert edited(cells, "algorithms/bandits/finite_arm/entries.py", lambda text: text.replace(*change)) == []
 
 
