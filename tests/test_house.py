@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from bandana.flows.annex import NAMES
+from benchmarks import without
+from benchmarks.house import House, counts
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("privacy_core", "algorithms", "audits", "flows", "benchmarks", "experiments")
@@ -395,3 +400,30 @@ def test_what_runs_at_night_alone_has_a_stand_in_by_day():
 )
 def test_a_test_without_a_stand_in_is_seen(text, found):
     assert without_stand_in(ast.parse(text)) == found
+
+
+# --- size and annexes -------------------------------------------------------------------------------------------------
+
+
+def test_no_count_of_the_house_exceeds_its_limit():
+    assert not [count for count in counts(House()) if count.now > count.limit]
+
+
+def test_limits_are_those_of_now_or_close():
+    """A limit that is far above its count would let it grow again without a word."""
+    assert not [count for count in counts(House()) if count.limit > count.now * 1.02 + 1]
+
+
+@pytest.mark.parametrize("annex", NAMES)
+def test_every_file_of_an_annex_exists_and_it_leaves_with_one_line(annex, tmp_path):
+    """The whole check, with the tests of what is left: `python -m benchmarks.without ANNEX`."""
+    assert all((ROOT / name).exists() for name in without.folders_of(annex))
+    without.copy(tmp_path)
+    without.remove(annex, tmp_path)
+    code = "from bandana.flows.cli import app; from bandana.flows import annex; print(*annex.NAMES, *annex.steps())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert annex not in done.stdout.split()

@@ -7,7 +7,6 @@ from contextlib import closing
 
 import pytest
 
-from bandana.flows.annexes.operations.doctor import State, examine
 from bandana.flows.running.journal import Journal
 from bandana.flows.running.private_files import umask_in
 from bandana.flows.running.settings import DataFolder
@@ -77,13 +76,14 @@ def test_the_doctor_warns_of_private_results_that_others_can_read(tmp_path):
     folder = DataFolder.open(tmp_path / "data")
 
     def finding():
-        return next(each for each in examine(folder) if each.what == "permissions")
+        doctor = pytest.importorskip("bandana.flows.annexes.operations.doctor")
+        return next(each for each in doctor.examine(folder) if each.what == "permissions")
 
     assert finding().said == "the data folder is for its owner alone (mode 0700)"
     folder.root.chmod(0o755)
-    assert finding().state is State.GOOD
+    assert finding().state == "good"
     (folder.root / SECRET).write_text("x")
-    assert finding().state is State.NOTE
+    assert finding().state == "note"
     assert f"(mode 0755): `chmod 700 {folder.root}`" in finding().said
     folder.root.chmod(0o700)
-    assert finding().state is State.GOOD
+    assert finding().state == "good"

@@ -30,7 +30,7 @@ from bandana.flows.tracking.tracker import CellRecord, Tracker, TrackingError
 pytest.importorskip("flask_wtf", reason='no authentication for the server: pip install "mlflow[auth]"')
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PASSWORD = "c0rrect horse/battery"
 QUOTED = "c0rrect%20horse%2Fbattery"
 

@@ -1,0 +1,78 @@
+"""Takes an annex away and tests what is left: its folder, its tests, its pages and its line in the table go, nothing else.
+
+    python -m benchmarks.without ANNEX [PYTEST ARGUMENT ...]
+
+A copy of the files that git tracks is made in a temporary folder. Tests that hold pages against the whole product are left
+out, because pages of the core link to those of annexes; by default the quick tests of everything else run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+
+from bandana.flows.annex import NAMES
+
+ROOT = Path(__file__).resolve().parents[1]
+_TABLE = "flows/annex.py"
+OF_PAGES = (
+    "tests/test_docs.py", "tests/test_docs_reference.py", "tests/test_listening.py", "tests/test_review_questions.py",
+    "tests/test_mutations.py", "tests/test_citations.py",
+)  # fmt: skip
+"""Tests that read all pages, or files that pages name."""
+
+
+def folders_of(annex: str) -> tuple[str, ...]:
+    """Everything that belongs to an annex, relative to the root: its code, its tests and its pages."""
+    pages: tuple[str, ...] = import_module(f"bandana.flows.annexes.{annex}").ANNEX.pages
+    return (f"flows/annexes/{annex}", f"tests/flows/annexes/{annex}", *pages)
+
+
+def copy(target: Path) -> None:
+    """Copies what git tracks, links as links."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    for name in filter(None, listed.split("\0")):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
+
+
+def remove(annex: str, target: Path) -> None:
+    """Removes an annex from a copy.
+
+    Raises:
+      ValueError: the table has not one line of it.
+    """
+    for name in folders_of(annex):
+        place = target / name
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+    table = target / _TABLE
+    text, n_lines = re.subn(rf'^    "{annex}",\n', "", table.read_text("utf-8"), flags=re.MULTILINE)
+    if n_lines != 1:
+        raise ValueError(f"{_TABLE} must name {annex!r} in one line of its own, got {n_lines}")
+    table.write_text(text, "utf-8")
+
+
+def main() -> None:
+    """Exits as the tests do."""
+    if len(sys.argv) < 2 or sys.argv[1] not in NAMES:
+        raise SystemExit(f"{__doc__}\nAnnexes: {', '.join(NAMES)}")
+    annex, chosen = sys.argv[1], sys.argv[2:] or ["-m", "not slow and not nightly", "-q"]
+    with tempfile.TemporaryDirectory(prefix=f"without-{annex}-") as folder:
+        target = Path(folder)
+        copy(target)
+        remove(annex, target)
+        print(f"without {annex}: {', '.join(folders_of(annex))}; left out: {', '.join(OF_PAGES)}", flush=True)
+        for command in (["-m", "bandana", "--help"], ["-m", "pytest", *chosen, *(f"--ignore={name}" for name in OF_PAGES)]):
+            done = subprocess.run([sys.executable, *command], cwd=target, env={**os.environ, "PYTHONPATH": folder})
+            if done.returncode:
+                raise SystemExit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
