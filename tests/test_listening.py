@@ -37,8 +37,7 @@ def test_every_documented_server_names_the_loopback_interface_and_asks_for_a_pas
         if "mlflow" in line or "team_server" in line:
             assert "--app-name basic-auth" in line, f"{path.name}: {line}"
     assert {re.search(_SERVERS, line).group() for _, _, line in found} >= {
-        "prefect server start", "dask scheduler", "dask worker",
-        "python -m bandana.flows.annexes.operations.team_server server",
+        "prefect server start", "dask scheduler", "dask worker", "python -m bandana.flows.tracking.team_server server",
     }  # fmt: skip
 
 

@@ -173,6 +173,6 @@ def test_versions_are_those_of_the_project_and_nothing_is_reported_home(compose:
     assert all(":" in service["image"] and "latest" not in service["image"] for service in services.values())
     assert services["mlflow"]["environment"]["MLFLOW_DISABLE_TELEMETRY"] == "true"
     assert services["prefect"]["environment"]["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
-    command = ["bandana.flows.annexes.operations.team_server", "server", "--app-name", "basic-auth"]
+    command = ["bandana.flows.tracking.team_server", "server", "--app-name", "basic-auth"]
     assert services["mlflow"]["command"][2:6] == command
     assert "NO_PERMISSIONS" in (FOLDER / "basic_auth.ini").read_text(encoding="utf-8")

@@ -59,7 +59,7 @@ class Server:
         command = ["server", "--app-name", "basic-auth", "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
         with open(self.folder / "server.log", "ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "bandana.flows.annexes.operations.team_server", *command], cwd=self.folder,
+                [sys.executable, "-m", "bandana.flows.tracking.team_server", *command], cwd=self.folder,
                 stdout=log, stderr=log, env={**os.environ, **settings}, start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + 200

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bandana.flows.tracking.mlflow_private import replace_app
 from bandana.flows.tracking.pages_server import FirstScreen
 
-_APP = "bandana.flows.annexes.operations.team_server:create_app"
+_APP = "bandana.flows.tracking.team_server:create_app"
 _WITH_USERS = "basic-auth"
 
 
