@@ -303,7 +303,33 @@ _LEAST_ROOM = 4
 _MOST_HALVINGS = 40
 
 
-def built_by(build: Callable[..., Any], **fixed: Any) -> Callable[[Settings], Any]:
+@dataclass(frozen=True)
+class BuiltBy:
+    """Builder of an algorithm from settings, see `built_by`; a value, so that it can be sent to another process.
+
+    Attributes:
+      build: builder of the algorithm, or of the settings that all its forms share.
+      fixed: names and values of further arguments.
+    """
+
+    build: Callable[..., Any]
+    fixed: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, settings: Settings) -> Any:
+        """The algorithm with these settings."""
+        facts = {
+            **vars(settings.problem), "n_arms": settings.problem.n_actions, "promise": settings.privacy, "epsilon": None,
+            "parts": settings.parts, "calibration": settings.parts or settings.calibration,
+            **settings.level(), **settings.parameters,
+        }  # fmt: skip
+        facts |= {name: value(settings) if callable(value) else value for name, value in self.fixed}
+        result = _called(self.build, settings, facts)
+        if not hasattr(result, "private"):
+            return result
+        return result.twin() if settings.privacy is None else _called(result.private, settings, facts)
+
+
+def built_by(build: Callable[..., Any], **fixed: Any) -> BuiltBy:
     """Builds an algorithm with the arguments that its builder's signature names.
 
     Known are all facts of the problem, the privacy level by name, the `promise`, the calibration with its parts, and the
@@ -315,20 +341,7 @@ def built_by(build: Callable[..., Any], **fixed: Any) -> Callable[[Settings], An
       **fixed: further arguments: functions of the settings that find them, whose code is in the keys of results, or facts
         that these keys hold anyway. A constant must be in a function, or an edit of it would recompute nothing.
     """
-
-    def built(settings: Settings) -> Any:
-        facts = {
-            **vars(settings.problem), "n_arms": settings.problem.n_actions, "promise": settings.privacy, "epsilon": None,
-            "parts": settings.parts, "calibration": settings.parts or settings.calibration,
-            **settings.level(), **settings.parameters,
-        }  # fmt: skip
-        facts |= {name: value(settings) if callable(value) else value for name, value in fixed.items()}
-        result = _called(build, settings, facts)
-        if not hasattr(result, "private"):
-            return result
-        return result.twin() if settings.privacy is None else _called(result.private, settings, facts)
-
-    return built
+    return BuiltBy(build, tuple(fixed.items()))
 
 
 def _called(build: Callable[..., Any], settings: Settings, facts: Mapping[str, Any]) -> Any:

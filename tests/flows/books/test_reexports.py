@@ -23,7 +23,7 @@ from bandana.flows.running.settings import DataFolder
 from bandana.flows.running.store import BENCHMARK, Store
 from bandana.flows.spec.mistakes import SpecError
 from bandana.flows.spec.own_data import pinned
-from bandana.flows.spec.plan import played_cells
+from bandana.flows.spec.plan import Plan, played_cells
 from bandana.flows.spec.spec import load_spec
 from bandana.flows.suites.charges import check_affords, check_has_no_book
 from bandana.flows.suites.play import benchmark_block
@@ -288,7 +288,7 @@ def test_rows_that_are_alike_by_accident_are_declared_and_the_report_says_so(pla
         play(other, data=DATA | {"book": "fresh"}, name="other", horizon=10)
     apart = {"not_the_data_of": ["trial"]}
     path = play(other, data=DATA | {"book": "fresh"}, name="other", horizon=10, environment=apart)
-    document = assemble(pinned(load_spec(path), folder.root), path.read_text(), Store(folder.results))
+    document = assemble(Plan.of(pinned(load_spec(path), folder.root)), path.read_text(), Store(folder.results))
     validate(json.loads(json.dumps(document)))
     assert "declared to be of other people than those of the budget book trial" in render_html(document)
     assert book_of(folder, "fresh").state().earlier == 0, "the runs of the others"
@@ -448,21 +448,21 @@ def test_the_report_and_check_name_a_file_without_a_book_and_one_that_came_befor
     path = play(text_of(bits()), data=None, twins=True, references=False)
 
     def page():
-        document = assemble(pinned(load_spec(path), folder.root), path.read_text(), Store(folder.results))
+        document = assemble(Plan.of(pinned(load_spec(path), folder.root)), path.read_text(), Store(folder.results))
         validate(json.loads(json.dumps(document, allow_nan=False)))
         return render_html(document)
 
     assert "No budget book is named for night.csv: earlier runs over these rows are not counted." in page()
-    (line,) = explain(load_spec(path), ["benchmark"], folder.root)["books"]
+    (line,) = explain(Plan.of(load_spec(path), folder.root), ["benchmark"], folder.root)["books"]
     assert line == "night.csv: no budget book: earlier runs over these rows are not counted"
     path = play(text_of(bits()), name="later")
     assert "3 of these runs came before the book" in page()
     assert "2 results without noise came before it, and no budget covers them" in page()
     path = play.write(text_of(bits()[::-1]), data=None, name="again")
-    (line,) = explain(load_spec(path), ["benchmark"], folder.root)["books"]
+    (line,) = explain(Plan.of(load_spec(path), folder.root), ["benchmark"], folder.root)["books"]
     assert "again.csv is refused: environment.data: again.csv has rows of the budget book books/trial.sqlite" in line
     path = play.write(text_of(bits()[::-1]), data=DATA | {"book": "fresh"}, name="again")
-    (line,) = explain(load_spec(path), ["benchmark"], folder.root)["books"]
+    (line,) = explain(Plan.of(load_spec(path), folder.root), ["benchmark"], folder.root)["books"]
     assert line == "book fresh: again.csv has rows of the book books/trial.sqlite, so that every run is refused"
 
 

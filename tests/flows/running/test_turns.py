@@ -63,15 +63,13 @@ def test_a_report_is_assembled_written_and_tracked_in_one_turn(tmp_path, monkeyp
 
         return noted
 
-    monkeypatch.setattr(report, "pinned", lambda spec, _: spec)
     monkeypatch.setattr(report, "assemble", note("assembled", {"audits": []}))
-    monkeypatch.setattr(report, "played_cells", lambda _: [])
     monkeypatch.setattr(report, "block_records", lambda *_: [])
     monkeypatch.setattr(report, "audit_documents", lambda *_: {})
     monkeypatch.setattr(report, "write_document", note("written", {}))
     monkeypatch.setattr(report, "_write_parts", note("parts", []))
     monkeypatch.setattr(report, "_track", note("tracked"))
     monkeypatch.setattr(report.Tracker, "open", lambda _: None)
-    report.report.fn(spec, "", str(tmp_path))
+    report.report.fn(type("Plan", (), {"spec": spec, "played": ()}), "", str(tmp_path))
     assert order == [("assembled", False), ("written", False), ("parts", False), ("tracked", False)]
     assert _is_free(target)

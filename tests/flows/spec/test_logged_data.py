@@ -13,7 +13,7 @@ from bandana.flows.running.store import Store
 from bandana.flows.spec.environment_kinds import environments_of
 from bandana.flows.spec.logged_data import LoggedSpec, parse_log
 from bandana.flows.spec.mistakes import SpecError
-from bandana.flows.spec.plan import cells_of, played_cells
+from bandana.flows.spec.plan import Plan, cells_of, played_cells
 from bandana.flows.spec.spec import parse_spec
 from bandana.flows.suites.report_document import _benchmark
 from bandana.flows.suites.summaries import benchmark_record, summarize_cell
@@ -138,7 +138,7 @@ def test_algorithms_learn_in_the_simulation_and_are_judged_by_the_log(tmp_path, 
         assert benchmark_record(cell, summary).metrics["value/dr"] == values[DR]["value"]
     assert environment.audit_table().n_actions == 3
     cells = played_cells(spec)
-    found = _benchmark(spec, cells, store)
+    found = _benchmark(Plan.of(spec), cells, store)
     shown = {cell["label"]: cell["values"] for cell in found["cells"]}
     assert all(value is not None for value in shown.values())
     document = {"environments": [environment.describe()], "benchmark": found}
@@ -151,7 +151,7 @@ def test_of_a_private_log_nothing_is_shown(tmp_path):
     store = Store(tmp_path / "results")
     cell = cells_of(spec)[0]
     assert not [name for name in benchmark_record(cell, summarize_cell(cell, store)).metrics if name.startswith("value/")]
-    assert all(shown["values"] is None for shown in _benchmark(spec, [cell], store)["cells"])
+    assert all(shown["values"] is None for shown in _benchmark(Plan.of(spec), [cell], store)["cells"])
     facts = cell.environment.facts()
     assert facts["path"] == "private"
     assert cell.environment.describe()["means"] == []
