@@ -18,7 +18,7 @@ from bandana.algorithms.logistic import LogisticProblem
 from bandana.algorithms.problem import CONTEXTUAL, Problem
 from bandana.algorithms.protocol import FloatArray
 from bandana.flows.spec.environment import CONTEXTUAL_PSEUDO, UNIFORM, Environment, EnvironmentFields, Purpose
-from bandana.flows.spec.fields import Actions, Count, Dimension
+from bandana.flows.spec.fields import Actions, Dimension
 from bandana.flows.spec.linear import Contextual, LinearFields, parameter_of
 from bandana.privacy_core import Interval
 
@@ -53,8 +53,8 @@ class LogisticSpec(EnvironmentFields):
 
     problem_kind = CONTEXTUAL
     kind: Literal["logistic"]
-    actions: Annotated[int, Field(ge=2)] = Field(description="Actions of each user.")
-    dimension: Count = Field(description="Dimension of the action vectors.")
+    actions: Actions = Field(description="Actions of each user.")
+    dimension: Dimension = Field(description="Dimension of the action vectors.")
     contexts: Literal["fresh", "fixed"] = Field(
         "fresh", description="Fresh actions for each user, or the same for all users of a replicate, drawn once."
     )
