@@ -12,5 +12,12 @@ ANNEX = Annex(
         commands_upkeep.doctor,
     ),
     steps={"fresh": "bandana.flows.annexes.operations.fresh_nights:add_tonight"},
-    pages=("docs/schedule.md", "docs/team.md", "docs/how-to/containers.md", "prefect.yaml", "deploy"),
+    pages=(
+        "docs/schedule.md",
+        "docs/team.md",
+        "docs/how-to/containers.md",
+        "prefect.yaml",
+        "deploy/systemd",
+        "deploy/prefect.containers.yaml",
+    ),
 )

@@ -36,7 +36,7 @@ def _nothing_is_started(tmp_path, monkeypatch):
     for name in ("begin", "warm_up", "while_the_server_starts"):
         for command in ("suites", "audit.catalog", "audit.own", "audit.release", "leaderboard"):
             monkeypatch.setattr(f"bandana.flows.commands.{command}.{name}", refuse, raising=False)
-    with suppress(ModuleNotFoundError):
+    with suppress(ImportError):
         monkeypatch.setattr("bandana.flows.annexes.operations.service.server", refuse)
 
 
