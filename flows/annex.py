@@ -28,13 +28,14 @@ class Annex:
     Attributes:
       commands: of the command line, in the order of the help.
       groups: commands with commands of their own, by name.
-      steps: name of a step of the suite flow -> `module:function` of (plan, data folder), which returns JSON rows.
+      plugs: name of a point of the core -> what the annex adds there, by name, each as `module:name`. The core's points:
+        `steps`, functions of (plan, data folder) that return JSON rows, which the suite flow runs.
       pages: files outside its folders that go with it, such as pages of the documentation.
     """
 
     commands: tuple[Callable[..., None], ...] = ()
     groups: Mapping[str, typer.Typer] = field(default_factory=dict)
-    steps: Mapping[str, str] = field(default_factory=dict)
+    plugs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     pages: tuple[str, ...] = ()
 
 
@@ -44,6 +45,6 @@ def annexes() -> tuple[Annex, ...]:
     return tuple(import_module(f"bandana.flows.annexes.{name}").ANNEX for name in NAMES)
 
 
-def steps() -> dict[str, Callable[..., Any]]:
-    """Steps of the suite flow that annexes add, by name."""
-    return {name: resolve_name(place) for annex in annexes() for name, place in annex.steps.items()}
+def plugged(point: str) -> dict[str, Any]:
+    """Everything that annexes add at a point of the core, by name; its modules are imported here, and no earlier."""
+    return {name: resolve_name(place) for annex in annexes() for name, place in annex.plugs.get(point, {}).items()}

@@ -420,7 +420,7 @@ def test_every_file_of_an_annex_exists_and_it_leaves_with_one_line(annex, tmp_pa
     assert all((ROOT / name).exists() for name in without.folders_of(annex))
     without.copy(tmp_path)
     without.remove(annex, tmp_path)
-    code = "from bandana.flows.cli import app; from bandana.flows import annex; print(*annex.NAMES, *annex.steps())"
+    code = "from bandana.flows.cli import app; from bandana.flows import annex; print(*annex.NAMES, *annex.plugged('steps'))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True, text=True, timeout=120,

@@ -55,7 +55,7 @@ def suite_flow(
     has_baseline = baseline.read(baseline.place_of(spec, folder)) is not None  # a bad one is told at once
     if folder.results.is_dir():
         old_results.find_in(plan.played, steps, folder).tell(folder.results)
-    added = annex.steps()
+    added = annex.plugged("steps")
     for step in steps:
         if step == "gate" or (step == "report" and has_baseline and done["gate"] is None):
             done["gate"] = _gate(plan, spec_text, data)

@@ -11,7 +11,7 @@ ANNEX = Annex(
         commands_upkeep.prune,
         commands_upkeep.doctor,
     ),
-    steps={"fresh": "bandana.flows.annexes.operations.fresh_nights:add_tonight"},
+    plugs={"steps": {"fresh": "bandana.flows.annexes.operations.fresh_nights:add_tonight"}},
     pages=(
         "docs/schedule.md",
         "docs/team.md",
